@@ -235,7 +235,7 @@ function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]>
 /** What writes past the one place that knows what to do when a write fails, or ends the process before a write has. */
 const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
 const mayWrite: Record<string, readonly string[]> = {
-  // It exits after an error that nobody caught.
+  // It exits after an uncaught error.
   'cli/process.ts': ['stdout.write', 'stderr.write', 'process.exit('],
   // The log of svc serve.
   'cli/serve-log.ts': ['stderr.write'],
@@ -246,12 +246,12 @@ const mayWrite: Record<string, readonly string[]> = {
 
 const directWrites = (file: string, content: string): readonly string[] =>
   [...content.replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '').matchAll(direct)]
-    .map(([found]) => found)
-    .filter((found) => !mayWrite[relative(src, file)]?.includes(found))
-    .map((found) => `${relative(src, file)}: ${found}`)
+    .map(([result]) => result)
+    .filter((result) => !mayWrite[relative(src, file)]?.includes(result))
+    .map((result) => `${relative(src, file)}: ${result}`)
 
 describe('standard output and standard error', () => {
-  test('are written in one place, which knows what to do when that fails', () => {
+  test('are written in one place, which handles failures', () => {
     expect(files.flatMap((file) => directWrites(file, readFileSync(file, 'utf8')))).toEqual([])
   })
 
@@ -260,22 +260,22 @@ describe('standard output and standard error', () => {
     ["const { stderr } = process\nstderr.write('x')", 'commands/x.ts: stderr.write'],
     ["console.log('x')", 'commands/x.ts: console.l'],
     ['process.exit(1)', 'commands/x.ts: process.exit('],
-  ])('a planted %s is found', (code, complaint) => {
+  ])('a planted %s is detected', (code, complaint) => {
     expect(directWrites(join(src, 'commands/x.ts'), code)).toEqual([complaint])
   })
 })
 
 describe('the import law', () => {
-  test('every import obeys it', () => {
+  test('each import obeys it', () => {
     expect(imports.length).toBeGreaterThan(100)
     expect(imports.flatMap((edge) => violation(edge) ?? [])).toEqual([])
   })
 
-  test('every file stands in a room that the law knows', () => {
+  test('each file is in a folder that the law names', () => {
     expect(files.filter((file) => !(roomOf(file) in law)).map((file) => relative(src, file))).toEqual([])
   })
 
-  test('there are no cycles, type-only imports included', () => {
+  test('there are no cycles, even of type-only imports', () => {
     const cycle = findCycle(edgesOf(imports))
     expect(cycle?.map((file) => relative(src, file))).toBeUndefined()
   })
@@ -294,12 +294,12 @@ describe('the import law', () => {
     ],
     ['core/protocol/x.ts', "export * from '../wire/index.ts'", 'the room protocol may not import wire'],
     ['core/client/x.ts', "import {\n  a,\n  b,\n} from '../server/index.ts'", 'the room client may not import server'],
-  ])('a planted violation is found: %s %s', (file, code, complaint) => {
+  ])('a planted violation is detected: %s %s', (file, code, complaint) => {
     const [edge] = importsOf(join(src, file), code)
     expect(edge && violation(edge)).toContain(complaint)
   })
 
-  test('a planted cycle is found', () => {
+  test('a planted cycle is detected', () => {
     const edge = (from: string, to: string): Import => ({ from, to, specifier: './x' })
     expect(findCycle(edgesOf([edge('a', 'b'), edge('b', 'c'), edge('c', 'a')]))).toEqual(['a', 'b', 'c', 'a'])
     expect(findCycle(edgesOf([edge('a', 'b'), edge('a', 'c'), edge('b', 'c')]))).toBeUndefined()

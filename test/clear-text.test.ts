@@ -25,7 +25,7 @@ const takesSecret = (spec: SettingsSpec): boolean =>
       ((setting.type === 'group' || setting.type === 'groups') && takesSecret(setting.fields)),
   )
 
-test('every kind and every profile that takes a secret has a row in the table', async () => {
+test('each kind and each profile with a secret has a row in the table', async () => {
   const names = new Set(clearTextRows.map(({ name }) => name))
   const kinds = (await configurableKinds()).filter(({ settings }) => takesSecret(settings)).map(({ name }) => name)
   expect(kinds.length).toBeGreaterThan(10)
@@ -49,7 +49,7 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
     const others = places.filter(({ loopback }) => !loopback)
     const own = places.filter(({ loopback }) => loopback)
 
-    test.each(clearTextRows)('K9 $name sends no byte of it to another machine, and says why', ({ name, says }) => {
+    test.each(clearTextRows)('K9 $name sends no byte of it to another machine, and reports why', ({ name, says }) => {
       const wrong = others
         .map((place) => at(name, place.name))
         .filter(({ receivers, failures }) => receivers.length > 0 || !failures.some((failure) => says.test(failure)))
@@ -68,7 +68,7 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
       },
     )
 
-    test('K9 each address of a name that is loopback and another machine is judged by itself', () => {
+    test('K9 with a name that is both loopback and another machine, each address is checked separately', () => {
       const receivers = clearTextRows.map(({ name }) => [name, at(name, mixedPlace.name).receivers] as const)
       expect(receivers.filter(([, addresses]) => addresses.includes(privateAddress))).toEqual([])
       for (const [name, addresses] of receivers) {
@@ -85,16 +85,19 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
       answer = (await inNamespace(script)) as ProgramAnswer
     }, hookMs)
 
-    test.each(programRows)('K5 $name sends a credential in clear to loopback alone, and says why', ({ name, says }) => {
-      const runs = programPlaces.map(({ host, loopback }) => {
-        const run = answer?.clients.find((one) => one.row === name && one.place === host)
-        const outcome = run?.received ? 'sends' : run && says.test(run.stderr) ? 'refuses' : run?.stderr
-        return { host, outcome, expected: loopback ? 'sends' : 'refuses' }
-      })
-      expect(runs.filter(({ outcome, expected }) => outcome !== expected)).toEqual([])
-    })
+    test.each(programRows)(
+      'K5 $name sends a credential in clear text to loopback alone, and reports why',
+      ({ name, says }) => {
+        const runs = programPlaces.map(({ host, loopback }) => {
+          const run = answer?.clients.find((one) => one.row === name && one.place === host)
+          const outcome = run?.received ? 'sends' : run && says.test(run.stderr) ? 'refuses' : run?.stderr
+          return { host, outcome, expected: loopback ? 'sends' : 'refuses' }
+        })
+        expect(runs.filter(({ outcome, expected }) => outcome !== expected)).toEqual([])
+      },
+    )
 
-    test('S11 P5 S3 callers from link-local addresses are not of this machine', () => {
+    test('S11 P5 S3 callers from link-local addresses do not count as local', () => {
       const most = serverLimits.connectionsPerAddress
       const own = { view: 'full', signIn: 401, connections: most + 8 }
       const stranger = { view: 'brief', signIn: 429, connections: most }
@@ -105,7 +108,7 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
       })
     })
 
-    test('P6 serve does not listen at a loopback name that leads elsewhere', () => {
+    test('P6 serve does not listen at a loopback name that resolves elsewhere', () => {
       expect(answer?.serves.here).toMatchObject({ code: 0 })
       expect(answer?.serves.elsewhere.stderr).toMatch(/elsewhere\.localhost is 10\.77\.0\.1 here/)
       expect(answer?.serves.elsewhere.stderr).not.toMatch(/listens on/)

@@ -33,7 +33,7 @@ async function answersOf(code: string): Promise<unknown> {
 const cachedBytes = (code: string): number => new Script(code).createCachedData().length
 
 describe('code that is compiled eagerly', () => {
-  test('does what it did, under the same names', async () => {
+  test('behaves as before, under the same names', async () => {
     const expected = await answersOf(source)
     expect(expected).toMatchObject([
       [true, 'größer …', true, false, true],
@@ -62,7 +62,7 @@ describe('code that is compiled eagerly', () => {
 })
 
 test.each(['start', 'command', 'client', 'answer'])(
-  'the chunk "%s" declares no function that is compiled late',
+  'the chunk "%s" declares no function that is compiled lazily',
   (name) => {
     const files = readdirSync(dist).filter((file) => new RegExp(`^${name}-[\\w-]{8}\\.cjs$`).test(file))
     expect(files).toHaveLength(1)

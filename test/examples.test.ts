@@ -14,7 +14,7 @@ const fences = (text: string, info: string): readonly string[] =>
     kind === info ? [content] : [],
   )
 
-test('every server type has its page, and the index leads to it', () => {
+test('each server type has its page, and the index links to it', () => {
   const pages = ServerType.values.map((type) => `${type}.md`)
   expect(readdirSync(root).sort()).toEqual([...pages, 'README.md'].sort())
   const linked = [...page('README.md').matchAll(/\]\((\w+\.md)\)/g)].map(([, link]) => link)
@@ -30,13 +30,13 @@ test.each(ServerType.values)('the page of %s shows a list, a green screen and a 
   expect([...page(`${type}.md`).matchAll(/^\*\*What happened\.\*\* /gm)]).toHaveLength(red.length)
 })
 
-test.each(ServerType.values)('every svc.yaml of the page of %s is one that svc takes', async (type) => {
+test.each(ServerType.values)('each svc.yaml on the page of %s is valid', async (type) => {
   const yamls = fences(page(`${type}.md`), 'yaml')
   expect(yamls.length).toBeGreaterThan(0)
   for (const yaml of yamls) expect((await load(yaml)).types[type]?.monitors.length).toBeGreaterThan(0)
 })
 
-test.each(ServerType.values)('every check on the page of %s is in the table of its kind', async (type) => {
+test.each(ServerType.values)('each check on the page of %s is in the table of its kind', async (type) => {
   const rows = fences(page(`${type}.md`), 'text').flatMap(rowsOf)
   expect(rows.length).toBeGreaterThan(4)
   const tables = new Map<string, readonly string[]>()
@@ -52,14 +52,14 @@ test.each(ServerType.values)('every check on the page of %s is in the table of i
   expect(rows.filter(({ kind, check }) => check !== 'not run' && !tables.get(kind)?.includes(check))).toEqual([])
 })
 
-test('pages hold no folder, port, date or duration of the machine that wrote them', () => {
+test('pages contain no folder, port, date or duration of the machine that wrote them', () => {
   for (const type of ServerType.values) {
     expect(page(`${type}.md`)).not.toMatch(/\/(?:tmp|home|work|Users)\/|\b(?:3[3-9]|[45]\d)\d{3}\b(?<!50017|50021)/)
     expect(page(`${type}.md`)).not.toMatch(/\b(?!2 ms)\d+(?:\.\d+)? ms\b(?<!(?:limit|above|below|least) \d+ ms)/)
   }
 })
 
-test('what is of one run alone is replaced, what a threshold says is not, and nothing grows', () => {
+test('values of one run are replaced, thresholds are not, and no text grows', () => {
   const screen = (took: string, ms: string): string =>
     [
       `✗ Sql is unhealthy: 1 of 1 monitor failed        Advanced · ${took}`,
@@ -68,9 +68,9 @@ test('what is of one run alone is replaced, what a threshold says is not, and no
       '                                       after 3.02 s',
       '  Correlation 0b5f2a31-9c1e-4d5c-8a0d-1f2e3d4c5b6a',
     ].join('\n')
-  const shown = stable(screen('612 ms', '318 ms'), [[/\b41234\b/, '15432']])
-  expect(shown).toBe(stable(screen('734 ms', '0.4 ms'), [[/\b41234\b/, '15432']]))
-  expect(shown.split('\n')).toEqual([
+  const output = stable(screen('612 ms', '318 ms'), [[/\b41234\b/, '15432']])
+  expect(output).toBe(stable(screen('734 ms', '0.4 ms'), [[/\b41234\b/, '15432']]))
+  expect(output.split('\n')).toEqual([
     '✗ Sql is unhealthy: 1 of 1 monitor failed           Advanced · 1 s',
     '  postgres orders connect: it was slow                this machine',
     '  postgres orders   connect   ✗ FAIL   127.0.0.1:15432 answered in 2 ms (limit 250 ms), connect timed out',
@@ -79,16 +79,16 @@ test('what is of one run alone is replaced, what a threshold says is not, and no
   ])
 })
 
-test('docs/tested.md has a row for every kind, every profile and every server type', () => {
+test('docs/tested.md has a row for each kind, each profile and each server type', () => {
   const tested = readFileSync(new URL('../tested.md', root), 'utf8')
   const rows = [...tested.matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, names = '']) => names.split(', '))
   const all = [...Object.keys(monitors), ...profileNames, ...ServerType.values]
   expect(all.filter((name) => !rows.includes(name))).toEqual([])
-  const known = [...all, 'kind', 'profile', 'type', 'real', 'simulated', 'not run', 'all']
-  expect(rows.filter((name) => !known.includes(name) && /\w/.test(name))).toEqual([])
+  const allowedNames = [...all, 'kind', 'profile', 'type', 'real', 'simulated', 'not run', 'all']
+  expect(rows.filter((name) => !allowedNames.includes(name) && /\w/.test(name))).toEqual([])
 })
 
-test('svc monitors list leaves out checks whose settings are not given', async () => {
+test('svc monitors list omits checks without settings', async () => {
   const checks = async (more: string): Promise<readonly string[]> => {
     const config = await load(`types: {App: [{kind: http, url: 'http://localhost/'${more}}]}`)
     const [row] = describePlan(config.types.App?.monitors ?? [], 'Standard')

@@ -8,14 +8,14 @@ import { svcHome } from './support/svc.ts'
 const base = mkdtempSync(join(tmpdir(), 'svc-folder-'))
 afterAll(() => rmSync(base, { recursive: true }))
 
-test('a folder is made with those above it, for this account alone', () => {
+test('a folder is created with its parents, for this account alone', () => {
   makeFolder(join(base, 'a', 'b', 'c'))
   expect(statSync(join(base, 'a', 'b', 'c')).mode & 0o777).toBe(0o700)
   expect(statSync(join(base, 'a')).mode & 0o777).toBe(0o700)
   makeFolder(join(base, 'a', 'b', 'c'))
 })
 
-test('where a file or a link to nothing is in the way, it throws', () => {
+test('a file or a broken link at the path makes it throw', () => {
   writeFileSync(join(base, 'file'), '')
   symlinkSync(join(base, 'nowhere'), join(base, 'link'))
   expect(() => makeFolder(join(base, 'file', 'x'))).toThrow(/ENOTDIR/)
@@ -23,7 +23,7 @@ test('where a file or a link to nothing is in the way, it throws', () => {
   expect(existsSync(join(base, 'nowhere'))).toBe(false)
 })
 
-test.runIf(existsSync('/proc/self'))('a home that cannot be made ends in an error, not in a hang', async () => {
+test.runIf(existsSync('/proc/self'))('a home that cannot be created ends in an error, not in a hang', async () => {
   expect(() => makeFolder('/proc/nope/x')).toThrow(/ENOENT/)
   const home = svcHome()
   try {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { lazy } from '../src/core/lazy.ts'
 
-test('a success is made once, for everybody who asks', async () => {
+test('a success is created once, for all callers', async () => {
   let made = 0
   const value = lazy(async () => {
     made += 1
@@ -12,7 +12,7 @@ test('a success is made once, for everybody who asks', async () => {
   expect([await value.get(), await value.peek(), made]).toEqual([1, 1, 1])
 })
 
-test('a failure is shared by those who wait for it, and by nobody who asks later', async () => {
+test('a failure is shared by the callers that wait for it, and by no later one', async () => {
   let attempts = 0
   const value = lazy(async (works: boolean) => {
     attempts += 1
@@ -29,7 +29,7 @@ test('a failure is shared by those who wait for it, and by nobody who asks later
   expect(await value.get(false)).toBe(2)
 })
 
-test('who hears of a failure can ask again at once, and is not handed the failure once more', async () => {
+test('a caller can retry at once after a failure, and does not get the same failure again', async () => {
   let attempts = 0
   const value = lazy(async () => {
     attempts += 1
@@ -39,7 +39,7 @@ test('who hears of a failure can ask again at once, and is not handed the failur
   expect(await value.get().catch(() => value.get())).toBe(2)
 })
 
-test('what throws before there is a promise is no different', async () => {
+test('an exception before there is a promise is handled in the same way', async () => {
   let attempts = 0
   const value = lazy((): Promise<number> => {
     attempts += 1

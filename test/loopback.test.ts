@@ -65,12 +65,12 @@ const texts = [
 ]
 
 describe('loopback', () => {
-  test('K9 is 127.0.0.0/8 and ::1, in every spelling, with and without brackets', () => {
+  test('K9 is 127.0.0.0/8 and ::1, in each notation, with and without brackets', () => {
     expect(loopback.filter((address) => !isLoopback(address))).toEqual([])
     expect(loopback.filter((address) => !isLoopback(`[${address}]`))).toEqual([])
   })
 
-  test('is every address of 127.0.0.0/8, also mapped into IPv6, and no IPv4 address beside', () => {
+  test('is each address of 127.0.0.0/8, also mapped into IPv6, and no other IPv4 address', () => {
     const byte = fc.integer({ min: 0, max: 255 })
     fc.assert(
       fc.property(byte, byte, byte, byte, (a, b, c, d) => {
@@ -93,7 +93,7 @@ describe('loopback', () => {
     expect([...texts, 'localhost'].filter(isLoopback)).toEqual([])
   })
 
-  test('is by its name localhost and what is below it, and no other name', () => {
+  test('is the name localhost and the names below it, and no other name', () => {
     const names = ['localhost', 'LocalHost', 'app.localhost', 'a.b.localhost', '127.0.0.1', '[::1]']
     expect(names.filter((name) => !isLoopbackHost(name))).toEqual([])
     const strange = ['localhost.example', 'localhost.localdomain', 'evillocalhost', 'ip6-localhost', 'example.com']
@@ -101,7 +101,7 @@ describe('loopback', () => {
   })
 })
 
-describe('whether a credential goes in clear depends on the address of the connection', () => {
+describe('the address of the connection decides whether a credential goes in clear text', () => {
   const target = (ip: string) => ({
     ip,
     port: 389,
@@ -119,7 +119,7 @@ describe('whether a credential goes in clear depends on the address of the conne
     tls: { mode: 'auto' },
   } as const
 
-  test.each(others)('K9 to %s nothing is sent, under whatever name it is reached', async (ip) => {
+  test.each(others)('K9 to %s nothing is sent, whatever its name', async (ip) => {
     const resolve = () => Promise.resolve([ip])
     const web = { url: 'http://name.localhost/', token: secret('token-12345') }
     const findings = await runKind(http, web, 'Standard', { resolve })
@@ -132,7 +132,7 @@ describe('whether a credential goes in clear depends on the address of the conne
     expect(await tlsChoice(database, ip)).toMatchObject({ rejectUnauthorized: true })
   })
 
-  test.each(loopback)('to %s it is', async (ip) => {
+  test.each(loopback)('to %s it is sent', async (ip) => {
     expect(mayHear(ip, false, false)).toBe(true)
     expect(refuseReadable({ chain: undefined }, target(ip), ldap)).toBeUndefined()
     expect(await tlsChoice(database, ip)).toBeUndefined()
@@ -157,7 +157,7 @@ describe('one function decides', () => {
     `const own = (ip: string): boolean => /^(127\\.|::1$|::ffff:127\\.)/.test(ip)`,
     `list.addSubnet('169.254.0.0', 16, 'ipv4')`,
     `if (host.startsWith('127.')) return 0`,
-  ])('a planted one is found: %s', (line) => {
+  ])('a planted one is detected: %s', (line) => {
     expect(line).toMatch(decides)
   })
 })

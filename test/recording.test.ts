@@ -39,13 +39,13 @@ describe('two recordings of monitor runs', () => {
     expect(summary(await run('compare', ...files))).toBe(same)
   })
 
-  test('differ in a figure', async () => {
+  test('differ in a value', async () => {
     const text = await run('compare', await recording('a', queue(7)), await recording('b', queue(8)))
     expect(summary(text)).toBe(different)
     expect(text).toContain('- ! {"check":"queue","status":"warning","message":"127.0.0.1:<port>: 7 jobs wait')
   })
 
-  test('agree in a figure that differs between recordings of the same code, and still differ in a limit', async () => {
+  test('agree in a value that differs between recordings of the same code, and still differ in a limit', async () => {
     const merged = await run('merge', await recording('a', queue(7)), await recording('b', queue(8)))
     const before = await file('before', merged)
     expect(summary(await run('compare', before, await recording('c', queue(9))))).toBe(same)

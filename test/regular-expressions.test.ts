@@ -45,12 +45,12 @@ async function problemsOf(
   return problems
 }
 
-const found = patternsBelow(src)
+const result = patternsBelow(src)
 
-describe('every regular expression of svc', () => {
-  test('takes time that grows as the text does, whatever the text: 100 KB at most 15 times as long as 10 KB', async () => {
-    expect(found.literals.length).toBeGreaterThan(400)
-    const distinct = [...Map.groupBy(found.literals, (one) => `/${one.source}/${one.flags} ${one.scan}`).values()]
+describe('each regular expression of svc', () => {
+  test('takes time in proportion to the text, whatever the text: 100 KB at most 15 times as long as 10 KB', async () => {
+    expect(result.literals.length).toBeGreaterThan(400)
+    const distinct = [...Map.groupBy(result.literals, (one) => `/${one.source}/${one.flags} ${one.scan}`).values()]
     const problems = await problemsOf(distinct.flatMap((same) => same[0] ?? []))
     const slow = problems.flatMap((problem, index) => {
       const [one, ...others] = distinct[index] ?? []
@@ -61,8 +61,8 @@ describe('every regular expression of svc', () => {
     expect(slow).toEqual([])
   }, 600_000)
 
-  test('is a literal that this test sees, but for the patterns of svc.yaml, which have a budget of processor time', () => {
-    expect(found.built).toEqual([
+  test('is a literal that this test finds, except the patterns of svc.yaml, which have a budget of CPU time', () => {
+    expect(result.built).toEqual([
       "core/assert/expectation.ts: new RegExp(source.replaceAll('{nonce}', '0'), flags)",
       'core/assert/expectation.ts: new RegExp(source, flags)',
     ])
@@ -92,21 +92,21 @@ describe('the test of the regular expressions', () => {
     expect(problems).toHaveLength(planted.length)
     expect(problems[index]).toMatch(/characters: \d+ times the processor time/)
   })
-  test('finds a pattern that never ends, and goes on with the next', async () => {
+  test('finds a pattern that never ends, and continues with the next', async () => {
     const { literals } = patternsOf('planted.ts', '[/^(?:a|a)*$/, /^a+$/, /\\s*x/]')
     const [endless, linear, quadratic] = await problemsOf(literals, (index) => (index === 0 ? 3_000 : patienceMs))
     expect(endless).toBe('did not end within 3 s')
     expect(linear).toBeUndefined()
     expect(quadratic).toContain('times the processor time')
   }, 300_000)
-  test('finds nothing wrong with patterns that are linear', async () => {
+  test('finds no problem with patterns that are linear', async () => {
     const { literals } = patternsOf(
       'planted.ts',
       '[/\\s+/g, /^\\s*x/, /\\r?\\n$/, /[^"]*"/y, /\\bdata ([0-9a-f]{1,8})\\b/i]',
     )
     expect(await problemsOf(literals)).toEqual([undefined, undefined, undefined, undefined, undefined])
   }, 60_000)
-  test('sees literals wherever they stand, and what makes a pattern of a string', () => {
+  test('finds literals in each position, and each conversion of a string to a pattern', () => {
     const code = [
       'const comment = "/no+/" // /nor+this/',
       'const half = 4 / two / 1',

@@ -22,7 +22,7 @@ async function written(folder: string): Promise<Readonly<Record<string, string>>
 const before = await written(committed)
 
 /** After a change that is meant, `npm run snapshot` writes the files anew; their difference is reviewed with it. */
-describe('what svc prints about itself is what test/snapshot holds', () => {
+describe('the output of svc about itself matches test/snapshot', () => {
   let folder: string
   let now: Readonly<Record<string, string>>
   beforeAll(async () => {
@@ -35,7 +35,7 @@ describe('what svc prints about itself is what test/snapshot holds', () => {
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
-  test('the same commands, kinds, profiles, plans and mistakes', () => {
+  test('has the same commands, kinds, profiles, plans and mistakes', () => {
     expect(Object.keys(now)).toEqual(Object.keys(before))
   })
   test.each(Object.keys(before))('%s', (path) => {

@@ -4,24 +4,24 @@ import { conformancePage, named, promises, readNamed, readPromises } from '../to
 
 const promised = readPromises()
 const tests = readNamed()
-const known = new Set(promised.map(({ id }) => id))
+const promiseIds = new Set(promised.map(({ id }) => id))
 
 test('the specification has ids, and tests name them', () => {
-  expect(known.size).toBe(promised.length)
-  expect(known.size).toBeGreaterThan(90)
+  expect(promiseIds.size).toBe(promised.length)
+  expect(promiseIds.size).toBeGreaterThan(90)
   expect(tests.length).toBeGreaterThan(500)
 })
 
 test('no test names an id that the specification does not have', () => {
-  expect(tests.filter(({ ids }) => ids.some((id) => !known.has(id)))).toEqual([])
+  expect(tests.filter(({ ids }) => ids.some((id) => !promiseIds.has(id)))).toEqual([])
 })
 
-test('no promise is without a test, but those marked later', () => {
+test('each promise has a test, except those marked later', () => {
   const proved = new Set(tests.flatMap(({ ids }) => ids))
   expect(promised.filter(({ id, later }) => !later && !proved.has(id)).map(({ id }) => id)).toEqual([])
 })
 
-test('a planted promise without a test is found, and so is one marked later', () => {
+test('a planted promise without a test is detected, and so is one marked later', () => {
   const spec = '# One\n## Routes\n- **R1** a route\n# Later\n## Routes (later)\n- **R9** a route\n'
   expect(promises(spec).map(({ id, later }) => [id, later])).toEqual([
     ['R1', false],
@@ -33,7 +33,7 @@ test('a planted promise without a test is found, and so is one marked later', ()
   expect(conformancePage(promises(spec), [])).toContain('### R1\n\n- **no test**')
 })
 
-test('docs/conformance.md is what the specification and the tests give', () => {
+test('docs/conformance.md matches the specification and the tests', () => {
   const page = readFileSync(new URL('../docs/conformance.md', import.meta.url), 'utf8').replaceAll('\r\n', '\n')
   expect(page).toBe(conformancePage(promised, tests))
 })

@@ -61,14 +61,14 @@ function pinned(name: string, loaded: string): void {
   expect(existsSync(file) && readFileSync(file, 'utf8')).toBe(loaded)
 }
 
-test('P3 svc serve has two threads more than processors, made so before any file is read', async () => {
-  const told = `process.on('exit', () => {
+test('P3 svc serve has two threads more than processors, configured before any file is read', async () => {
+  const messages = `process.on('exit', () => {
     const { readdirSync, readFileSync } = process.getBuiltinModule('fs')
     const names = process.platform === 'linux' ? readdirSync('/proc/self/task') : []
     const pool = names.filter((id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8').startsWith('libuv-worker'))
     process.stdout.write(JSON.stringify([process.env.UV_THREADPOOL_SIZE, pool.length]))
   })`
-  const preload = `data:text/javascript,${encodeURIComponent(told)}`
+  const preload = `data:text/javascript,${encodeURIComponent(messages)}`
   // It has opened its store when it finds that there is no Admin, and ends.
   const args = [
     'serve',
@@ -85,17 +85,17 @@ test('P3 svc serve has two threads more than processors, made so before any file
     stdio: ['ignore', 'pipe', 'ignore'],
     timeout: 20_000,
   })
-  let said = ''
+  let text = ''
   child.stdout.on('data', (chunk) => {
-    said += String(chunk)
+    text += String(chunk)
   })
   await once(child, 'close')
   const threads = availableParallelism() + 2
-  expect(JSON.parse(said)).toEqual([String(threads), process.platform === 'linux' ? threads : 0])
+  expect(JSON.parse(text)).toEqual([String(threads), process.platform === 'linux' ? threads : 0])
 })
 
-describe('start-up is pinned by the modules that each command loads', () => {
-  test('svc --version loads next to nothing', async () => {
+describe('the modules that each command loads limit its start-up', () => {
+  test('svc --version loads almost nothing', async () => {
     pinned('version', await loadedBy(['--version']))
   })
 
@@ -112,7 +112,7 @@ describe('start-up is pinned by the modules that each command loads', () => {
     pinned('health-server', loaded)
   })
 
-  test('svc health in process loads no HTTP server and no driver that is not due', async () => {
+  test('svc health in process loads no HTTP server and only the drivers that it needs', async () => {
     const loaded = await loadedBy(['health', '-m', 'Basic', '-t', 'App'])
     expect(loaded).not.toMatch(/core\/server\/|core\/client\/|package (@oclif|fastify|pg|mysql2)/)
     pinned('health-local', loaded)
@@ -131,7 +131,7 @@ describe('start-up is pinned by the modules that each command loads', () => {
   })
 })
 
-test('no chunk of the bundle holds modules of svc beside those of oclif', () => {
+test('no chunk of the bundle combines modules of svc with those of oclif', () => {
   const chunks = JSON.parse(readFileSync(join(root, 'dist/modules.json'), 'utf8')) as Record<string, string[]>
   const own = Object.values(chunks).filter((modules) => modules.some((module) => module.startsWith('src/')))
   const oclif = Object.values(chunks).filter((modules) => modules.some((module) => module.includes('@oclif/core')))
@@ -139,6 +139,6 @@ test('no chunk of the bundle holds modules of svc beside those of oclif', () => 
   expect(oclif.filter((modules) => own.includes(modules))).toEqual([])
 })
 
-test('svc health of one type runs through at most 45 source files', () => {
+test('svc health of one type executes at most 45 source files', () => {
   expect(filesRun(['health', '--type', 'Sql', '--mode', 'Basic']).length).toBeLessThanOrEqual(45)
 })

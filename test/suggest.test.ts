@@ -19,22 +19,22 @@ describe('did you mean', () => {
     expect(didYouMean(word, ServerType.values)).toBe(meant)
   })
 
-  test.each(['', 'Postgres', 'abc', 'xy', 'zzz', 'x'.repeat(100), 'Database'])('nothing near %j', (word) => {
+  test.each(['', 'Postgres', 'abc', 'xy', 'zzz', 'x'.repeat(100), 'Database'])('suggests nothing for %j', (word) => {
     expect(didYouMean(word, ServerType.values)).toBeUndefined()
   })
 
-  test('a word typed in part is known', () => {
+  test('a word that is typed in part is recognized', () => {
     expect(didYouMean('adv', ExecutionMode.values)).toBe('Advanced')
     expect(didYouMean('Stand', ExecutionMode.values)).toBe('Standard')
   })
 
-  test('of equally near words the first, every time', () => {
+  test('of equally similar words the first is suggested, each time', () => {
     expect(didYouMean('cat', ['bat', 'hat', 'rat'])).toBe('bat')
     expect(didYouMean('cat', ['rat', 'hat', 'bat'])).toBe('rat')
     expect(didYouMean('cart', ['cats', 'carts'])).toBe('carts')
   })
 
-  test('no candidates, no suggestion', () => {
+  test('without candidates there is no suggestion', () => {
     expect(didYouMean('Sql', [])).toBeUndefined()
   })
 })

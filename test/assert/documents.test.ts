@@ -9,17 +9,17 @@ import { processorMs } from '../support/processor-time.ts'
 
 const read = (text: string, type?: string) => readXml(Buffer.from(text), type)
 const problem = async (text: string): Promise<string> => {
-  const found = await read(text)
-  return 'problem' in found ? found.problem : 'no problem'
+  const result = await read(text)
+  return 'problem' in result ? result.problem : 'no problem'
 }
 /** What a path leads to, as texts. */
 const texts = async (document: unknown, path: string): Promise<readonly string[] | string> => {
   const xml = typeof document === 'string' ? await read(document) : undefined
-  const found = select({ json: () => ({ value: document }), xml }, path)
-  return 'problem' in found ? found.problem : found.map(({ text }) => text)
+  const results = select({ json: () => ({ value: document }), xml }, path)
+  return 'problem' in results ? results.problem : results.map(({ text }) => text)
 }
 
-describe('XML that a peer sent', () => {
+describe('XML from a peer', () => {
   test('text, CDATA, attributes and the five entities are read, each once', async () => {
     const xml = '<a x="1 &lt; 2"><b>&amp;lt; &#65;&#x42;</b><b> <![CDATA[<c>&amp;]]> </b></a>'
     expect(await texts(xml, '/a/@x')).toEqual(['1 < 2'])
@@ -36,7 +36,7 @@ describe('XML that a peer sent', () => {
     ['{"a":1}', /^is not XML: it does not begin with "<"/],
     ['<a>\x00'.repeat(3), /well-formed/],
     ['<a><![CDATA[x</a>', /well-formed/],
-  ])('%j is told as no XML', async (text, message) => {
+  ])('%j is reported as invalid XML', async (text, message) => {
     expect(await problem(text)).toMatch(message)
   })
 
@@ -56,7 +56,7 @@ describe('XML that a peer sent', () => {
     expect(await texts('<a><![CDATA[<!DOCTYPE html>]]><!-- <!DOCTYPE --></a>', '/a')).toEqual(['<!DOCTYPE html>'])
   })
 
-  test('what is too deep or too large is refused, and nothing that is hostile takes long', async () => {
+  test('input that is too deep or too large is refused, and hostile input takes little time', async () => {
     expect(await problem(`${'<a>'.repeat(500)}${'</a>'.repeat(500)}`)).toBe('nests elements more than 64 deep')
     expect(await problem(`<a>${' '.repeat(5 * 1024 * 1024)}</a>`)).toMatch(/\(limit for XML 4 MiB\)/)
     const mib = 1024 * 1024
@@ -82,7 +82,7 @@ describe('XML that a peer sent', () => {
     }
   }, 60_000)
 
-  test('an encoding is that of the byte order mark, of the header or of the declaration', async () => {
+  test('the byte order mark, the header or the declaration sets the encoding', async () => {
     const bytes = Buffer.concat([
       Buffer.from('<?xml version="1.0" encoding="ISO-8859-1"?><a>'),
       Buffer.from([0xe4]),
@@ -96,16 +96,16 @@ describe('XML that a peer sent', () => {
     expect(await readXml(Buffer.from('<a/>'), 'text/xml; charset=nonsense')).toHaveProperty('problem')
   })
 
-  test('names of the prototype are names like any other', async () => {
+  test('names of the prototype are ordinary names', async () => {
     await read('<__proto__ polluted="yes"><constructor><prototype polluted="yes"/></constructor></__proto__>')
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined()
   })
 
-  test('the end of a document is seen however it comes', () => {
+  test('the end of a document is detected, however it arrives in pieces', () => {
     const whole = 'Frame 9 <?xml version="1.0"?><!-- <x/> --><ns:Reply a=">"><b/>\n</ns:Reply >'
     const end = xmlEnd()
-    const seen = Array.from(whole, (_, n) => end(Buffer.from(whole.slice(0, n + 1))))
-    expect(seen.indexOf(true)).toBe(whole.length - 1)
+    const ends = Array.from(whole, (_, n) => end(Buffer.from(whole.slice(0, n + 1))))
+    expect(ends.indexOf(true)).toBe(whole.length - 1)
     expect(xmlEnd()(Buffer.from('Frame 9 <Reply Success="TRUE" x="</Reply>"/>'))).toBe(true)
     expect(xmlEnd()(Buffer.from('Frame 9 <Reply Success="TRUE"><Reply/>'))).toBe(false)
     expect(xmlEnd()(Buffer.from('no XML'))).toBe(false)
@@ -115,7 +115,7 @@ describe('XML that a peer sent', () => {
 describe('paths', () => {
   const xml = '<v:VAST version="3.0"><Ad id="1"><W/></Ad><Ad id="2"/><Job_0/><Job_12 s="x"/></v:VAST>'
 
-  test('a path of XML leads to each element so called, or to one by its index', async () => {
+  test('a path into XML selects each element of that name, or one by its index', async () => {
     expect(await texts(xml, '/VAST/@version')).toEqual(['3.0'])
     expect(await texts(xml, '/v:VAST/Ad/@id')).toEqual(['1', '2'])
     expect(await texts(xml, '/VAST/Ad[1]/@id')).toEqual(['2'])
@@ -127,7 +127,7 @@ describe('paths', () => {
     expect(await texts(xml, '/Ad')).toEqual([])
   })
 
-  test('a path of JSON leads to each element of a list', async () => {
+  test('a path into JSON selects each element of a list', async () => {
     const json = { a: [{ b: 1 }, { b: [2, 3] }, {}], n: 5 }
     expect(await texts(json, '$.a[*].b')).toEqual(['1', '[2,3]'])
     expect(await texts(json, '$.a[1].b[*]')).toEqual(['2', '3'])
@@ -136,13 +136,13 @@ describe('paths', () => {
   })
 
   test.each(['/', '/a/@b/c', '/a//b', '/a[x]', '/a[-1]', 'a', '$.a[*', 'count(a)', '/a b', '$..a'])(
-    '%j is no path',
+    '%j is not a valid path',
     (path) => {
       expect(pathProblem(path)).toMatch(/neither a JSON path/)
     },
   )
 
-  test('dates are read as servers write them', () => {
+  test('dates are read in the formats of servers', () => {
     const at = Date.parse('2030-01-02T03:04:05Z')
     for (const text of [
       '2030-01-02T03:04:05Z',
@@ -180,7 +180,7 @@ describe('measures', () => {
     expect(evaluate({ j: [{ s: 'y' }] }, measure)).toEqual(['ok a:1: m: 0 (limit 2)'])
   })
 
-  test('the oldest, the earliest, the largest and the smallest speak', () => {
+  test('the oldest, the earliest, the largest and the smallest value decide', () => {
     expect(evaluate(jobs('11:30', '11:50'), { time: 't', age: { limit: 1_800_000 } })).toEqual([
       'ok a:1: m: oldest 30 min (limit 30 min)',
     ])
@@ -205,7 +205,7 @@ describe('measures', () => {
     ])
   })
 
-  test('what is not there, no date or no number is never well', () => {
+  test('a missing value, an invalid date and an invalid number are never ok', () => {
     expect(evaluate({}, { atMost: { limit: 4 } })).toEqual(['failed a:1: m: the answer has no $.j[*]'])
     expect(evaluate({ j: ['many'] }, { atMost: { limit: 4 } })).toEqual(['failed a:1: m: "many" is not a number'])
     expect(evaluate({ j: [null] }, { atMost: { limit: 4 } })[0]).toMatch(/^failed/)
@@ -221,7 +221,7 @@ describe('measures', () => {
     expect(evaluate({ j: [{ a: 1 }] }, { needs: ['a'] })).toEqual(['ok a:1: m: 1 with all required paths'])
   })
 
-  test('a pattern that a peer makes backtrack is given up for all of a list at once, and is never well', () => {
+  test('a pattern that backtracks is abandoned for all of a list at once, and is never ok', () => {
     const hostile = { j: Array.from({ length: 500 }, () => ({ s: `${'a'.repeat(40)}!` })) }
     const start = processorMs()
     expect(evaluate(hostile, { where: { s: '/^(?=a)(a+)+$/' }, count: { limit: 0 } })[0]).toMatch(
@@ -235,14 +235,14 @@ describe('measures', () => {
     ])
   })
 
-  test('a list of a peer without end is looked at so far, and said so', () => {
+  test('an endless list of a peer is evaluated up to a limit, which is reported', () => {
     const many = { j: Array.from({ length: 5_000 }, () => 1) }
     expect(evaluate(many, { count: { limit: 9_000 } })).toEqual([
       'ok a:1: m (of the first 2000 of 5000): 2000 (limit 9000)',
     ])
   })
 
-  test('a measure that evaluates nothing, or lacks its date or its path, is told before it is taken', () => {
+  test('a measure without evaluates expectation, its date or its path is reported before it is taken', () => {
     const measure = { name: 'm', path: '$.j[*]', value: '.' }
     expect(measureProblem(measure)).toMatch(/evaluates nothing: add one of needs, count/)
     expect(measureProblem({ ...measure, age: { limit: 1 } })).toMatch(/age needs time/)
@@ -252,7 +252,7 @@ describe('measures', () => {
   })
 })
 
-test('what is not the public Internet is known', () => {
+test('addresses outside the public Internet are recognized', () => {
   const closed =
     '10.1.2.3 127.0.0.1 169.254.169.254 172.16.0.1 192.168.1.1 100.64.0.1 0.0.0.0 192.0.2.1 198.18.0.1 224.0.0.1 255.255.255.255 ::1 :: fe80::1 fc00::1 fd00::1 ff02::1 2001:db8::1 2002:7f00:1::1 2001:0:1::1 64:ff9b::7f00:1 ::ffff:8.8.8.8 ::ffff:127.0.0.1 nonsense'
   expect(closed.split(' ').filter(isPublic)).toEqual([])

@@ -7,13 +7,13 @@ import sqlite from '../../src/core/kinds/sqlite/index.ts'
 import tcp from '../../src/core/kinds/tcp.ts'
 import { withDefaults } from '../support/run-kind.ts'
 
-const problem = (kind: AnyKind, given: object): string | undefined =>
-  kind.validate?.(withDefaults(kind.settings, given) as never)
+const problem = (kind: AnyKind, input: object): string | undefined =>
+  kind.validate?.(withDefaults(kind.settings, input) as never)
 const url = 'http://127.0.0.1:1/'
 const broken = '/fail(ed/'
-const told = 'is not a regular expression (Unterminated group)'
+const unterminatedGroup = 'is not a regular expression (Unterminated group)'
 
-describe('what can never be judged is told where it is written', () => {
+describe('an expectation that can never be evaluated is reported at its place', () => {
   test.each([
     ['json', http, { url, json: { '$.a': broken } }],
     ['xml', http, { url, xml: { '/a': broken } }],
@@ -30,11 +30,11 @@ describe('what can never be judged is told where it is written', () => {
       { url, steps: [{ name: 's', path: '/', until: { expect: { '$.a': broken }, every: 1_000, most: 9 } }] },
     ],
     ['fails', steps, { url, steps: [{ name: 's', path: '/', fails: [{ expect: { '$.a': broken }, says: 'x' }] }] }],
-  ] as const)('a pattern that is none, in %s', (_, kind, given) => {
-    expect(problem(kind, given)).toContain(told)
+  ] as const)('an invalid pattern, in %s, is reported', (_, kind, input) => {
+    expect(problem(kind, input)).toContain(unterminatedGroup)
   })
 
-  test('a comparison with no number, and what is none of that', () => {
+  test('a comparison without a number is reported, and other text is not', () => {
     expect(expectationProblem('< x')).toBe(
       '< x is not a comparison with a number: write >= 3, or use a /pattern/ for a text that begins this way',
     )

@@ -18,7 +18,7 @@ import { createRedactor, noRedaction, safeUrl, sanitize } from '../../src/core/n
 import { givenUp } from '../support/given-up.ts'
 import { processorMs } from '../support/processor-time.ts'
 
-describe('what a peer said', () => {
+describe('text from a peer', () => {
   const hidden = /[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]/
 
   test('is one printable line of bounded length, whatever it was', () => {
@@ -26,8 +26,8 @@ describe('what a peer said', () => {
       fc.property(
         fc.oneof(fc.string({ unit: 'binary', maxLength: 40 }), fc.uint8Array({ maxLength: 40 })),
         fc.integer({ min: 1, max: 20 }),
-        (heard, times) => {
-          const line = sanitize(typeof heard === 'string' ? heard.repeat(times) : heard)
+        (input, times) => {
+          const line = sanitize(typeof input === 'string' ? input.repeat(times) : input)
           return !hidden.test(line) && [...line].length <= 256 && line.isWellFormed()
         },
       ),
@@ -35,22 +35,22 @@ describe('what a peer said', () => {
     )
   })
 
-  test('loses its escape sequences whole, not just their first character', () => {
+  test('loses complete escape sequences, not just their first character', () => {
     expect(sanitize('a\x1b[31;1mb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1bPq\x1b\\e\x1bcf\x9b2Jg')).toBe('abcdefg')
   })
 
-  test('is cut at the length asked for', () => {
+  test('is truncated at the requested length', () => {
     expect(sanitize('x'.repeat(300), 10)).toBe('xxxxxxxxx…')
     expect(sanitize('🙂'.repeat(20), 10)).toBe(`${'🙂'.repeat(9)}…`)
   })
 
-  test('costs no more for being long', () => {
+  test('costs no more when it is long', () => {
     const start = processorMs()
     expect(sanitize('\x1b]'.repeat(5_000_000))).toBe(`${']'.repeat(255)}…`)
     expect(processorMs() - start).toBeLessThan(2_000)
   })
 
-  test('shows no secret, also one that control characters split', () => {
+  test('shows no secret, even one that control characters split', () => {
     const hide = createRedactor(['tok-12345', 'no'])
     expect(hide('a tok-12345 b')).toBe('a [secret] b')
     expect(hide('tok\x1b[0m-12345')).toBe('[secret]')
@@ -63,7 +63,7 @@ describe('what a peer said', () => {
 })
 
 describe('expectations', () => {
-  test('a text, a comparison or a pattern', () => {
+  test('a text, a comparison or a pattern is evaluated', () => {
     const cases = [
       ['3', '3', true],
       ['3', '>= 3', true],
@@ -78,21 +78,21 @@ describe('expectations', () => {
       ['a/b', '/a/', true],
       ['a/b', '/etc/passwd', false],
     ] as const
-    for (const [actual, expectation, met] of cases) {
+    for (const [actual, expectation, fault] of cases) {
       expect([actual, expectation, describeMismatch(actual, expectation) === undefined]).toEqual([
         actual,
         expectation,
-        met,
+        fault,
       ])
     }
   })
 
-  test('a pattern sees the first 64 KiB', () => {
+  test('a pattern is applied to the first 64 KiB', () => {
     expect(patternMismatch(`${'x'.repeat(65_535)}y`, 'y')).toBeUndefined()
     expect(patternMismatch(`${'x'.repeat(65_536)}y`, 'y')).toBe('does not match y')
   })
 
-  test('a harmless pattern that RE2 cannot run is judged also where the machine gives this process no time for a while', async (context) => {
+  test('a harmless pattern that RE2 cannot run is evaluated even where this process gets no CPU time for a while', async (context) => {
     if (process.platform === 'win32') return context.skip('Windows stops no process')
     const expectation = new URL('../../src/core/assert/expectation.ts', import.meta.url).href
     // Each match takes some 20 ms, one after the other: a stop falls into one of them.
@@ -107,9 +107,9 @@ describe('expectations', () => {
       const match = () => { seen.add(patternMismatch(text, '/(?=a)a*b/')); setImmediate(match) }
       match()`,
     ])
-    let heard = ''
+    let input = ''
     child.stdout.on('data', (chunk) => {
-      heard += String(chunk)
+      input += String(chunk)
     })
     const gone = once(child, 'close')
     await once(child.stdout, 'data')
@@ -121,10 +121,10 @@ describe('expectations', () => {
     }
     child.stdin.end()
     await gone
-    expect(heard).toBe('ready\n["does not match /(?=a)a*b/"]\n')
+    expect(input).toBe('ready\n["does not match /(?=a)a*b/"]\n')
   }, 60_000)
 
-  test('a pattern that RE2 cannot run and that got no processor time is not called one that backtracks (the time is simulated)', () => {
+  test('a pattern that RE2 cannot run and that got no CPU time does not count as one that backtracks (the time is simulated)', () => {
     const spy = vi.spyOn(process, 'threadCpuUsage').mockReturnValue({ user: 0, system: 0 })
     try {
       expect(patternMismatch('a'.repeat(40), '/(?=a)(a+)+b/')).toBe(
@@ -139,7 +139,7 @@ describe('expectations', () => {
     const text = `${'a'.repeat(60)}!`
     const together = new PatternBudget()
     const start = processorMs()
-    const seen = together.within(() => [
+    const mismatches = together.within(() => [
       patternMismatch(text, '/^(?=a)a+!$/'),
       patternMismatch(text, '/^(?=a)(a+)+$/'),
       patternMismatch(text, '/^(?=a)(a+)+b$/'),
@@ -148,7 +148,7 @@ describe('expectations', () => {
     expect(processorMs() - start).toBeLessThan(1_000)
     const untried = 'was not tried, as another pattern for this answer timed out'
     expect(together.timedOut).toMatch(new RegExp(String.raw`^/\^\(\?=a\)\(a\+\)\+\$/ ${givenUp}$`))
-    expect(seen).toEqual([
+    expect(mismatches).toEqual([
       undefined,
       `cannot be evaluated: ${together.timedOut}`,
       `cannot be evaluated: /^(?=a)(a+)+b$/ ${untried}`,
@@ -158,8 +158,8 @@ describe('expectations', () => {
     expect(patternMismatch(text, '/^(?=a)a+!$/')).toBeUndefined()
   })
 
-  test('patterns that RE2 cannot run and that are each in time are together no longer than a second (the time is simulated)', () => {
-    const tried = (ms: number) => {
+  test('patterns that RE2 cannot run and that each stay within their limit take no longer than a second together (the time is simulated)', () => {
+    const attempt = (ms: number) => {
       let used = 0
       const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
         const user = used * 1_000
@@ -177,10 +177,10 @@ describe('expectations', () => {
     const late = 'cannot be evaluated: /(?=a)a/ was not tried, as those before it took more than 1000 ms'
     const other = 'cannot be evaluated: /(?=a)a/ was not tried, as another pattern for this answer timed out'
     // Looked at three times for each pattern: 125 makes 250 ms.
-    expect(tried(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
-    expect(tried(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
-    expect(tried(126).givenUp).toBe('/(?=a)a/ was not tried, as those before it took more than 1000 ms')
-    expect(tried(100).givenUp).toBeUndefined()
+    expect(attempt(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
+    expect(attempt(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
+    expect(attempt(126).givenUp).toBe('/(?=a)a/ was not tried, as those before it took more than 1000 ms')
+    expect(attempt(100).givenUp).toBeUndefined()
   })
 
   test('a pattern on many values is given up after a second, however fast each is (the time is simulated)', () => {
@@ -205,7 +205,7 @@ describe('expectations', () => {
     }
   })
 
-  test('statuses and what cannot be read', () => {
+  test('statuses are compared, and invalid expectations are reported', () => {
     expect(statusAllowed(204, ['200 - 299'])).toBe(true)
     expect(statusAllowed(500, ['<500', '5xx'])).toBe(true)
     expect(() => statusAllowed(200, ['2x'])).toThrow(RangeError)
@@ -213,7 +213,7 @@ describe('expectations', () => {
 })
 
 describe('JSON paths', () => {
-  test('names, indexes and quoted names', () => {
+  test('select by names, indexes and quoted names', () => {
     expect(parseJsonPath('$')).toEqual([])
     expect(parseJsonPath('$.a.b[0].c')).toEqual(['a', 'b', 0, 'c'])
     expect(parseJsonPath(`$['a.b']["c d"].größe`)).toEqual(['a.b', 'c d', 'größe'])
@@ -222,7 +222,7 @@ describe('JSON paths', () => {
     }
   })
 
-  test('what is written is read again, and what is inherited is not', () => {
+  test('survive a round trip through their text, and do not select inherited members', () => {
     const names = fc.array(fc.oneof(fc.string(), fc.nat(5)), { maxLength: 5 })
     fc.assert(
       fc.property(names, fc.jsonValue(), (steps, leaf) => {
@@ -240,7 +240,7 @@ describe('JSON paths', () => {
 })
 
 describe('addresses', () => {
-  test('IPv6 is left out on a machine without it, unless there is nothing else', () => {
+  test('IPv6 is omitted on a machine without it, unless there is nothing else', () => {
     const both = ['192.0.2.1', '2001:db8::1']
     expect(reachable(both, ['127.0.0.1', '::1', 'fe80::1'])).toEqual(['192.0.2.1'])
     expect(reachable(both, ['10.0.0.1', '2001:db8::9'])).toEqual(both)
@@ -248,7 +248,7 @@ describe('addresses', () => {
     expect(reachable(['127.0.0.1', '::1'], ['127.0.0.1', '::1'])).toEqual(['127.0.0.1', '::1'])
   })
 
-  test('merged generators yield as they come, and all end when one fails', async () => {
+  test('merged generators yield values as they arrive, and all end when one fails', async () => {
     const ended: string[] = []
     const source = async function* (name: string, ms: number, fails = false) {
       try {
@@ -259,9 +259,9 @@ describe('addresses', () => {
         ended.push(name)
       }
     }
-    const seen: string[] = []
-    for await (const name of merged([source('slow', 40), source('fast', 5)])) seen.push(name)
-    expect(seen).toEqual(['fast', 'slow'])
+    const names: string[] = []
+    for await (const name of merged([source('slow', 40), source('fast', 5)])) names.push(name)
+    expect(names).toEqual(['fast', 'slow'])
     const failing = merged([source('good', 30), source('bad', 5, true)])
     await expect(failing.next()).rejects.toThrow('bad')
     expect(ended.sort()).toEqual(['bad', 'fast', 'good', 'slow'])

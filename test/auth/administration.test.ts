@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { bearer, by, faultOf, password, withWorld } from './world.ts'
 
 describe('users', () => {
-  test('P4 every wrong field is named in one answer', async () => {
+  test('P4 one answer names each wrong field', async () => {
     await withWorld(async ({ admin }) => {
       const fault = await faultOf(
         admin.users.add(
@@ -43,14 +43,14 @@ describe('users', () => {
     ['an account of this machine', 'local:alice'],
     ['such an account in capitals', 'LOCAL:alice'],
     ['nobody', '-'],
-  ])('P8 %s is no user name', async (_, userName) => {
+  ])('P8 %s is not a valid user name', async (_, userName) => {
     await withWorld(async ({ admin }) => {
       const fault = await faultOf(admin.users.add({ userName }, by))
       expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['UserName'])
     })
   })
 
-  test('O4 names and e-mails are one name space, compared without letter case', async () => {
+  test('O4 names and e-mail addresses share one name space, which ignores letter case', async () => {
     await withWorld(async ({ admin }) => {
       for (const user of [
         { userName: 'ANN' },
@@ -65,7 +65,7 @@ describe('users', () => {
     })
   })
 
-  test('P4 a new password is judged with the names of its user', async () => {
+  test('P4 a new password is checked against the names of its user', async () => {
     await withWorld(async ({ admin }) => {
       await admin.users.add({ userName: 'Marguerite', displayName: 'Brightwater', password }, by)
       for (const wrong of ['marguerite9', 'brightwater1', 'password1', 'seven77']) {
@@ -77,7 +77,7 @@ describe('users', () => {
     })
   })
 
-  test('P6 there is no default account: the first Admin is added on the machine', async () => {
+  test('P6 there is no default account: the first Admin is created on the machine', async () => {
     await withWorld(async ({ admin, data }) => {
       expect(await data.users.anyAdmin()).toBe(true)
       expect((await faultOf(admin.users.disable('Ann', by))).fault).toBe('Conflict')
@@ -91,20 +91,20 @@ describe('users', () => {
     })
   })
 
-  test('P7 what is told of a user holds no hash', async () => {
+  test('P7 the description of a user holds no hash', async () => {
     await withWorld(async ({ admin }) => {
-      const told = JSON.stringify([
+      const description = JSON.stringify([
         await admin.users.list(),
         await admin.users.show('Ann'),
         await admin.roles.holders('Admin'),
         await admin.audit.list({ limit: 100 }),
       ])
-      expect(told).not.toContain('argon2')
-      expect(told).toContain('"hasPassword":true')
+      expect(description).not.toContain('argon2')
+      expect(description).toContain('"hasPassword":true')
     })
   })
 
-  test('S10 every change of users and keys is in the audit with who made it, newest first', async () => {
+  test('S10 the audit records each change of users and keys with its author, newest first', async () => {
     await withWorld(async ({ admin }) => {
       const alice = { who: 'local:alice', correlationId: 'c-1', reason: 'asked for' }
       const count = async (): Promise<number> => (await admin.audit.list({ limit: 1_000 })).length
@@ -134,7 +134,7 @@ describe('users', () => {
 })
 
 describe('keys', () => {
-  test('T1 a key is told once, works until it is revoked, and its facts do not hold it', async () => {
+  test('T1 a key is shown once, works until it is revoked, and its description does not contain it', async () => {
     await withWorld(async ({ admin, access }) => {
       const { key, secret } = await admin.keys.create({ name: 'ci', userName: 'ann' }, by)
       expect(key).toMatchObject({ name: 'ci', userName: 'Ann', roles: undefined, revokedAt: undefined })
@@ -146,7 +146,7 @@ describe('keys', () => {
     })
   })
 
-  test('T3 a key ends when its time is over', async () => {
+  test('T3 a key expires', async () => {
     await withWorld(async ({ admin, access, clock }) => {
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', expiresInMs: 1_000 }, by)
       clock.at += 999
@@ -156,7 +156,7 @@ describe('keys', () => {
     })
   })
 
-  test('T2 a key of its own roles holds of them what its user still holds', async () => {
+  test('T2 a key with roles of its own has those of them that its user still has', async () => {
     await withWorld(async ({ admin, access, data }) => {
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', roles: ['Editor'] }, by)
       expect((await access.identify(bearer(secret)))?.roles).toEqual(['Editor'])
@@ -175,9 +175,9 @@ describe('keys', () => {
     ['Roles', { name: 'ci', roles: [''] }],
     ['ExpiresInMs', { name: 'ci', expiresInMs: 0 }],
     ['ExpiresInMs', { name: 'ci', expiresInMs: Number.NaN }],
-  ])('P8 a key with a wrong %s is refused: %j', async (field, given) => {
+  ])('P8 a key with an invalid %s is refused: %j', async (field, input) => {
     await withWorld(async ({ admin }) => {
-      const fault = await faultOf(admin.keys.create({ userName: 'Ann', ...given }, by))
+      const fault = await faultOf(admin.keys.create({ userName: 'Ann', ...input }, by))
       expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual([field])
     })
   })

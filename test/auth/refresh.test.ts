@@ -11,7 +11,7 @@ const refused = async (world: World, token: string | undefined): Promise<number>
   (await faultOf(ask(world, token))).status
 
 describe('a fixed family', () => {
-  test('A11 the refresh token stays, over three expiries of the access token', async () => {
+  test('A11 the refresh token stays the same over three expiries of the access token', async () => {
     await withWorld(async (world) => {
       const { BearerToken, RefreshToken } = await world.signIn()
       let token = BearerToken
@@ -30,7 +30,7 @@ describe('a fixed family', () => {
     [false, 7, 30],
     [true, 30, 90],
   ])(
-    'A11 T3 with RememberMe %s it ends after %d idle days, and after %d days however used',
+    'A11 T3 with RememberMe %s it ends after %d idle days, and after %d days however often it is used',
     async (RememberMe, idle, absolute) => {
       await withWorld(async (world) => {
         const { RefreshToken: idling } = await world.signIn({ RememberMe })
@@ -65,7 +65,7 @@ describe('a fixed family', () => {
     })
   })
 
-  test('A10 T5 an access token, a session and a key are no refresh token', async () => {
+  test('A10 T5 an access token, a session and a key are not refresh tokens', async () => {
     await withWorld(async (world) => {
       const { BearerToken, SessionId } = await world.signIn()
       const { secret } = await world.admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
@@ -75,7 +75,7 @@ describe('a fixed family', () => {
 })
 
 describe('a rotating family', () => {
-  test('A11 T4 each exchange gives a new pair of the same family', async () => {
+  test('A11 T4 each exchange returns a new pair of the same family', async () => {
     await withWorld(async (world) => {
       const first = await world.signIn(rotating)
       const second = await ask(world, first.RefreshToken)
@@ -100,7 +100,7 @@ describe('a rotating family', () => {
     })
   })
 
-  test('T4 later reuse kills the family and stands in the audit', async () => {
+  test('T4 later reuse revokes the family and is recorded in the audit', async () => {
     await withWorld(async (world) => {
       const { RefreshToken, SessionId, BearerToken } = await world.signIn(rotating)
       const other = await world.signIn(rotating)
@@ -119,7 +119,7 @@ describe('a rotating family', () => {
     })
   })
 
-  test('T4 reuse is noticed however old the token is, while its family lives', async () => {
+  test('T4 reuse is detected however old the token is, while its family lives', async () => {
     await withWorld(async (world) => {
       const { RefreshToken } = await world.signIn(rotating)
       let latest = RefreshToken
@@ -133,7 +133,7 @@ describe('a rotating family', () => {
     })
   })
 
-  test('T4 fifty parallel refreshes are one rotation', async () => {
+  test('T4 fifty parallel refreshes cause one rotation', async () => {
     await withWorld(async (world) => {
       const { RefreshToken } = await world.signIn(rotating)
       const answers = await Promise.all(Array.from({ length: 50 }, () => ask(world, RefreshToken)))
@@ -157,7 +157,7 @@ describe('a rotating family', () => {
     })
   })
 
-  test('T4 what is sealed is gone from the store once ten seconds are over', async () => {
+  test('T4 the sealed successor is removed from the store after ten seconds', async () => {
     await withWorld(async (world) => {
       const { RefreshToken } = await world.signIn(rotating)
       await ask(world, RefreshToken)

@@ -9,21 +9,21 @@ const hour = 60 * minute
 const day = 24 * hour
 
 describe('who is signed in', () => {
-  test('A9 a session, a bearer token and a key each say who calls', async () => {
+  test('A9 a session, a bearer token and a key each identify the caller', async () => {
     await withWorld(async ({ access, admin, signIn }) => {
       const { SessionId, BearerToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
-      const seen = async (credential: ReturnType<typeof bearer>) => {
-        const found = await access.identify(credential)
-        return found && [found.via, found.user.userName, found.roles, found.sessionId]
+      const callerOf = async (credential: ReturnType<typeof bearer>) => {
+        const result = await access.identify(credential)
+        return result && [result.via, result.user.userName, result.roles, result.sessionId]
       }
-      expect(await seen(session(SessionId))).toEqual(['session', 'Ann', ['Admin', 'Editor'], SessionId])
-      expect(await seen(bearer(BearerToken))).toEqual(['bearer', 'Ann', ['Admin', 'Editor'], undefined])
-      expect(await seen(bearer(secret))).toEqual(['key', 'Ann', ['Admin', 'Editor'], undefined])
+      expect(await callerOf(session(SessionId))).toEqual(['session', 'Ann', ['Admin', 'Editor'], SessionId])
+      expect(await callerOf(bearer(BearerToken))).toEqual(['bearer', 'Ann', ['Admin', 'Editor'], undefined])
+      expect(await callerOf(bearer(secret))).toEqual(['key', 'Ann', ['Admin', 'Editor'], undefined])
     })
   })
 
-  test('A10 T5 nothing else says so: no other kind, nothing tampered with, nothing empty', async () => {
+  test('A10 T5 nothing else identifies a caller: no other kind, nothing tampered with, nothing empty', async () => {
     await withWorld(async ({ access, admin, signIn }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
@@ -46,7 +46,7 @@ describe('who is signed in', () => {
     })
   })
 
-  test('A10 an expired token, session or key is answered like nobody', async () => {
+  test('A10 an expired token, session or key makes the caller anonymous', async () => {
     await withWorld(async ({ access, admin, clock, signIn }) => {
       const { SessionId, BearerToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann', expiresInMs: day }, by)
@@ -58,7 +58,7 @@ describe('who is signed in', () => {
     })
   })
 
-  test('T1 nothing in the store signs anybody in', async () => {
+  test('T1 nothing in the store can sign anyone in', async () => {
     await withWorld(async ({ access, admin, signIn, store }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const { secret } = await admin.keys.create({ name: 'ci', userName: 'Ann' }, by)
@@ -87,7 +87,7 @@ describe('who is signed in', () => {
     [false, 8 * hour, 7 * day],
     [true, 30 * day, 90 * day],
   ])(
-    'T3 with RememberMe %s a session ends after its idle time, and after its absolute time however used',
+    'T3 with RememberMe %s a session ends after its idle time, and after its absolute time however often it is used',
     async (RememberMe, idle, absolute) => {
       await withWorld(async ({ access, clock, signIn }) => {
         const idling = session((await signIn({ RememberMe })).SessionId)
@@ -126,7 +126,7 @@ describe('who is signed in', () => {
     })
   })
 
-  test('T2 a new password ends sessions, tokens and families, a disabled user is nobody at once', async () => {
+  test('T2 a new password ends sessions, tokens and families; a disabled user is anonymous at once', async () => {
     await withWorld(async ({ access, admin, signIn }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       await admin.users.passwd('Ann', 'another-lantern-7', by)
@@ -145,7 +145,7 @@ describe('who is signed in', () => {
     })
   })
 
-  test('T2 O5 a role change holds for what was issued before it', async () => {
+  test('T2 O5 a role change applies to credentials from before it', async () => {
     await withWorld(async ({ access, data, signIn }) => {
       const { SessionId, BearerToken } = await signIn()
       const user = await data.users.find('Ann')

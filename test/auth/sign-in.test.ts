@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 import { describe, expect, test } from 'vitest'
-import { bearer, by, faultOf, from, password, session, told, withWorld } from './world.ts'
+import { bearer, by, faultFields, faultOf, from, password, session, withWorld } from './world.ts'
 
 const address = '192.0.2.1'
 
@@ -11,20 +11,20 @@ describe('signing in', () => {
     ['any letter case', { provider: 'CreDentials' }],
     ['no provider but a user name', { provider: undefined }],
     ['an empty provider and a user name', { provider: '' }],
-  ])('A1 %s signs in with credentials', async (_, named) => {
+  ])('A1 %s signs in with credentials', async (_, name) => {
     await withWorld(async ({ signIn, access }) => {
-      const { BearerToken } = await signIn(named)
+      const { BearerToken } = await signIn(name)
       expect((await access.identify(bearer(BearerToken)))?.user.userName).toBe('Ann')
     })
   })
 
-  test('A1 neither provider nor user name asks who is signed in', async () => {
+  test('A1 a request without provider and user name asks who is signed in', async () => {
     await withWorld(async ({ access }) => {
       expect((await faultOf(access.authenticate({}, from(address)))).fault).toBe('Unauthorized')
     })
   })
 
-  test('A2 the answer holds the session, both tokens and what the user holds, and nothing else', async () => {
+  test('A2 the answer holds the session, both tokens and the roles of the user, and nothing else', async () => {
     await withWorld(async ({ signIn, admin }) => {
       const [ann] = await admin.users.list()
       const answer = await signIn({ UserName: 'aNN' })
@@ -42,20 +42,20 @@ describe('signing in', () => {
     })
   })
 
-  test('A2 O4 the e-mail signs in as well, and an exact name beats it', async () => {
+  test('A2 O4 the e-mail address signs in as well, and an exact name takes precedence', async () => {
     await withWorld(async ({ signIn, admin }) => {
       const [ann] = await admin.users.list()
       expect((await signIn({ UserName: 'ANN@example.com' })).UserId).toBe(ann?.id)
     })
   })
 
-  test('A3 P2 wrong, unknown, disabled, without a password and locked: the same Fault, byte for byte', async () => {
+  test('A3 P2 a wrong password, an unknown or disabled user, one without a password and a locked one get the same Fault, byte for byte', async () => {
     await withWorld(async ({ access, admin }) => {
       await admin.users.add({ userName: 'Gone', password }, by)
       await admin.users.disable('Gone', by)
       await admin.users.add({ userName: 'Nopass' }, by)
       const attempt = async (UserName: string, Password: string, place = address) =>
-        told(await faultOf(access.authenticate({ provider: 'credentials', UserName, Password }, from(place))))
+        faultFields(await faultOf(access.authenticate({ provider: 'credentials', UserName, Password }, from(place))))
       const wrong = await attempt('Ann', 'not her password')
       expect(wrong).toEqual({
         fault: 'Unauthorized',
@@ -72,7 +72,7 @@ describe('signing in', () => {
     })
   }, 30_000)
 
-  test('P2 wrong and unknown do the same work; with SVC_PROVE=1 their times differ by 5 % at most', async () => {
+  test('P2 wrong passwords and unknown users do the same work; with SVC_PROVE=1 their times differ by 5 % at most', async () => {
     const proving = process.env.SVC_PROVE === '1'
     const pairs = proving ? 200 : 20
     await withWorld(async ({ access, data }) => {
@@ -90,8 +90,8 @@ describe('signing in', () => {
       }
       const ratios: number[] = []
       for (let n = 0; n < pairs; n += 1) {
-        const known = await timed(`known-${n}`)
-        ratios.push(known / (await timed(`other-${n}`)))
+        const knownMs = await timed(`known-${n}`)
+        ratios.push(knownMs / (await timed(`other-${n}`)))
       }
       const median = ratios.sort((a, b) => a - b)[Math.floor(pairs / 2)] ?? 0
       // Without a dummy hash it is 50 and more; a busy machine must not fail the usual run.
@@ -104,9 +104,9 @@ describe('signing in', () => {
     ['blanks', { UserName: '  ', Password: '\t' }, ['UserName', 'Password']],
     ['the name', { UserName: undefined, Password: 'x' }, ['UserName']],
     ['the password', { UserName: 'Ann', Password: undefined }, ['Password']],
-  ])('A4 empty %s is a 400 naming each field', async (_, given, names) => {
+  ])('A4 empty %s is a 400 that names each field', async (_, input, names) => {
     await withWorld(async ({ access }) => {
-      const fault = await faultOf(access.authenticate({ provider: 'credentials', ...given }, from(address)))
+      const fault = await faultOf(access.authenticate({ provider: 'credentials', ...input }, from(address)))
       expect([fault.status, fault.errorCode]).toEqual([400, 'ValidationException'])
       expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(names)
       expect(fault.details.fields?.every(({ ErrorCode }) => ErrorCode === 'NotEmpty')).toBe(true)
@@ -138,7 +138,7 @@ describe('signing in', () => {
     })
   })
 
-  test('A6 GET tells the facts of the session and no token, and SessionId only to who presented it', async () => {
+  test('A6 GET shows the details of the session and no token, and SessionId only to the caller that presents it', async () => {
     await withWorld(async ({ access, signIn }) => {
       const { SessionId, BearerToken, UserId } = await signIn()
       const facts = { UserId, UserName: 'Ann', DisplayName: 'Ann', Roles: ['Admin', 'Editor'], Permissions: [] }
@@ -157,7 +157,7 @@ describe('signing in', () => {
     ['GET /auth/logout', { provider: 'logout' }, { verb: 'GET' }],
     ['DELETE /auth', {}, { verb: 'DELETE' }],
     ['DELETE /auth/credentials', { provider: 'credentials' }, { verb: 'DELETE' }],
-  ] as const)('A7 %s kills the session and its family at once', async (_, request, call) => {
+  ] as const)('A7 %s ends the session and its family at once', async (_, request, call) => {
     await withWorld(async ({ access, signIn }) => {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const other = await signIn()
@@ -171,7 +171,7 @@ describe('signing in', () => {
     })
   })
 
-  test('A7 a bearer token signs out too, also when it has expired, and nobody signed in is no error', async () => {
+  test('A7 a bearer token signs out too, even an expired one, and an anonymous caller may sign out', async () => {
     await withWorld(async ({ access, signIn, clock }) => {
       const { SessionId, BearerToken } = await signIn()
       clock.at += 16 * 60_000
@@ -184,7 +184,7 @@ describe('signing in', () => {
     })
   })
 
-  test('A7 a failed sign-in leaves the present session alone', async () => {
+  test('A7 a failed sign-in leaves the current session alone', async () => {
     await withWorld(async ({ access, signIn }) => {
       const { SessionId } = await signIn()
       const credential = session(SessionId)
@@ -193,7 +193,7 @@ describe('signing in', () => {
     })
   })
 
-  test('A8 signing in ends the session presented and makes a new one', async () => {
+  test('A8 a sign-in ends the session that the request presents and creates a new one', async () => {
     await withWorld(async ({ access, signIn }) => {
       const first = await signIn()
       const second = await signIn({}, { credential: session(first.SessionId) })
@@ -203,7 +203,7 @@ describe('signing in', () => {
     })
   })
 
-  test('A8 a session id chosen by a client is never adopted', async () => {
+  test('A8 the server never adopts a session id that a client chose', async () => {
     await withWorld(async ({ access, signIn }) => {
       for (const chosen of ['chosen', `svc_ss_${'A'.repeat(49)}`]) {
         const { SessionId } = await signIn({}, { credential: session(chosen) })
@@ -224,7 +224,7 @@ describe('signing in', () => {
     ['a name in front', 'https://svc.example@evil.example/'],
     ['a user of this origin', 'https://someone@svc.example/'],
     ['nonsense', 'https://['],
-  ])('A14 continue to %s is refused before the sign-in', async (_, url) => {
+  ])('A14 a continue URL of %s is refused before the sign-in', async (_, url) => {
     await withWorld(async ({ signIn }) => {
       const continueTo = { url, origin: 'https://svc.example' }
       const fault = await faultOf(signIn({ Password: 'not her password' }, { continueTo }))
@@ -236,10 +236,10 @@ describe('signing in', () => {
     ['/status?x=1#y', 'https://svc.example/status?x=1#y'],
     ['https://svc.example/status', 'https://svc.example/status'],
     ['/x/..//evil.example/', 'https://svc.example//evil.example/'],
-  ])('A14 A2 continue to %s is told as a whole URL', async (url, wanted) => {
+  ])('A14 A2 a continue URL of %s is returned as an absolute URL', async (url, expected) => {
     await withWorld(async ({ signIn }) => {
       const answer = await signIn({}, { continueTo: { url, origin: 'https://svc.example' } })
-      expect(answer.ReferrerUrl).toBe(wanted)
+      expect(answer.ReferrerUrl).toBe(expected)
     })
   })
 
@@ -258,7 +258,7 @@ describe('signing in', () => {
     })
   })
 
-  test('S10 a sign-in, a failed one, a locked one and a sign-out stand in the audit, without what was typed', async () => {
+  test("S10 the audit records a sign-in, a failed one, a locked one and a sign-out, without the user's input", async () => {
     await withWorld(async ({ access, signIn, admin }) => {
       const { SessionId } = await signIn()
       await access.authenticate({ provider: 'logout' }, from(address, { credential: session(SessionId) }))
@@ -276,7 +276,7 @@ describe('signing in', () => {
     })
   }, 30_000)
 
-  test('P1 a stored hash with other parameters is made anew at the next sign-in, which ends nothing', async () => {
+  test('P1 the next sign-in replaces a stored hash that has other parameters, and ends nothing', async () => {
     await withWorld(async ({ access, data, signIn }) => {
       const user = await data.users.find('Ann')
       if (!user) throw new Error('Ann is gone')

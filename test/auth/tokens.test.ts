@@ -15,13 +15,13 @@ describe('tokens', () => {
     expect(new Set(Array.from({ length: 200 }, () => newToken(kind).text)).size).toBe(200)
   })
 
-  test('T1 what is stored is the SHA-256 of the whole text', () => {
+  test('T1 the store holds the SHA-256 of the whole text', () => {
     const { text, hash } = newToken('access')
     expect(hash).toBe(createHash('sha256').update(text).digest('hex'))
     expect(readToken('access', text)).toBe(hash)
   })
 
-  test('T1 a changed character anywhere is found by the checksum', () => {
+  test('T1 the checksum detects a changed character anywhere', () => {
     const { text } = newToken('key')
     for (let at = 0; at < text.length; at += 1) {
       const other = text[at] === 'A' ? 'B' : 'A'
@@ -32,11 +32,11 @@ describe('tokens', () => {
     expect(readToken('key', ` ${text}`)).toBeUndefined()
   })
 
-  test('T5 a secret of one kind is none of another', () => {
+  test('T5 a secret of one kind is not valid as another', () => {
     for (const made of kinds) {
-      for (const asked of kinds) {
-        const read = readToken(asked, newToken(made).text)
-        expect(read !== undefined).toBe(made === asked)
+      for (const request of kinds) {
+        const read = readToken(request, newToken(made).text)
+        expect(read !== undefined).toBe(made === request)
       }
     }
   })
@@ -50,19 +50,19 @@ describe('tokens', () => {
 describe('the sealed successor', () => {
   const pair = { accessToken: 'the access token', refreshToken: 'the refresh token' }
 
-  test('T4 only the presented token opens it', () => {
+  test('T4 only the token that was presented opens it', () => {
     const sealed = seal('svc_rt_presented', pair)
     expect(unseal('svc_rt_presented', sealed)).toEqual(pair)
     expect(() => unseal('svc_rt_another', sealed)).toThrow()
   })
 
-  test('T4 it shows nothing of the pair, and no two are alike', () => {
+  test('T4 it reveals nothing of the pair, and no two are alike', () => {
     const sealed = seal('svc_rt_presented', pair)
     expect(Buffer.from(sealed, 'base64url').toString('latin1')).not.toContain('token')
     expect(seal('svc_rt_presented', pair)).not.toBe(sealed)
   })
 
-  test('T4 a changed byte is noticed', () => {
+  test('T4 a changed byte is detected', () => {
     const bytes = Buffer.from(seal('svc_rt_presented', pair), 'base64url')
     for (let at = 0; at < bytes.length; at += 1) {
       const changed = Buffer.from(bytes)

@@ -16,7 +16,7 @@ export const password = 'violet-harbour-42'
 export type World = {
   readonly data: Data
   readonly access: Access & {
-    /** Who a credential stands for, from an address far away. */
+    /** The caller that a credential identifies, from a remote address. */
     readonly identify: (credential: Call['credential']) => ReturnType<Access['identifyCaller']>
   }
   readonly admin: Omit<Admin, 'heartbeats'>
@@ -35,13 +35,13 @@ export async function withWorld(use: (world: World) => Promise<void>): Promise<v
   const now = (): number => clock.at
   const data = await openData({ store, create: true, now })
   try {
-    const kept = passwords(new HashQueue(2, 20_000))
-    const opened = openAccess({ data, passwords: kept, now })
+    const hashes = passwords(new HashQueue(2, 20_000))
+    const opened = openAccess({ data, passwords: hashes, now })
     const access: World['access'] = {
       ...opened,
       identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
     }
-    const admin = administration({ label: store, data: async () => data, passwords: kept, now })
+    const admin = administration({ label: store, data: async () => data, passwords: hashes, now })
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
     const signIn: World['signIn'] = async (more = {}, call = {}) => {
       const answer = await access.authenticate(
@@ -80,7 +80,7 @@ export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
 }
 
 /** What a caller sees of a Fault. */
-export const told = ({ fault, status, errorCode, message, details }: Fault) => ({
+export const faultFields = ({ fault, status, errorCode, message, details }: Fault) => ({
   fault,
   status,
   errorCode,

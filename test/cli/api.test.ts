@@ -19,17 +19,17 @@ function home(): Home {
   return made
 }
 
-type Asked = { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
-type Reply = (asked: Asked, response: ServerResponse) => void
+type RecordedRequest = { readonly line: string; readonly headers: IncomingMessage['headers']; readonly body: Buffer }
+type Reply = (asked: RecordedRequest, response: ServerResponse) => void
 
-/** A server that answers as told and remembers what it was asked. */
+/** A server that answers as configured and records its requests. */
 async function serverThat(reply: Reply) {
-  const asked: Asked[] = []
+  const requests: RecordedRequest[] = []
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const one = { line: `${request.method} ${request.url}`, headers: request.headers, body: Buffer.concat(chunks) }
-    asked.push(one)
+    requests.push(one)
     reply(one, response)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -38,7 +38,7 @@ async function serverThat(reply: Reply) {
     server.close()
     await once(server, 'close')
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: requests }
 }
 const json = { 'content-type': 'application/json; charset=utf-8' }
 const fine: Reply = (_, response) => void response.writeHead(200, json).end('{"fine":true}')
@@ -58,7 +58,7 @@ async function bytesOf(at: Home, args: readonly string[]): Promise<Buffer> {
 }
 
 describe('svc api', () => {
-  test("C3 svc api prints the server's bytes, whatever they are", async () => {
+  test('C3 svc api prints the bytes of the server unchanged', async () => {
     const hostile = Buffer.concat([
       Buffer.from([0, 0xff, 0xfe, 0x80]),
       Buffer.from('\x1b[2J\r\nPascal \\/Date(1)\\/'),
@@ -71,7 +71,7 @@ describe('svc api', () => {
     expect(got.equals(hostile)).toBe(true)
   })
 
-  test('C1 it asks for JSON, sends JSON and always a length', async () => {
+  test('C1 it requests JSON, sends JSON and always sends a length', async () => {
     const server = await serverThat(fine)
     const at = home()
     writeFileSync(join(at.folder, 'body.bin'), Buffer.from([0, 1, 0xff]))
@@ -84,14 +84,14 @@ describe('svc api', () => {
     await api(['PATCH', '/stdin', '--data', '@-', '--header', 'Accept: text/csv'], 'a\r\nb\n')
     await api(['DELETE', '/auth'])
     await api(['DELETE', '/auth', '--data', '{}'])
-    const seen = server.asked.map(({ line, headers, body }) => [
+    const records = server.requests.map(({ line, headers, body }) => [
       line,
       headers.accept,
       headers['content-type'],
       headers['content-length'],
       body.toString('latin1'),
     ])
-    expect(seen).toEqual([
+    expect(records).toEqual([
       ['GET /ops/auth?x=a%20b&y=%C3%BC', 'application/json', undefined, undefined, ''],
       ['POST /ops/nothing', 'application/json', undefined, '0', ''],
       [
@@ -106,7 +106,7 @@ describe('svc api', () => {
       ['DELETE /ops/auth', 'application/json', undefined, undefined, ''],
       ['DELETE /ops/auth', 'application/json', 'application/json', '2', '{}'],
     ])
-    expect(server.asked.every(({ headers }) => /^svc\//.test(headers['user-agent'] ?? ''))).toBe(true)
+    expect(server.requests.every(({ headers }) => /^svc\//.test(headers['user-agent'] ?? ''))).toBe(true)
   })
 
   test.each([
@@ -121,17 +121,14 @@ describe('svc api', () => {
     [429, '', 8, /is asked too often \(429\)/],
     [500, 'boom', 8, /failed \(500\): boom/],
     [503, '{"Status":"Failure"}', 8, /is not available now \(503\)/],
-  ])(
-    'status %i: the body on stdout, the error on stderr, the exit code as everywhere',
-    async (status, body, code, said) => {
-      const server = await serverThat(answering(status, body))
-      const ran = await home().svc(['api', 'GET', '/x', '--server', server.url])
-      expect([ran.code, ran.stdout]).toEqual([code, body])
-      expect(ran.stderr).toMatch(said)
-    },
-  )
+  ])('status %i: the body on stdout, the error on stderr, the usual exit code', async (status, body, code, text) => {
+    const server = await serverThat(answering(status, body))
+    const ran = await home().svc(['api', 'GET', '/x', '--server', server.url])
+    expect([ran.code, ran.stdout]).toEqual([code, body])
+    expect(ran.stderr).toMatch(text)
+  })
 
-  test('K5 it presents the sign-in of its server, renews it once and asks again', async () => {
+  test('K5 it presents the sign-in of its server, renews it once and repeats the request', async () => {
     const server = await signInServer({ dialect: 'rotating' })
     const elsewhere = await serverThat(fine)
     const at = home()
@@ -146,26 +143,26 @@ describe('svc api', () => {
     expect((await at.svc(['api', 'POST', '/assignroles', '--data', '{"UserName":"bob"}'])).code).toBe(0)
     expect(server.rotations()).toBe(1)
     await at.svc(['api', 'GET', '/auth', '--server', elsewhere.url])
-    expect(elsewhere.asked[0]?.headers).not.toHaveProperty('authorization')
+    expect(elsewhere.requests[0]?.headers).not.toHaveProperty('authorization')
   })
 
-  test('C5 a wrong password in a body is sent once, and renews nothing', async () => {
+  test('C5 a wrong password in a body is sent once and renews nothing', async () => {
     const server = await signInServer({ dialect: 'rotating' })
     const at = home()
     ends.push(server.close)
     await at.svc(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })
-    const before = server.seen.length
+    const before = server.requests.length
     const body = '{"UserName":"alice","Password":"wrong"}'
     const ran = await at.svc(['api', 'POST', '/auth/credentials', '--data', '@-'], { stdin: body })
     expect(ran.code).toBe(4)
     expect(ran.stdout).toContain('Invalid Username or Password')
-    expect(server.seen.slice(before).map(({ path }) => path)).toEqual(['/auth/credentials'])
+    expect(server.requests.slice(before).map(({ path }) => path)).toEqual(['/auth/credentials'])
     expect(server.rotations()).toBe(0)
   })
 
-  test('C5 a sign-in that cannot be renewed any more: the 401 on stdout, the way out on stderr', async () => {
+  test('C5 a sign-in that can no longer be renewed: the 401 on stdout, the remedy on stderr', async () => {
     const server = await signInServer({ dialect: 'rotating' })
     const at = home()
     ends.push(server.close)
@@ -176,12 +173,12 @@ describe('svc api', () => {
     const ran = await at.svc(['api', 'GET', '/auth'])
     expect([ran.code, ran.stdout]).toMatchObject([4, expect.stringContaining('Not Authenticated')])
     expect(ran.stderr).toContain(`svc login --server ${server.url} -u ${user}`)
-    const given = await at.svc(['api', 'GET', '/auth', '--server', server.url], {
+    const withVariable = await at.svc(['api', 'GET', '/auth', '--server', server.url], {
       env: { SVC_TOKEN: 'svct_no-good-0001' },
     })
-    expect(given.code).toBe(4)
-    expect(given.stderr).toContain('SVC_TOKEN')
-    expect(given.stdout + given.stderr).not.toContain('no-good-0001')
+    expect(withVariable.code).toBe(4)
+    expect(withVariable.stderr).toContain('SVC_TOKEN')
+    expect(withVariable.stdout + withVariable.stderr).not.toContain('no-good-0001')
   })
 
   test.each([
@@ -209,45 +206,48 @@ describe('svc api', () => {
     [['POST', '/x', '-H', 'Transfer-Encoding: chunked'], 'is refused'],
     [['POST', '/x', '-H', 'X-A: b\r\nAuthorization: abc123secret'], 'line end'],
     [['POST', '/x', '-H', 'nothing'], 'is no header'],
-  ])('K5 refused with exit 2 before anything is sent: %j', async (args, said) => {
+  ])('K5 refused with exit 2 before anything is sent: %j', async (args, text) => {
     const server = await serverThat(fine)
     const ran = await home().svc(['api', ...args], { env: { SVC_SERVER: server.url } })
     expect(ran.code).toBe(2)
-    expect(ran.stderr).toContain(said)
+    expect(ran.stderr).toContain(text)
     expect(ran.stderr).not.toContain('abc123secret')
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
-  test.skipIf(process.platform === 'win32')('a pipe that holds more than 16 MiB is refused as a file is', async () => {
-    const server = await serverThat(fine)
-    const at = home()
-    const pipe = join(at.folder, 'pipe')
-    execFileSync('mkfifo', [pipe])
-    const send = async (bytes: number) => {
-      const writer = spawn('sh', ['-c', 'head -c "$1" /dev/zero > "$2"', 'sh', String(bytes), pipe], {
-        stdio: 'ignore',
-      })
-      const ran = await at.svc(['api', 'POST', '/x', '--data', `@${pipe}`, '--server', server.url])
-      writer.kill()
-      return ran
-    }
-    const large = await send(17 * 1024 * 1024)
-    expect([large.code, large.stdout]).toEqual([12, ''])
-    expect(large.stderr).toContain(`--data @${pipe} is larger than 16 MiB`)
-    expect(server.asked).toEqual([])
-    expect((await send(3)).code).toBe(0)
-    expect(server.asked.map(({ body }) => body.length)).toEqual([3])
-  })
+  test.skipIf('a pipe that holds more than 16 MiB is refused, as a file is')(
+    'a pipe that holds more than 16 MiB is refused as a file is',
+    async () => {
+      const server = await serverThat(fine)
+      const at = home()
+      const pipe = join(at.folder, 'pipe')
+      execFileSync('mkfifo', [pipe])
+      const send = async (bytes: number) => {
+        const writer = spawn('sh', ['-c', 'head -c "$1" /dev/zero > "$2"', 'sh', String(bytes), pipe], {
+          stdio: 'ignore',
+        })
+        const ran = await at.svc(['api', 'POST', '/x', '--data', `@${pipe}`, '--server', server.url])
+        writer.kill()
+        return ran
+      }
+      const large = await send(17 * 1024 * 1024)
+      expect([large.code, large.stdout]).toEqual([12, ''])
+      expect(large.stderr).toContain(`--data @${pipe} is larger than 16 MiB`)
+      expect(server.requests).toEqual([])
+      expect((await send(3)).code).toBe(0)
+      expect(server.requests.map(({ body }) => body.length)).toEqual([3])
+    },
+  )
 
-  test('a body that cannot be read is named before anything is sent', async () => {
+  test('a body that cannot be read is reported before anything is sent', async () => {
     const server = await serverThat(fine)
     const ran = await home().svc(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([12, ''])
     expect(ran.stderr).toContain('--data @/nowhere/at all cannot be read (ENOENT)')
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
-  test('K5 a GET follows a redirect within the server without the credential, a POST none', async () => {
+  test('K5 a GET follows a redirect within the server without the credential, and a POST follows none', async () => {
     const server = await serverThat(({ line }, response) => {
       if (line.endsWith('/there')) response.end('arrived')
       else response.writeHead(307, { location: '/there', 'set-cookie': 'ss-id=verysecret; Path=/' }).end('moved')
@@ -255,7 +255,7 @@ describe('svc api', () => {
     const env = { SVC_TOKEN: 'svct_given-for-this-0001', SVC_SERVER: server.url }
     const followed = await home().svc(['api', 'GET', '/here'], { env })
     expect([followed.code, followed.stdout]).toEqual([0, 'arrived'])
-    expect(server.asked.map(({ headers }) => headers.authorization)).toEqual([
+    expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
       'Bearer svct_given-for-this-0001',
       undefined,
     ])
@@ -264,10 +264,10 @@ describe('svc api', () => {
     expect(posted.stdout).toMatch(/^HTTP\/1\.1 307 Temporary Redirect\r\nlocation: \/there\r\n/)
     expect(posted.stdout).toMatch(/\r\n\r\nmoved$/)
     expect(posted.stderr).toMatch(/sends us on to .*\/there \(307\), which is not followed/)
-    expect(server.asked.map(({ line }) => line)).toEqual(['GET /here', 'GET /there', 'POST /here'])
+    expect(server.requests.map(({ line }) => line)).toEqual(['GET /here', 'GET /there', 'POST /here'])
   })
 
-  test('--include prints the status line and the headers, and of cookies no value', async () => {
+  test('--include prints the status line and the headers, without the values of cookies', async () => {
     // A browser keeps it, and sends it back.
     const nameless = ['Set-Cookie', 'verysecret']
     const server = await serverThat((_, response) => {
@@ -289,7 +289,7 @@ describe('svc api', () => {
     expect(ran.stdout).not.toContain('verysecret')
   })
 
-  test('HEAD and OPTIONS have headers alone', async () => {
+  test('HEAD and OPTIONS print headers alone', async () => {
     const server = await serverThat((_, response) => void response.writeHead(200, { allow: 'GET, HEAD' }).end())
     for (const method of ['HEAD', 'OPTIONS']) {
       const ran = await home().svc(['api', method, '/auth', '--include', '--server', server.url])
@@ -297,7 +297,7 @@ describe('svc api', () => {
     }
   })
 
-  test('with --json an error without an answer is one JSON value, an answer stays what it is', async () => {
+  test('with --json an error without an answer is one JSON value, and an answer is unchanged', async () => {
     const at = home()
     const unreachable = await at.svc(['api', 'GET', '/x', '--json', '--server', 'http://127.0.0.1:1'])
     expect(unreachable.code).toBe(6)
@@ -317,7 +317,7 @@ describe('svc api', () => {
     expect(ran.stderr).toContain('No answer within 0.3 s')
   })
 
-  test('without a server it says what acts on this machine, and how to name one', async () => {
+  test('without a server it explains the commands for this machine, and how to name a server', async () => {
     const ran = await home().svc(['api', 'GET', '/auth'])
     expect(ran.code).toBe(2)
     expect(ran.stderr).toMatch(/none is chosen\n(?:.*\n)*.*svc serve.*\n.*--server https:/)
@@ -342,7 +342,7 @@ suiteWith(missing, 'svc api on a terminal', () => {
     expect(ran.stdout).not.toMatch(/[\x1b\x07\x9b\u202e]|title/)
   })
 
-  test('K6 a terminal gets nothing of what is no text, and the way to have it', async () => {
+  test('K6 a terminal gets no binary body, only the way to save it', async () => {
     const server = await serverThat((_, response) => {
       response.writeHead(200, { 'content-type': 'image/png' }).end(Buffer.from([0x89, 0x50, 0, 0x1b, 0x5b]))
     })

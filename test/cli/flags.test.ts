@@ -37,8 +37,8 @@ function lines({ flags, args }: Table): fc.Arbitrary<readonly string[]> {
   return fc.array(word, { maxLength: 5 }).map((words) => words.flat())
 }
 
-describe('a command line that is read without oclif', () => {
-  test.each([...tables.keys()])('of svc %s means what oclif makes of it', async (id) => {
+describe('a command line that is parsed without oclif', () => {
+  test.each([...tables.keys()])('of svc %s has the result that oclif gives', async (id) => {
     const table = tables.get(id) as Table
     await fc.assert(
       fc.asyncProperty(lines(table), async (argv) => {
@@ -57,7 +57,7 @@ describe('a command line that is read without oclif', () => {
     [['-m', 'advanced', '-t', 'App', '-t', 'Sql', '--json']],
     [['--type=Sql', '--server=https://svc.example.com/ops', '--wait', '5m', '-q']],
     [['--only', 'disk', '--only=memory', '--cached']],
-  ])('may be svc health %j', async (argv) => {
+  ])('accepts svc health %j', async (argv) => {
     const table = tables.get('health') as Table
     const usual = await parseUsual(table, argv)
     expect(usual?.flags).toEqual((await parseWithOclif([...argv], table)).flags)
@@ -77,11 +77,11 @@ describe('a command line that is read without oclif', () => {
     [['--', '--json']],
     [['Sql']],
     [['--constructor', 'x']],
-  ])('is not svc health %j, which oclif judges', async (argv) => {
+  ])('rejects svc health %j, which is left to oclif', async (argv) => {
     expect(await parseUsual(tables.get('health') as Table, argv)).toBeUndefined()
   })
 
-  test('is not one of a command with a property that only oclif knows', async () => {
+  test('rejects the flags of a command with a property that only oclif supports', async () => {
     const flags = { plain: boolean(), port: custom<string>({ default: '8790' })() }
     expect(await parseUsual({ flags, args: {} }, ['--plain'])).toBeUndefined()
     expect(await parseUsual({ flags: { plain: flags.plain }, args: {} }, ['--plain'])).toEqual({
@@ -93,7 +93,7 @@ describe('a command line that is read without oclif', () => {
   })
 })
 
-describe('flags and arguments are declared as oclif declares them', () => {
+describe('flags and arguments are declared as in oclif', () => {
   const parse = async (input: string): Promise<string> => input
   const plain = (declared: object): object => JSON.parse(JSON.stringify(declared)) as object
 

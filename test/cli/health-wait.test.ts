@@ -15,13 +15,13 @@ test.each([
   [['--wait', '5s', '--cached'], true],
   [[], true],
   [['--cached'], false],
-])('svc health %j asks for a run that begins after the command: %s', async (flags, fresh) => {
+])('svc health %j requests a run that begins after the command: %s', async (flags, fresh) => {
   const home = svcHome()
   try {
     await using server = await peer(replies(healthy))
     const ran = await home.svc(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
     expect(ran.code).toBe(0)
-    expect(/^Cache-Control: no-cache\r$/im.test(server.heard())).toBe(fresh)
+    expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
   } finally {
     home.remove()
   }

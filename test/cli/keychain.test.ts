@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ProcessEnvironment } from '../../src/cli/flags.ts'
 import { askKeychain, keychainEntry } from '../../src/cli/keychain/index.ts'
 import { Fault } from '../../src/core/errors.ts'
+import { endsByDeadline, lastsAtLeast } from '../support/deadline.ts'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
 import { peerSuite } from '../support/peer.ts'
 import { until } from '../support/until.ts'
@@ -39,7 +40,7 @@ peerSuite(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
     remove()
   })
 
-  test('K1 what is written is found by another program under server and user, and nowhere after removal', async () => {
+  test('K1 another program finds what svc writes, under server and user, and nothing after removal', async () => {
     const entry = entryOf(session.env)
     const secret = JSON.stringify({ at: 'ä token "quoted"', rt: 'refresh', exp: 1 })
     expect(await entry.read()).toBeUndefined()
@@ -55,7 +56,7 @@ peerSuite(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
     expect(session.lookup(`svc:${server}`, 'alice')).toBeUndefined()
   })
 
-  test('K1 a token of 4,000 characters is kept whole', async () => {
+  test('K1 a token of 4,000 characters is stored whole', async () => {
     const entry = entryOf(session.env, 'long')
     const secret = JSON.stringify({ at: 'j'.repeat(4_000), rt: 'r'.repeat(4_000) })
     await entry.write(secret)
@@ -64,7 +65,7 @@ peerSuite(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
     await entry.remove()
   })
 
-  test('K1 where an entry holds little, parts come before the entry itself, and go with it', async () => {
+  test('K1 where an entry has little room, parts are written before the entry itself and removed with it', async () => {
     const place = { service: 'svc:parts', user: 'carol' }
     const ask = (does: 'read' | 'write' | 'remove', secret?: string) =>
       askKeychain({ ...place, does, secret, longest: 1_200 }, session.env)
@@ -85,7 +86,7 @@ peerSuite(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
     expect(session.lookup('svc:parts', 'carol#1')).toBeUndefined()
   })
 
-  test('K1 proving the keychain leaves nothing in it', async () => {
+  test('K1 the test of the keychain leaves nothing in it', async () => {
     await entryOf(session.env).prove()
     expect(session.lookup('svc:probe', `probe-${process.pid}`)).toBeUndefined()
   })
@@ -105,10 +106,11 @@ peerSuite(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
     remove()
   })
 
-  test('K2 is told as locked, with what to do, within 3 s', async () => {
-    const began = performance.now()
-    const faults = [await refusal(entryOf(session.env).prove()), await refusal(entryOf(session.env).read())]
-    expect(performance.now() - began).toBeLessThan(15_000)
+  test('K2 is reported as locked, with a remedy, within 3 s', async () => {
+    const faults = [
+      await endsByDeadline(3_000, refusal(entryOf(session.env).prove()), 4),
+      await endsByDeadline(3_000, refusal(entryOf(session.env).read()), 4),
+    ]
     for (const fault of faults) {
       expect(fault.fault).toBe('NoKeychain')
       expect(fault.exitCode).toBe(11)
@@ -120,7 +122,7 @@ peerSuite(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
 })
 
 describe.skipIf(linux !== undefined)('no keychain', () => {
-  test('K2 without DBUS_SESSION_BUS_ADDRESS nothing is tried, and three ways out are named', async () => {
+  test('K2 without DBUS_SESSION_BUS_ADDRESS nothing is tried, and the message names three remedies', async () => {
     // The starts themselves are counted: what runs now may be a child of an earlier test on its way out.
     let started = 0
     const count = () => {
@@ -140,14 +142,14 @@ describe.skipIf(linux !== undefined)('no keychain', () => {
     ])
   })
 
-  test('K2 a dead socket is told as no keychain', async () => {
+  test('K2 a dead socket is reported as a missing keychain', async () => {
     const env = { ...plain, DBUS_SESSION_BUS_ADDRESS: `unix:path=${folder}/nobody` }
     const fault = await refusal(entryOf(env).prove())
     expect(fault.exitCode).toBe(11)
     expect(fault.message).toContain('there is no OS keychain here')
   })
 
-  test('K2 a socket that never answers is given up after 3 s, and its process is gone', async () => {
+  test('K2 a socket that never answers is abandoned after 3 s, and its process ends', async () => {
     const path = join(folder, 'deaf')
     let connected = 0
     let left = 0
@@ -160,18 +162,19 @@ describe.skipIf(linux !== undefined)('no keychain', () => {
       socket.resume()
     }).listen(path)
     await once(deaf, 'listening')
-    const began = performance.now()
     let ticks = 0
     const timer = setInterval(() => {
       ticks += 1
     }, 50)
-    const fault = await refusal(entryOf({ ...plain, DBUS_SESSION_BUS_ADDRESS: `unix:path=${path}` }).read())
-    const took = performance.now() - began
+    const entry = entryOf({ ...plain, DBUS_SESSION_BUS_ADDRESS: `unix:path=${path}` })
+    const fault = await endsByDeadline(
+      3_000,
+      lastsAtLeast(2_900, () => refusal(entry.read())),
+      5,
+    )
     clearInterval(timer)
     expect(fault.exitCode).toBe(11)
     expect(fault.message).toBe('the token cannot be read: the OS keychain does not answer')
-    expect(took).toBeGreaterThan(2_900)
-    expect(took).toBeLessThan(10_000)
     // This process was free all the time.
     expect(ticks).toBeGreaterThan(10)
     expect(connected).toBeGreaterThan(0)

@@ -35,16 +35,16 @@ const credentialFile = (home: Home): string => {
 const all = ({ stdout, stderr }: Ran): string => `${stdout}${stderr}`
 
 describe('svc login without a keychain', () => {
-  test('K3 refuses with exit 11 before it reads the password, and names three ways out', async () => {
+  test('K3 refuses with exit 11 before it reads the password, and names three remedies', async () => {
     const { server, home } = await context()
     const ran = await home.svc(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toMatch(/SVC_TOKEN=….*\n.*--insecure-storage.*\n.*-- bash/)
-    expect(server.seen).toEqual([])
+    expect(server.requests).toEqual([])
     expect(home.files()).toEqual([])
   })
 
-  test('K3 --insecure-storage keeps the token in a 0600 file of a 0700 folder, and says so', async () => {
+  test('K3 --insecure-storage stores the token in a 0600 file of a 0700 folder, and reports that', async () => {
     const { server, home, name } = await context()
     const ran = await home.svc(inFile(server), { stdin: `${password}\n` })
     expect(ran.code).toBe(0)
@@ -58,24 +58,24 @@ describe('svc login without a keychain', () => {
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ server: server.url, user, at })
     expect(readFileSync(join(home.folder, 'config.json'), 'utf8')).not.toContain(at)
     // Only the sign-in itself was asked, with rotation.
-    expect(server.seen.map(({ path }) => path)).toEqual(['/auth/credentials'])
-    expect(server.seen[0]?.body).toContain('"Meta":{"refresh":"rotate"}')
+    expect(server.requests.map(({ path }) => path)).toEqual(['/auth/credentials'])
+    expect(server.requests[0]?.body).toContain('"Meta":{"refresh":"rotate"}')
     const health = await home.svc(['health', '-t', 'App', '--json'])
     expect(health.code).toBe(0)
   })
 
-  test('K3 a file that others can read, a link and a folder open to others are refused', async () => {
+  test('K3 a file that others can read, a link and a folder that others can access are refused', async () => {
     const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     const file = credentialFile(home)
     const refused = async (): Promise<void> => {
-      const before = server.seen.length
+      const before = server.requests.length
       for (const args of [['whoami', '--verify'], inFile(server)]) {
         const ran = await home.svc(args, { stdin: password })
         expect(ran.code).toBe(12)
         expect(ran.stderr).toMatch(/open to other accounts|symbolic link|not a folder of its own/)
       }
-      expect(server.seen).toHaveLength(before)
+      expect(server.requests).toHaveLength(before)
     }
     chmodSync(file, 0o640)
     await refused()
@@ -88,7 +88,7 @@ describe('svc login without a keychain', () => {
     await refused()
   })
 
-  test('K5 settings that others can change are refused: they say where a password goes', async () => {
+  test('K5 settings that others can change are refused: they decide where a password goes', async () => {
     const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     chmodSync(join(home.folder, 'config.json'), 0o666)
@@ -97,7 +97,7 @@ describe('svc login without a keychain', () => {
     expect(ran.stderr).toContain('chmod 600')
   })
 
-  test('P7 password and token stand in no output, whatever goes wrong', async () => {
+  test('P7 password and token appear in no output, whatever fails', async () => {
     const { server, home } = await context('old', { echoes: true })
     const wrong = 'Wr0ng-and-secret'
     for (const more of [[], ['--json'], ['--debug']]) {
@@ -106,8 +106,10 @@ describe('svc login without a keychain', () => {
       expect(all(ran)).not.toContain(wrong)
       expect(all(ran)).toContain('refuses the sign-in (401)')
     }
-    const given = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }
-    const refused = await home.svc(['whoami', '--verify', '--json', '--debug', '--server', server.url], { env: given })
+    const variables = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }
+    const refused = await home.svc(['whoami', '--verify', '--json', '--debug', '--server', server.url], {
+      env: variables,
+    })
     expect(refused.code).toBe(4)
     expect(all(refused)).not.toContain('nobody-should-see')
     const odd = await home.svc(['whoami', '--server', server.url, '--json'], { env: { SVC_TOKEN: 'two words' } })
@@ -116,12 +118,12 @@ describe('svc login without a keychain', () => {
     expect(home.files().filter((file) => file.startsWith('config'))).toEqual([])
   })
 
-  test('C6 a server that gives a session and no token is signed in to all the same', async () => {
+  test('C6 a server that returns a session and no token can be signed in to', async () => {
     const { server, home } = await context('session')
     expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
     const ran = await home.svc(['whoami', '--verify', '--json'])
     expect(JSON.parse(ran.stdout)).toMatchObject({ user, verified: true, roles: ['Admin'] })
-    expect(server.seen.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
+    expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
     expect((await home.svc(['logout'])).stdout).toContain('at the server: the token is revoked')
     expect(server.alive()).toEqual([])
   })
@@ -143,7 +145,7 @@ describe('svc login without a keychain', () => {
     },
   )
 
-  test('A8 signing in again ends the sign-in before, at the server and here', async () => {
+  test('A8 a second sign-in ends the first, on the server and here', async () => {
     const { server, home } = await context()
     await home.svc(inFile(server), { stdin: password })
     const [first] = server.alive()
@@ -155,7 +157,7 @@ describe('svc login without a keychain', () => {
 })
 
 describe('missing values', () => {
-  test('K7 nobody is asked without a terminal: exit 2 names the flag', async () => {
+  test('K7 without a terminal there is no prompt: exit 2 names the flag', async () => {
     const { server, home } = await context()
     const ask = async (...args: string[]) => await home.svc(['login', ...args])
     expect(await ask()).toMatchObject({ code: 2, stderr: expect.stringContaining('--server is missing') })
@@ -167,10 +169,10 @@ describe('missing values', () => {
     expect(noPassword).toMatchObject({ code: 2, stderr: expect.stringContaining('--password-stdin') })
     const empty = await ask('--server', server.url, '-u', user, '--insecure-storage', '--password-stdin')
     expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('nothing came in') })
-    expect(server.seen).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
-  test('K5 SVC_TOKEN is for the server that the call names, and refused by login and logout', async () => {
+  test('K5 SVC_TOKEN applies to the server that the call names, and login and logout refuse it', async () => {
     const { server, home, name } = await context()
     await home.svc(inFile(server), { stdin: password })
     const [token = ''] = server.alive()
@@ -197,21 +199,21 @@ describe('missing values', () => {
     expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set but empty') })
   })
 
-  test('K5 a stored token goes to no other server, not even to another port', async () => {
+  test('K5 a stored token goes to no other server, nor to another port', async () => {
     const { server, home } = await context()
     const other = await signInServer({ dialect: 'rotating' })
     ends.push(other.close)
     await home.svc(inFile(server), { stdin: password })
     const ran = await home.svc(['health', '-t', 'App', '--server', other.url])
     expect(ran.code).toBe(4)
-    expect(other.seen).toHaveLength(1)
-    expect(other.seen[0]?.headers.authorization).toBeUndefined()
-    expect(other.seen[0]?.headers['x-ss-id']).toBeUndefined()
+    expect(other.requests).toHaveLength(1)
+    expect(other.requests[0]?.headers.authorization).toBeUndefined()
+    expect(other.requests[0]?.headers['x-ss-id']).toBeUndefined()
   })
 })
 
 describe('svc login -- COMMAND', () => {
-  test('K3 stores nothing, lends the token, gives the exit code, and revokes', async () => {
+  test('K3 stores nothing, lends the token to the command, exits with its code, and revokes the token', async () => {
     const { server, home } = await context()
     const line = 'echo "$SVC_TOKEN $SVC_SERVER"; exit 7'
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--', 'sh', '-c', line]
@@ -222,14 +224,14 @@ describe('svc login -- COMMAND', () => {
     expect(home.files()).toEqual([])
   })
 
-  test('K3 one that is killed or cannot be started is revoked too', async () => {
+  test('K3 revokes the token of a command that is killed or cannot be started', async () => {
     const { server, home } = await context()
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--']
     const killed = await home.svc([...args, 'sh', '-c', 'kill -9 $$'], { stdin: password })
     expect(killed.code).toBe(137)
     const missing = await home.svc([...args, '/no/such/program'], { stdin: password })
     expect(missing.code).toBe(12)
-    expect(server.seen.filter(({ path }) => path === '/auth/logout')).toHaveLength(2)
+    expect(server.requests.filter(({ path }) => path === '/auth/logout')).toHaveLength(2)
     expect(server.alive()).toEqual([])
   })
 })
@@ -240,10 +242,10 @@ suiteWith(
   () => {
     const asks = (server: SignInServer) => ['login', '--server', server.url, '-u', user, '--insecure-storage']
 
-    test('P7 the password is asked for without echo', async () => {
+    test('P7 the password prompt does not echo', async () => {
       const { server, home } = await context()
-      const ran = await home.terminal(asks(server), (shown) =>
-        shown.includes('Password of') ? `${password}\r` : undefined,
+      const ran = await home.terminal(asks(server), (output) =>
+        output.includes('Password of') ? `${password}\r` : undefined,
       )
       expect(ran.code).toBe(0)
       expect(all(ran)).toContain('Signed in to')
@@ -252,7 +254,7 @@ suiteWith(
       expect(server.alive()).toHaveLength(1)
     })
 
-    test('K7 the storage is proved before anything is asked', async () => {
+    test('K7 the storage is tested before the first prompt', async () => {
       const { server, home } = await context()
       const ran = await home.terminal(['login', '--server', server.url], () => undefined)
       expect(ran.code).toBe(11)
@@ -267,9 +269,9 @@ suiteWith(
       ['SIGINT', { signal: 'SIGINT' as const }],
     ])('K7 %s at the prompt: exit 130, nothing stored, echo restored', async (_, typed) => {
       const { server, home } = await context()
-      const ran = await home.terminal(asks(server), (shown) => (shown.includes('Password of') ? typed : undefined))
+      const ran = await home.terminal(asks(server), (output) => (output.includes('Password of') ? typed : undefined))
       expect(ran.code).toBe(130)
-      expect(server.seen).toEqual([])
+      expect(server.requests).toEqual([])
       expect(home.files().filter((file) => !/^(?:credentials|pid)$/.test(file))).toEqual([])
       expect(all(ran)).not.toContain('half')
       expect(all(ran)).toMatch(/ icanon .* echo /s)
@@ -278,7 +280,7 @@ suiteWith(
 )
 
 peerSuite(keyringMissing, 'with a real keychain', () => {
-  test('K1 login, renewal, whoami and logout keep the token in the keychain alone', { timeout: 60_000 }, async () => {
+  test('K1 login, renewal, whoami and logout store the token in the keychain alone', { timeout: 60_000 }, async () => {
     const { server, home } = await context()
     const ring = keyringHome()
     const session = await keyringSession(ring.home, 'unlocked')
@@ -287,21 +289,21 @@ peerSuite(keyringMissing, 'with a real keychain', () => {
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin']
     const ran = await home.svc(args, { ...more, env: { ...session.env, SVC_HOME: home.folder } })
     expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token kept in: OS keychain') })
-    const found = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
-    expect(JSON.parse(found())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
+    const storedToken = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
+    expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
     expect(home.files().join()).not.toContain('credentials')
     server.expire()
     const verified = await home.svc(['whoami', '--verify', '--json'], more)
     expect(JSON.parse(verified.stdout)).toMatchObject({ user, where: 'OS keychain', verified: true })
-    expect(JSON.parse(found())).toMatchObject({ at: server.alive()[0] })
+    expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0] })
     expect((await home.svc(['logout', '--all'], more)).code).toBe(0)
-    expect(found()).toBe('')
+    expect(storedToken()).toBe('')
     expect(server.alive()).toEqual([])
   })
 })
 
 describe('profiles and settings', () => {
-  test('a server by flag, variable and profile: the precedence, and an unknown profile is exit 2', async () => {
+  test('a flag overrides the variable, which overrides the profile; an unknown profile is exit 2', async () => {
     const { server, home, name } = await context()
     await home.svc(inFile(server), { stdin: password })
     const where = async (args: string[], env: Record<string, string> = {}) => {
@@ -330,7 +332,7 @@ describe('profiles and settings', () => {
     expect((await home.svc(['profile', 'remove', 'prod'])).code).toBe(0)
   })
 
-  test('two commands that change the settings at once lose nothing', async () => {
+  test('two commands that change the settings concurrently lose nothing', async () => {
     const { home } = await context()
     const names = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(
@@ -342,7 +344,7 @@ describe('profiles and settings', () => {
     expect(stdout.split('\n').sort()[1]).toBe('\ta\thttps://a.example.com\t')
   })
 
-  test('damaged settings are exit 12 naming the file, and an empty answer is never made of them', async () => {
+  test('damaged settings are exit 12 with the name of the file, and never count as empty', async () => {
     const { home } = await context()
     const file = join(home.folder, 'config.json')
     for (const text of ['{', '[]', '{"profiles":{"x":{"server":5}}}']) {

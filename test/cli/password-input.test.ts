@@ -10,14 +10,14 @@ async function read(bytes: Uint8Array | string): Promise<string> {
     .then(({ newPassword }) => newPassword({ message: '', stdin: true }, new AbortController().signal))
     .then((secret) => process.stdout.write('read ' + JSON.stringify(secret)), (e) => process.stdout.write(e.fault + ' ' + e.message))`
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['pipe', 'pipe', 'inherit'] })
-  let said = ''
+  let text = ''
   child.stdout.on('data', (chunk) => {
-    said += String(chunk)
+    text += String(chunk)
   })
   child.stdin.on('error', () => {})
   child.stdin.end(bytes)
   await once(child, 'close')
-  return said
+  return text
 }
 
 describe('P4 P7 a password from standard input', () => {
@@ -28,8 +28,8 @@ describe('P4 P7 a password from standard input', () => {
     ['blanks are part of it', '  pass word \t\n', '  pass word \t'],
     ['any Unicode, exactly', '\ufeffÅé🐴\n', '\ufeffÅé🐴'],
     ['1,024 bytes and more are not cut here', 'x'.repeat(5_000), 'x'.repeat(5_000)],
-  ])('%s', async (_, given, secret) => {
-    expect(await read(given)).toBe(`read ${JSON.stringify(secret)}`)
+  ])('%s', async (_, input, secret) => {
+    expect(await read(input)).toBe(`read ${JSON.stringify(secret)}`)
   })
 
   test.each([
@@ -38,10 +38,10 @@ describe('P4 P7 a password from standard input', () => {
     ['two lines', 'one\ntwo\n', 'more than one line'],
     ['bytes that are no UTF-8', Uint8Array.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
     ['more than 64 KiB', 'x'.repeat(70_000), 'more than 65536 bytes'],
-  ])('%s is refused, naming the flag and not what was given', async (_, given, why) => {
-    const said = await read(given)
-    expect(said).toMatch(/^Usage --password-stdin: /)
-    expect(said).toContain(why)
-    expect(said).not.toMatch(/one\b.*two|xxx|�/)
+  ])('%s is refused, with the flag and not the value in the message', async (_, input, why) => {
+    const text = await read(input)
+    expect(text).toMatch(/^Usage --password-stdin: /)
+    expect(text).toContain(why)
+    expect(text).not.toMatch(/one\b.*two|xxx|�/)
   })
 })

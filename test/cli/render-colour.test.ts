@@ -17,8 +17,8 @@ describe('colour', () => {
     ['CLICOLOR=1 in a pipe', 'auto', { CLICOLOR: '1' }, false, false],
     ['--color always against NO_COLOR', 'always', { NO_COLOR: '1' }, false, true],
     ['--color never against FORCE_COLOR', 'never', { FORCE_COLOR: '1' }, true, false],
-  ] as const)('%s', (_, flag, env, isTTY, wanted) => {
-    expect(wantsColour(flag, env, isTTY)).toBe(wanted)
+  ] as const)('%s', (_, flag, env, isTTY, expected) => {
+    expect(wantsColour(flag, env, isTTY)).toBe(expected)
   })
 
   describe('the flag', () => {
@@ -29,14 +29,14 @@ describe('colour', () => {
       [['health', '--color=never', '--color=always'], true],
       [['--color', 'never'], false],
       [['login', '--', 'ls', '--color=always'], false],
-    ])('%j is known before the line is parsed', (argv, coloured) => {
+    ])('%j is recognized before the line is parsed', (argv, coloured) => {
       chooseColour(argv)
       // A stream that is no terminal: only the flag can colour it, unless the environment does.
       expect(useColour({ isTTY: false })).toBe(coloured || wantsColour('auto', process.env, false))
     })
   })
 
-  test('is switched off again after every text, and an empty text gets none', () => {
+  test('is reset after each text, and an empty text gets none', () => {
     expect(painter(true)('bad', 'x')).toBe('\u001b[1m\u001b[31mx\u001b[39m\u001b[22m')
     expect(painter(true)('good', '')).toBe('')
     expect(painter(true)(undefined, 'x')).toBe('x')
@@ -52,7 +52,7 @@ describe('signs', () => {
     ['the Linux console', { TERM: 'linux', LANG: 'C.utf8' }, 'linux', false],
     ['Windows Terminal', { WT_SESSION: 'x' }, 'win32', true],
     ['the old Windows console', {}, 'win32', false],
-  ] as const)('%s', (_, env, platform, shown) => {
-    expect(showsUnicode(env, platform)).toBe(shown)
+  ] as const)('%s', (_, env, platform, output) => {
+    expect(showsUnicode(env, platform)).toBe(output)
   })
 })

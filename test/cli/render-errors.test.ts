@@ -6,12 +6,12 @@ import { ServerType } from '../../src/core/protocol/index.ts'
 const plain = { colour: false }
 
 describe('an error', () => {
-  test('says what, why and what next, the next step last', () => {
+  test('has the message, the reason and the remedy, with the next step last', () => {
     const fault = new Fault('Usage', 'unknown --type "Sqll"', { hints: ['Did you mean Sql?', 'Types: App Sql'] })
     expect(renderError.text(fault, plain)).toBe('Error: unknown --type "Sqll"\n  Did you mean Sql?\n  Types: App Sql')
   })
 
-  test('is broken between words on a narrow terminal, and nowhere without one', () => {
+  test('is wrapped between words on a narrow terminal, and not at all without one', () => {
     const fault = new Fault('Usage', 'unknown --type "Sqll"', { hints: [`Types: ${ServerType.values.join(' ')}`] })
     expect(renderError.text(fault, { ...plain, width: 40 }).split('\n')).toEqual([
       'Error: unknown --type "Sqll"',
@@ -26,11 +26,11 @@ describe('an error', () => {
     const fault = new Fault('Timeout', 'No answer within 5 s', { hints: ['svc doctor'] })
     const target = 'prod · https://svc.example.com'
     expect(renderError.text(fault, { ...plain, target }).split('\n')[1]).toBe(`  at ${target}`)
-    const named = new Fault('Timeout', `No answer from ${target} within 5 s`)
-    expect(renderError.text(named, { ...plain, target }).split('\n')).toHaveLength(1)
+    const namedFault = new Fault('Timeout', `No answer from ${target} within 5 s`)
+    expect(renderError.text(namedFault, { ...plain, target }).split('\n')).toHaveLength(1)
   })
 
-  test('lists the fields that a server refused, once', () => {
+  test('lists once the fields that a server refused', () => {
     const fault = new Fault('BadRequest', 'Unable to bind', {
       remoteStatus: 400,
       fields: [
@@ -49,7 +49,7 @@ describe('an error', () => {
     })
   })
 
-  test('is one JSON value made from an allow-list: no cause, no header, no meta, no stack', () => {
+  test('is one JSON value from an allow-list: no cause, no header, no meta, no stack', () => {
     const fault = new Fault('Unauthorized', 'Invalid Username or Password', {
       errorCode: 'Unauthorized',
       remoteStatus: 401,
@@ -65,7 +65,7 @@ describe('an error', () => {
     expect(renderError.text(fault, { ...plain, target: 'https://alice:topsecret@h' })).not.toContain('topsecret')
   })
 
-  test('that is no fault is a defect of ours, exit 1, and says how to report it', () => {
+  test('that is not a Fault is an internal error, exits with 1, and explains how to report it', () => {
     const { error } = renderError.json(new TypeError('x is not a function'))
     expect(error).toMatchObject({ code: 'InternalServerError', exitCode: 1 })
     expect(error.message).toBe('svc failed unexpectedly: TypeError: x is not a function')
@@ -73,7 +73,7 @@ describe('an error', () => {
     expect(renderError.json('just text').error.message).toContain('just text')
   })
 
-  test('K6 cannot steer the terminal, and its message stays on one line', () => {
+  test('K6 cannot control the terminal, and its message stays on one line', () => {
     const fault = new Fault('ServerError', 'no\u001b[2J\nError: fake', { hints: ['a\u202eb\nc\u0007'] })
     expect(renderError.text(fault, plain)).toBe('Error: no Error: fake\n  ab\n  c')
     expect(renderError.text(fault, { colour: true })).toMatch(/^\u001b\[1m\u001b\[31mError:/)

@@ -240,17 +240,17 @@ const around = (text: Text) => ({
   Monitor: text('monitor of all'),
 })
 
-/** Texts that are told apart wherever they turn up: `t0t`, `t1t`, … by their names. */
+/** Texts that are unique wherever they appear: `t0t`, `t1t`, … by their names. */
 function markers(): Text {
-  const known: string[] = []
+  const columns: string[] = []
   return (name) => {
-    if (!known.includes(name)) known.push(name)
-    return `t${known.indexOf(name)}t`
+    if (!columns.includes(name)) columns.push(name)
+    return `t${columns.indexOf(name)}t`
   }
 }
 const markersIn = (text: string): readonly string[] => [...new Set(text.match(/t\d+t/g))]
 
-describe('every declared list', () => {
+describe('each declared list', () => {
   test('has a sample here', () => {
     const declared = Object.entries(lists).flatMap(([name, value]) =>
       typeof value === 'object' && 'columns' in value ? [name] : [],
@@ -259,7 +259,7 @@ describe('every declared list', () => {
     expect(declared.filter((name) => !(name in samples))).toEqual([])
   })
 
-  test.each(cases)('%s: records and JSON objects have the names and the order that scripts rely on', (_, one) => {
+  test.each(cases)('%s: records and JSON objects have the names and the order that scripts depend on', (_, one) => {
     expect(one.list.fields.join(' ')).toBe(one.fields)
     expect(Object.keys(one.json(markers())).join(' ')).toBe(one.members)
     expect(one.list.record(one.row(markers()), around(markers())).split('\t')).toHaveLength(one.list.fields.length)
@@ -281,7 +281,7 @@ describe('every declared list', () => {
     expect(one.list.fields.filter((field) => inRecord.includes(field))).toEqual(inRecord)
   })
 
-  test.each(cases)('%s: table, record and JSON tell the same, in one order', (_, one) => {
+  test.each(cases)('%s: table, record and JSON contain the same, in one order', (_, one) => {
     const text = markers()
     const row = one.row(text)
     const common = around(text)
@@ -341,7 +341,7 @@ describe('every declared list', () => {
     expect(lines).toHaveLength(1 + 3 * (innocent.length - 1))
   })
 
-  test('is nothing in a pipe when there are no rows, an empty array in JSON, and a sentence on a terminal', () => {
+  test('prints nothing to a pipe when there are no rows, an empty array in JSON, and a sentence on a terminal', () => {
     const render = (as: { json: boolean; screen: object }) => lists.users.render([], { store: '/s.db' }, as)
     expect(render({ json: false, screen: pipe })).toBe('')
     expect(render({ json: true, screen: pipe })).toBe('{"store":"/s.db","users":[]}')
@@ -358,13 +358,13 @@ describe('a declaration', () => {
     { name: 'a', size: 1_200, at: undefined },
   ]
 
-  test('takes no key that the row does not have, unless it says how the value is made', () => {
+  test('accepts no key that the row lacks, unless it defines the value', () => {
     type Declared = Parameters<ReturnType<typeof list<Row>>>[0]['columns'][number]
     type WithoutValue = Extract<Declared, { readonly value?: undefined }>
     expectTypeOf<WithoutValue['key']>().toEqualTypeOf<'name' | 'size' | 'at'>()
   })
 
-  test('aligns figures at the right, shows a repeated cell once and leaves out what is empty in every row', () => {
+  test('aligns numbers at the right, shows a repeated cell once and omits columns that are empty in each row', () => {
     const sizes = list<Row>()({
       columns: [
         { key: 'name', title: 'NAME', once: true },
@@ -382,7 +382,7 @@ describe('a declaration', () => {
     expect(sizes.json(rows[0] as Row)).toEqual({ name: 'a', size: 5, at: null, unit: 'MiB' })
   })
 
-  test('never breaks a title, and becomes a block for each row where the table would not fit', () => {
+  test('never wraps a title, and becomes a block for each row where the table does not fit', () => {
     const wide = list<Row>()({
       columns: [
         { key: 'name', title: 'PERMISSIONS', shrink: 1 },
@@ -396,14 +396,14 @@ describe('a declaration', () => {
   })
 })
 
-test('a key past its end is expired, and a revoked one is revoked', () => {
+test('a key past its end is shown as expired, and a revoked one as revoked', () => {
   const facts: KeyFacts = { ...key((name) => name), revokedAt: undefined }
   expect(lists.keyRow(facts, at).state).toBe('active')
   expect(lists.keyRow(facts, new Date('2026-06-01T00:00:00Z')).state).toBe('expired')
   expect(lists.keyRow({ ...facts, revokedAt: at }, new Date('2027-01-01T00:00:00Z')).state).toBe('revoked')
 })
 
-test('a key with the roles of its user has * for them, and no field and no member for permissions', () => {
+test('a key with the roles of its user shows * for them, and has no field and no member for permissions', () => {
   const row = { ...key((name) => name), roles: undefined, permissions: undefined }
   expect(lists.keys.record(row, { store: '/s.db' }).split('\t')).toEqual([
     '/s.db',
@@ -418,7 +418,7 @@ test('a key with the roles of its user has * for them, and no field and no membe
   expect(lists.keys.json(row)).not.toHaveProperty('permissions')
 })
 
-test('a change of roles names its place, what changed and the lists after it', () => {
+test('a change of roles shows the store, the changes and the resulting lists', () => {
   const change = {
     ...roleChange((name) => name),
     userName: 'bob',
@@ -436,7 +436,7 @@ test('a change of roles names its place, what changed and the lists after it', (
   ])
 })
 
-test('names that could be misread stand in quotes', () => {
+test('ambiguous names are quoted', () => {
   expect(names(['Admin', 'Night shift', 'a,b'])).toBe('Admin, "Night shift", "a,b"')
   expect(names([])).toBe('none')
   expect(jsvNames(['Admin', 'a,b', 'say "hi"', ''])).toBe('[Admin,"a,b","say ""hi""",""]')
@@ -447,11 +447,14 @@ test.each([
   ['12h', 12 * 3_600_000],
   ['52w', 52 * 604_800_000],
   ['3650d', 3_650 * 86_400_000],
-])('a lifetime of %s', (given, ms) => expect(parseLifetime('expires', given)).toBe(ms))
+])('a lifetime of %s', (input, ms) => expect(parseLifetime('expires', input)).toBe(ms))
 
-test.each(['', '90', 'd', '0d', '-1d', '1.5d', '3651d', '999999w', 'soon', '1y'])('%j is no lifetime', (given) => {
-  expect(() => parseLifetime('expires', given)).toThrow('--expires')
-})
+test.each(['', '90', 'd', '0d', '-1d', '1.5d', '3651d', '999999w', 'soon', '1y'])(
+  '%j is not a valid lifetime',
+  (input) => {
+    expect(() => parseLifetime('expires', input)).toThrow('--expires')
+  },
+)
 
 test.each([
   [{ before: '{"roles":["A"],"permissions":[]}', after: '{"roles":["B c"],"permissions":["p"]}' }, '+"B c" -A +p'],
@@ -461,6 +464,6 @@ test.each([
   [{ before: 'Ops', after: 'Admin' }, 'was Ops Admin'],
   [{ after: '{"x' }, '{"x'],
   [{}, ''],
-])('an entry of the audit, %j, changed %j', (entry, said) => {
-  expect(auditChange({ before: undefined, after: undefined, reason: undefined, ...entry })).toBe(said)
+])('an audit entry, %j, shows the change %j', (entry, text) => {
+  expect(auditChange({ before: undefined, after: undefined, reason: undefined, ...entry })).toBe(text)
 })

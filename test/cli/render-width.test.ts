@@ -65,7 +65,7 @@ describe('wrapping', () => {
   })
 })
 
-test('cutting ends in the mark, keeps to the width and never splits a sign', () => {
+test('truncation ends in the mark, keeps to the width and never splits a character', () => {
   expect(cut('abcdef', 6, '…')).toBe('abcdef')
   expect(cut('abcdef', 5, '…')).toBe('abcd…')
   expect(cut('日本語', 5, '…')).toBe('日本…')
@@ -94,7 +94,7 @@ describe('a table', () => {
     })
   })
 
-  test('wraps what may shrink, then narrows its gaps, then gives up', () => {
+  test('wraps the columns that may shrink, then narrows its gaps, then becomes blocks', () => {
     expect(draw(20)?.lines).toEqual([
       '  A      B',
       '  日本   one two',

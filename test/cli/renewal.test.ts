@@ -73,7 +73,7 @@ async function crowd({ signIn, env }: CheckContext, size: number) {
     await Promise.all(ended)
   })
   await Promise.all(children.map((one) => once(one, 'message')))
-  const said = (one: ChildProcess): Promise<string> =>
+  const outputOf = (one: ChildProcess): Promise<string> =>
     new Promise((resolve) => {
       one.once('message', (message) => resolve(JSON.stringify(message)))
       one.once('exit', (_, signal) => resolve(`ended by ${signal}`))
@@ -81,33 +81,33 @@ async function crowd({ signIn, env }: CheckContext, size: number) {
   return {
     children,
     round: async (): Promise<readonly string[]> => {
-      const answers = children.map(said)
+      const answers = children.map(outputOf)
       for (const one of children) one.send('go')
       return await Promise.all(answers)
     },
   }
 }
 const done = '{"done":true}'
-const renewals = (server: SignInServer): number => server.seen.filter(({ path }) => path === '/access-token').length
+const renewals = (server: SignInServer): number => server.requests.filter(({ path }) => path === '/access-token').length
 
-describe('parallel processes at an expired token', () => {
+describe('parallel processes with an expired token', () => {
   const rounds = full ? 100 : 5
-  test(`K4 20 processes released together renew once, ${rounds} times over`, { timeout: 300_000 }, async () => {
+  test(`K4 20 processes that start together renew once, ${rounds} times over`, { timeout: 300_000 }, async () => {
     const here = await context()
     const many = await crowd(here, 20)
     for (let round = 1; round <= rounds; round += 1) {
       here.server.expire()
       expect(await many.round()).toEqual(Array.from({ length: 20 }, () => done))
       expect(here.server.rotations()).toBe(round)
-      // Not only one rotation, for which the server's 10 s would do: nobody else has even asked.
+      // Not only one rotation, for which the server's 10 s would suffice: no other process has sent a request.
       expect(renewals(here.server)).toBe(round)
     }
     expect(here.server.alarms()).toBe(0)
-    const kept = await tokenStore(here.signIn, here.env).read()
-    expect(here.server.alive()).toContain(kept?.at)
+    const storedSession = await tokenStore(here.signIn, here.env).read()
+    expect(here.server.alive()).toContain(storedSession?.at)
   })
 
-  test('K4 a process that is killed while it renews holds nobody up, and is no reuse', {
+  test('K4 a process that is killed during its renewal delays no other, and causes no reuse', {
     timeout: 60_000,
   }, async () => {
     const killed: string[] = []
@@ -131,7 +131,7 @@ describe('parallel processes at an expired token', () => {
     expect(here.server.alarms()).toBe(0)
   })
 
-  test('C5 calls of one process that are refused together are renewed once', async () => {
+  test('C5 concurrent calls of one process that are refused are renewed once', async () => {
     const here = await context()
     here.server.expire()
     const { storedCredential } = await import('../../src/cli/credentials.ts')
@@ -153,7 +153,7 @@ describe('parallel processes at an expired token', () => {
     expect(renewals(here.server)).toBe(1)
   })
 
-  test('C5 what cannot be renewed any more is exit 4, naming the sign-in to repeat', async () => {
+  test('C5 a sign-in that can no longer be renewed is exit 4 and names the command to repeat', async () => {
     const here = await context()
     here.server.forget()
     const many = await crowd(here, 3)
@@ -165,7 +165,7 @@ describe('parallel processes at an expired token', () => {
 })
 
 peerSuite(keyringMissing, 'parallel processes at a real keychain', () => {
-  test('K4 8 processes with their token in GNOME Keyring renew once', { timeout: 60_000 }, async () => {
+  test('K4 8 processes that store their token in GNOME Keyring renew once', { timeout: 60_000 }, async () => {
     const { home, remove } = keyringHome()
     const session = await keyringSession(home, 'unlocked')
     ends.push(remove, session.close)
@@ -176,14 +176,14 @@ peerSuite(keyringMissing, 'parallel processes at a real keychain', () => {
       expect(await many.round()).toEqual(Array.from({ length: 8 }, () => done))
       expect(renewals(here.server)).toBe(round)
     }
-    const kept = JSON.parse(session.lookup(`svc:${here.server.url}`, user) ?? '{}') as { at?: string }
-    expect(here.server.alive()).toContain(kept.at)
+    const storedSession = JSON.parse(session.lookup(`svc:${here.server.url}`, user) ?? '{}') as { at?: string }
+    expect(here.server.alive()).toContain(storedSession.at)
     expect(here.server.alarms()).toBe(0)
   })
 })
 
 describe('the lock', () => {
-  test('K4 is freed by the kernel when its holder is killed', async () => {
+  test('K4 is released by the kernel when its holder is killed', async () => {
     const path = join(folder(), 'locks', 'a.lock')
     const holder = fork(locker, [path], { stdio: 'inherit' })
     ends.push(() => void holder.kill('SIGKILL'))

@@ -45,7 +45,7 @@ const failure = async (work: Promise<unknown>): Promise<Fault> => {
 }
 
 describe('a change of roles, in process', () => {
-  test('O2 tells what changed and the complete lists after it', async () => {
+  test('O2 reports the changes and the complete lists after them', async () => {
     const name = await user(['Old'], ['p'])
     const done = await changeRoles(asking, change(name, 'assign', ['New', 'Old', 'New']))
     expect(done.changed).toEqual({ roles: ['New'], permissions: [] })
@@ -54,7 +54,7 @@ describe('a change of roles, in process', () => {
     expect(await showRoles(asking, name)).toEqual(done.all)
   })
 
-  test('S10 stands in the audit with the account and the reason', async () => {
+  test('S10 is recorded in the audit with the account and the reason', async () => {
     const name = await user([])
     await changeRoles(asking, change(name, 'assign', ['Ops']))
     const [entry] = (await session.runtime?.admin?.audit.list({ limit: 1 })) ?? []
@@ -62,14 +62,14 @@ describe('a change of roles, in process', () => {
     expect(entry).toMatchObject({ reason: 'why not', who: `local:${caller.kind === 'local' ? caller.account : ''}` })
   })
 
-  test('O3 unassigning what is not held changes nothing', async () => {
+  test('O3 unassigning a role that the user lacks changes nothing', async () => {
     const name = await user(['Ops'])
     const done = await changeRoles(asking, change(name, 'unassign', ['Other']))
     expect(done.changed).toEqual({ roles: [], permissions: [] })
     expect(done.all.roles).toEqual(['Ops'])
   })
 
-  test('O2 a role held in another letter case is refused before anything is done', async () => {
+  test('O2 a role that the user has in another letter case is refused before any change', async () => {
     const name = await user(['Admin', 'Ops'])
     const fault = await failure(changeRoles(asking, change(name, 'unassign', ['Ops', 'admin'])))
     expect(fault.exitCode).toBe(9)
@@ -78,12 +78,12 @@ describe('a change of roles, in process', () => {
     expect((await showRoles(asking, name)).roles).toEqual(['Admin', 'Ops'])
   })
 
-  test('a role held in both letter cases is taken exactly', async () => {
+  test('a role that the user has in both letter cases is removed exactly', async () => {
     const name = await user(['Ops', 'ops'])
     expect((await changeRoles(asking, change(name, 'unassign', ['ops']))).all.roles).toEqual(['Ops'])
   })
 
-  test('a dry run says the same and changes nothing', async () => {
+  test('a dry run reports the same and changes nothing', async () => {
     const name = await user(['Ops'])
     const dry = await changeRoles({ ...asking, dryRun: true }, change(name, 'assign', ['New', 'Ops']))
     expect(dry.changed.roles).toEqual(['New'])
@@ -91,7 +91,7 @@ describe('a change of roles, in process', () => {
     expect((await showRoles(asking, name)).roles).toEqual(['Ops'])
   })
 
-  test('everything can be taken at once', async () => {
+  test('removes all roles and permissions at once', async () => {
     const name = await user(['Ops', 'x y'], ['p'])
     expect((await takeAll(asking, name)).changed).toEqual({ roles: ['Ops', 'x y'], permissions: ['p'] })
     expect(await showRoles(asking, name)).toEqual({ roles: [], permissions: [] })
@@ -105,14 +105,14 @@ describe('a change of roles, in process', () => {
     expect((await showRoles(asking, 'root')).roles).toEqual(['Admin'])
   })
 
-  test('an unknown user is told with the nearest name', async () => {
+  test('an unknown user is reported with the nearest name', async () => {
     const fault = await failure(showRoles(asking, 'rot'))
     expect(fault.exitCode).toBe(9)
     expect(fault.message).toMatch(/^there is no user "rot" /)
     expect(fault.details.hints).toContain('Did you mean root?')
   })
 
-  test('what looks like a slip is noted', async () => {
+  test('a probable typing error causes a note', async () => {
     const name = await user(['Ops'])
     const { notes } = await changeRoles(asking, change(name, 'assign', ['ops', 'admin', 'a,b']))
     expect(notes.map((note) => note.split(' ')[0])).toEqual(['"ops"', '"admin"', '"a,b"'])
@@ -120,24 +120,26 @@ describe('a change of roles, in process', () => {
   })
 })
 
-test('a server that answers success without having done it is not believed', async () => {
+test('a server that reports success without the change is not trusted', async () => {
   const name = await user(['Ops'])
   const lazy: Service = {
     ...session.service,
     assignRoles: (request, call) => session.service.assignRoles({ ...request, Roles: [] }, call),
     unAssignRoles: (request, call) => session.service.unAssignRoles({ ...request, Roles: [] }, call),
   }
-  const asked = { ...asking, session: { ...session, service: lazy, label: 'https://lazy' } }
-  expect((await failure(changeRoles(asked, change(name, 'assign', ['New'])))).message).toContain('its lists lack "New"')
-  const kept = await failure(changeRoles(asked, change(name, 'unassign', ['Ops'])))
-  expect(kept.message).toContain('its lists still hold "Ops"')
-  expect(kept.exitCode).toBe(8)
+  const lazyQuestion = { ...asking, session: { ...session, service: lazy, label: 'https://lazy' } }
+  expect((await failure(changeRoles(lazyQuestion, change(name, 'assign', ['New'])))).message).toContain(
+    'its lists lack "New"',
+  )
+  const unassignFault = await failure(changeRoles(lazyQuestion, change(name, 'unassign', ['Ops'])))
+  expect(unassignFault.message).toContain('its lists still hold "Ops"')
+  expect(unassignFault.exitCode).toBe(8)
 })
 
 describe('the changes of a file', () => {
   const rows = (...changes: readonly RoleChange[]) => changes.map((each, at) => ({ ...each, row: at + 2 }))
 
-  test('go on after a row that is rejected, and exit with 10', async () => {
+  test('continue after a row that is rejected, and exit with 10', async () => {
     const name = await user(['Ops'])
     const outcomes = await applyFile(
       asking,
@@ -154,14 +156,14 @@ describe('the changes of a file', () => {
     expect((await showRoles(asking, name)).roles).toEqual(['A'])
   })
 
-  test('exit with the code of their failures when none is done, and with 0 when all are', async () => {
+  test('exit with the code of their failures when none succeeds, and with 0 when all do', async () => {
     const name = await user([])
     const all = rows(change('nobody', 'assign', ['A']), change('nobody', 'assign', ['B']))
     expect(fileExit(await applyFile(asking, all, () => {}))).toBe(9)
     expect(fileExit(await applyFile(asking, rows(change(name, 'assign', ['A'])), () => {}))).toBe(0)
   })
 
-  test('stop where the trouble is the server, the rest not being tried', async () => {
+  test('stop where the server is the problem, and do not try the rest', async () => {
     const { service } = session
     let calls = 0
     const failing: Service = {
@@ -173,8 +175,8 @@ describe('the changes of a file', () => {
     }
     const name = await user([])
     const one = change(name, 'assign', ['A'])
-    const asked = { ...asking, session: { ...session, service: failing } }
-    const outcomes = await applyFile(asked, rows(one, one, one), () => {})
+    const failingQuestion = { ...asking, session: { ...session, service: failing } }
+    const outcomes = await applyFile(failingQuestion, rows(one, one, one), () => {})
     expect(outcomes.map(({ done, fault }) => (done ? 'done' : (fault?.fault ?? 'not tried')))).toEqual([
       'done',
       'Unreachable',

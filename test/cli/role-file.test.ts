@@ -37,7 +37,7 @@ const row = (over: Partial<FileChange>): FileChange => ({
 })
 
 describe('a file of role changes', () => {
-  test('is CSV with lists in JSV, brackets or not, blanks around names not counting', async () => {
+  test('is CSV with lists in JSV, with or without brackets, and ignores blanks around names', async () => {
     const path = file(`${header}bob,assign,"[Ops, Night shift]",a:b\ncarol,UnAssign,"Ops,""x, y""",[]\n`)
     expect(await readRoleFile(path, 'assign')).toEqual([
       row({ roles: ['Ops', 'Night shift'], permissions: ['a:b'] }),
@@ -53,13 +53,13 @@ describe('a file of role changes', () => {
     ])
   })
 
-  test('takes the lists that a pipe was given of them', async () => {
-    const held = ['Ops', 'a,b', 'say "hi"', '[x]', 'k:v', 'Night shift']
-    const path = file(`${header}bob,assign,"${jsvNames(held).replaceAll('"', '""')}",\n`)
-    expect((await readRoleFile(path, 'assign'))[0]?.roles).toEqual(held)
+  test('accepts the lists that a pipe printed', async () => {
+    const roles = ['Ops', 'a,b', 'say "hi"', '[x]', 'k:v', 'Night shift']
+    const path = file(`${header}bob,assign,"${jsvNames(roles).replaceAll('"', '""')}",\n`)
+    expect((await readRoleFile(path, 'assign'))[0]?.roles).toEqual(roles)
   })
 
-  test('is JSON by its name or by its looks', async () => {
+  test('is recognized as JSON by its name or its content', async () => {
     const content =
       '[{"UserName": "bob", "Roles": ["Ops"]}, {"userName": "bob", "permissions": ["p"], "action": "Assign"}]'
     const expected = [row({ row: 1 }), row({ row: 2, roles: [], permissions: ['p'] })]
@@ -67,7 +67,7 @@ describe('a file of role changes', () => {
     expect(await readRoleFile(file(content, 'txt'), 'assign')).toEqual(expected)
   })
 
-  test('names every mistake by row and column', async () => {
+  test('reports each mistake with its row and column', async () => {
     const wrong = `${header},assign,Ops,\nbob,asign,Ops,\nbob,assign,,\nbob,assign,"[Ops",\nbob,assign,"[Ops,"""" ]",\n${'x'.repeat(129)},,Ops,\nbob,,${'y'.repeat(129)},\n`
     const { exitCode, details } = await fault(file(wrong))
     expect(exitCode).toBe(12)
@@ -83,7 +83,7 @@ describe('a file of role changes', () => {
     expect(details.hints?.at(-1)).toBe('Nothing was changed.')
   })
 
-  test('tells twenty mistakes and counts the others', async () => {
+  test('reports twenty mistakes and counts the others', async () => {
     const { message, details } = await fault(file(header + 'bob,nope,Ops,\n'.repeat(50)))
     expect(message).toContain('50 mistakes')
     expect(details.fields).toHaveLength(20)
@@ -105,9 +105,9 @@ describe('a file of role changes', () => {
     ['a quote that is not closed', 'UserName,Roles\nbob,Ops\nbob,"Ops\n', 'not valid CSV'],
     ['nothing', '', 'is empty'],
     ['a header alone', header, 'holds no row'],
-  ])('is refused for %s', async (_, content, said) => {
+  ])('is refused for %s', async (_, content, text) => {
     const { message, exitCode } = await fault(file(content))
-    expect(message).toContain(said)
+    expect(message).toContain(text)
     expect(exitCode).toBe(12)
   })
 
@@ -116,7 +116,7 @@ describe('a file of role changes', () => {
     ['[{"UserName": "bob", "Roles": [1]}]', 'entry 1, Roles'],
     ['[{"UserName": 7, "Roles": ["Ops"]}]', 'entry 1, UserName'],
     ['[{"UserName": "bob", "Roles": ["Ops"]}, {"UserName": "bob", "Action": 1, "Roles": ["x"]}]', 'entry 2, Action'],
-  ])('names the entry of JSON: %s', async (content, place) => {
+  ])('reports the entry of JSON: %s', async (content, place) => {
     expect((await fault(file(content, 'json'))).details.fields?.map(({ FieldName }) => FieldName)).toEqual([place])
   })
 
@@ -127,11 +127,11 @@ describe('a file of role changes', () => {
     ['[{"__proto__": {"a": 1}, "UserName": "bob", "Roles": ["x"]}]', 'unknown column "__proto__"'],
     ['[{"Roles": ["x"], "roles": ["y"]}]', 'entry 1: Roles is there twice'],
     ['[', 'is not valid JSON'],
-  ])('JSON %s is refused', async (content, said) => {
-    expect((await fault(file(content, 'json'))).message).toContain(said)
+  ])('JSON %s is refused', async (content, text) => {
+    expect((await fault(file(content, 'json'))).message).toContain(text)
   })
 
-  test('that is not there, not UTF-8 or a folder is told so', async () => {
+  test('that is missing, not UTF-8 or a folder is reported as such', async () => {
     expect((await fault(join(folder, 'nowhere.csv'))).message).toContain('is not there')
     expect((await fault(file(Uint8Array.of(0xff, 0xfe, 0x55, 0x00)))).message).toContain('is not UTF-8')
     expect((await fault(folder)).message).toContain('cannot be read')

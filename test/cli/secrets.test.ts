@@ -11,15 +11,15 @@ import { type Home, svcHome } from '../support/svc.ts'
 const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-Bus are Linux only'
 const secret = 'a bearer token of svc.yaml'.replaceAll(' ', '-')
 
-/** A server that wants the token, and what it was told. */
-async function guarded(): Promise<{ server: Server; port: number; heard: string[] }> {
-  const heard: string[] = []
+/** A server that requires the token, and the requests to it. */
+async function guarded(): Promise<{ server: Server; port: number; requests: string[] }> {
+  const requests: string[] = []
   const server = createServer((request, response) => {
-    heard.push(request.headers.authorization ?? '')
+    requests.push(request.headers.authorization ?? '')
     response.writeHead(request.headers.authorization === `Bearer ${secret}` ? 200 : 401).end('{}')
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  return { server, port: (server.address() as AddressInfo).port, heard }
+  return { server, port: (server.address() as AddressInfo).port, requests: requests }
 }
 
 peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring', () => {
@@ -48,12 +48,12 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     keyring.remove()
   })
 
-  test('K8 a secret is set, used by a check, listed without itself, and removed', async () => {
+  test('K8 a secret can be set, used by a check, listed without its value, and removed', async () => {
     configure(peer.port)
     const before = await health()
     expect(before.code).toBe(3)
     expect(before.stdout).toContain('the keychain has no secret of that name: svc secrets set shop --for 127.0.0.1:')
-    expect(peer.heard.filter((one) => one !== '')).toEqual([])
+    expect(peer.requests.filter((one) => one !== '')).toEqual([])
 
     const set = await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], `${secret}\n`)
     expect(set).toMatchObject({ code: 0, stderr: '' })
@@ -62,12 +62,12 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
 
     const after = await health()
     expect(after.code).toBe(0)
-    expect(peer.heard).toContain(`Bearer ${secret}`)
+    expect(peer.requests).toContain(`Bearer ${secret}`)
 
     const listed = await svc(['secrets', 'list', '--json'])
     expect(JSON.parse(listed.stdout)).toEqual([{ name: 'shop', for: `127.0.0.1:${peer.port}` }])
-    const said = [set, after, listed].map(({ stdout, stderr }) => stdout + stderr).join('')
-    expect(said).not.toContain(secret)
+    const messages = [set, after, listed].map(({ stdout, stderr }) => stdout + stderr).join('')
+    expect(messages).not.toContain(secret)
     const files = home
       .files()
       .map((file) => join(home.folder, file))
@@ -93,7 +93,7 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
       expect(ran.stdout).toContain(
         `it is kept for 127.0.0.1:${peer.port}, and this monitor asks 127.0.0.1:${other.port}: nothing was sent`,
       )
-      expect(other.heard.filter((one) => one !== '')).toEqual([])
+      expect(other.requests.filter((one) => one !== '')).toEqual([])
       expect(ran.stdout + ran.stderr).not.toContain(secret)
     } finally {
       other.server.close()
@@ -105,7 +105,7 @@ describe('without a keychain', () => {
   const home = svcHome()
   afterAll(() => home.remove())
 
-  test('K8 set says so before it asks, with the ways out', async () => {
+  test('K8 set reports that before it prompts, with the remedies', async () => {
     const ran = await home.svc(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toContain('no place to keep a secret: there is no OS keychain here (you were not asked for it)')
@@ -125,7 +125,7 @@ describe('without a keychain', () => {
     expect(ran.stderr).toContain(words)
   })
 
-  test('a check that needs one says that there is no keychain, and what to use', async () => {
+  test('a check that needs a secret reports that there is no keychain, and the alternative', async () => {
     writeFileSync(
       join(home.folder, 'svc.yaml'),
       'types:\n  App:\n    - kind: http\n      url: http://127.0.0.1:9/\n      token: {keychain: shop}\n',

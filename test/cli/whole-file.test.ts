@@ -9,13 +9,13 @@ import { writeWhole } from '../../src/cli/serve-run.ts'
 const folder = mkdtempSync(join(tmpdir(), 'svc-whole-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('who waits for a file finds the whole of it', async () => {
+test('a program that waits for a file finds the whole of it', async () => {
   const file = join(folder, 'port')
-  const seen = new Set<string>()
+  const contents = new Set<string>()
   let done = false
   const reading = (async () => {
     while (!done) {
-      if (existsSync(file)) seen.add(readFileSync(file, 'utf8'))
+      if (existsSync(file)) contents.add(readFileSync(file, 'utf8'))
       await new Promise(setImmediate)
     }
   })()
@@ -25,26 +25,26 @@ test('who waits for a file finds the whole of it', async () => {
   }
   done = true
   await reading
-  expect([...seen].sort()).toEqual(['one\n', 'two\n'])
+  expect([...contents].sort()).toEqual(['one\n', 'two\n'])
   expect(readdirSync(folder)).toEqual(['port'])
 })
 
-test('a private one is private from its first byte on', async () => {
+test('a private file is private from its first byte on', async () => {
   const file = join(folder, 'private')
   await writeWhole(file, 'x', 0o600)
   if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600)
 })
 
-test.skipIf(process.platform === 'win32')('a pipe is written to, and not replaced', async () => {
+test.skipIf('a pipe is written to, not replaced')('a pipe is written to, and not replaced', async () => {
   const pipe = join(folder, 'pipe')
   execFileSync('mkfifo', [pipe])
-  const heard = readFile(pipe, 'utf8')
+  const content = readFile(pipe, 'utf8')
   await writeWhole(pipe, '8790\n')
-  expect(await heard).toBe('8790\n')
+  expect(await content).toBe('8790\n')
   expect(statSync(pipe).isFIFO()).toBe(true)
 })
 
-test('a folder that is not there is an error, and leaves nothing', async () => {
+test('a missing folder is an error, and nothing is created', async () => {
   await expect(writeWhole(join(folder, 'none', 'port'), 'x')).rejects.toThrow('ENOENT')
   expect(existsSync(join(folder, 'none'))).toBe(false)
 })

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { clientOf, faultOf, shown } from './asking.ts'
+import { clientOf, faultOf, faultText } from './asking.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-client-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -19,10 +19,10 @@ test.each([
   ['https://exa mple.com', /not an http or https URL/],
   ['https://example.com/?x=1', /The base URL alone: https:\/\/example\.com\//],
   ['https://example.com/ops#top', /The base URL alone: https:\/\/example\.com\/ops/],
-])('a base URL that cannot be used is exit 2 and says what one looks like: %j', async (baseUrl, words) => {
-  const met = await faultOf(() => clientOf(baseUrl))
-  expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
-  expect(shown(met)).toMatch(words)
+])('an invalid base URL is exit 2 with an example of a valid one: %j', async (baseUrl, words) => {
+  const fault = await faultOf(() => clientOf(baseUrl))
+  expect([fault.fault, fault.exitCode]).toEqual(['Usage', 2])
+  expect(faultText(fault)).toMatch(words)
 })
 
 test.each([
@@ -31,9 +31,9 @@ test.each([
   'bob:hunter2@example.com',
   'https://bob:hunter2 @h',
 ])('a password in the base URL is refused and not repeated: %s', async (baseUrl) => {
-  const met = await faultOf(() => clientOf(baseUrl))
-  expect(met.fault).toBe('Usage')
-  expect(shown(met)).not.toContain('hunter2')
+  const fault = await faultOf(() => clientOf(baseUrl))
+  expect(fault.fault).toBe('Usage')
+  expect(faultText(fault)).not.toContain('hunter2')
 })
 
 test.each([
@@ -49,9 +49,9 @@ test.each([
   'http://[::]:8790',
   'http://localhost.localdomain',
 ])('K5 plain http to another machine is refused unless --insecure-http: %s', async (baseUrl) => {
-  const met = await faultOf(() => clientOf(baseUrl))
-  expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
-  expect(met.details.hints?.at(-1)).toContain('--insecure-http')
+  const fault = await faultOf(() => clientOf(baseUrl))
+  expect([fault.fault, fault.exitCode]).toEqual(['Usage', 2])
+  expect(fault.details.hints?.at(-1)).toContain('--insecure-http')
   clientOf(baseUrl, { insecureHttp: true }).close()
 })
 
@@ -67,11 +67,11 @@ test.each([
   'http://0x7f.1',
   'https://example.com',
   'HTTPS://EXAMPLE.com/',
-])('K5 plain http to this machine, and https to any, is fine: %s', (baseUrl) => {
+])('K5 plain http to this machine, and https to any, is accepted: %s', (baseUrl) => {
   clientOf(baseUrl).close()
 })
 
-test('--ca-file that cannot be used is exit 12 and names the file', async () => {
+test('--ca-file with an unusable file is exit 12 and names the file', async () => {
   const write = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text)
     return join(folder, name)
@@ -84,7 +84,7 @@ test('--ca-file that cannot be used is exit 12 and names the file', async () => 
     [write('key.pem', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'), 'holds no certificate'],
     [write('damaged.pem', damaged), 'holds a certificate that is damaged'],
   ] as const) {
-    const met = await faultOf(() => clientOf('https://example.com', { caFile }))
-    expect([met.fault, met.exitCode, met.message]).toEqual(['Local', 12, `--ca-file ${caFile} ${words}`])
+    const fault = await faultOf(() => clientOf('https://example.com', { caFile }))
+    expect([fault.fault, fault.exitCode, fault.message]).toEqual(['Local', 12, `--ca-file ${caFile} ${words}`])
   }
 })

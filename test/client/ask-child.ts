@@ -5,9 +5,9 @@ import { Fault } from '../../src/core/errors.ts'
 const [, , baseUrl = '', caFile] = process.argv
 const client = openClient({ baseUrl, userAgent: 'svc/test', ...(caFile ? { caFile } : {}) })
 const timeoutMs = Number(process.env['SVC_TEST_TIMEOUT'] ?? 20_000)
-const asked = { ExecutionMode: 'Basic', ServerType: 'Sql' } as const
+const request = { ExecutionMode: 'Basic', ServerType: 'Sql' } as const
 try {
-  const { Status } = await client.healthCheck(asked, {
+  const { Status } = await client.healthCheck(request, {
     caller: { kind: 'local', account: 'tester' },
     correlationId: 'child',
     signal: new AbortController().signal,

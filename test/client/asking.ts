@@ -36,5 +36,5 @@ export async function faultOf(attempt: Promise<unknown> | (() => unknown)): Prom
 }
 
 /** All that a Fault would show anyone. */
-export const shown = (fault: Fault): string =>
+export const faultText = (fault: Fault): string =>
   [fault.message, ...(fault.details.hints ?? []), JSON.stringify(fault.details), String(fault.stack)].join('\n')

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import type { CredentialSource } from '../../src/core/client/index.ts'
 import type { Credential } from '../../src/core/service.ts'
 import { type Dialect, password, type SignInServer, signInServer, user } from '../support/sign-in-server.ts'
-import { basicSql, callWith, clientOf, faultOf, shown } from './asking.ts'
+import { basicSql, callWith, clientOf, faultOf, faultText } from './asking.ts'
 
 const opened: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -18,19 +18,19 @@ async function serve(dialect: Dialect, echoes = false): Promise<SignInServer> {
 }
 const withUser = { provider: 'credentials', UserName: user, Password: password, Meta: { refresh: 'rotate' } }
 
-/** Gives `first`, then what each renewal adds; counts what is asked of it. */
+/** Returns `first`, then what each renewal adds; counts the calls. */
 function source(first: Credential | undefined, renewals: readonly (Credential | undefined)[] = [], always = false) {
-  const asked = { current: 0, renew: 0 }
-  const made: CredentialSource & { readonly asked: typeof asked } = {
+  const request = { current: 0, renew: 0 }
+  const made: CredentialSource & { readonly requests: typeof request } = {
     always,
-    asked,
+    requests: request,
     current: async () => {
-      asked.current += 1
+      request.current += 1
       return first
     },
     renew: async () => {
-      asked.renew += 1
-      return renewals[asked.renew - 1]
+      request.renew += 1
+      return renewals[request.renew - 1]
     },
   }
   return made
@@ -38,12 +38,12 @@ function source(first: Credential | undefined, renewals: readonly (Credential | 
 const bearer = (token: string): Credential => ({ kind: 'bearer', token })
 const change = { UserName: 'bob', Roles: ['Ops'] }
 
-describe('what the client presents', () => {
-  test('A1 a sign-in is POST /auth/credentials with the password in the body alone, asking for rotation', async () => {
+describe('the credentials of the client', () => {
+  test('A1 a sign-in is POST /auth/credentials with the password in the body alone, and requests rotation', async () => {
     const server = await serve('old')
     const answer = await clientOf(server.url).authenticate(withUser, callWith())
     expect(answer.BearerToken).toMatch(/^AT2-/)
-    const [request] = server.seen
+    const [request] = server.requests
     expect(request).toMatchObject({ method: 'POST', path: '/auth/credentials' })
     expect(JSON.parse(request?.body ?? '')).toMatchObject({
       UserName: user,
@@ -53,7 +53,7 @@ describe('what the client presents', () => {
     expect(request?.headers.authorization).toBeUndefined()
   })
 
-  test('C4 tokens are taken from the cookies of a newer server, at sign-in and at renewal', async () => {
+  test('C4 the cookies of a newer server supply the tokens, at sign-in and at renewal', async () => {
     const server = await serve('newer')
     const client = clientOf(server.url)
     const answer = await client.authenticate(withUser, callWith())
@@ -64,7 +64,7 @@ describe('what the client presents', () => {
     expect(renewed.refreshToken).toBeUndefined()
   })
 
-  test('C3 a renewal is read in the spelling of an old server', async () => {
+  test('C3 a renewal is read in the notation of an old server', async () => {
     const server = await serve('old')
     const client = clientOf(server.url)
     const { RefreshToken } = await client.authenticate(withUser, callWith())
@@ -77,105 +77,105 @@ describe('what the client presents', () => {
     const { BearerToken = '' } = await client.authenticate(withUser, callWith())
     expect(server.alive()).toEqual([BearerToken])
     await client.authenticate({ provider: 'logout' }, callWith({ credential: bearer(BearerToken) }))
-    expect(server.seen.at(-1)).toMatchObject({ method: 'POST', path: '/auth/logout' })
+    expect(server.requests.at(-1)).toMatchObject({ method: 'POST', path: '/auth/logout' })
     expect(server.alive()).toEqual([])
   })
 
   test.each([
     [undefined, { 'x-ss-id': 'S1', 'x-ss-opt': 'temp' }],
     [true, { 'x-ss-pid': 'S1', 'x-ss-opt': 'perm' }],
-  ])('C6 a session is presented in its header (RememberMe: %s)', async (permanent, headers) => {
+  ])('C6 a session is sent in its header (RememberMe: %s)', async (permanent, headers) => {
     const server = await serve('session')
     await faultOf(
       clientOf(server.url).assignRoles(change, callWith({ credential: { kind: 'session', secret: 'S1', permanent } })),
     )
-    expect(server.seen[0]?.headers).toMatchObject(headers)
-    expect(server.seen[0]?.headers.authorization).toBeUndefined()
+    expect(server.requests[0]?.headers).toMatchObject(headers)
+    expect(server.requests[0]?.headers.authorization).toBeUndefined()
   })
 
-  test('A6 who is signed in is asked by GET /auth', async () => {
+  test('A6 GET /auth asks who is signed in', async () => {
     const server = await serve('old')
     const client = clientOf(server.url)
     const { BearerToken = '' } = await client.authenticate(withUser, callWith())
     const answer = await client.authenticate({}, callWith({ verb: 'GET', credential: bearer(BearerToken) }))
     expect(answer.UserName).toBe(user)
-    expect(server.seen.at(-1)).toMatchObject({ method: 'GET', path: '/auth', body: '' })
+    expect(server.requests.at(-1)).toMatchObject({ method: 'GET', path: '/auth', body: '' })
   })
 
-  test('K5 a health check goes without credential, and with it once the server answered 401', async () => {
+  test('K5 a health check is sent without a credential, and with one after the server answers 401', async () => {
     const server = await serve('old')
     const { BearerToken = '' } = await clientOf(server.url).authenticate(withUser, callWith())
     const credential = source(bearer(BearerToken))
     await clientOf(server.url, { credential }).healthCheck(basicSql, callWith())
-    expect(server.seen.slice(1).map(({ headers }) => headers.authorization)).toEqual([
+    expect(server.requests.slice(1).map(({ headers }) => headers.authorization)).toEqual([
       undefined,
       `Bearer ${BearerToken}`,
     ])
-    expect(credential.asked).toEqual({ current: 1, renew: 0 })
+    expect(credential.requests).toEqual({ current: 1, renew: 0 })
   })
 
-  test('K5 a health check presents it at once when the profile says so', async () => {
+  test('K5 a health check sends the credential at once when the profile says so', async () => {
     const server = await serve('old')
     const { BearerToken = '' } = await clientOf(server.url).authenticate(withUser, callWith())
     const credential = source(bearer(BearerToken), [], true)
     await clientOf(server.url, { credential }).healthCheck(basicSql, callWith())
-    expect(server.seen.slice(1).map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BearerToken}`])
+    expect(server.requests.slice(1).map(({ headers }) => headers.authorization)).toEqual([`Bearer ${BearerToken}`])
   })
 })
 
 describe('a 401', () => {
-  test('C5 is answered by one renewal and one retry', async () => {
+  test('C5 leads to one renewal and one retry', async () => {
     const server = await serve('old')
     const { BearerToken = '' } = await clientOf(server.url).authenticate(withUser, callWith())
     const credential = source(bearer('stale-token'), [bearer(BearerToken)])
     const answer = await clientOf(server.url, { credential }).assignRoles(change, callWith())
     expect(answer.AllRoles).toEqual(['Admin'])
-    expect(credential.asked).toEqual({ current: 1, renew: 1 })
-    expect(server.seen.filter(({ path }) => path === '/assignroles')).toHaveLength(2)
+    expect(credential.requests).toEqual({ current: 1, renew: 1 })
+    expect(server.requests.filter(({ path }) => path === '/assignroles')).toHaveLength(2)
   })
 
-  test('C5 never makes a loop: a refused renewal is the end', async () => {
+  test('C5 never causes a loop: a refused renewal is final', async () => {
     const server = await serve('old')
     const credential = source(bearer('stale-1'), [bearer('stale-2'), bearer('stale-3'), bearer('stale-4')])
     const fault = await faultOf(clientOf(server.url, { credential }).assignRoles(change, callWith()))
     expect(fault.exitCode).toBe(4)
-    expect(server.seen).toHaveLength(2)
+    expect(server.requests).toHaveLength(2)
     const health = source(bearer('stale-1'), [bearer('stale-2'), bearer('stale-3')])
     await faultOf(clientOf(server.url, { credential: health }).healthCheck(basicSql, callWith()))
-    expect(server.seen).toHaveLength(5)
+    expect(server.requests).toHaveLength(5)
   })
 
-  test('C5 at sign-in, sign-out or renewal renews nothing', async () => {
+  test('C5 causes no renewal at sign-in, sign-out or renewal', async () => {
     const server = await serve('old')
     const credential = source(bearer('stale'), [bearer('other')])
     const client = clientOf(server.url, { credential })
     await faultOf(client.authenticate({ ...withUser, Password: 'wrong' }, callWith()))
     await faultOf(client.getAccessToken({ RefreshToken: 'nonsense' }, callWith()))
     await client.authenticate({ provider: 'logout' }, callWith())
-    expect(credential.asked).toEqual({ current: 0, renew: 0 })
-    expect(server.seen.every(({ headers }) => headers.authorization === undefined)).toBe(true)
+    expect(credential.requests).toEqual({ current: 0, renew: 0 })
+    expect(server.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true)
   })
 })
 
-describe('secrets stay where they belong', () => {
-  test('P7 a server that repeats password or token is not quoted', async () => {
+describe('secrets are sent only to their server', () => {
+  test('P7 the client does not quote a server that repeats the password or token', async () => {
     const server = await serve('old', true)
     const wrong = 'a wrong secret 77'
     const signIn = await faultOf(clientOf(server.url).authenticate({ ...withUser, Password: wrong }, callWith()))
     expect(signIn.message).toContain('Invalid Username or Password')
-    expect(shown(signIn)).not.toContain(wrong)
+    expect(faultText(signIn)).not.toContain(wrong)
     const token = 'svct_0123456789abcdefghijklmnopqrstuvwxyz'
     const refused = await faultOf(clientOf(server.url).assignRoles(change, callWith({ credential: bearer(token) })))
     expect(refused.message).toContain('Not Authenticated')
-    expect(shown(refused)).not.toContain(token.slice(0, 24))
+    expect(faultText(refused)).not.toContain(token.slice(0, 24))
   })
 
-  test.each([301, 302, 307, 308])('K5 a %s carries neither password nor token to another origin', async (status) => {
-    let heard = ''
+  test.each([301, 302, 307, 308])('K5 a %s takes neither password nor token to another origin', async (status) => {
+    let input = ''
     const other = createServer((request, response) => {
-      heard += JSON.stringify(request.headers)
+      input += JSON.stringify(request.headers)
       request.on('data', (chunk) => {
-        heard += String(chunk)
+        input += String(chunk)
       })
       request.on('end', () => response.end('{}'))
     }).listen(0, '127.0.0.1')
@@ -200,13 +200,13 @@ describe('secrets stay where they belong', () => {
     ]) {
       await faultOf(attempt())
     }
-    expect(heard).toBe('')
+    expect(input).toBe('')
   })
 
-  test('K5 a redirect within the server carries no token either', async () => {
-    const heard: (string | undefined)[] = []
+  test('K5 a redirect within the server carries no token', async () => {
+    const input: (string | undefined)[] = []
     const server = createServer((request, response) => {
-      heard.push(request.headers.authorization)
+      input.push(request.headers.authorization)
       if (request.url?.startsWith('/moved')) {
         response.setHeader('content-type', 'application/json')
         response.end('{"Status":"Success","StatusMessage":"fine","FailedMonitorCount":0,"MonitorSummaries":[]}')
@@ -216,6 +216,6 @@ describe('secrets stay where they belong', () => {
     opened.push(async () => void server.close())
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     await clientOf(url, { credential: source(bearer('a-token'), [], true) }).healthCheck(basicSql, callWith())
-    expect(heard).toEqual(['Bearer a-token', undefined])
+    expect(input).toEqual(['Bearer a-token', undefined])
   })
 })

@@ -148,14 +148,14 @@ const answers: readonly (readonly [string, Script])[] = [
   ['half a body, and then nothing', { pieces: [`${head(ok, 'Content-Length: 4')}fi`], stalls: true }],
 ]
 
-test.each(answers)('an answer %s means what it means to node:http', async (_, answer) => {
+test.each(answers)('node:http reads the same answer when it arrives %s', async (_, answer) => {
   const expected = await outcomeOf('over node:http', answer)
   requests.length = 0
   expect(await outcomeOf('directly', answer)).toEqual(expected)
   expect(requests, 'sent once').toHaveLength(1)
 })
 
-test('a request is byte for byte that of node:http', async () => {
+test('a request equals that of node:http byte for byte', async () => {
   requests.length = 0
   const answer: Script = { pieces: [head(ok, 'Content-Length: 0')] }
   await outcomeOf('over node:http', answer)

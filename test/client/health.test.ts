@@ -36,7 +36,7 @@ const healthy: HealthCheckResponse = {
   },
 }
 
-test('C1 a health check is a GET that asks for JSON, uncompressed, with its inputs in the query', async () => {
+test('C1 a health check is a GET that requests uncompressed JSON, with its inputs in the query', async () => {
   await using server = await peer(replies(real('200 OK', bodies.healthy)))
   await clientOf(`http://127.0.0.1:${server.port}`).healthCheck(
     {
@@ -47,7 +47,7 @@ test('C1 a health check is a GET that asks for JSON, uncompressed, with its inpu
     },
     callWith(),
   )
-  const [head = '', body] = server.heard().split('\r\n\r\n')
+  const [head = '', body] = server.input().split('\r\n\r\n')
   expect(head.split('\r\n')).toEqual([
     'GET /healthcheck?ExecutionMode=Advanced&ServerType=MsgVast&IncludeServerStateInformation=true&SuppressErrorCodes=false HTTP/1.1',
     'Accept: application/vnd.svc.run+json;version=1, application/json',
@@ -59,12 +59,12 @@ test('C1 a health check is a GET that asks for JSON, uncompressed, with its inpu
   expect(body).toBe('')
 })
 
-test('C1 a POST carries JSON and its length, and follows the row of its operation', async () => {
+test('C1 a POST carries JSON and its length, and follows the route of its operation', async () => {
   await using server = await peer(replies(real('200 OK', bodies.assigned)))
   const client = clientOf(`http://127.0.0.1:${server.port}/`)
   const answer = await client.assignRoles({ UserName: 'zoë', Roles: ['R1', 'a,b'] }, callWith())
   expect(answer).toEqual({ AllRoles: ['R1', 'R2', 'R3', 'R4', 'r1'], AllPermissions: ['P1'] })
-  const [head = '', body = ''] = Buffer.from(server.heard(), 'latin1').toString('utf8').split('\r\n\r\n')
+  const [head = '', body = ''] = Buffer.from(server.input(), 'latin1').toString('utf8').split('\r\n\r\n')
   expect(body).toBe('{"UserName":"zoë","Roles":["R1","a,b"]}')
   expect(head.split('\r\n')).toEqual([
     'POST /assignroles HTTP/1.1',
@@ -78,13 +78,13 @@ test('C1 a POST carries JSON and its length, and follows the row of its operatio
   ])
 })
 
-test('a provider stands in the path, percent-encoded, and dots alone never do', async () => {
+test('a provider is part of the path, percent-encoded, and never consists of dots alone', async () => {
   await using server = await peer(replies(real('200 OK', bodies.signedOut)))
   const client = clientOf(`http://127.0.0.1:${server.port}`)
   for (const provider of ['logout', 'a/b?c', '..', undefined]) {
     expect(await client.authenticate({ provider }, callWith())).toEqual({ ResponseStatus: {} })
   }
-  expect(server.heard().match(/POST \S+(?= HTTP)/g)).toEqual([
+  expect(server.input().match(/POST \S+(?= HTTP)/g)).toEqual([
     'POST /auth/logout',
     'POST /auth/a%2Fb%3Fc',
     'POST /auth',
@@ -92,26 +92,26 @@ test('a provider stands in the path, percent-encoded, and dots alone never do', 
   ])
 })
 
-test('what is asked by GET has no field that a query of texts cannot hold', () => {
+test('no operation that uses GET has a field that a query of texts cannot hold', () => {
   const rows: readonly OperationSpec[] = Object.values(operations)
-  const asked = rows.filter((row) => row.routes.every((route) => !route.verbs.includes('POST')))
-  expect(asked.map((row) => row.name)).toEqual(['HealthCheckRequest'])
-  for (const field of asked.flatMap((row) => Object.values(row.request.fields))) {
+  const requests = rows.filter((row) => row.routes.every((route) => !route.verbs.includes('POST')))
+  expect(requests.map((row) => row.name)).toEqual(['HealthCheckRequest'])
+  for (const field of requests.flatMap((row) => Object.values(row.request.fields))) {
     expect(['text', 'flag', 'number', 'choice']).toContain(schemaOf(field).kind)
   }
 })
 
-test('a fresh answer is asked for with Cache-Control, and a run for a peer says so', async () => {
+test('Cache-Control requests a fresh answer, and a run for a peer is marked as such', async () => {
   await using server = await peer(replies(http(200, bodies.healthy, json)))
   await healthAt(server.port, { fresh: true, calledByPeer: true })
-  expect(server.heard()).toContain('\r\nCache-Control: no-cache\r\n')
-  expect(server.heard()).toContain('\r\nX-Svc-Hops: 1\r\n')
+  expect(server.input()).toContain('\r\nCache-Control: no-cache\r\n')
+  expect(server.input()).toContain('\r\nX-Svc-Hops: 1\r\n')
 })
 
-test.each(['/ops', '/ops/', '/ops//', '/a/b%20c/'])('a base URL may end in a path: %s', async (path) => {
+test.each(['/ops', '/ops/', '/ops//', '/a/b%20c/'])('a base URL may have a path: %s', async (path) => {
   await using server = await peer(replies(http(200, bodies.healthy, json)))
   await healthAt(`http://127.0.0.1:${server.port}${path}`)
-  expect(server.heard()).toMatch(new RegExp(`^GET ${path.replace(/\/+$/, '')}/healthcheck\\?ExecutionMode=Basic&`))
+  expect(server.input()).toMatch(new RegExp(`^GET ${path.replace(/\/+$/, '')}/healthcheck\\?ExecutionMode=Basic&`))
 })
 
 test.each([
@@ -125,7 +125,7 @@ test.each([
   expect(await healthAt(server.port)).toEqual(healthy)
 })
 
-test('C3 server state is read, and text inside strings is left as it is', async () => {
+test('C3 server state is read, and text inside strings stays as it is', async () => {
   const text = 'C:\\x \u202egnp \x1b[31m /Date(1)/ PT5S é😀'
   const body = bodies.withState.replace('"m,\\"q\\""', JSON.stringify(text))
   await using server = await peer(replies(real('200 OK', body)))
@@ -155,14 +155,14 @@ test.each([
   expect(response).not.toHaveProperty('ResponseStatus')
 })
 
-test('the age of a shared answer is told, once, and only when the server says it', async () => {
-  const told: unknown[] = []
-  const note = (facts: unknown): void => void told.push(facts)
+test('the age of a shared answer is reported once, and only when the server sends it', async () => {
+  const ages: unknown[] = []
+  const note = (facts: unknown): void => void ages.push(facts)
   const age = async (headers: Record<string, string>): Promise<unknown[]> => {
-    told.length = 0
+    ages.length = 0
     await using server = await peer(replies(http(503, bodies.failing, { ...json, ...headers })))
     await healthAt(server.port, { note })
-    return [...told]
+    return [...ages]
   }
   expect(await age({ Age: '17' })).toEqual([{ ageSeconds: 17, runId: 'c1' }])
   expect(await age({ Age: '0' })).toEqual([{ ageSeconds: 0, runId: 'c1' }])
@@ -170,26 +170,26 @@ test('the age of a shared answer is told, once, and only when the server says it
   expect(await age({ Age: '-3' })).toEqual([])
 })
 
-test('a selection is made at our end', async () => {
+test('the client makes the selection', async () => {
   await using server = await peer(replies(http(503, bodies.failing, json)))
   expect(await healthAt(server.port, { selection: { only: ['mongo'], skip: [] } })).toMatchObject({ Status: 'Failure' })
   await expect(healthAt(server.port, { selection: { only: ['nope'], skip: [] } })).rejects.toMatchObject({
     fault: 'Usage',
   })
-  expect(server.heard()).not.toMatch(/mongo|nope/)
+  expect(server.input()).not.toMatch(/mongo|nope/)
 })
 
 const modes = Object.keys(deadlines) as ExecutionMode[]
-test.each(modes)('without a timeout a call of %s gets its budget and 5 s for the way', (ExecutionMode) => {
+test.each(modes)('without a timeout a call of %s gets its budget and 5 s for the network', (ExecutionMode) => {
   expect(patienceFor({ ExecutionMode })).toBe(deadlines[ExecutionMode].run + 5_000)
 })
 
-test.each(modes)('a new run of %s may wait for the end of the one under way and a second more', (ExecutionMode) => {
+test.each(modes)('a new run of %s may wait for the end of the current one and a second more', (ExecutionMode) => {
   const { run } = deadlines[ExecutionMode]
   expect(patienceFor({ ExecutionMode }, true)).toBe(run + 1_000 + run + 5_000)
 })
 
-test('many calls at once each get their own answer, and leave no connection behind', async () => {
+test('many concurrent calls each get their own answer, and leave no connection behind', async () => {
   const server = createServer((request, response) => {
     const id = String(request.headers['x-correlation-id'])
     setTimeout(() => response.end(JSON.stringify({ Status: 'Success', CorrelationId: id })), Math.random() * 20)

@@ -8,7 +8,7 @@ import { readAddress } from '../../src/core/client/address.ts'
 import { proxyFor } from '../../src/core/client/proxy.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
 import { blackHole, http, type Peer, peer, refusedPort, replies } from '../support/faults.ts'
-import { callWith, clientOf, faultOf, healthAt, shown } from './asking.ts'
+import { callWith, clientOf, faultOf, faultText, healthAt } from './asking.ts'
 import { bodies } from './recorded.ts'
 
 const run = promisify(execFile)
@@ -18,19 +18,19 @@ const answer = http(200, bodies.healthy, { 'Content-Type': 'application/json' })
 type RealProxy = {
   readonly url: string
   /** The lines it was asked with, and what signed in. */
-  readonly asked: string[]
+  readonly requestLines: string[]
   readonly open: () => number
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
 /** A real HTTP proxy: CONNECT and absolute targets, all led to one port of loopback, whatever their name. */
 async function proxyTo(port: number, password?: string): Promise<RealProxy> {
-  const asked: string[] = []
+  const requestLines: string[] = []
   const sockets = new Set<Socket>()
   const allowed = (header: string | undefined): boolean =>
     password === undefined || header === `Basic ${Buffer.from(password).toString('base64')}`
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`)
+    requestLines.push(`${request.method} ${request.url}`)
     if (!allowed(request.headers['proxy-authorization'])) return void response.writeHead(407).end()
     response.writeHead(200, { 'Content-Type': 'application/json' }).end(bodies.healthy)
   })
@@ -39,7 +39,7 @@ async function proxyTo(port: number, password?: string): Promise<RealProxy> {
     socket.on('close', () => sockets.delete(socket))
   })
   server.on('connect', (request, socket: Socket) => {
-    asked.push(`CONNECT ${request.url}`)
+    requestLines.push(`CONNECT ${request.url}`)
     socket.on('error', () => {})
     if (!allowed(request.headers['proxy-authorization'])) {
       socket.end('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n')
@@ -55,7 +55,7 @@ async function proxyTo(port: number, password?: string): Promise<RealProxy> {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
+    requestLines,
     open: () => sockets.size,
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy()
@@ -74,14 +74,14 @@ const secure = (): Promise<Peer> => peer(replies(answer), { tls: made.good })
 /** A name that only a proxy can lead anywhere. */
 const far = 'https://svc.test:8443/ops'
 
-test('K5 HTTPS_PROXY is honoured: a tunnel, then TLS with the server itself', async () => {
+test('K5 HTTPS_PROXY is used: a tunnel, then TLS with the server itself', async () => {
   await using server = await secure()
   await using proxy = await proxyTo(server.port)
   const env = { HTTPS_PROXY: proxy.url }
   expect((await healthAt(far, {}, { env, caFile: made.caFile })).Status).toBe('Success')
-  expect(proxy.asked).toEqual(['CONNECT svc.test:8443'])
-  expect(server.heard()).toContain('GET /ops/healthcheck?')
-  expect(server.heard().toLowerCase()).not.toContain('proxy-')
+  expect(proxy.requestLines).toEqual(['CONNECT svc.test:8443'])
+  expect(server.input()).toContain('GET /ops/healthcheck?')
+  expect(server.input().toLowerCase()).not.toContain('proxy-')
   await expect.poll(proxy.open).toBe(0)
 })
 
@@ -94,39 +94,39 @@ test('K5 the certificate is checked through a proxy too', async () => {
   const { caFile } = made
   const other = await faultOf(healthAt('https://other.test', {}, { env: { https_proxy: proxy.url }, caFile }))
   expect(other.message).toContain('for another name')
-  expect(server.heard()).toBe('')
+  expect(server.input()).toBe('')
 })
 
-test("K5 a proxy's user and password go to the proxy, and into no message", async () => {
+test("K5 a proxy's user and password go to the proxy, and appear in no message", async () => {
   await using server = await secure()
   await using proxy = await proxyTo(server.port, 'bob:hun@er2')
   const env = { HTTPS_PROXY: proxy.url.replace('//', '//bob:hun%40er2@') }
   expect((await healthAt(far, {}, { env, caFile: made.caFile })).Status).toBe('Success')
   const wrong = { HTTPS_PROXY: proxy.url.replace('//', '//bob:wr0ng@') }
-  const met = await faultOf(healthAt(far, {}, { env: wrong, caFile: made.caFile }))
-  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain('wants a user name and password (407)')
-  expect(shown(met)).not.toMatch(/wr0ng|hun[@%]er2/)
+  const fault = await faultOf(healthAt(far, {}, { env: wrong, caFile: made.caFile }))
+  expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+  expect(fault.message).toContain('wants a user name and password (407)')
+  expect(faultText(fault)).not.toMatch(/wr0ng|hun[@%]er2/)
 })
 
-test('plain http goes to HTTP_PROXY with its whole address', async () => {
+test('plain http goes to HTTP_PROXY with its complete URL', async () => {
   await using proxy = await proxyTo(0, 'bob:pw')
   const insecureHttp = true
   const env = { http_proxy: proxy.url.replace('//', '//bob:pw@'), HTTPS_PROXY: 'http://127.0.0.1:1' }
   expect((await healthAt('http://svc.test/ops', {}, { env, insecureHttp })).Status).toBe('Success')
-  expect(proxy.asked).toEqual(['GET http://svc.test/ops/healthcheck?ExecutionMode=Basic&ServerType=Sql'])
-  const met = await faultOf(healthAt('http://svc.test', {}, { env: { HTTP_PROXY: proxy.url }, insecureHttp }))
-  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain('407')
+  expect(proxy.requestLines).toEqual(['GET http://svc.test/ops/healthcheck?ExecutionMode=Basic&ServerType=Sql'])
+  const fault = await faultOf(healthAt('http://svc.test', {}, { env: { HTTP_PROXY: proxy.url }, insecureHttp }))
+  expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+  expect(fault.message).toContain('407')
 })
 
-test('K5 this machine is never asked by way of a proxy', async () => {
+test('K5 this machine is never reached through a proxy', async () => {
   await using server = await peer(replies(answer))
   await using proxy = await proxyTo(server.port)
   const env = { HTTP_PROXY: proxy.url, HTTPS_PROXY: proxy.url, http_proxy: proxy.url, https_proxy: proxy.url }
   await healthAt(`http://127.0.0.1:${server.port}`, {}, { env })
   await healthAt(`http://localhost:${server.port}`, {}, { env })
-  expect(proxy.asked).toEqual([])
+  expect(proxy.requestLines).toEqual([])
 })
 
 test.each([
@@ -144,7 +144,7 @@ test.each([
   ['x.svc.test', false],
   ['', false],
   [' , ', false],
-])('K5 NO_PROXY=%j: svc.test goes past the proxy: %s', (noProxy, past) => {
+])('K5 NO_PROXY=%j: svc.test bypasses the proxy: %s', (noProxy, past) => {
   const address = readAddress(far, false)
   expect(proxyFor(address, { HTTPS_PROXY: 'http://p:1', NO_PROXY: noProxy }) === undefined).toBe(past)
   expect(proxyFor(address, { HTTPS_PROXY: 'http://p:1', no_proxy: noProxy, NO_PROXY: 'x' }) === undefined).toBe(past)
@@ -162,12 +162,12 @@ test.each([
   ['https://[fd00::1]:8443', '[fd00::1]:8443', true],
   ['https://[fd00::1]:8443', '[fd00::1]:443', false],
   ['https://[fd00::1]', '[fd00::1]', true],
-])('K5 NO_PROXY takes addresses and ranges: %s, %s', (url, noProxy, past) => {
+])('K5 NO_PROXY accepts addresses and ranges: %s, %s', (url, noProxy, past) => {
   const address = readAddress(url, false)
   expect(proxyFor(address, { HTTPS_PROXY: 'http://p:1', NO_PROXY: noProxy }) === undefined).toBe(past)
 })
 
-test('the proxy is the one of the scheme, lower case first, and its scheme may be left out', () => {
+test('the proxy is that of the scheme, lower case first, and its own scheme is optional', () => {
   const address = readAddress(far, false)
   const env = { HTTPS_PROXY: 'http://upper:1', https_proxy: 'lower:2', HTTP_PROXY: 'http://plain:3' }
   expect(proxyFor(address, env)).toMatchObject({ variable: 'https_proxy', label: 'lower:2', host: 'lower' })
@@ -177,16 +177,16 @@ test('the proxy is the one of the scheme, lower case first, and its scheme may b
 })
 
 test.each(['socks5://bob:hunter2@127.0.0.1:1080', '://hunter2', 'http://bob:hunter2%zz@h:1', 'http://'])(
-  'a proxy that cannot be used is exit 12 and never gone past in silence: %s',
+  'an unusable proxy is exit 12 and never silently bypassed: %s',
   async (value) => {
-    const met = await faultOf(() => clientOf(far, { env: { HTTPS_PROXY: value } }))
-    expect([met.fault, met.exitCode]).toEqual(['Local', 12])
-    expect(met.message).toContain('HTTPS_PROXY')
-    expect(shown(met)).not.toContain('hunter2')
+    const fault = await faultOf(() => clientOf(far, { env: { HTTPS_PROXY: value } }))
+    expect([fault.fault, fault.exitCode]).toEqual(['Local', 12])
+    expect(fault.message).toContain('HTTPS_PROXY')
+    expect(faultText(fault)).not.toContain('hunter2')
   },
 )
 
-test('a proxy that fails is named, with its variable', async () => {
+test('a proxy that fails is reported with its variable', async () => {
   const { caFile } = made
   const through = (port: number, over: object = {}) =>
     faultOf(healthAt(far, over, { env: { HTTPS_PROXY: `http://127.0.0.1:${port}` }, caFile }))
@@ -205,21 +205,21 @@ test('a proxy that fails is named, with its variable', async () => {
   await expect.poll(mute.open).toBe(0)
 })
 
-test('a proxy may itself be spoken to over TLS, and its certificate is checked as well', async () => {
+test('a proxy may itself require TLS, and its certificate is checked as well', async () => {
   await using proxy = await peer(blackHole, { tls: made.good })
   const env = { HTTPS_PROXY: `https://127.0.0.1:${proxy.port}` }
-  const met = await faultOf(healthAt(far, {}, { env }))
-  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain(`TLS with the proxy of HTTPS_PROXY (127.0.0.1:${proxy.port}) failed`)
-  expect(proxy.heard()).toBe('')
+  const fault = await faultOf(healthAt(far, {}, { env }))
+  expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+  expect(fault.message).toContain(`TLS with the proxy of HTTPS_PROXY (127.0.0.1:${proxy.port}) failed`)
+  expect(proxy.input()).toBe('')
   const { stdout } = await run(process.execPath, [child, far], {
     env: { PATH: process.env.PATH ?? '', ...env, NODE_EXTRA_CA_CERTS: made.caFile, SVC_TEST_TIMEOUT: '1000' },
   })
   expect(stdout).toMatch(/^Timeout: .* did not connect to https:\/\/svc\.test:8443/)
-  expect(proxy.heard()).toContain('CONNECT svc.test:8443 HTTP/1.1')
+  expect(proxy.input()).toContain('CONNECT svc.test:8443 HTTP/1.1')
 })
 
-test('this machine is asked directly even where Node is told to use proxies', async () => {
+test('this machine is reached directly even where Node is configured to use proxies', async () => {
   await using server = await peer(replies(answer))
   const { stdout } = await run(process.execPath, [child, `http://127.0.0.1:${server.port}`], {
     env: { PATH: process.env.PATH ?? '', NODE_USE_ENV_PROXY: '1', HTTP_PROXY: 'http://127.0.0.1:1' },
@@ -227,13 +227,16 @@ test('this machine is asked directly even where Node is told to use proxies', as
   expect(stdout).toBe('Success')
 })
 
-test('an abort while the tunnel is made leaves no connection to the proxy', async () => {
+test('an abort during the setup of the tunnel leaves no connection to the proxy', async () => {
   await using mute = await peer(blackHole)
   const stop = new AbortController()
   const client = clientOf(far, { env: { HTTPS_PROXY: `http://127.0.0.1:${mute.port}` } })
-  const asked = client.healthCheck({ ExecutionMode: 'Basic', ServerType: 'Sql' }, callWith({ signal: stop.signal }))
-  await expect.poll(mute.heard).toContain('CONNECT svc.test:8443 HTTP/1.1')
+  const pendingCall = client.healthCheck(
+    { ExecutionMode: 'Basic', ServerType: 'Sql' },
+    callWith({ signal: stop.signal }),
+  )
+  await expect.poll(mute.input).toContain('CONNECT svc.test:8443 HTTP/1.1')
   stop.abort(new Error('SIGINT'))
-  await expect(asked).rejects.toThrow('SIGINT')
+  await expect(pendingCall).rejects.toThrow('SIGINT')
   await expect.poll(mute.open).toBe(0)
 })

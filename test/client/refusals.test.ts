@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { escapeSequences, http, peer, replies } from '../support/faults.ts'
-import { callWith, clientOf, faultOf, healthAt, shown } from './asking.ts'
+import { callWith, clientOf, faultOf, faultText, healthAt } from './asking.ts'
 import { bodies, notFoundText, real } from './recorded.ts'
 
 const json = { 'Content-Type': 'application/json; charset=utf-8' }
@@ -31,9 +31,9 @@ test.each([
   ['206 with nothing', http(206), 'UnreadableAnswer', 8],
 ])('C2 the status decides: %s', async (_, answer, fault, exit) => {
   await using server = await peer(replies(answer))
-  const met = await faultOf(healthAt(server.port))
-  expect([met.fault, met.exitCode, met.details.remoteStatus]).toEqual([fault, exit, Number(answer.slice(9, 12))])
-  expect(met.message).toContain(`http://127.0.0.1:${server.port}`)
+  const error = await faultOf(healthAt(server.port))
+  expect([error.fault, error.exitCode, error.details.remoteStatus]).toEqual([fault, exit, Number(answer.slice(9, 12))])
+  expect(error.message).toContain(`http://127.0.0.1:${server.port}`)
 })
 
 test.each([
@@ -42,26 +42,26 @@ test.each([
   ['404 as a problem document, whose status is no Status', http(404, problem(404), json)],
   ['404 with a ResponseStatus', http(404, '{"ResponseStatus":{"ErrorCode":"NotFound","Message":"x"}}', json)],
   ['405', real('405 Method Not Allowed', bodies.noMethod)],
-])('C7 a server without the health operation is exit 9 and says so: %s', async (_, answer) => {
+])('C7 a server without the health operation is exit 9 with that reason: %s', async (_, answer) => {
   await using server = await peer(replies(answer))
-  const met = await faultOf(healthAt(`http://127.0.0.1:${server.port}/ops/`))
-  expect([met.fault, met.exitCode, met.details.remoteStatus]).toEqual([
+  const fault = await faultOf(healthAt(`http://127.0.0.1:${server.port}/ops/`))
+  expect([fault.fault, fault.exitCode, fault.details.remoteStatus]).toEqual([
     'NoSuchOperation',
     9,
     Number(answer.slice(9, 12)),
   ])
-  expect(met.message).toContain(`GET http://127.0.0.1:${server.port}/ops/healthcheck`)
-  expect(met.details.hints?.join(' ')).toContain('ServiceStack itself has none')
+  expect(fault.message).toContain(`GET http://127.0.0.1:${server.port}/ops/healthcheck`)
+  expect(fault.details.hints?.join(' ')).toContain('ServiceStack itself has none')
 })
 
-test('C2 the words and the fields of the server are passed on', async () => {
+test('C2 the message and the fields of the server are passed on', async () => {
   await using server = await peer(replies(real('400 Bad Request', bodies.badEnum)))
-  const met = await faultOf(healthAt(server.port))
-  expect(met.message).toBe(
+  const fault = await faultOf(healthAt(server.port))
+  expect(fault.message).toBe(
     `http://127.0.0.1:${server.port} rejects the request (400): Unable to bind to request 'HealthCheckRequest'`,
   )
-  expect(met.errorCode).toBe('SerializationException')
-  expect(met.details.fields).toEqual([
+  expect(fault.errorCode).toBe('SerializationException')
+  expect(fault.details.fields).toEqual([
     {
       ErrorCode: 'SerializationException',
       FieldName: 'ExecutionMode',
@@ -75,15 +75,15 @@ test.each([
   ['a date', new Date(Date.now() + 60_500).toUTCString(), 60],
   ['a date that has passed', new Date(0).toUTCString(), 0],
   ['nothing that can be read', 'soon', undefined],
-])('C2 a 503 and a 429 without Status name Retry-After: %s', async (_, given, seconds) => {
+])('C2 a 503 and a 429 without Status name Retry-After: %s', async (_, input, seconds) => {
   for (const status of [503, 429]) {
-    await using server = await peer(replies(http(status, '', { 'Retry-After': given })))
-    const met = await faultOf(healthAt(server.port))
-    expect(met.exitCode).toBe(8)
-    if (seconds === undefined) expect(met.details.retryAfter).toBeUndefined()
+    await using server = await peer(replies(http(status, '', { 'Retry-After': input })))
+    const fault = await faultOf(healthAt(server.port))
+    expect(fault.exitCode).toBe(8)
+    if (seconds === undefined) expect(fault.details.retryAfter).toBeUndefined()
     else {
-      expect(Math.abs((met.details.retryAfter ?? Number.NaN) - seconds)).toBeLessThanOrEqual(2)
-      expect(met.message).toContain(`${met.details.retryAfter} s (Retry-After)`)
+      expect(Math.abs((fault.details.retryAfter ?? Number.NaN) - seconds)).toBeLessThanOrEqual(2)
+      expect(fault.message).toContain(`${fault.details.retryAfter} s (Retry-After)`)
     }
   }
 })
@@ -93,13 +93,13 @@ test.each([
   ['no Status', http(200, '{"hello":"world"}', json), 'UnreadableAnswer'],
   ['null for Status', http(200, '{"Status":null}', json), 'UnreadableAnswer'],
   ['an error with 200', http(200, '{"ResponseStatus":{"ErrorCode":"Boom","Message":"no"}}', json), 'ServerError'],
-])('C2 a 200 with %s is no success', async (_, answer, fault) => {
+])('C2 a 200 with %s is not a success', async (_, answer, fault) => {
   await using server = await peer(replies(answer))
-  const met = await faultOf(healthAt(server.port))
-  expect([met.fault, met.exitCode, met.details.remoteStatus]).toEqual([fault, 8, 200])
+  const error = await faultOf(healthAt(server.port))
+  expect([error.fault, error.exitCode, error.details.remoteStatus]).toEqual([fault, 8, 200])
 })
 
-test('C2 on other operations a 404 that says what it misses is not a missing operation', async () => {
+test('C2 on other operations a 404 that names what is missing does not mean a missing operation', async () => {
   const ask = async (answer: string) => {
     await using server = await peer(replies(answer))
     const client = clientOf(`http://127.0.0.1:${server.port}`)
@@ -120,15 +120,15 @@ test('C2 on other operations a 404 that says what it misses is not a missing ope
   expect(emptyOk.fault).toBe('ServerError')
 })
 
-test('what a server says is shown without controls, without passwords of URLs, and not at any length', async () => {
+test('text from a server appears without control characters, without passwords of URLs, and truncated', async () => {
   const message = `${escapeSequences} line\r\nnext postgres://bob:hunter2@db/x ${'long '.repeat(5_000)}`
   const body = JSON.stringify({
     ResponseStatus: { ErrorCode: 'X\u202e\x1b[2J', Message: message, Errors: [{ Message: message }] },
   })
   await using server = await peer(replies(http(400, body, json)))
-  const met = await faultOf(healthAt(server.port))
-  expect(shown(met)).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]|hunter2/)
-  expect(met.message.length).toBeLessThan(400)
-  expect(met.message).toContain('line next postgres://***@db/x long')
-  expect(met.errorCode).toBe('BadRequest')
+  const fault = await faultOf(healthAt(server.port))
+  expect(faultText(fault)).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]|hunter2/)
+  expect(fault.message.length).toBeLessThan(400)
+  expect(fault.message).toContain('line next postgres://***@db/x long')
+  expect(fault.errorCode).toBe('BadRequest')
 })

@@ -27,7 +27,7 @@ const login = ({ url }: Replay, home: Home, user = admin, more: readonly string[
     stdin: password,
   })
 const change = { UserName: plain, Roles: ['R2'] }
-const kept = (home: Home): boolean => home.files().some((file) => /^credentials.+json$/.test(file))
+const hasCredentialsFile = (home: Home): boolean => home.files().some((file) => /^credentials.+json$/.test(file))
 
 const healthDto = {
   Status: 'Success',
@@ -49,8 +49,8 @@ const healthDto = {
   },
 }
 
-describe.each(generations)('the commands at a replayed %s', (generation) => {
-  test('C4 sign-in, whoami, roles, renewal and sign-out', { timeout: 60_000 }, async () => {
+describe.each(generations)('the commands against a replayed %s', (generation) => {
+  test('C4 sign-in, whoami, roles, renewal and sign-out work', { timeout: 60_000 }, async () => {
     const { server, home } = await world({ generation })
     const signedIn = await login(server, home)
     expect(signedIn).toMatchObject({ code: 0, stdout: expect.stringContaining(`as ${admin} (roles: Admin)`) })
@@ -64,8 +64,8 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
 
     // C5: one renewal, kept for the next command.
     server.expire()
-    const shown = await home.svc(['roles', 'show', plain, '--json'])
-    expect(JSON.parse(shown.stdout)).toMatchObject({ AllRoles: ['R2'] })
+    const roles = await home.svc(['roles', 'show', plain, '--json'])
+    expect(JSON.parse(roles.stdout)).toMatchObject({ AllRoles: ['R2'] })
     expect((await home.svc(['whoami', '--verify'])).code).toBe(0)
     expect(server.renewals()).toBe(1)
 
@@ -75,24 +75,24 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
       10,
       { Results: [{ atServer: 'still valid', here: 'forgotten' }] },
     ])
-    expect(kept(home)).toBe(false)
-    expect(server.seen.slice(-2).map(({ method, path }) => `${method} ${path}`)).toEqual([
+    expect(hasCredentialsFile(home)).toBe(false)
+    expect(server.requests.slice(-2).map(({ method, path }) => `${method} ${path}`)).toEqual([
       'POST /auth/logout',
       'GET /auth',
     ])
 
     // C1, for everything that was sent.
-    for (const { method, headers, body } of server.seen) {
+    for (const { method, headers, body } of server.requests) {
       expect(headers.accept).toBe('application/json')
       if (method === 'POST') expect(headers['content-length']).toBe(String(Buffer.byteLength(body)))
       expect(headers['content-type']).toBe(method === 'POST' ? 'application/json' : undefined)
       expect(headers).not.toHaveProperty('cookie')
       expect(headers).not.toHaveProperty('transfer-encoding')
     }
-    expect(new Set(server.seen.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))
+    expect(new Set(server.requests.map(({ method }) => method))).toEqual(new Set(['GET', 'POST']))
   })
 
-  test('C3 health --json is the interface’s document, whatever the dialect; svc api prints the bytes', async () => {
+  test('C3 health --json is the document of the interface, whatever the dialect; svc api prints the bytes', async () => {
     const { server, home } = await world({ generation })
     const health = ['health', '-m', 'Basic', '-t', 'Sql', '--server', server.url]
     const ran = await home.svc([...health, '--json'])
@@ -103,7 +103,9 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     const csv = await home.svc([...health, '--output', 'csv'])
     expect(csv.stdout).toContain('ping')
     expect(
-      server.seen.every(({ headers }) => headers.accept === 'application/vnd.svc.run+json;version=1, application/json'),
+      server.requests.every(
+        ({ headers }) => headers.accept === 'application/vnd.svc.run+json;version=1, application/json',
+      ),
     ).toBe(true)
     const raw = await home.svc([
       'api',
@@ -112,7 +114,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
       '--server',
       server.url,
     ])
-    expect([raw.code, raw.stdout]).toEqual([0, server.said.at(-1)])
+    expect([raw.code, raw.stdout]).toEqual([0, server.replies.at(-1)])
   })
 
   test('C2 unhealthy is exit 3 with 503 and with 200', async () => {
@@ -124,7 +126,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     }
   })
 
-  test('C7 no health operation is exit 9 and says so; the rest works all the same', async () => {
+  test('C7 a missing health operation is exit 9 with that reason; all else works', async () => {
     const { server, home } = await world({ generation, health: 'absent' })
     const ran = await home.svc(['health', '-m', 'Basic', '-t', 'Sql', '--server', server.url])
     expect(ran.code).toBe(9)
@@ -133,7 +135,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     expect((await login(server, home)).code).toBe(0)
   })
 
-  test('C2 who may not is told by the status: 401 exit 4, 403 exit 5, an unknown user exit 9', async () => {
+  test('C2 the status decides: 401 is exit 4, 403 exit 5, an unknown user exit 9', async () => {
     const { server, home } = await world({ generation })
     const assign = ['roles', 'assign', 'nobody', '--role', 'R2', '--server', server.url]
     const stranger = await home.svc(assign)
@@ -154,8 +156,8 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     'C2 a refusal %s, without JSON, is understood as well',
     async (refuses) => {
       const server = await replayed({ generation, refuses })
-      const met = await faultOf(clientOf(server.url).assignRoles(change, callWith()))
-      expect([met.fault, met.exitCode]).toEqual(['Unauthorized', 4])
+      const fault = await faultOf(clientOf(server.url).assignRoles(change, callWith()))
+      expect([fault.fault, fault.exitCode]).toEqual(['Unauthorized', 4])
       if (refuses === 'with a login page') return
       const client = clientOf(server.url)
       const { BearerToken = '' } = await client.authenticate(
@@ -178,24 +180,24 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
       { provider: 'credentials', UserName: admin, Password: '' },
       callWith(),
     )
-    const met = await faultOf(empty)
-    expect([met.fault, met.exitCode, met.errorCode]).toEqual(['BadRequest', 9, 'ValidationException'])
-    expect(met.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['Password'])
+    const fault = await faultOf(empty)
+    expect([fault.fault, fault.exitCode, fault.errorCode]).toEqual(['BadRequest', 9, 'ValidationException'])
+    expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['Password'])
     const nope = clientOf(server.url).authenticate({ provider: 'zzz', UserName: admin, Password: 'x' }, callWith())
     expect(await faultOf(nope)).toMatchObject({ fault: 'NotFound', exitCode: 9 })
   })
 
-  test('C5 a renewal that does not help ends after one: three requests, then exit 4', async () => {
+  test('C5 a renewal that does not help is not repeated: three requests, then exit 4', async () => {
     const { server, home } = await world({ generation, neverContent: true })
     expect((await login(server, home)).code).toBe(0)
     server.expire()
-    const before = server.seen.length
+    const before = server.requests.length
     const ran = await home.svc(['roles', 'assign', plain, '--role', 'R2'])
     expect(ran.code).toBe(4)
-    const asked = server.seen.slice(before).map(({ path }) => path)
-    expect(asked).toEqual(expect.arrayContaining(['/access-token']))
-    expect(asked.filter((path) => path === '/access-token')).toHaveLength(1)
-    expect(asked.length).toBeLessThanOrEqual(3)
+    const requests = server.requests.slice(before).map(({ path }) => path)
+    expect(requests).toEqual(expect.arrayContaining(['/access-token']))
+    expect(requests.filter((path) => path === '/access-token')).toHaveLength(1)
+    expect(requests.length).toBeLessThanOrEqual(3)
   })
 
   test.each([
@@ -206,7 +208,7 @@ describe.each(generations)('the commands at a replayed %s', (generation) => {
     expect((await login(server, home, admin, remember ? ['--remember-me'] : [])).code).toBe(0)
     const ran = await home.svc(['roles', 'assign', plain, '--role', 'R2', '--json'])
     expect([ran.code, JSON.parse(ran.stdout)]).toMatchObject([0, { AllRoles: ['R1', 'R2'] }])
-    expect(server.seen.at(-1)?.headers).toMatchObject({ [header]: server.alive()[0], 'x-ss-opt': option })
+    expect(server.requests.at(-1)?.headers).toMatchObject({ [header]: server.alive()[0], 'x-ss-opt': option })
     expect((await home.svc(['logout'])).code).toBe(0)
     expect(server.alive()).toEqual([])
   })
@@ -216,7 +218,7 @@ const postWithoutLength =
   'POST /auth/logout HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n'
 
 describe('a replayed 5.8', () => {
-  test('C1 answers HTML with 200 where JSON is not asked for, and 411 without a length: so we never do', async () => {
+  test('C1 answers HTML with 200 to requests without Accept, and 411 to those without a length, so the client sends both', async () => {
     const server = await replayed({ generation: '5.8' })
     const page = await fetch(`${server.url}/healthcheck?ExecutionMode=Basic&ServerType=Sql`)
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html'])
@@ -231,8 +233,8 @@ describe('a replayed 5.8', () => {
   })
 })
 
-describe('what a JWT server cannot do', () => {
-  test.each(generations)('svc logout and a lent token say that %s lets its tokens live on', async (generation) => {
+describe('features that a JWT server lacks', () => {
+  test.each(generations)('svc logout and a lent token warn that %s does not revoke its tokens', async (generation) => {
     const { server, home } = await world({ generation })
     await login(server, home)
     const out = await home.svc(['logout'])
@@ -247,7 +249,7 @@ describe('what a JWT server cannot do', () => {
   })
 
   test.each(generations)(
-    'svc whoami --verify does not ask for --verify where %s tells no user name',
+    'svc whoami --verify does not recommend --verify where %s reports no user name',
     async (generation) => {
       const { server, home } = await world({ generation })
       const sign = { provider: 'credentials', UserName: admin, Password: password }
@@ -260,8 +262,8 @@ describe('what a JWT server cannot do', () => {
   )
 })
 
-describe('many at once', () => {
-  test('C5 a file of changes at an expired token renews once', async () => {
+describe('concurrent calls', () => {
+  test('C5 a file of changes with an expired token renews once', async () => {
     const { server, home } = await world({ generation: '6.9' })
     await login(server, home)
     server.expire()
@@ -271,7 +273,7 @@ describe('many at once', () => {
     expect([ran.code, server.renewals()]).toEqual([0, 1])
   })
 
-  test('C5 calls of one client at once share what a renewal gives, and each is repeated once', async () => {
+  test('C5 concurrent calls of one client share the renewed token, and each is repeated once', async () => {
     const server = await replayed({ generation: '5.8' })
     const client = clientOf(server.url)
     const sign = { provider: 'credentials', UserName: admin, Password: password }
@@ -290,10 +292,10 @@ describe('many at once', () => {
         return { kind: 'bearer', token }
       },
     }
-    const before = server.seen.length
+    const before = server.requests.length
     const signedIn = clientOf(server.url, { credential })
     await Promise.all(Array.from({ length: 5 }, () => signedIn.assignRoles(change, callWith())))
     expect(server.renewals()).toBe(1)
-    expect(server.seen.length - before).toBe(5 + 1 + 5)
+    expect(server.requests.length - before).toBe(5 + 1 + 5)
   })
 })

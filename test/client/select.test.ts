@@ -53,11 +53,11 @@ test.each([
   ['disk*', ['host']],
   ['postgres orders/round trip', ['postgres orders']],
   ['*/memory', ['host']],
-])('the pattern %j chooses monitors %j', (pattern, wanted) => {
-  expect(monitors(pick([pattern]))).toEqual(wanted)
+])('the pattern %j chooses monitors %j', (pattern, expected) => {
+  expect(monitors(pick([pattern]))).toEqual(expected)
 })
 
-test('a pattern that fits a monitor takes all its checks, one that fits a check takes that', () => {
+test('a pattern that matches a monitor selects all its checks, one that matches a check selects that check', () => {
   expect(names(pick(['billing']))).toEqual(['postgres billing/connect', 'postgres billing/round trip'])
   expect(names(pick(['round trip']))).toEqual(['postgres orders/round trip', 'postgres billing/round trip'])
   expect(names(pick(['memory', 'tls']))).toEqual(['host/memory', 'tls api/certificate'])
@@ -69,7 +69,7 @@ test('a pattern that fits a monitor takes all its checks, one that fits a check 
   expect(monitors(pick([], ['postgres', 'tls']))).toEqual(['host'])
 })
 
-test('Status, FailedMonitorCount, StatusMessage and messages are those of what is left', () => {
+test('Status, FailedMonitorCount, StatusMessage and messages describe the remaining monitors', () => {
   const good = pick(['host', 'billing'])
   expect(good).toMatchObject({ Status: 'Success', FailedMonitorCount: 0, CorrelationId: 'c1' })
   expect(good.StatusMessage).toBe('healthy, as far as selected: 2 of 4 monitors, all passed')
@@ -87,7 +87,7 @@ test('Status, FailedMonitorCount, StatusMessage and messages are those of what i
   ])
 })
 
-test('an answer that loses nothing is returned as it is', () => {
+test('an answer that loses nothing is returned unchanged', () => {
   expect(pick(['*'])).toBe(answer)
   expect(pick([], [])).toBe(answer)
   expect(pick([], ['nothing of the kind'])).toBe(answer)
@@ -95,7 +95,7 @@ test('an answer that loses nothing is returned as it is', () => {
   expect(select(bare, { only: [], skip: ['x'] })).toBe(bare)
 })
 
-test('a failure that no check claims stays a failure', () => {
+test('a failure that belongs to no check stays a failure', () => {
   const own: MonitorSummary = { ...monitor('mongo', check('ping'), check('lag')), Status: 'Failure' }
   const response = select(
     { ...answer, MonitorSummaries: [own, monitor('host', check('memory'))] },
@@ -103,8 +103,8 @@ test('a failure that no check claims stays a failure', () => {
   )
   expect(response).toMatchObject({ Status: 'Failure', FailedMonitorCount: 1 })
   const unclaimed = { ...answer, MonitorSummaries: [monitor('host', check('memory')), monitor('tls', check('chain'))] }
-  const kept = select(unclaimed, { only: ['tls'], skip: [] })
-  expect([kept.Status, kept.StatusMessage]).toEqual(['Failure', answer.StatusMessage])
+  const selection = select(unclaimed, { only: ['tls'], skip: [] })
+  expect([selection.Status, selection.StatusMessage]).toEqual(['Failure', answer.StatusMessage])
   const untold: MonitorSummary = { MonitorName: 'x', Results: [check('a'), { MonitoringName: 'b' }] }
   expect(select({ ...answer, MonitorSummaries: [untold] }, { only: ['b'], skip: [] }).Status).toBe('Failure')
 })
@@ -115,26 +115,26 @@ test.each([
   [[''], [], '--only ""'],
   [['host'], ['host'], '--only "host" and --skip "host"'],
   [[], ['*'], '--skip "*"'],
-])('only %j and skip %j leave nothing: exit 2 with the names there are', async (only, skip, named) => {
-  const met = await faultOf(() => pick(only, skip))
-  expect([met.fault, met.exitCode]).toEqual(['Usage', 2])
-  expect(met.message).toBe(`${named} matches no monitor and no check`)
-  expect(met.details.hints).toContain('postgres orders: connect, round trip, replication')
-  expect(met.details.hints).toContain('host: disk D:\\Data, memory')
+])('only %j and skip %j leave nothing: exit 2 with the available names', async (only, skip, name) => {
+  const fault = await faultOf(() => pick(only, skip))
+  expect([fault.fault, fault.exitCode]).toEqual(['Usage', 2])
+  expect(fault.message).toBe(`${name} matches no monitor and no check`)
+  expect(fault.details.hints).toContain('postgres orders: connect, round trip, replication')
+  expect(fault.details.hints).toContain('host: disk D:\\Data, memory')
 })
 
-test('an answer that names no monitors cannot be selected from', async () => {
-  const met = await faultOf(() => select({ Status: 'Success' }, { only: ['x'], skip: [] }))
-  expect(met.details.hints?.join()).toContain('names no monitors')
+test('selection from an answer that names no monitors fails', async () => {
+  const fault = await faultOf(() => select({ Status: 'Success' }, { only: ['x'], skip: [] }))
+  expect(fault.details.hints?.join()).toContain('names no monitors')
 })
 
-test('a thousand monitors are not all listed, and a pattern of stars takes no time', async () => {
+test('a message does not list a thousand monitors, and a pattern of asterisks takes no time', async () => {
   const many = Array.from({ length: 1_000 }, (_, at) => monitor(`m${at} ${'a'.repeat(200)}`, check('x')))
   const started = processorMs()
-  const met = await faultOf(() =>
+  const fault = await faultOf(() =>
     select({ ...answer, MonitorSummaries: many }, { only: [`${'*a'.repeat(60)}*b`], skip: [] }),
   )
   expect(processorMs() - started).toBeLessThan(1_000)
-  expect(met.details.hints?.length).toBe(42)
-  expect(met.details.hints?.[40]).toBe('and 960 more')
+  expect(fault.details.hints?.length).toBe(42)
+  expect(fault.details.hints?.[40]).toBe('and 960 more')
 })

@@ -12,7 +12,7 @@ const request: HealthCheckRequest = {
 }
 const at = (port: number): string => `http://127.0.0.1:${port}`
 
-test('what our server is asked and answers is what the Service behind it was asked and answered', async () => {
+test('the server receives each request and the client each answer unchanged', async () => {
   await withSite({}, async ({ port, calls }) => {
     const call = callWith({ correlationId: 'abc-1', fresh: true, calledByPeer: true })
     expect(await clientOf(at(port)).healthCheck(request, call)).toEqual(healthy(call))
@@ -22,7 +22,7 @@ test('what our server is asked and answers is what the Service behind it was ask
   })
 })
 
-test('H1 a failing answer of our server is an answer, with the age of its run', async () => {
+test('H1 a failing answer of the server is an answer, with the age of its run', async () => {
   const health = async (_: unknown, call: Parameters<typeof failing>[0]) => {
     call.note?.({ ageSeconds: 4, runId: 'run-1' })
     return failing(call)
@@ -42,19 +42,19 @@ test.each([
   [new Fault('BadRequest', 'Not so'), 'BadRequest', 9],
   [new Fault('Forbidden'), 'Forbidden', 5],
   [new Error('a defect: secret-path'), 'ServerError', 8],
-] as const)('a fault of our server arrives as what it is: %s', async (thrown, fault, exit) => {
+] as const)('a fault of the server arrives with its type: %s', async (thrown, fault, exit) => {
   const health = async (): Promise<never> => {
     throw thrown
   }
   await withSite({ health }, async ({ port }) => {
-    const met = await faultOf(clientOf(at(port)).healthCheck(request, callWith()))
-    expect([met.fault, met.exitCode]).toEqual([fault, exit])
-    expect(met.details.retryAfter).toBe(thrown instanceof Fault ? thrown.details.retryAfter : undefined)
-    expect(met.message).not.toContain('secret-path')
+    const error = await faultOf(clientOf(at(port)).healthCheck(request, callWith()))
+    expect([error.fault, error.exitCode]).toEqual([fault, exit])
+    expect(error.details.retryAfter).toBe(thrown instanceof Fault ? thrown.details.retryAfter : undefined)
+    expect(error.message).not.toContain('secret-path')
   })
 })
 
-test('C7 our server under a wrong path, and its operations that are not there yet, say so', async () => {
+test('C7 a wrong path and operations that are missing are reported as such', async () => {
   await withSite({}, async ({ port }) => {
     const lost = await faultOf(clientOf(`${at(port)}/nowhere`).healthCheck(request, callWith()))
     expect([lost.fault, lost.exitCode]).toEqual(['NoSuchOperation', 9])

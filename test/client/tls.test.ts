@@ -25,19 +25,19 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('K5 --ca-file makes a private authority believed, by address and by name', async () => {
+test('K5 --ca-file makes a private authority trusted, by address and by name', async () => {
   await using server = await serve(made.good)
   expect((await healthAt(at(server), {}, { caFile })).Status).toBe('Success')
   expect((await healthAt(at(server, 'localhost'), {}, { caFile })).Status).toBe('Success')
 })
 
-test('K5 a self-signed certificate is believed only as --ca-file', async () => {
+test('K5 a self-signed certificate is trusted only through --ca-file', async () => {
   await using server = await serve(made.selfSigned)
   expect((await healthAt(at(server), {}, { caFile: made.selfSignedFile })).Status).toBe('Success')
-  const met = await faultOf(healthAt(at(server)))
-  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain('self-signed (DEPTH_ZERO_SELF_SIGNED_CERT)')
-  expect(met.details.hints?.at(-1)).toContain('--ca-file')
+  const fault = await faultOf(healthAt(at(server)))
+  expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+  expect(fault.message).toContain('self-signed (DEPTH_ZERO_SELF_SIGNED_CERT)')
+  expect(fault.details.hints?.at(-1)).toContain('--ca-file')
 })
 
 const failures: readonly (readonly [string, (c: Certificates) => ServerCertificate, boolean, RegExp])[] = [
@@ -54,25 +54,25 @@ const failures: readonly (readonly [string, (c: Certificates) => ServerCertifica
   ['for another host', (c) => c.wrongHost, true, /for another name: .*elsewhere\.test/],
 ]
 test.each(failures)(
-  'K5 certificates are always checked: one %s is exit 6 and nothing is asked',
+  'K5 certificates are always checked: one %s is exit 6 and no request is sent',
   async (_, of, ca, words) => {
     await using server = await serve(of(made))
-    const met = await faultOf(healthAt(at(server, 'localhost'), {}, ca ? { caFile } : {}))
-    expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-    expect(met.message).toMatch(words)
-    expect(met.details.hints?.length).toBeGreaterThan(0)
-    expect(server.heard()).toBe('')
+    const fault = await faultOf(healthAt(at(server, 'localhost'), {}, ca ? { caFile } : {}))
+    expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+    expect(fault.message).toMatch(words)
+    expect(fault.details.hints?.length).toBeGreaterThan(0)
+    expect(server.input()).toBe('')
   },
 )
 
-test('TLS older than 1.2 is not spoken', async () => {
+test('TLS older than 1.2 is refused', async () => {
   await using server = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
-  const met = await faultOf(healthAt(at(server), {}, { caFile }))
-  expect(met.fault).toBe('Unreachable')
-  expect(met.message).toContain('TLS with')
+  const fault = await faultOf(healthAt(at(server), {}, { caFile }))
+  expect(fault.fault).toBe('Unreachable')
+  expect(fault.message).toContain('TLS with')
 })
 
-test('a port that does not speak TLS says so, and one that wants TLS too', async () => {
+test('a port that does not use TLS is reported as such, and so is one that requires TLS', async () => {
   await using plain = await peer(replies('HTTP/1.1 400 Bad Request\r\n\r\n'))
   const notTls = await faultOf(healthAt(at(plain)))
   expect([notTls.fault, notTls.exitCode]).toEqual(['Unreachable', 6])
@@ -84,24 +84,24 @@ test('a port that does not speak TLS says so, and one that wants TLS too', async
   expect(notPlain.details.hints?.join(' ')).toContain('https://')
 })
 
-test('a handshake that never ends meets the deadline, and one that is cut is exit 6', async () => {
+test('a handshake that never completes ends at the deadline, and one that is cut is exit 6', async () => {
   await using mute = await peer(blackHole)
   const late = await faultOf(healthAt(at(mute), { timeoutMs: 200 }))
   expect(late.message).toMatch(/did not finish the TLS handshake/)
   expect(late.exitCode).toBe(7)
   await using cut = await peer(replies(''))
-  const met = await faultOf(healthAt(at(cut)))
-  expect([met.fault, met.exitCode]).toEqual(['Unreachable', 6])
-  expect(met.message).toContain('in the TLS handshake')
+  const fault = await faultOf(healthAt(at(cut)))
+  expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
+  expect(fault.message).toContain('in the TLS handshake')
 })
 
-test('a POST is sent once, whatever list of authorities it took', async () => {
+test('a POST is sent once, whichever list of authorities is needed', async () => {
   await using server = await serve(made.good)
   const client = clientOf(at(server))
   await faultOf(client.assignRoles({ UserName: 'bob' }, callWith()))
-  expect(server.heard()).toBe('')
+  expect(server.input()).toBe('')
   await clientOf(at(server), { caFile }).assignRoles({ UserName: 'bob' }, callWith())
-  expect(server.heard().match(/POST /g)).toHaveLength(1)
+  expect(server.input().match(/POST /g)).toHaveLength(1)
 })
 
 const run = promisify(execFile)
@@ -111,7 +111,7 @@ const inChild = async (env: Record<string, string>, ...args: string[]): Promise<
   return (await run(process.execPath, [child, ...args], { env: { PATH, NODE_NO_WARNINGS: '1', ...env } })).stdout
 }
 
-test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and weak --tls-min do not weaken anything', async () => {
+test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and a weak --tls-min do not weaken anything', async () => {
   const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_OPTIONS: '--tls-min-v1.0' }
   await using unknown = await serve(made.good)
   expect(await inChild(env, at(unknown))).toMatch(/^Unreachable: /)
@@ -119,12 +119,12 @@ test('K5 NODE_TLS_REJECT_UNAUTHORIZED=0 and weak --tls-min do not weaken anythin
   expect(await inChild(env, at(wrong), caFile)).toMatch(/^Unreachable: /)
   await using old = await serve({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' })
   expect(await inChild(env, at(old), caFile)).toMatch(/^Unreachable: /)
-  expect(unknown.heard() + wrong.heard() + old.heard()).toBe('')
+  expect(unknown.input() + wrong.input() + old.input()).toBe('')
 })
 
 // Elsewhere the system's list is the keychain of macOS or Windows, which a test must not change.
 test.runIf(process.platform === 'linux')(
-  'K5 the authorities of the operating system are believed, after those of Node and --ca-file were not enough',
+  'K5 the authorities of the operating system are trusted after those of Node and --ca-file',
   async () => {
     const none = join(folder, 'none')
     mkdirSync(none)

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { describeKinds } from '../../src/core/plan/index.ts'
-import { load, refused, said } from './given.ts'
+import { load, problemsOf, refused } from './given.ts'
 
 const root = new URL('../../docs/', import.meta.url)
 const page = await readFile(new URL('svc.yaml.md', root), 'utf8')
@@ -11,24 +11,24 @@ const fences = [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)].map(([, info = 
 }))
 const good = fences.filter(({ info }) => info === 'yaml')
 const wrong = fences.filter(({ info }) => info === 'yaml wrong')
-const told = fences.filter(({ info }) => info === 'text')
+const mistakeFences = fences.filter(({ info }) => info === 'text')
 
 describe('docs/svc.yaml.md', () => {
-  test('has examples, and fences of no other kind than the test knows', () => {
+  test('has examples, and only fences of the languages that this test knows', () => {
     expect(good.length).toBeGreaterThan(6)
     expect(fences.filter(({ info }) => !['yaml', 'yaml wrong', 'text', 'sh'].includes(info))).toEqual([])
   })
 
-  test.each(good)('an example is a configuration that svc takes: $content', async ({ content }) => {
+  test.each(good)('an example is a configuration that svc accepts: $content', async ({ content }) => {
     const config = await load(content)
     const monitors = Object.values(config.types).flatMap((type) => type?.monitors ?? [])
     expect(monitors.length > 0 || content.startsWith('serve:')).toBe(true)
   })
 
-  test('the mistakes are told as the page says', async () => {
+  test('the mistakes are reported as on the page', async () => {
     expect(wrong).toHaveLength(1)
-    const lines = said(await refused(wrong[0]?.content ?? ''))
-    expect(lines.map((line) => `svc.yaml:${line}`)).toEqual(told[0]?.content.trimEnd().split('\n'))
+    const lines = problemsOf(await refused(wrong[0]?.content ?? ''))
+    expect(lines.map((line) => `svc.yaml:${line}`)).toEqual(mistakeFences[0]?.content.trimEnd().split('\n'))
   })
 
   test('links lead to pages that exist', async () => {

@@ -20,7 +20,7 @@ async function context(user: string | undefined, system: string | undefined) {
 const root = process.getuid?.() === 0
 
 describe('exec: of svc.yaml', () => {
-  test('without a file of the system nothing may be run, and it is said which file could allow it', async () => {
+  test('without a system file no program may run, and the message names the file that could allow it', async () => {
     const { options, systemFolder } = await context(monitor, undefined)
     expect((await loadConfig(options)).exec).toEqual({
       allow: [],
@@ -28,7 +28,7 @@ describe('exec: of svc.yaml', () => {
     })
   })
 
-  test("a user's file, --config and SVC_CONFIG cannot turn it on, and say so", async () => {
+  test("a user's file, --config and SVC_CONFIG cannot turn it on, and the message explains that", async () => {
     const { options, home, systemFolder } = await context(`${monitor}${allowing}`, undefined)
     const own = join(home, 'svc.yaml')
     for (const more of [{}, { path: own }, { env: { SVC_CONFIG: own } }]) {
@@ -39,21 +39,21 @@ describe('exec: of svc.yaml', () => {
     }
   })
 
-  test("another folder as the system's is nothing that the environment can name", async () => {
+  test('the environment cannot name another folder as that of the system', async () => {
     const { options, home } = await context(monitor, undefined)
     const env = { ...options.env, SVC_SYSTEM: home, SVC_CONFIG_DIR: home, ETC: home, XDG_CONFIG_DIRS: home }
     expect((await loadConfig({ ...options, env })).exec?.allow).toEqual([])
   })
 
-  test('where no monitor runs a program the file is not read', async () => {
+  test('the file is not read where no monitor runs a program', async () => {
     const { options } = await context('types: {}', 'not: [yaml')
     expect((await loadConfig(options)).exec).toBeUndefined()
   })
 
-  test('on Windows it stays off', async () => {
+  test('it stays off on Windows', async () => {
     const { readExec } = await import('../../src/core/config/exec.ts')
-    const found = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
-    expect(found).toEqual({ allow: [], off: expect.stringContaining('on Windows, svc cannot verify') })
+    const result = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
+    expect(result).toEqual({ allow: [], off: expect.stringContaining('on Windows, svc cannot verify') })
   })
 })
 
@@ -67,12 +67,12 @@ suiteWith(root ? undefined : 'files of root need root to make them', "the system
     expect((await loadConfig({ ...options, path: other })).exec?.allow).toEqual(['/usr/lib/nagios/plugins'])
   })
 
-  test('it may be the configuration itself', async () => {
+  test('the configuration itself may be that file', async () => {
     const { options } = await context(undefined, `${monitor}${allowing}`)
     expect((await loadConfig(options)).exec).toEqual({ allow: ['/usr/lib/nagios/plugins'] })
   })
 
-  test('one of another account, or that others can write, allows nothing and says why', async () => {
+  test('a file of another account, or one that others can write, allows nothing and reports why', async () => {
     const { options, systemFolder } = await context(monitor, allowing)
     const path = join(systemFolder, 'svc.yaml')
     const off = async () => (await loadConfig(options)).exec
@@ -99,7 +99,7 @@ suiteWith(root ? undefined : 'files of root need root to make them', "the system
     ['exec: {allow: [/]}', 'exec.allow.0 must be the absolute path of a folder'],
     ['exec: {alow: [/opt]}', 'exec.alow is not a setting here: did you mean'],
     ['exec: [', 'cannot be read as YAML'],
-  ])('%s allows nothing and says why', async (system, why) => {
+  ])('%s allows nothing and reports why', async (system, why) => {
     expect(await execOf(system)).toMatchObject({ allow: [], off: expect.stringContaining(why) })
   })
 })

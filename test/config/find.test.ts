@@ -7,12 +7,12 @@ import { faultOf, file, folder, here } from './given.ts'
 const paths = (env: Record<string, string>, platform: NodeJS.Platform, home: string, path?: string): string[] =>
   candidates({ env, platform, home, path }).map((candidate) => candidate.path)
 
-test('on Linux the user folder comes before the system folder', () => {
+test('on Linux the user folder precedes the system folder', () => {
   expect(paths({}, 'linux', '/home/ann')).toEqual(['/home/ann/.config/svc/svc.yaml', '/etc/svc/svc.yaml'])
   expect(paths({ XDG_CONFIG_HOME: '/xdg' }, 'linux', '/home/ann')[0]).toBe('/xdg/svc/svc.yaml')
 })
 
-test('an empty or relative XDG_CONFIG_HOME is ignored, as its specification says', () => {
+test('an empty or relative XDG_CONFIG_HOME is ignored, as its specification requires', () => {
   for (const XDG_CONFIG_HOME of ['', 'relative/folder']) {
     expect(paths({ XDG_CONFIG_HOME }, 'linux', '/home/ann')[0]).toBe('/home/ann/.config/svc/svc.yaml')
   }
@@ -33,13 +33,13 @@ test('on macOS and on Windows the folders are those of the platform', () => {
   ])
 })
 
-test('--config goes before SVC_CONFIG, and both before every folder', () => {
+test('--config overrides SVC_CONFIG, and both override every folder', () => {
   expect(paths({ SVC_CONFIG: '/b.yaml', SVC_HOME: '/h' }, 'linux', '/home/ann', '/a.yaml')).toEqual(['/a.yaml'])
   expect(paths({ SVC_CONFIG: '/b.yaml', SVC_HOME: '/h' }, 'linux', '/home/ann')).toEqual(['/b.yaml'])
   expect(paths({ SVC_HOME: '/h', XDG_CONFIG_HOME: '/xdg' }, 'linux', '/home/ann')[0]).toBe('/h/svc.yaml')
 })
 
-test('what is set but empty is refused by its name', async () => {
+test('a variable or flag that is set but empty is refused by name', async () => {
   const home = await folder()
   for (const [name, options] of [
     ['SVC_CONFIG', here({ SVC_CONFIG: '' }, home)],
@@ -68,7 +68,7 @@ test('without a file the configuration is empty', async () => {
   expect(config.serve.maxBody).toBe(1024 * 1024)
 })
 
-test('the first file that exists is read, and says where it came from', async () => {
+test('the first file that exists is read, and its path is reported', async () => {
   const home = await folder()
   const user = join(home, '.config', 'svc')
   await mkdir(user, { recursive: true, mode: 0o700 })
@@ -89,7 +89,7 @@ test('the working directory is never searched', async () => {
   }
 })
 
-test('a link is followed to the file it leads to', async () => {
+test('a link is followed to its target', async () => {
   const [home, elsewhere] = [await folder(), await folder()]
   await file(join(elsewhere, 'real.yaml'), 'serve: {jsonp: false}')
   await symlink(join(elsewhere, 'real.yaml'), join(home, 'svc.yaml'))

@@ -41,7 +41,7 @@ export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
 }
 
 /** The problems that a Fault names, without the file's folder. */
-export function said({ message, details }: Fault): readonly string[] {
+export function problemsOf({ message, details }: Fault): readonly string[] {
   const lines = / has \d+ problems, at /.test(message) ? (details.hints ?? []).slice(0, -1) : [message]
   return lines.map((line) => line.replace(/^.*?svc\.yaml:/, ''))
 }

@@ -34,13 +34,13 @@ test('without a svc.yaml no YAML parser and no kind is loaded', async () => {
   expect(await loads('await loadConfig(options)', [await folder()])).toEqual([])
 })
 
-test('a svc.yaml loads its parser and the kinds it names', async () => {
+test('a svc.yaml loads its parser and the kinds that it names', async () => {
   const home = await folder()
   await file(join(home, 'svc.yaml'), 'types: {Sql: [{kind: tcp, host: h, port: 1}]}')
   expect(await loads('await loadConfig(options)', [home])).toEqual(['tcp.ts', 'yaml'])
 })
 
-test('what reads profiles is loaded where one is used or defined', async () => {
+test('the reader of profiles is loaded where a profile is used or defined', async () => {
   const reading = ['placeholders.ts', 'profile-use.ts', 'profiles.ts']
   const home = await folder()
   await file(join(home, 'svc.yaml'), 'types: {XcodeC: [{profile: carbon, host: h}]}')

@@ -4,14 +4,14 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { hostAndPort, type Secret } from '../../src/core/settings/index.ts'
 import { file, folder, here } from './given.ts'
 
-const kept = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }
+const keychainEntry = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }
 
 /** What is revealed to a monitor of a svc.yaml that points at the keychain, or why nothing is. */
 async function revealed(lines: readonly string[]): Promise<string> {
   const home = await folder()
   const yaml = ['types:', '  App:', ...['- name: it', ...lines.map((line) => `  ${line}`)].map((line) => `    ${line}`)]
   const path = await file(join(home, 'svc.yaml'), yaml.join('\n'))
-  const { types } = await loadConfig({ ...here({}, home), path, keychain: async () => kept })
+  const { types } = await loadConfig({ ...here({}, home), path, keychain: async () => keychainEntry })
   const [monitor] = types.App?.monitors ?? []
   if (!monitor) throw new Error('the file has no monitor')
   const { password } = monitor.settings as { readonly password: Secret }
@@ -34,7 +34,7 @@ const kinds = [
   ],
 ] as const
 
-/** The host that a URL would stop at, while a name server is asked for the whole: one of somebody else's zone. */
+/** The host at which a URL parser stops, while the resolver gets the whole name: one in a foreign zone. */
 const foreign = [
   'mail.internal/.attacker.example',
   'mail.internal\\.attacker.example',
@@ -45,16 +45,17 @@ const foreign = [
   'mail.inter\tnal',
 ]
 
-test.each(kinds)('K8 %s: a host that only looks like the one of a keychain secret gets nothing', async (_, monitor) => {
-  for (const host of ['mail.internal', 'MAIL.internal.']) expect(await revealed(monitor(host))).toBe(kept.secret)
+test.each(kinds)('K8 %s: a host that only resembles that of a keychain secret gets nothing', async (_, monitor) => {
+  for (const host of ['mail.internal', 'MAIL.internal.'])
+    expect(await revealed(monitor(host))).toBe(keychainEntry.secret)
   for (const host of foreign) {
-    const told = await revealed(monitor(host))
-    expect(told).toContain('nothing was sent')
-    expect(told).not.toContain(kept.secret)
+    const revealedText = await revealed(monitor(host))
+    expect(revealedText).toContain('nothing was sent')
+    expect(revealedText).not.toContain(keychainEntry.secret)
   }
 })
 
-test('K8 a host and port are one text in every spelling of the same host, and of no other', () => {
+test('K8 a host and port have one form for each notation of the same host, and for no other', () => {
   expect(hostAndPort('DB1.Internal.', 5432)).toBe('db1.internal:5432')
   expect(hostAndPort('bücher.example', 80)).toBe('xn--bcher-kva.example:80')
   for (const host of ['::1', '[::1]', '0:0:0:0:0:0:0:1']) expect(hostAndPort(host, 80)).toBe('[::1]:80')

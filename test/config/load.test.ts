@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { serveDefaults } from '../../src/core/service.ts'
-import { load, refused, said } from './given.ts'
+import { load, problemsOf, refused } from './given.ts'
 
 const tcp = (more = ''): string => `types:\n  Sql:\n    - kind: tcp\n      host: db1\n      port: 5432\n${more}`
 /** A monitor with more lines of its own, as the only one of Sql. */
 const monitorOf = async (more = '') => (await load(tcp(more))).types.Sql?.monitors[0]
 
-test('a monitor has the settings of its kind and those of every monitor', async () => {
+test('a monitor accepts the settings of its kind and those of every monitor', async () => {
   const monitor = await monitorOf(`      name: orders
       timeout: 2s
       retries: 2
@@ -27,28 +27,28 @@ test('a monitor has the settings of its kind and those of every monitor', async 
   expect(monitor?.kind.name).toBe('tcp')
 })
 
-test('a monitor without a name is called like its kind', async () => {
+test('a monitor without a name has the name of its kind', async () => {
   expect(await monitorOf()).toMatchObject({ name: 'tcp', retries: 0, depth: 'Basic', deployment: false })
   expect(await monitorOf('      name: tcp\n')).toMatchObject({ name: 'tcp' })
 })
 
-test('warn and limit stand for the halves of latency', async () => {
+test('warn and limit abbreviate the two parts of latency', async () => {
   expect(await monitorOf('      limit: 9s\n')).toMatchObject({ settings: { latency: { warn: 1_000, limit: 9_000 } } })
   expect(await monitorOf('      warn: 50ms\n')).toMatchObject({ settings: { latency: { warn: 50, limit: 3_000 } } })
   expect(await monitorOf('      warn: off\n      limit: 9s\n')).toMatchObject({
     settings: { latency: { limit: 9_000 } },
   })
-  expect(said(await refused(tcp('      limit: 9\n      latency: 2s\n')))).toEqual([
+  expect(problemsOf(await refused(tcp('      limit: 9\n      latency: 2s\n')))).toEqual([
     '6:7: types.Sql[0].limit conflicts with `latency:`: keep one of them',
   ])
-  expect(said(await refused(tcp('      limit: 9\n      warn: 1s\n')))).toEqual([
+  expect(problemsOf(await refused(tcp('      limit: 9\n      warn: 1s\n')))).toEqual([
     '6:7: types.Sql[0].limit is 9, without a unit: write 9s or 9ms',
   ])
 })
 
 test('warn and limit are refused where the kind has no latency', async () => {
   const fault = await refused('types:\n  App:\n    - {kind: deployment, marker: /run/deploying, limit: 3s}\n')
-  expect(said(fault)).toEqual(['3:50: types.App[0].limit is not known here: this kind has no latency, remove it'])
+  expect(problemsOf(fault)).toEqual(['3:50: types.App[0].limit is not known here: this kind has no latency, remove it'])
 })
 
 test('a type is a list of monitors, or a map with the host block and that list', async () => {
@@ -69,14 +69,14 @@ test('a type is a list of monitors, or a map with the host block and that list',
   expect(config.types.Ftp).toEqual({ monitors: [], host: {} })
 })
 
-test('wrong settings of the host block are found when the file is read', async () => {
-  expect(said(await refused('types:\n  Sql:\n    host: {dsik: 10%}\n  App: {host: yes}\n'))).toEqual([
+test('wrong settings of the host block are reported when the file is read', async () => {
+  expect(problemsOf(await refused('types:\n  Sql:\n    host: {dsik: 10%}\n  App: {host: yes}\n'))).toEqual([
     '3:12: types.Sql.host.dsik is not a setting here: did you mean `disk`?',
     '4:9: types.App.host must be settings of the host block, or false to leave it out',
   ])
 })
 
-test('every problem is in one Fault, each with its line and column, in the order of the file', async () => {
+test('each problem is in one Fault, with its line and column, in the order of the file', async () => {
   const fault = await refused(`types:
   Sql:
     - kind: tcp
@@ -92,7 +92,7 @@ serve:
 monitors: []
 `)
   expect(fault.fault).toBe('Local')
-  expect(said(fault)).toEqual([
+  expect(problemsOf(fault)).toEqual([
     '3:7: types.Sql[0].port is missing: add `port:` (TCP port)',
     '5:7: types.Sql[0].prot is not a setting here: did you mean `port`?',
     '6:7: types.Sql[0].timeout is 5, without a unit: write 5s or 5ms',
@@ -112,35 +112,35 @@ test('a single problem is the message itself', async () => {
   expect(fault.details.hints).toEqual(['Correct the file, then: svc monitors validate'])
 })
 
-test('hundreds of problems are cut to what a screen holds', async () => {
+test('hundreds of problems are truncated to what fits a screen', async () => {
   const fault = await refused(`types:\n  Sql:\n${'    - kind: nope\n'.repeat(200)}`)
   expect(fault.details.hints).toHaveLength(52)
-  expect(said(fault).at(-1)).toBe('… and 150 more')
+  expect(problemsOf(fault).at(-1)).toBe('… and 150 more')
 })
 
 test.each(['configuration', 'listening', 'self'])('the internal kind %s cannot be configured', async (kind) => {
-  const [line] = said(await refused(`types:\n  Sql:\n    - kind: ${kind}\n`))
+  const [line] = problemsOf(await refused(`types:\n  Sql:\n    - kind: ${kind}\n`))
   expect(line).toMatch(/^3:7: types\.Sql\[0\]\.kind is not a monitor kind: /)
 })
 
-test('the host block is no monitor to list', async () => {
-  expect(said(await refused('types:\n  Sql:\n    - kind: host\n'))).toEqual([
+test('the host block cannot be listed as a monitor', async () => {
+  expect(problemsOf(await refused('types:\n  Sql:\n    - kind: host\n'))).toEqual([
     '3:7: types.Sql[0].kind runs automatically for every type: configure it under `host:`, beside `monitors:`',
   ])
 })
 
-test('monitors of one type do not share a name', async () => {
+test('monitors of one type have different names', async () => {
   const one = '    - {kind: tcp, name: a, host: h, port: 1}\n'
-  expect(said(await refused(`types:\n  Sql:\n${one}${one}`))).toEqual([
+  expect(problemsOf(await refused(`types:\n  Sql:\n${one}${one}`))).toEqual([
     '4:7: types.Sql[1] has the same name as another monitor, `tcp a`: give it another `name:`',
   ])
   const config = await load(`types:\n  Sql:\n${one}  App:\n${one}`)
   expect(config.types.App?.monitors[0]?.name).toBe('tcp a')
 })
 
-test('names hold nothing that steers a terminal', async () => {
+test('names contain no terminal control characters', async () => {
   for (const name of ['"a\\eb"', '"a\\u202eb"', "' a'", "'a '", `'${'x'.repeat(101)}'`]) {
-    const lines = said(await refused(tcp(`      name: ${name}\n`)))
+    const lines = problemsOf(await refused(tcp(`      name: ${name}\n`)))
     expect(lines[0]).toMatch(/^6:7: types\.Sql\[0\]\.name has the invalid value /)
     expect(lines.join('')).not.toMatch(/\p{C}/u)
   }
@@ -149,20 +149,24 @@ test('names hold nothing that steers a terminal', async () => {
   })
 })
 
-test('a timeout is one that can run out', async () => {
-  expect(said(await refused(tcp('      timeout: 0s\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
-  expect(said(await refused(tcp('      timeout: 11m\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
+test('a timeout is long enough to expire', async () => {
+  expect(problemsOf(await refused(tcp('      timeout: 0s\n')))).toEqual([
+    '6:7: types.Sql[0].timeout must be 1ms to 10m',
+  ])
+  expect(problemsOf(await refused(tcp('      timeout: 11m\n')))).toEqual([
+    '6:7: types.Sql[0].timeout must be 1ms to 10m',
+  ])
   const long = ['6:7: types.Sql[0].for must be 1ms to 7d: svc keeps no older values']
-  for (const wrong of ['0s', '8d']) expect(said(await refused(tcp(`      for: ${wrong}\n`)))).toEqual(long)
-  expect(said(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
+  for (const wrong of ['0s', '8d']) expect(problemsOf(await refused(tcp(`      for: ${wrong}\n`)))).toEqual(long)
+  expect(problemsOf(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
 })
 
-test('a kind that looks at nothing in a shallow mode begins in a deeper one', async () => {
+test('a kind without checks in a shallow mode begins in a deeper one', async () => {
   const config = await load('types:\n  App:\n    - {kind: deployment, marker: /run/deploying}\n')
   expect(config.types.App?.monitors[0]?.depth).toBe('Standard')
 })
 
-test('dependsOn takes a MonitorName or a name, one or several', async () => {
+test('dependsOn accepts a MonitorName or a name, one or several', async () => {
   const config = await load(`types:
   Sql:
     - {kind: tcp, name: orders, host: h, port: 1}
@@ -178,35 +182,35 @@ test('dependsOn takes a MonitorName or a name, one or several', async () => {
   ])
 })
 
-test('dependsOn refuses names that nobody has, that two have, and circles', async () => {
+test('dependsOn refuses unknown and ambiguous names, and cycles', async () => {
   const monitor = (name: string, kind: string, dependsOn: string): string =>
     `    - {kind: ${kind}, name: ${name}, host: h, port: 1, dependsOn: ${dependsOn}}\n`
   const fault = await refused(
     `types:\n  Sql:\n${monitor('a', 'tcp', 'nobody')}${monitor('a', 'tls', '[]')}${monitor('b', 'tcp', 'a')}`,
   )
-  expect(said(fault)).toEqual([
+  expect(problemsOf(fault)).toEqual([
     '3:46: types.Sql[0].dependsOn names "nobody", which is not a monitor of this type: write `tcp a` or `tls a` or `tcp b`, or remove it',
     '5:46: types.Sql[2].dependsOn names "a", which is ambiguous: write `tcp a` or `tls a`',
   ])
   const circle = await refused(
     `types:\n  Sql:\n${monitor('a', 'tcp', 'b')}${monitor('b', 'tcp', 'c')}${monitor('c', 'tcp', 'a')}${monitor('d', 'tcp', 'd')}`,
   )
-  expect(said(circle)).toEqual([
+  expect(problemsOf(circle)).toEqual([
     '3:46: types.Sql[0].dependsOn forms a cycle (tcp a → tcp b → tcp c → tcp a): remove one of these',
     '6:46: types.Sql[3].dependsOn forms a cycle (tcp d → tcp d): remove one of these',
   ])
 })
 
-test('a monitor that is wrong otherwise can still be depended on', async () => {
+test('a monitor with another problem can still be a dependency', async () => {
   const fault = await refused(`types:
   Sql:
     - {kind: tcp, name: a, host: h}
     - {kind: tcp, name: b, host: h, port: 1, dependsOn: a}
 `)
-  expect(said(fault)).toEqual(['3:7: types.Sql[0].port is missing: add `port:` (TCP port)'])
+  expect(problemsOf(fault)).toEqual(['3:7: types.Sql[0].port is missing: add `port:` (TCP port)'])
 })
 
-test('serve has the defaults of the Service and says what it must be', async () => {
+test('serve has the defaults of the Service and reports invalid values', async () => {
   const { debug: _, ...defaults } = serveDefaults
   expect((await load('')).serve).toEqual(defaults)
   expect((await load('serve:\n')).serve).toEqual(defaults)
@@ -242,12 +246,12 @@ test.each([
   ['maxBody: 1TB', 'serve.maxBody must be 1KiB to 64MiB'],
   ['details: everyone', 'serve.details must be one of signed-in, anyone, not "everyone"'],
 ])('serve: %s is refused', async (written, message) => {
-  const [line, ...more] = said(await refused(`serve: {${written}}`))
+  const [line, ...more] = problemsOf(await refused(`serve: {${written}}`))
   expect(more).toEqual([])
   expect(line?.replace(/^\d+:\d+: /, '')).toBe(message)
 })
 
-test('a pattern that takes time by backtracking is a warning with its place, and no obstacle', async () => {
+test('a pattern that backtracks is a warning with its place, not an error', async () => {
   const config = await load(`types:
   App:
     - kind: http
@@ -273,7 +277,7 @@ test('a pattern that takes time by backtracking is a warning with its place, and
   ])
 })
 
-test('a secret that is not there is a warning with its place, and no obstacle', async () => {
+test('a missing secret is a warning with its place, not an error', async () => {
   const yaml = `types:
   App:
     - kind: http

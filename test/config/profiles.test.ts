@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { writtenAt } from '../../src/core/config/placeholders.ts'
 import { describePlan } from '../../src/core/plan/index.ts'
 import { loadProfile, profileNames } from '../../src/core/profiles/index.ts'
-import { load, refused, said } from './given.ts'
+import { load, problemsOf, refused } from './given.ts'
 
 const use = (more = '', host = 'v1.internal'): string => `types:
   XcodeV:
@@ -10,7 +10,7 @@ const use = (more = '', host = 'v1.internal'): string => `types:
       host: ${host}
 ${more}`
 const monitors = async (yaml: string, env = {}) => (await load(yaml, env)).types.XcodeV?.monitors ?? []
-const named = async (name: string, yaml: string) => (await monitors(yaml)).find((one) => one.name === name)
+const monitorNamed = async (name: string, yaml: string) => (await monitors(yaml)).find((one) => one.name === name)
 
 /** A profile of the file's own. `${…}` is escaped for this language only. */
 const own = (more = '', entry = 'host: h1'): string => `profiles:
@@ -31,78 +31,78 @@ ${more}types:
 `
 
 describe('a profile in svc.yaml', () => {
-  test('becomes monitors with its name before theirs, its parameters in their settings', async () => {
-    const found = await monitors(use('      name: west\n      port: 99\n'))
-    expect(found.map(({ name }) => name).slice(0, 3)).toEqual([
+  test('becomes monitors with its name as a prefix and its parameters in their settings', async () => {
+    const results = await monitors(use('      name: west\n      port: 99\n'))
+    expect(results.map(({ name }) => name).slice(0, 3)).toEqual([
       'tcp west port',
       'http west online',
       'http west version',
     ])
-    expect(found[0]).toMatchObject({ settings: { host: 'v1.internal', port: 99 }, depth: 'Basic', dependsOn: [] })
-    expect(found[1]).toMatchObject({
+    expect(results[0]).toMatchObject({ settings: { host: 'v1.internal', port: 99 }, depth: 'Basic', dependsOn: [] })
+    expect(results[1]).toMatchObject({
       settings: { url: 'http://v1.internal:99/Rest/Domain/Online', json: { '$.Online': 'true' } },
       dependsOn: ['tcp west port'],
     })
-    expect(found[2]?.depth).toBe('Standard')
+    expect(results[2]?.depth).toBe('Standard')
   })
 
-  test('an IPv6 address gets its brackets in a URL, and nowhere else', async () => {
-    const found = await monitors(use('', '"2001:db8::7"'))
-    expect(found[0]?.settings).toMatchObject({ host: '2001:db8::7' })
-    expect(found[1]?.settings).toMatchObject({ url: 'http://[2001:db8::7]:8676/Rest/Domain/Online' })
+  test('an IPv6 address gets brackets in a URL, and nowhere else', async () => {
+    const results = await monitors(use('', '"2001:db8::7"'))
+    expect(results[0]?.settings).toMatchObject({ host: '2001:db8::7' })
+    expect(results[1]?.settings).toMatchObject({ url: 'http://[2001:db8::7]:8676/Rest/Domain/Online' })
   })
 
-  test('what is not given is left out, with its monitor where that needs it', async () => {
+  test('an omitted parameter omits its settings, and its monitor where that requires it', async () => {
     const without = await monitors(use())
     expect(without.map(({ name }) => name)).not.toContain('file-age vantage watch folder')
     expect(without[1]?.settings).not.toHaveProperty('password')
-    const given = await monitors(use('      folder: /srv/in\n      folderAge: {limit: 1h}\n'))
-    expect(given.at(-1)).toMatchObject({
+    const all = await monitors(use('      folder: /srv/in\n      folderAge: {limit: 1h}\n'))
+    expect(all.at(-1)).toMatchObject({
       name: 'file-age vantage watch folder',
       settings: { path: '/srv/in', age: { limit: 3_600_000 } },
     })
   })
 
-  test('`change` sets single settings, `without` leaves monitors out, and further entries add some', async () => {
+  test('`change` sets single settings, `without` omits monitors, and further entries add some', async () => {
     const yaml = use(`      change:
         online: {warn: 2s, depth: Standard, retries: 1}
         stores: {dependsOn: online}
       without: [load, port]
     - {kind: tcp, name: extra, host: h, port: 1, dependsOn: vantage online}
 `).replace('dependsOn: online', 'dependsOn: vantage online')
-    const found = await monitors(yaml)
-    expect(found.map(({ name }) => name)).not.toContain('tcp vantage port')
-    expect(found.map(({ name }) => name)).not.toContain('http vantage load')
-    expect(found[0]).toMatchObject({
+    const results = await monitors(yaml)
+    expect(results.map(({ name }) => name)).not.toContain('tcp vantage port')
+    expect(results.map(({ name }) => name)).not.toContain('http vantage load')
+    expect(results[0]).toMatchObject({
       name: 'http vantage online',
       depth: 'Standard',
       retries: 1,
       dependsOn: [],
       settings: { latency: { warn: 2_000, limit: 5_000 } },
     })
-    expect(found.find(({ name }) => name === 'http vantage stores')?.dependsOn).toEqual(['http vantage online'])
-    expect(found.at(-1)).toMatchObject({ name: 'tcp extra', dependsOn: ['http vantage online'] })
+    expect(results.find(({ name }) => name === 'http vantage stores')?.dependsOn).toEqual(['http vantage online'])
+    expect(results.at(-1)).toMatchObject({ name: 'tcp extra', dependsOn: ['http vantage online'] })
   })
 
-  test('dependsOn of the entry is that of its first monitors', async () => {
+  test('dependsOn of the entry applies to its first monitors', async () => {
     const yaml = use('      dependsOn: gate\n    - {kind: tcp, name: gate, host: h, port: 1}\n')
-    expect((await named('tcp vantage port', yaml))?.dependsOn).toEqual(['tcp gate'])
-    expect((await named('http vantage online', yaml))?.dependsOn).toEqual(['tcp vantage port'])
+    expect((await monitorNamed('tcp vantage port', yaml))?.dependsOn).toEqual(['tcp gate'])
+    expect((await monitorNamed('http vantage online', yaml))?.dependsOn).toEqual(['tcp vantage port'])
   })
 
-  test('a secret is a parameter, pointed at and never held', async () => {
+  test('a secret is a parameter that refers to the value and never contains it', async () => {
     const yaml = use('      user: u\n      password: {env: V_PW}\n')
     const config = await load(yaml)
     expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
       '6:7: types.XcodeV[0].password names the variable V_PW, which is not set here: checks that need it will fail',
     ])
     expect(JSON.stringify(await monitors(yaml, { V_PW: 'hunter2-hunter2' }))).not.toContain('hunter2')
-    expect(said(await refused(use('      password: hunter2\n'))).join()).toMatch(
+    expect(problemsOf(await refused(use('      password: hunter2\n'))).join()).toMatch(
       /^5:7: types\.XcodeV\[0\]\.password must refer to a secret, not contain it/,
     )
   })
 
-  test('what would run is listed like any other monitor', async () => {
+  test('its monitors are listed like any others', async () => {
     const rows = describePlan(await monitors(use()), 'Basic')
     expect(rows.map(({ MonitorName, Kind }) => [MonitorName, Kind])).toEqual([
       ['tcp vantage port', 'tcp'],
@@ -151,35 +151,35 @@ describe('mistakes in the use of a profile', () => {
       '    - {profile: vantage, host: h2}\n',
       /^5:7: types\.XcodeV\[1\] has the same name as another monitor, `tcp vantage port`: give it another `name:`/,
     ],
-  ])('%j is told with its place', async (more, expected) => {
-    const [line] = said(await refused(use(more)))
+  ])('%j is reported with its place', async (more, expected) => {
+    const [line] = problemsOf(await refused(use(more)))
     if (typeof expected === 'string') expect(line).toBe(expected)
     else expect(line).toMatch(expected)
   })
 
-  test('a profile that nobody has, and a parameter that is required, are told', async () => {
-    expect(said(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
+  test('an unknown profile and a missing required parameter are reported', async () => {
+    expect(problemsOf(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
       '1:19: types.XcodeV[0].profile names "vantag", which is not a known profile: did you mean `vantage`?',
     ])
-    expect(said(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
+    expect(problemsOf(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
       /is not a known profile: use one of carbon, file-qc, vantage, vast$/,
     )
-    expect(said(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
+    expect(problemsOf(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
       '1:18: types.XcodeV[0].host is missing: add `host:` (Host name or address of the domain controller)',
     ])
   })
 
-  test('a value that fits its parameter and not the setting is told at the parameter', async () => {
+  test('a value that is valid for its parameter and not for the setting is reported at the parameter', async () => {
     const yaml = 'types:\n  MsgVast:\n    - profile: vast\n      url: "ftp://h/"\n'
-    expect(said(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
-    expect(said(await refused(own('', 'host: "a b"')))).toEqual([
+    expect(problemsOf(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
+    expect(problemsOf(await refused(own('', 'host: "a b"')))).toEqual([
       '15:7: types.App[0].host is not a URL: write it like http://host:port/path (in its monitor `web`)',
     ])
   })
 
-  test('a profile of which nothing is left is told', async () => {
+  test('a profile without remaining monitors is reported', async () => {
     const without = '[port, online, version, load, services, machines, stores, failed jobs, active jobs]'
-    expect(said(await refused(use(`      without: ${without}\n`)))).toEqual([
+    expect(problemsOf(await refused(use(`      without: ${without}\n`)))).toEqual([
       '3:7: types.XcodeV[0] excludes every monitor of the profile: nothing would be checked',
     ])
   })
@@ -196,7 +196,7 @@ describe('profiles of the file', () => {
     expect(without.types.App?.monitors[0]?.timeoutMs).toBeUndefined()
   })
 
-  test('one that is called like one of svc replaces it', async () => {
+  test('a profile with the name of a built-in one replaces it', async () => {
     const yaml = `profiles:
   vantage:
     monitors:
@@ -205,7 +205,7 @@ ${use().replace('      host: v1.internal\n', '')}`
     expect((await monitors(yaml)).map(({ name }) => name)).toEqual(['tcp vantage other'])
   })
 
-  test('a placeholder means nothing elsewhere, and its escape is the text itself', async () => {
+  test('a placeholder has no meaning elsewhere, and its escape is the literal text', async () => {
     const plain = await load('types: {App: [{kind: tcp, host: h, port: 1, send: "\x24{host}"}]}')
     expect(plain.types.App?.monitors[0]?.settings).toMatchObject({ send: '\x24{host}' })
     const escaped = await load(
@@ -225,9 +225,9 @@ ${use().replace('      host: v1.internal\n', '')}`
           - {when: ${condition}, name: remove, method: DELETE, path: '/jobs/$\x24{job}', undoes: make}
 `
 
-  test('an item of a list is left out like a monitor, and the list with its last; what a step captures is its own', async () => {
-    const cleanup = async (given: string, condition = 'slow') => {
-      const config = await load(own(withSteps(condition), given))
+  test('an item of a list is omitted like a monitor, and the list with its last item; captures of a step are local', async () => {
+    const cleanup = async (inputs: string, condition = 'slow') => {
+      const config = await load(own(withSteps(condition), inputs))
       const settings = config.types.App?.monitors.at(-1)?.settings as { cleanup?: { path: string }[] } | undefined
       return settings?.cleanup
     }
@@ -239,7 +239,7 @@ ${use().replace('      host: v1.internal\n', '')}`
   })
 
   /** Steps of which the first is left out unless `extra` is given. */
-  const twoSteps = (given: string, second = '{name: b, path: "\x24{second}"}'): string => `profiles:
+  const twoSteps = (inputs: string, second = '{name: b, path: "\x24{second}"}'): string => `profiles:
   mine:
     parameters:
       first: {type: text, default: /a, doc: Path}
@@ -255,64 +255,71 @@ ${use().replace('      host: v1.internal\n', '')}`
 types:
   App:
     - profile: mine
-      ${given}
+      ${inputs}
 `
 
-  test('after an item that is left out, a problem is told of the parameter that it is of', async () => {
-    expect(said(await refused(twoSteps('first: /a\n      second: bad')))).toEqual([
+  test('after an omitted item, a problem is reported for the correct parameter', async () => {
+    expect(problemsOf(await refused(twoSteps('first: /a\n      second: bad')))).toEqual([
       expect.stringMatching(/^18:7: types\.App\[0\]\.second has the invalid value "bad"/),
     ])
-    expect(said(await refused(twoSteps('first: bad\n      second: /b\n      extra: true')))).toEqual([
+    expect(problemsOf(await refused(twoSteps('first: bad\n      second: /b\n      extra: true')))).toEqual([
       expect.stringMatching(/^17:7: types\.App\[0\]\.first has the invalid value "bad"/),
     ])
     const pause = '{name: b, path: /b, until: {expect: {$.a: x}, every: "\x24{second}"}}'
-    expect(said(await refused(twoSteps('first: /a\n      second: never', pause)))).toEqual([
+    expect(problemsOf(await refused(twoSteps('first: /a\n      second: never', pause)))).toEqual([
       expect.stringMatching(/^18:7: types\.App\[0\]\.second must be written like/),
     ])
     const texts = { list: ['\x24{one}', '\x24{two}', 'x'] }
-    const given = new Map([['two', '404']])
-    expect(writtenAt(texts, ['list', 0], given)).toEqual({ path: ['list', 1], value: '\x24{two}' })
-    expect(writtenAt(texts, ['list', 1], given)).toEqual({ path: ['list', 2], value: 'x' })
-    expect(writtenAt(texts, ['list', 7, 'a'], given)).toEqual({ path: ['list', 7, 'a'], value: undefined })
+    const replaced = new Map([['two', '404']])
+    expect(writtenAt(texts, ['list', 0], replaced)).toEqual({ path: ['list', 1], value: '\x24{two}' })
+    expect(writtenAt(texts, ['list', 1], replaced)).toEqual({ path: ['list', 2], value: 'x' })
+    expect(writtenAt(texts, ['list', 7, 'a'], replaced)).toEqual({ path: ['list', 7, 'a'], value: undefined })
   })
 
-  test('a definition that is wrong after an item that is left out is told where it stands', async () => {
+  test('an invalid definition after an omitted item is reported at its place', async () => {
     const wrong = twoSteps('first: /a', '{name: b, path: bad}').replace(/types:[\s\S]*/, '')
-    expect(said(await refused(wrong))).toEqual([
+    expect(problemsOf(await refused(wrong))).toEqual([
       expect.stringMatching(/^13:\d+: profiles\.mine\.monitors\[0\]\.steps\[1\]\.path has the invalid value "bad"/),
     ])
   })
 
-  test('an item that names what is no parameter is told', async () => {
-    expect(said(await refused(own(withSteps('slw'))))).toEqual([
+  test('an item that names an unknown parameter is reported', async () => {
+    expect(problemsOf(await refused(own(withSteps('slw'))))).toEqual([
       expect.stringMatching(
         /profiles\.mine\.monitors\[2\]\.cleanup names "slw", which is not a known parameter: did you mean `slow`\?$/,
       ),
     ])
   })
 
-  test('a parameter may need others, and a flag that it needs must be on', async () => {
-    const needing = (given: string): string =>
-      own('', given).replace(
+  test('a parameter may require others, and a flag that it requires must be on', async () => {
+    const needing = (all: string): string =>
+      own('', all).replace(
         '      slow: {type: duration, doc: How long}',
         '      slow: {type: duration, doc: How long, needs: [token, sure]}\n      sure: {type: flag, default: false, doc: Sure}',
       )
     expect(
-      said(await refused(needing('{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, '))),
+      problemsOf(
+        await refused(needing('{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, ')),
+      ),
     ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow requires `token:` and `sure: true`$/)])
-    expect(said(await refused(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: false')))).toEqual([
-      expect.stringMatching(/types\.App\[0\]\.slow requires `sure: true`$/),
-    ])
+    expect(
+      problemsOf(await refused(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: false'))),
+    ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow requires `sure: true`$/)])
     await load(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: true'))
     await load(needing('host: h1'))
   })
 
-  test.each(['hots', 'slow'])('a parameter that needs %s, which is not a known other one, is told', async (needed) => {
-    const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
-    expect(said(await refused(yaml))[0]).toMatch(
-      new RegExp(`profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is not a known other parameter`),
-    )
-  })
+  test.each(['hots', 'slow'])(
+    'a parameter that requires %s, which is not a known another parameter, is reported',
+    async (needed) => {
+      const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
+      expect(problemsOf(await refused(yaml))[0]).toMatch(
+        new RegExp(
+          `profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is not a known other parameter`,
+        ),
+      )
+    },
+  )
 
   test.each([
     [
@@ -368,26 +375,25 @@ types:
       '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: secret, doc: P, default: {env: A}}}}\n',
       /default is not allowed: users of the profile provide the secret$/,
     ],
-  ])('a definition that is wrong is told with its place, used or not: %j', async (more, expected) => {
-    const [line, ...others] = said(await refused(own(more)))
+  ])('an invalid definition is reported with its place, used or not: %j', async (more, expected) => {
+    const [line, ...others] = problemsOf(await refused(own(more)))
     expect(others).toEqual([])
     if (typeof expected === 'string') expect(line).toBe(expected)
     else expect(line).toMatch(expected)
   })
 
-  test('a name of the prototype is a name like any other', async () => {
-    expect(said(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(/which is not a known profile/)
-    expect(said(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is not a known profile/)
+  test('the name of a member of the prototype is an ordinary name', async () => {
+    expect(problemsOf(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(
+      /which is not a known profile/,
+    )
+    expect(problemsOf(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is not a known profile/)
   })
 })
 
-test.each(profileNames)(
-  'the profile %s is one that svc.yaml could hold, and says that it is an inference',
-  async (name) => {
-    const { title, doc, parameters, monitors: defined } = await loadProfile(name)
-    expect(doc).toMatch(/inference/)
-    expect(doc).toMatch(/simulated/)
-    const config = await load(JSON.stringify({ profiles: { copy: { title, doc, parameters, monitors: defined } } }))
-    expect(config.types).toEqual({})
-  },
-)
+test.each(profileNames)('the profile %s is valid in a svc.yaml, and is marked as an inference', async (name) => {
+  const { title, doc, parameters, monitors: defined } = await loadProfile(name)
+  expect(doc).toMatch(/inference/)
+  expect(doc).toMatch(/simulated/)
+  const config = await load(JSON.stringify({ profiles: { copy: { title, doc, parameters, monitors: defined } } }))
+  expect(config.types).toEqual({})
+})

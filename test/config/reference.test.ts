@@ -9,28 +9,28 @@ import { folder } from './given.ts'
 
 const tool = fileURLToPath(new URL('../../tools/reference.ts', import.meta.url))
 
-async function reference(...args: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
+async function reference(...args: readonly string[]): Promise<{ readonly code: number; readonly text: string }> {
   return await promisify(execFile)(process.execPath, [tool, ...args]).then(
-    ({ stdout, stderr }) => ({ code: 0, said: stdout + stderr }),
+    ({ stdout, stderr }) => ({ code: 0, text: stdout + stderr }),
     (error: { code: number; stdout: string; stderr: string }) => ({
       code: error.code,
-      said: error.stdout + error.stderr,
+      text: error.stdout + error.stderr,
     }),
   )
 }
 
-test('docs/reference is what the tables say', async () => {
-  expect(await reference('--check')).toEqual({ code: 0, said: 'docs/reference is fresh\n' })
+test('docs/reference matches the tables', async () => {
+  expect(await reference('--check')).toEqual({ code: 0, text: 'docs/reference is fresh\n' })
 })
 
-test('a reference that the tables no longer say is found', async () => {
+test('a reference that no longer matches the tables is detected', async () => {
   const into = await folder()
   expect(await reference('--into', into)).toMatchObject({ code: 0 })
   expect(JSON.parse(await readFile(join(into, 'svc.schema.json'), 'utf8'))).toEqual(await configSchema())
   await appendFile(join(into, 'errors.md'), 'one more line\n')
   expect(await reference('--check', '--into', into)).toEqual({
     code: 1,
-    said: 'docs/reference is stale: errors.md\n  Next: node tools/reference.ts\n',
+    text: 'docs/reference is stale: errors.md\n  Next: node tools/reference.ts\n',
   })
   expect(await readFile(join(into, 'errors.md'), 'utf8')).toContain('one more line')
 })

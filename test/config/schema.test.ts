@@ -127,7 +127,7 @@ test.each(refusedByBoth)('the schema and the program refuse %j', async (yaml) =>
   expect(valid(parse(yaml))).toBe(false)
 })
 
-test('every server type and every kind that can be configured stands in the schema, described', async () => {
+test('the schema contains and describes each server type and each kind that can be configured', async () => {
   const { properties, $defs } = schema as {
     properties: { types: { properties: object } }
     $defs: Record<string, { properties: Record<string, { description?: string }> }>
@@ -149,7 +149,7 @@ test('no kind has a setting that every monitor has', async () => {
   }
 })
 
-test('every default, written as the reference writes it, is read back as itself', async () => {
+test('each default, written as in the reference, is read back unchanged', async () => {
   for (const { name: kind, settings } of await configurableKinds()) {
     const written = describeSettings(settings).flatMap((row) =>
       row.default === undefined || row.name.includes('.') ? [] : [[row.name, row.default] as const],
@@ -164,7 +164,7 @@ test('every default, written as the reference writes it, is read back as itself'
 const quotedIfText = (setting: Setting | undefined, text: string): unknown =>
   setting?.type === 'text' || setting?.type === 'url' || setting?.type === 'choice' ? text : parse(text)
 
-test('a table of settings of every type makes a schema that accepts what is accepted', () => {
+test('a table with settings of each type makes a schema that accepts the same values', () => {
   const inner = { a: { type: 'integer', required: true, doc: 'A' } } as const
   const spec = {
     text: { type: 'text', doc: 'T', pattern: /^[a-z]+$/ },

@@ -6,13 +6,13 @@ import { readFile } from '../../src/core/config/find.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
-async function given(): Promise<{ readonly home: string; readonly path: string }> {
+async function createFile(): Promise<{ readonly home: string; readonly path: string }> {
   const home = await folder()
   return { home, path: await file(join(home, 'svc.yaml'), 'types: {}') }
 }
 
-test.each(['620', '602', '666'])('a file of mode %s is refused with the chmod to type', async (octal) => {
-  const { home, path } = await given()
+test.each(['620', '602', '666'])('a file of mode %s is refused with the chmod command to run', async (octal) => {
+  const { home, path } = await createFile()
   await chmod(path, Number.parseInt(octal, 8))
   const fault = await faultOf(loadConfig(here({ SVC_HOME: home }, home)))
   expect(fault.fault).toBe('Local')
@@ -22,7 +22,7 @@ test.each(['620', '602', '666'])('a file of mode %s is refused with the chmod to
   expect((await loadConfig(here({ SVC_HOME: home }, home))).origin).toBe(path)
 })
 
-test('a folder that others can write is refused, however its name is spelt', async () => {
+test('a folder that others can write is refused, however its path is written', async () => {
   const home = join(await folder(), "o'clock folder")
   await mkdir(home)
   await file(join(home, 'svc.yaml'), 'types: {}')
@@ -33,8 +33,8 @@ test('a folder that others can write is refused, however its name is spelt', asy
   expect((await loadConfig(here({ SVC_HOME: home }, home))).types).toEqual({})
 })
 
-test('behind a link both folders are judged: whoever can write either decides what is read', async () => {
-  const { home, path } = await given()
+test('behind a link both folders are checked: whoever can write to either decides what is read', async () => {
+  const { home, path } = await createFile()
   const open = join(home, 'open')
   await mkdir(open)
   await symlink(path, join(open, 'svc.yaml'))
@@ -50,8 +50,8 @@ test('behind a link both folders are judged: whoever can write either decides wh
   expect(through.message).toContain(`${open} can be written by others`)
 })
 
-test("another user's file is refused; root's and one's own are not", async () => {
-  const { home, path } = await given()
+test("another user's file is refused; those of root and of the account itself are not", async () => {
+  const { home, path } = await createFile()
   const uid = process.getuid?.() ?? 0
   // Root may own a file that anybody reads, so a file that root owns is made somebody else's first.
   if (uid === 0) execFileSync('chown', ['-R', '65534', home])
@@ -64,8 +64,8 @@ test("another user's file is refused; root's and one's own are not", async () =>
   expect((await loadConfig({ ...here({ SVC_HOME: home }, home), uid: owner })).origin).toBe(path)
 })
 
-test('modes are not judged on Windows, which does not have them', async () => {
-  const { path } = await given()
+test('modes are not checked on Windows, which does not have them', async () => {
+  const { path } = await createFile()
   await chmod(path, 0o666)
   const candidate = { path, from: '--config' } as const
   expect(await readFile(candidate, { platform: 'win32', uid: undefined })).toBe('types: {}')
@@ -90,7 +90,7 @@ test('a file beyond 1 MiB is refused, one of exactly 1 MiB is read', async () =>
   expect((await faultOf(loadConfig(here({ SVC_HOME: home }, home)))).message).toBe(`${path} is larger than 1 MiB`)
 })
 
-test('a file that is not UTF-8 is refused; a byte order mark is no matter', async () => {
+test('a file that is not UTF-8 is refused; a byte order mark is accepted', async () => {
   const home = await folder()
   const path = await file(join(home, 'svc.yaml'), Buffer.from([0x61, 0xff, 0xfe]))
   expect((await faultOf(loadConfig(here({ SVC_HOME: home }, home)))).message).toBe(`${path} is not UTF-8 text`)

@@ -53,7 +53,7 @@ async function ask(service: Service, more: Partial<Call> = {}) {
   return { response, run }
 }
 
-test('in process a health answer comes with its run, which holds the figures that the checks measured', async () => {
+test('in process a health answer comes with its run, which holds the values that the checks measured', async () => {
   const { service, runtime } = await core(false)
   try {
     const { response, run } = await ask(service)
@@ -69,7 +69,7 @@ test('in process a health answer comes with its run, which holds the figures tha
   }
 })
 
-test('a selection is one of the run too', async () => {
+test('a selection applies to the run too', async () => {
   const { service, runtime } = await core(false)
   try {
     const { response, run } = await ask(service, { selection: { only: ['round trip'], skip: [] } })
@@ -81,7 +81,7 @@ test('a selection is one of the run too', async () => {
 })
 
 /** What a report says of the round trip of svc's own store; `ms` is what it measured. */
-const said: Readonly<Partial<Record<ReportName, (output: string, ms: number) => void>>> = {
+const expectations: Readonly<Partial<Record<ReportName, (output: string, ms: number) => void>>> = {
   csv: (output, ms) => expect(output).toContain(`,ok,${ms},milliseconds,`),
   tsv: (output, ms) => expect(output).toContain(`\tok\t${ms}\tmilliseconds\t`),
   ndjson: (output, ms) => expect(output).toContain(`"Value":${ms},"Unit":"milliseconds"`),
@@ -134,7 +134,7 @@ async function expectFigures(entry: Entry): Promise<void> {
   const roundTrip = results.find(({ check }) => check === 'round trip')
   const ms = Number(roundTrip?.measurement?.value.toFixed(6))
   expect(ms).toBeGreaterThan(0)
-  for (const [name, check] of Object.entries(said)) {
+  for (const [name, check] of Object.entries(expectations)) {
     const { default: report } = await reports[name as ReportName]()
     check(report.render([entry]), ms)
   }
@@ -142,7 +142,7 @@ async function expectFigures(entry: Entry): Promise<void> {
   expect(screen).toContain(roundTrip?.message)
 }
 
-test('a figure that a check of the own store measures reaches every report and the terminal in process', async () => {
+test("a value that a check of svc's own store measures reaches each report and the terminal in process", async () => {
   const { service, runtime } = await core(false)
   try {
     const { response: Response, run: Run } = await ask(service)
@@ -152,7 +152,7 @@ test('a figure that a check of the own store measures reaches every report and t
   }
 })
 
-test('a figure that a check of the own store measures reaches every report and the terminal from svc serve', async () => {
+test("a value that a check of svc's own store measures reaches each report and the terminal from svc serve", async () => {
   const { service, url, close } = await overHttp()
   try {
     const { response: Response, run: Run } = await ask(service)
@@ -162,7 +162,7 @@ test('a figure that a check of the own store measures reaches every report and t
   }
 })
 
-test('the answer that a client makes of a run is byte for byte the one that others are sent', async () => {
+test('the answer that a client derives from a run equals, byte for byte, the one that others receive', async () => {
   const { service, url, close } = await overHttp()
   try {
     const { response } = await ask(service)
@@ -281,16 +281,19 @@ suiteWith(
       }
     }
 
-    test('a command that checks them itself reports them', async () => {
+    test('a command that runs the checks itself reports the values', async () => {
       expectRows(await csv(...here()))
     })
 
     suiteWith(scriptMissing, 'on a terminal', () => {
-      test('every check stands with its figure', async () => {
-        const shown = await home.terminal(['health', '-t', 'Sql', '-m', 'Advanced', '-v', ...here()], () => undefined)
-        expect(shown.code).toBe(0)
+      test('each check appears with its value', async () => {
+        const terminalOutput = await home.terminal(
+          ['health', '-t', 'Sql', '-m', 'Advanced', '-v', ...here()],
+          () => undefined,
+        )
+        expect(terminalOutput.code).toBe(0)
         // The cells of the table are as narrow as the terminal is.
-        const text = shown.stdout.replaceAll(/\s+/g, ' ')
+        const text = terminalOutput.stdout.replaceAll(/\s+/g, ' ')
         for (const { check } of expected) expect(text).toContain(check)
         expect(text).toMatch(/SELECT 1 answered in [\d.]+ m?s \(limit 3 s\)/)
         expect(text).toMatch(/\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)/)
@@ -299,14 +302,14 @@ suiteWith(
       })
     })
 
-    test('svc serve sends them in its run document, and a client reports the same values', async () => {
+    test('svc serve sends the values in its run document, and a client reports the same ones', async () => {
       const question = '/healthcheck?ExecutionMode=Advanced&ServerType=Sql'
       const got = await fetch(server.url + question, { headers: { Accept: runMediaType } })
       expect([got.status, got.headers.get('content-type')]).toEqual([200, runMediaType])
       const run = decodeRun(await got.text())
       const figures = expected.map(({ monitor, check }) => {
-        const found = run.monitors.find(({ name }) => name === monitor)?.results.find((one) => one.check === check)
-        return found?.measurement
+        const match = run.monitors.find(({ name }) => name === monitor)?.results.find((one) => one.check === check)
+        return match?.measurement
       })
       expect(figures).toEqual(
         expected.map(({ unit, warn, limit, bound, check }) => ({

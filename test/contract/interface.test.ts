@@ -24,14 +24,14 @@ afterAll(() => at.close())
 const health = '/healthcheck?ExecutionMode=Basic&ServerType=Sql&SuppressErrorCodes=true'
 
 describe('operations', () => {
-  test('I1 a sign-in is answered with session, tokens, roles and permissions', async () => {
+  test('I1 a sign-in returns session, tokens, roles and permissions', async () => {
     const got = await at.post('/auth/credentials', { UserName: 'Ann', Password: password })
     expect(got.status).toBe(200)
     for (const name of ['SessionId', 'BearerToken', 'RefreshToken']) expect(got.json[name]).toMatch(/^\S{20,}$/)
     expect(got.json).toMatchObject({ UserName: 'Ann', Roles: ['Admin', 'Editor'], Permissions: [] })
   })
 
-  test('I2 roles and permissions are added and removed, and each answer has the full lists', async () => {
+  test('I2 roles and permissions are added and removed, and each answer has the complete lists', async () => {
     const change = { UserName: 'Ned', Roles: ['One', 'Two'], Permissions: ['p'] }
     const added = await at.post('/assignroles', change, admin)
     expect(added).toMatchObject({ status: 200, json: { AllRoles: ['One', 'Two'], AllPermissions: ['p'] } })
@@ -39,7 +39,7 @@ describe('operations', () => {
     expect(removed).toMatchObject({ status: 200, json: { AllRoles: ['Two'], AllPermissions: [] } })
   })
 
-  test.each(['/assignroles', '/unassignroles'])('I3 %s needs a caller who holds Admin', async (path) => {
+  test.each(['/assignroles', '/unassignroles'])('I3 %s requires a caller with Admin', async (path) => {
     const change = { UserName: 'Ned', Roles: ['X'] }
     expect((await at.post(path, change)).status).toBe(401)
     const { BearerToken } = await at.signIn({ UserName: 'Ned' })
@@ -47,7 +47,7 @@ describe('operations', () => {
     expect((await at.post(path, change, admin)).status).toBe(200)
   })
 
-  test('I4 the mode decides how deep, and the type decides what runs', async () => {
+  test('I4 the mode decides how deep the checks go, and the type which of them run', async () => {
     const checks = async (mode: string, type: string): Promise<readonly string[]> => {
       const got = await ask(at.port, `/healthcheck?ExecutionMode=${mode}&ServerType=${type}&SuppressErrorCodes=true`)
       const summaries = got.json['MonitorSummaries'] as { MonitorName: string; Results: { MonitoringName: string }[] }[]
@@ -64,7 +64,7 @@ describe('operations', () => {
     expect(other).not.toContain('sqlite own store/open')
   })
 
-  test('I4 a type runs what svc.yaml lists under it, and nothing that stands under another', async () => {
+  test('I4 a type runs the monitors that svc.yaml lists under it, and no others', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-types-'))
     const listed = (name: string): string =>
       `host: false\n    monitors:\n      - {kind: tcp, name: ${name}, host: 127.0.0.1, port: ${at.port}}\n`
@@ -101,7 +101,7 @@ describe('formats', () => {
     ['by Accept', health, { accept: 'application/json' }],
     ['by suffix', health.replace('/healthcheck', '/healthcheck.json'), {}],
     ['by ?format=json', `${health}&format=json`, {}],
-  ])('I5 JSON comes %s', async (_, path, headers) => {
+  ])('I5 JSON is selected %s', async (_, path, headers) => {
     const got = await ask(at.port, path, { headers })
     expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
     expect(got.json).toHaveProperty('Status')
@@ -111,7 +111,7 @@ describe('formats', () => {
     ['Accept', health, { accept: 'text/csv' }],
     ['suffix', health.replace('/healthcheck', '/healthcheck.csv'), {}],
     ['?format=csv', `${health}&format=csv`, {}],
-  ])('I6 CSV comes by %s', async (_, path, headers) => {
+  ])('I6 CSV is selected by %s', async (_, path, headers) => {
     const got = await ask(at.port, path, { headers })
     expect(got.headers['content-type']).toBe('text/csv; charset=utf-8')
     expect(got.text.split('\r\n')[0]).toBe(Object.keys(dtos.HealthCheckResponse.fields).join(','))
@@ -122,7 +122,7 @@ describe('formats', () => {
     expect(got.text).toMatch(/^cb\(\{.*\}\)$/s)
   })
 
-  test('I8 a CSV request is understood as the JSON one, and its CSV answer has the same fields', async () => {
+  test('I8 a CSV request is read like the JSON one, and its CSV answer has the same fields', async () => {
     const request = { UserName: 'Ned', Roles: ['C,1', 'C2'] }
     const asCsv = await ask(at.port, '/assignroles', {
       method: 'POST',
@@ -137,13 +137,13 @@ describe('formats', () => {
 
 /** The tables of fields in interface.md: heading → field → type. */
 function tables(): ReadonlyMap<string, ReadonlyMap<string, string>> {
-  const found = new Map<string, Map<string, string>>()
+  const result = new Map<string, Map<string, string>>()
   let fields = new Map<string, string>()
   for (const line of page.split('\n')) {
     const [, heading] = /^### 2\.\d+ (.+)$/.exec(line) ?? []
     if (heading !== undefined) {
       fields = new Map()
-      for (const name of heading.replace(/\(.*\)/, '').split(/ and |, /)) found.set(name.trim(), fields)
+      for (const name of heading.replace(/\(.*\)/, '').split(/ and |, /)) result.set(name.trim(), fields)
     }
     const [, field, type] = /^\| (\w+) \| ([^|]+?) \|/.exec(line) ?? []
     if (field && type && field !== 'Field' && field !== 'Enumeration') fields.set(field, type)
@@ -151,9 +151,9 @@ function tables(): ReadonlyMap<string, ReadonlyMap<string, string>> {
   // Those that the interface describes in a sentence.
   for (const [, name = '', list = ''] of page.matchAll(/^(\w+): (\w+ \([^)]+\)(?:, \w+ \([^)]+\))*)\.?/gm)) {
     const entries = [...list.matchAll(/(\w+) \(([^)]+)\)/g)].map(([, field = '', type = '']) => [field, type] as const)
-    found.set(name, new Map(entries))
+    result.set(name, new Map(entries))
   }
-  return found
+  return result
 }
 
 function typeName(schema: Schema): string {
@@ -198,11 +198,11 @@ describe('resources', () => {
   ]
 
   test.each(listed)('I9 %s has the fields and types of the interface, in its order', (name) => {
-    const wanted = [...(written.get(name) ?? expect.fail(`${name} is not in interface.md`))]
+    const expected = [...(written.get(name) ?? expect.fail(`${name} is not in interface.md`))]
     const schema = ours.get(name) ?? expect.fail(`${name} is not in the protocol`)
     const types = Object.entries(schema.fields).map(([field, one]) => [field, typeName(schemaOf(one))])
     // `number, megabytes`: the unit is not a type.
-    expect(types).toEqual(wanted.map(([field, type]) => [field, type.replace(/, .*/, '')]))
+    expect(types).toEqual(expected.map(([field, type]) => [field, type.replace(/, .*/, '')]))
   })
 
   test('I9 names are case-sensitive: a response has them exactly as listed', async () => {
@@ -211,14 +211,14 @@ describe('resources', () => {
     expect(Object.keys(json).filter((name) => name !== 'ResponseStatus')).toEqual(names)
   })
 
-  test('I10 a field may be null or left out', async () => {
+  test('I10 a field may be null or absent', async () => {
     const got = await at.post('/assignroles', { UserName: 'Ned', Roles: null, Meta: null }, admin)
     expect(got.status).toBe(200)
     const signIn = { UserName: 'Ann', Password: password, State: null, RememberMe: null, nonce: null }
     expect((await at.post('/auth/credentials', signIn)).status).toBe(200)
   })
 
-  test('I11 the provider is named in the path, or in the body', async () => {
+  test('I11 the path or the body names the provider', async () => {
     const who = { UserName: 'Ann', Password: password }
     expect((await at.post('/auth/credentials', who)).status).toBe(200)
     expect((await at.post('/auth', { ...who, provider: 'credentials' })).status).toBe(200)
@@ -226,7 +226,7 @@ describe('resources', () => {
     expect((await at.post('/auth/nope', who)).status).toBe(404)
   })
 
-  test('I12 the server state is there when it is asked for, in numbers', async () => {
+  test('I12 the server state is present on request, in numbers', async () => {
     expect((await ask(at.port, health)).json).not.toHaveProperty('ServerState')
     const { json } = await ask(at.port, `${health}&IncludeServerStateInformation=true`)
     const state = json['ServerState'] as Record<string, unknown>
@@ -237,7 +237,7 @@ describe('resources', () => {
     expect(state['UsedCpuPercent']).toBeLessThanOrEqual(100)
   })
 
-  test('I13 dates and durations are written as the interface says', async () => {
+  test('I13 dates and durations have the format of the interface', async () => {
     const { text } = await ask(at.port, health)
     const metrics = /"ExecutionMetrics":\{[^}]*\}/.exec(text)?.[0] ?? ''
     expect(metrics).toMatch(/"StartDateTime":"\\\/Date\(\d{13}[+-]\d{4}\)\\\/"/)
@@ -253,7 +253,7 @@ describe('resources', () => {
     },
   )
 
-  test('I15 success and failure are told of the whole, of each monitor and of each result', async () => {
+  test('I15 success and failure are reported for the whole, for each monitor and for each result', async () => {
     await withSite({ health: async (_, call) => failing(call) }, async ({ port }) => {
       const { json } = await ask(port, health)
       expect(json).toMatchObject({
@@ -278,7 +278,7 @@ describe('endpoints', () => {
     expect((await ask(at.port, path, { method })).status).toBe(status)
   })
 
-  test('I17 both parameters are required, and the flags are not', async () => {
+  test('I17 both parameters are required, and the flags are optional', async () => {
     const missing = await ask(at.port, '/healthcheck')
     expect(missing.status).toBe(400)
     expect(missing.json.ResponseStatus?.Errors.map(({ FieldName }) => FieldName)).toEqual([
@@ -288,7 +288,7 @@ describe('endpoints', () => {
     expect([200, 503]).toContain((await ask(at.port, '/healthcheck?ExecutionMode=Basic&ServerType=Sql')).status)
   })
 
-  test('I18 with SuppressErrorCodes a failure is answered 200 and told in the body', async () => {
+  test('I18 with SuppressErrorCodes a failure is a 200 with the failure in its body', async () => {
     const site = await startSite({ health: async (_, call) => failing(call) })
     const path = '/healthcheck?ExecutionMode=Basic&ServerType=Sql'
     expect((await ask(site.port, path)).status).toBe(503)
@@ -297,7 +297,7 @@ describe('endpoints', () => {
     await site.server.stop()
   })
 
-  test('I19 what belongs to a deployment is suppressed when that is asked for, and nothing else', async () => {
+  test('I19 failures that belong to a deployment are suppressed on request, and no others', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-interface-'))
     const file = (name: string, text: string): void => writeFileSync(join(folder, name), text, { mode: 0o600 })
     file('version', '41\n')
@@ -313,7 +313,7 @@ describe('endpoints', () => {
       shared: false,
       details: 'anyone',
     })
-    const asked = async (SuppressDeploymentErrors: boolean): Promise<string | undefined> => {
+    const statusFor = async (SuppressDeploymentErrors: boolean): Promise<string | undefined> => {
       const request = { ExecutionMode: 'Advanced', ServerType: 'App', SuppressDeploymentErrors } as const
       const signal = AbortSignal.timeout(20_000)
       const answer = await service.healthCheck(request, {
@@ -323,18 +323,18 @@ describe('endpoints', () => {
       })
       return answer.Status
     }
-    expect(await asked(false)).toBe('Failure')
-    expect(await asked(true)).toBe('Success')
+    expect(await statusFor(false)).toBe('Failure')
+    expect(await statusFor(true)).toBe('Success')
     await runtime.close()
     rmSync(folder, { recursive: true })
   })
 
-  test('I20 health is reported to a caller who is not signed in', async () => {
+  test('I20 an anonymous caller gets health', async () => {
     expect((await ask(at.port, health)).status).toBe(200)
   })
 })
 
-test('I21 an error is told in a ResponseStatus, by field', async () => {
+test('I21 a ResponseStatus describes an error, by field', async () => {
   const got = await at.post('/auth/credentials', { UserName: '', Password: '' })
   expect(got.status).toBe(400)
   expect(got.json['ResponseStatus']).toMatchObject({

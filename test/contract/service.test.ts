@@ -34,7 +34,7 @@ const core = async (shared: boolean, store: string) =>
 const by = { who: 'local:tester', correlationId: 'contract' }
 const password = 'violet-harbour-42'
 
-/** Ann is Admin, Ned is nobody special. */
+/** Ann is Admin, Ned has no role. */
 async function withUsers(admin: Admin | undefined): Promise<Admin> {
   if (!admin) throw new Error('There is no administration')
   await admin.users.add({ userName: 'Ann', displayName: 'Ann Example', password, roles: ['Admin', 'Editor'] }, by)
@@ -76,7 +76,7 @@ const call = (more: Partial<Call> = {}): Call => ({
   signal: new AbortController().signal,
   ...more,
 })
-/** Whoever calls over HTTP: nobody, until a credential says otherwise. */
+/** A caller over HTTP is anonymous unless it presents a credential. */
 const as = (credential?: Credential | undefined): Call =>
   call({ caller: { kind: 'http', address: '127.0.0.1', loopback: true }, credential })
 const ask = (more: Partial<HealthCheckRequest> = {}): HealthCheckRequest => ({
@@ -104,18 +104,18 @@ describe.each([
     expect(answer.ExecutionMetrics?.Duration).toBeGreaterThan(0)
   })
 
-  test('H1 a failure is an answer like any other, whatever carries it', async () => {
+  test('H1 a failure is an answer like any other, whichever way it travels', async () => {
     const answer = await opened.service.healthCheck(ask({ ServerType: 'Mongo' }), call())
     expect(answer).toMatchObject({ Status: 'Failure', FailedMonitorCount: 1 })
     expect(answer.StatusMessage).toContain('Mongo is not configured here: add it under types: in svc.yaml')
   })
 
-  test('H2 SuppressErrorCodes leaves the answer as it is', async () => {
+  test('H2 SuppressErrorCodes does not change the answer', async () => {
     const answer = await opened.service.healthCheck(ask({ ServerType: 'Mongo', SuppressErrorCodes: true }), call())
     expect(answer.Status).toBe('Failure')
   })
 
-  test('H4 server state only when it is asked for', async () => {
+  test('H4 server state is present only on request', async () => {
     expect((await opened.service.healthCheck(ask(), call())).ServerState).toBeUndefined()
     const { ServerState: state } = await opened.service.healthCheck(
       ask({ IncludeServerStateInformation: true }),
@@ -124,18 +124,18 @@ describe.each([
     expect(state?.TotalRamInMb).toBeGreaterThan(0)
   })
 
-  test('H6 the correlation id of the call is the one in the answer', async () => {
+  test('H6 the answer carries the correlation id of the call', async () => {
     expect((await opened.service.healthCheck(ask(), call({ correlationId: 'abc-123' }))).CorrelationId).toBe('abc-123')
   })
 
-  test('the facts beside the answer are noted once', async () => {
+  test('the details beside the answer are recorded once', async () => {
     const noted: AnswerFacts[] = []
     await opened.service.healthCheck(ask(), call({ note: (facts) => noted.push(facts) }))
     expect(noted).toHaveLength(1)
     expect(noted[0]?.ageSeconds).toBeGreaterThanOrEqual(0)
   })
 
-  test('a selection leaves out what it does not name, and says so when it names nothing', async () => {
+  test('a selection omits what it does not name, and reports when it matches nothing', async () => {
     const only = await opened.service.healthCheck(ask(), call({ selection: { only: ['uptime'], skip: [] } }))
     expect(only.MonitorSummaries?.map((summary) => summary.MonitorName)).toEqual(['host'])
     const nothing = opened.service.healthCheck(ask(), call({ selection: { only: ['nonsense'], skip: [] } }))
@@ -145,12 +145,12 @@ describe.each([
   test('an aborted call rejects with the reason of its signal', async () => {
     const controller = new AbortController()
     const reason = new Fault('Interrupted')
-    const asked = opened.service.healthCheck(ask({ ExecutionMode: 'Advanced' }), call({ signal: controller.signal }))
+    const pending = opened.service.healthCheck(ask({ ExecutionMode: 'Advanced' }), call({ signal: controller.signal }))
     controller.abort(reason)
-    await expect(asked).rejects.toBe(reason)
+    await expect(pending).rejects.toBe(reason)
   })
 
-  test('every type answers at every mode', async () => {
+  test('each type answers in each mode', async () => {
     for (const type of ServerType.values) {
       for (const mode of ExecutionMode.values.slice(0, 1)) {
         const answer = await opened.service.healthCheck(ask({ ServerType: type, ExecutionMode: mode }), call())
@@ -171,8 +171,8 @@ describe.each([
     opened.service.authenticate({}, { ...as(credential), verb: 'GET' })
   const signOut = (credential: Credential | undefined) =>
     opened.service.authenticate({ provider: 'logout' }, as(credential))
-  const refusal = async (asked: Promise<unknown>) => {
-    const fault = await asked.then(
+  const refusal = async (pending: Promise<unknown>) => {
+    const fault = await pending.then(
       () => expect.fail('It was not refused'),
       (error: unknown) => error,
     )
@@ -182,7 +182,7 @@ describe.each([
   }
   const unauthorized = { name: 'Unauthorized', errorCode: 'Unauthorized', fields: [] }
 
-  test('A2 a sign-in gives the facts of the user and three secrets', async () => {
+  test('A2 a sign-in returns the details of the user and three secrets', async () => {
     const answer = await signIn({ UserName: 'aNN' })
     expect(answer).toMatchObject({
       UserId: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -196,7 +196,7 @@ describe.each([
     expect(secrets).not.toContain(undefined)
   })
 
-  test('A3 a wrong password and an unknown user are refused alike', async () => {
+  test('A3 a wrong password and an unknown user get the same refusal', async () => {
     expect(await refusal(signIn({ Password: 'wrong' }))).toEqual(unauthorized)
     expect(await refusal(signIn({ UserName: 'Nobody' }))).toEqual(unauthorized)
   })
@@ -214,7 +214,7 @@ describe.each([
     expect(await refusal(signIn({ provider: 'nope' }))).toMatchObject({ errorCode: 'NotFound' })
   })
 
-  test('A6 who is signed in is told, by session and by bearer token, without a token', async () => {
+  test('A6 the signed-in user is reported, by session and by bearer token, without a token', async () => {
     const { SessionId, BearerToken, UserId } = await signIn()
     const facts = { UserId, UserName: 'Ann', DisplayName: 'Ann Example', Roles: ['Admin', 'Editor'], Permissions: [] }
     expect(await whoIs(session(SessionId))).toEqual({ ...facts, SessionId })
@@ -223,13 +223,13 @@ describe.each([
     expect(await refusal(whoIs(undefined))).toEqual(unauthorized)
   })
 
-  test('A6 a remembered session is one as well', async () => {
+  test('A6 a remembered session works as well', async () => {
     const { SessionId } = await signIn({ RememberMe: true })
     const presenting = { kind: 'session', secret: SessionId ?? '', permanent: true } as const
     expect(await whoIs(presenting)).toMatchObject({ UserName: 'Ann', SessionId })
   })
 
-  test('A7 a sign-out ends session, token and refresh token, and signing out twice is no error', async () => {
+  test('A7 a sign-out ends session, token and refresh token, and a second sign-out is not an error', async () => {
     for (const pick of ['SessionId', 'BearerToken'] as const) {
       const { SessionId, BearerToken, RefreshToken } = await signIn()
       const presenting = pick === 'SessionId' ? session(SessionId) : bearer(BearerToken)
@@ -242,14 +242,14 @@ describe.each([
     expect(await signOut(undefined)).toEqual({})
   })
 
-  test('A8 signing in ends the session that is presented', async () => {
+  test('A8 a sign-in ends the session that the request presents', async () => {
     const { SessionId } = await signIn()
     const next = await signIn({}, session(SessionId))
     expect(await refusal(whoIs(session(SessionId)))).toEqual(unauthorized)
     expect(await whoIs(session(next.SessionId))).toMatchObject({ UserName: 'Ann' })
   })
 
-  test('A11 a refresh token gives access tokens, again and again', async () => {
+  test('A11 a refresh token yields access tokens repeatedly', async () => {
     const { RefreshToken } = await signIn()
     for (let i = 0; i < 3; i += 1) {
       const { accessToken, refreshToken } = await opened.service.getAccessToken({ RefreshToken }, as())
@@ -258,7 +258,7 @@ describe.each([
     }
   })
 
-  test('A11 a rotating one gives its successor too, and the same to whoever repeats it at once', async () => {
+  test('A11 a rotating token also yields its successor, and the same one when it is repeated at once', async () => {
     const { RefreshToken } = await signIn({ Meta: { refresh: 'rotate' } })
     const pair = await opened.service.getAccessToken({ RefreshToken }, as())
     expect(pair.refreshToken).not.toBe(RefreshToken)
@@ -267,7 +267,7 @@ describe.each([
     expect(await whoIs(bearer(after.accessToken))).toMatchObject({ UserName: 'Ann' })
   })
 
-  test('A11 no refresh token, or something else in its place, is named', async () => {
+  test('A11 a missing refresh token, or another kind in its place, is named', async () => {
     const { BearerToken } = await signIn()
     for (const request of [{}, { RefreshToken: 'garbage' }, { RefreshToken: BearerToken }]) {
       const { name, fields } = await refusal(opened.service.getAccessToken(request, as()))
@@ -275,7 +275,7 @@ describe.each([
     }
   })
 
-  test('T5 no kind of token stands for another', async () => {
+  test('T5 no kind of token substitutes for another', async () => {
     const { SessionId, BearerToken, RefreshToken } = await signIn()
     for (const wrong of [bearer(RefreshToken), bearer(SessionId), session(BearerToken), session(RefreshToken)]) {
       expect(await refusal(whoIs(wrong))).toEqual(unauthorized)
@@ -283,7 +283,7 @@ describe.each([
   })
 
   test.each(['assignRoles', 'unAssignRoles'] as const)(
-    'O1 %s judges who asks before what is asked',
+    'O1 %s checks the caller before the request',
     async (operation) => {
       const change = (request: object, credential?: Credential) => opened.service[operation](request, as(credential))
       const [admin, other] = [await signIn(), await signIn({ UserName: 'Ned' })]
@@ -301,22 +301,22 @@ describe.each([
     },
   )
 
-  test('O2 a change gives the complete lists after it, and O3 changes nothing twice', async () => {
+  test('O2 a change returns the complete lists after it, and O3 changes nothing twice', async () => {
     const { BearerToken } = await signIn()
     const { assignRoles, unAssignRoles } = opened.service
     const asAdmin = as(bearer(BearerToken))
     await opened.admin.users.add({ userName: 'Lists' }, by)
-    const given = { UserName: 'lists', Roles: ['B', 'A', 'B'], Permissions: ['p'] }
-    const held = { AllRoles: ['B', 'A'], AllPermissions: ['p'] }
-    expect(await assignRoles(given, asAdmin)).toEqual(held)
-    expect(await assignRoles(given, asAdmin)).toEqual(held)
-    expect(await unAssignRoles({ UserName: 'Lists', Roles: ['Z'] }, asAdmin)).toEqual(held)
+    const request = { UserName: 'lists', Roles: ['B', 'A', 'B'], Permissions: ['p'] }
+    const lists = { AllRoles: ['B', 'A'], AllPermissions: ['p'] }
+    expect(await assignRoles(request, asAdmin)).toEqual(lists)
+    expect(await assignRoles(request, asAdmin)).toEqual(lists)
+    expect(await unAssignRoles({ UserName: 'Lists', Roles: ['Z'] }, asAdmin)).toEqual(lists)
     const left = { AllRoles: ['A'], AllPermissions: [] }
     expect(await unAssignRoles({ UserName: 'Lists', Roles: ['B'], Permissions: ['p'] }, asAdmin)).toEqual(left)
     expect(await assignRoles({ UserName: 'Lists' }, asAdmin)).toEqual(left)
   })
 
-  test('O5 a grant and a revocation hold from the next call on', async () => {
+  test('O5 a grant and a revocation apply from the next call on', async () => {
     const [admin, other] = [await signIn(), await signIn({ UserName: 'ned@example.com' })]
     const { assignRoles, unAssignRoles } = opened.service
     const asAdmin = as(bearer(admin.BearerToken))
@@ -330,13 +330,13 @@ describe.each([
     }
   })
 
-  test('O6 the last Admin stays one', async () => {
+  test('O6 the last Admin remains', async () => {
     const { BearerToken } = await signIn()
     const last = opened.service.unAssignRoles({ UserName: 'Ann', Roles: ['Admin'] }, as(bearer(BearerToken)))
     expect(await refusal(last)).toMatchObject({ name: 'Conflict', errorCode: 'Conflict' })
   })
 
-  test('T2 who is disabled is nobody from the next call on', async () => {
+  test('T2 a disabled user is anonymous from the next call on', async () => {
     await opened.admin.users.add({ userName: 'Gone', password }, by)
     const { BearerToken, SessionId } = await signIn({ UserName: 'Gone' })
     expect(await whoIs(bearer(BearerToken))).toMatchObject({ UserName: 'Gone' })

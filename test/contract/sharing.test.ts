@@ -12,6 +12,7 @@ import { type ExecutionMode, ServerType } from '../../src/core/protocol/index.ts
 import { startServer } from '../../src/core/server/index.ts'
 import { type Call, serveDefaults } from '../../src/core/service.ts'
 import { bearer, by, from, password } from '../auth/world.ts'
+import { lastsAtLeast } from '../support/deadline.ts'
 import { blackHole, peer, speaks } from '../support/faults.ts'
 import { hungUp, until } from '../support/until.ts'
 
@@ -69,45 +70,45 @@ test('H8 S8 hundreds of requests that are reset cause one connection a second to
   await using site = await serve(tcpMonitor('App', target.port))
   const started = performance.now()
   for (let round = 0; round < 30; round += 1) {
-    const asked = Array.from({ length: 10 }, (_, i) =>
+    const requests = Array.from({ length: 10 }, (_, i) =>
       askAndReset(site.port, path('App', 'Basic'), everyHeader[i % everyHeader.length] ?? [], (i * 7) % 60),
     )
-    await Promise.all(asked)
+    await Promise.all(requests)
   }
-  expect(target.seen()).toBeGreaterThan(0)
-  expect(target.seen()).toBeLessThanOrEqual(most(1, started))
+  expect(target.connections()).toBeGreaterThan(0)
+  expect(target.connections()).toBeLessThanOrEqual(most(1, started))
 })
 
-test('S8 strangers that ask for everything and reset their connections cause four connections a second at most', async () => {
+test('S8 anonymous callers that request everything and reset their connections cause at most four connections a second', async () => {
   const types = ['App', 'Sql', 'FtpApi', 'Ftp', 'Batch', 'Identity', 'Qc', 'Mongo']
   await using target = await peer(speaks('hello\n'))
   await using site = await serve(types.map((type) => tcpMonitor(type, target.port)).join(''))
   const started = performance.now()
   for (let round = 0; round < 20; round += 1) {
-    const asked = types.flatMap((type, i) =>
+    const requests = types.flatMap((type, i) =>
       ['Basic', 'Standard', 'Advanced'].map((mode) => {
         const headers = [...(everyHeader[(round + i) % everyHeader.length] ?? []), relayed]
         return askAndReset(site.port, path(type, mode), headers, 20 + ((i * 13) % 80))
       }),
     )
-    await Promise.all(asked)
+    await Promise.all(requests)
   }
-  expect(target.seen()).toBeGreaterThan(0)
-  expect(target.seen()).toBeLessThanOrEqual(most(4, started))
+  expect(target.connections()).toBeGreaterThan(0)
+  expect(target.connections()).toBeLessThanOrEqual(most(4, started))
 })
 
-test('H8 the run of a caller that left is finished, and answers whoever asks meanwhile', async () => {
+test('H8 the run of a caller that left is finished, and answers those that ask meanwhile', async () => {
   await using target = await peer(speaks('hello\n', 700))
   await using site = await serve(tcpMonitor('App', target.port))
   const leaves = askAndReset(site.port, path('App', 'Basic'), [], 300)
-  await until(() => target.seen() === 1)
+  await until(() => target.connections() === 1)
   await leaves
   const response = await fetch(`${site.server.url}${path('App', 'Basic')}`)
   expect(response.status).toBe(200)
-  expect(target.seen()).toBe(1)
+  expect(target.connections()).toBe(1)
 })
 
-test('S8 whoever is on this machine or signed in does not wait for the runs of strangers', async () => {
+test('S8 local and signed-in callers do not wait for the runs of anonymous ones', async () => {
   const { service, runtime } = await openCore({
     version: '1.2.3',
     config: { origin: undefined, types: {}, serve: serveDefaults, warnings: [] },
@@ -129,22 +130,22 @@ test('S8 whoever is on this machine or signed in does not wait for the runs of s
       begin('Advanced', 'Batch', elsewhere),
       begin('Advanced', 'App', { ...elsewhere, credential: bearer('nonsense') }),
     ]
-    const known = [
+    const identified = [
       begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
       begin('Standard', 'Ftp', from('127.0.0.1')),
       begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
     ]
-    const [begun, slow] = [await Promise.all(known), await Promise.all(strangers)]
+    const [start, slow] = [await Promise.all(identified), await Promise.all(strangers)]
     // Sixteen, at four a second: the one with the bad credential, which came last, begins in the fourth second.
     const last = slow.at(-1) ?? Number.NaN
     expect(last - Math.min(...slow)).toBeGreaterThanOrEqual(2_000)
-    expect(Math.max(...begun)).toBeLessThan(last)
+    expect(Math.max(...start)).toBeLessThan(last)
   } finally {
     await runtime.close()
   }
 })
 
-test('S9 the checks that still run at their time are cancelled, with their callers and without any', async () => {
+test('S9 checks that still run at the limit are cancelled, with their callers and without any', async () => {
   await using target = await peer(blackHole)
   await using site = await serve(tcpMonitor('App', target.port, '30s') + tcpMonitor('Sql', target.port, '30s'), {
     cancelAfterMs: 200,
@@ -152,7 +153,7 @@ test('S9 the checks that still run at their time are cancelled, with their calle
   })
   const stays = fetch(`${site.server.url}${path('App', 'Advanced')}`)
   const leaves = askAndReset(site.port, path('Sql', 'Advanced'), [], 300)
-  await until(() => target.seen() === 2)
+  await until(() => target.connections() === 2)
   await leaves
   const stopped = site.server.stop()
   expect((await stays).status).toBe(503)
@@ -170,7 +171,7 @@ function requestTimes(): { readonly at: readonly number[]; readonly [Symbol.disp
   return { at, [Symbol.dispose]: () => void started.unsubscribe(note) }
 }
 
-test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which costs its deadline and leaves nothing', async () => {
+test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which lasts for its deadline and leaves nothing open', async () => {
   const deadlineMs = 3_000
   await using hole = await peer(blackHole)
   using requests = requestTimes()
@@ -181,24 +182,23 @@ test('H8 H9 1,000 callers over HTTP of a monitor that hangs cause one run, which
   const { server } = site
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   const before = timers()
-  const started = performance.now()
   try {
-    const answers = await Promise.all(
-      Array.from({ length: 1_000 }, async () => {
-        const response = await fetch(`${server.url}/healthcheck?ExecutionMode=Standard&ServerType=App`)
-        return { status: response.status, body: (await response.json()) as { StatusMessage?: string } }
-      }),
+    const answers = await lastsAtLeast(deadlineMs, () =>
+      Promise.all(
+        Array.from({ length: 1_000 }, async () => {
+          const response = await fetch(`${server.url}/healthcheck?ExecutionMode=Standard&ServerType=App`)
+          return { status: response.status, body: (await response.json()) as { StatusMessage?: string } }
+        }),
+      ),
     )
-    const took = performance.now() - started
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
     expect(answers[0]?.body.StatusMessage).toContain('tcp hole')
     expect(requests.at).toHaveLength(1_000)
     // One, where all of them come while it hangs. A busy machine takes longer over them than that, and up to a second
     // from the request to the run.
     const cameMs = Math.max(...requests.at) - Math.min(...requests.at)
-    expect(hole.seen()).toBeGreaterThan(0)
-    expect(hole.seen()).toBeLessThanOrEqual(1 + Math.floor((cameMs + 1_000) / deadlineMs))
-    expect(took).toBeGreaterThan(deadlineMs - 100)
+    expect(hole.connections()).toBeGreaterThan(0)
+    expect(hole.connections()).toBeLessThanOrEqual(1 + Math.floor((cameMs + 1_000) / deadlineMs))
     await hungUp(hole)
   } finally {
     await site.close()

@@ -105,7 +105,7 @@ peerSuite(
     const value = async (expression: string): Promise<number | undefined> =>
       (await prometheus.query(expression))[0]?.value
 
-    test('it has latency, connections, replication lag and the expiry of the certificate as figures, with their thresholds', async () => {
+    test('it has latency, connections, replication lag and the expiry of the certificate as values, with their thresholds', async () => {
       const of = (check: string): string => `{type="Sql",monitor="postgres orders",check="${check}"}`
       await until(async () => (await value(`svc_check_value_seconds${of('query')}`)) !== undefined, 60_000, 500)
       expect(await prometheus.scrapeErrors()).toEqual(['', ''])
@@ -119,7 +119,7 @@ peerSuite(
       await until(async () => (await value('type:svc_checks_failed:count{type="Sql"}')) === 0, 60_000, 500)
     }, 120_000)
 
-    test('an alert fires when PostgreSQL stops, names the fault, and resolves when it is back', async () => {
+    test('an alert fires when PostgreSQL stops, names the fault, and resolves when it restarts', async () => {
       const failed = async () =>
         (await prometheus.alerts()).filter(({ labels }) => labels['alertname'] === 'SvcCheckFailed')
       expect(await failed()).toEqual([])

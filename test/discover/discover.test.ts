@@ -62,12 +62,12 @@ peerSuite(missing, 'a machine with real servers on it', () => {
     slapd.port,
   ]
 
-  test('the system tells that they listen', async () => {
+  test('the system reports that they listen', async () => {
     const open = (await openPorts()).map(({ port }) => port)
     expect(open).toEqual(expect.arrayContaining([...ports()]))
   })
 
-  test('each is recognised by its protocol, whatever its port, and nobody was signed in', async () => {
+  test('each is recognized by its protocol, whatever its port, without a sign-in', async () => {
     const { proposals, others } = await discover(signal(), here(...ports()))
     expect(others).toEqual([])
     expect(new Set(proposals.map(({ type, entry }) => `${type} ${entry.kind} ${entry.name}`))).toEqual(
@@ -85,7 +85,7 @@ peerSuite(missing, 'a machine with real servers on it', () => {
     expect(postgres.log()).not.toMatch(/authentication|FATAL/)
   })
 
-  test('the proposed file is valid, works as it is, and holds no secret', async () => {
+  test('the proposed file is valid, works unchanged, and contains no secret', async () => {
     const { proposals } = await discover(signal(), here(...ports()))
     const file = await proposedFile(proposals, ['a proposal'])
     writeFileSync(join(folder, 'svc.yaml'), file, { mode: 0o600 })
@@ -118,7 +118,7 @@ peerSuite(missing, 'a machine with real servers on it', () => {
     }
   })
 
-  test('what looks deeper stands below as a comment, and is valid when it takes its place', async () => {
+  test('deeper checks are below as comments, and are valid when they replace the basic ones', async () => {
     const { proposals } = await discover(signal(), here(postgres.port, guarded.port, vsftpd.port))
     const file = await proposedFile(proposals, [])
     expect(file).toContain(`    # - kind: postgres\n    #   name: postgres-${postgres.port}`)
@@ -137,8 +137,8 @@ peerSuite(missing, 'a machine with real servers on it', () => {
   })
 })
 
-describe('peers that are none of these', () => {
-  test('one that says nothing, one that echoes and one that hangs up are told as not recognised', async () => {
+describe('peers of no known kind', () => {
+  test('one that sends nothing, one that echoes and one that hangs up are reported as not recognized', async () => {
     await using silent = await peer(blackHole)
     await using parrot = await peer(echo)
     await using rude = await peer((socket) => socket.destroy())
@@ -152,12 +152,12 @@ describe('peers that are none of these', () => {
     await vi.waitFor(() => expect([silent, parrot, rude, hostile].map((one) => one.open())).toEqual([0, 0, 0, 0]))
   })
 
-  test('ports of svc itself are left out', async () => {
+  test('ports of svc itself are omitted', async () => {
     await using own = await peer(speaks('SSH-2.0-own\r\n'))
     expect(await discover(signal(), { ...here(own.port), skip: [own.port] })).toEqual({ proposals: [], others: [] })
   })
 
-  test('nothing at all gives a file that is valid', async () => {
+  test('no findings give a valid file', async () => {
     expect(await proposedFile([], ['empty'])).toBe('# empty\ntypes: {}\n')
   })
 })

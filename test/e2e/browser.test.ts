@@ -54,7 +54,7 @@ peerSuite(missing, 'in a real browser', () => {
   test.each([
     ['/', 'svc'],
     ['/metadata', 'HealthCheckRequest'],
-  ])('S6 the page %s shows under its own strict policy, without a complaint', async (path, word) => {
+  ])('S6 the page %s renders under its own strict policy, without a violation', async (path, word) => {
     const { page, complaints } = await open(own(path))
     expect(await page.locator('body').innerText()).toContain(word)
     expect(complaints.filter((text) => !text.includes('favicon'))).toEqual([])
@@ -64,7 +64,7 @@ peerSuite(missing, 'in a real browser', () => {
     await page.close()
   })
 
-  test('S1 a page of another origin can read no answer', async () => {
+  test('S1 a page of another origin cannot read any answer', async () => {
     const { page } = await open(foreign)
     const read = await page.evaluate(
       `fetch(${JSON.stringify(own('/healthcheck?ExecutionMode=Basic&ServerType=Sql'))}).then((r) => r.text(), (e) => 'refused: ' + e.name)`,
@@ -79,7 +79,7 @@ peerSuite(missing, 'in a real browser', () => {
   ])('S11 a script of %s gets no answer by JSONP', async (_, from) => {
     const { page } = await open(from())
     const url = own('/healthcheck?ExecutionMode=Basic&ServerType=Sql&SuppressErrorCodes=true&callback=got')
-    const heard = await page.evaluate(`new Promise((resolve) => {
+    const posted = await page.evaluate(`new Promise((resolve) => {
       window.got = (answer) => resolve('read: ' + answer.Status)
       const script = document.createElement('script')
       script.src = ${JSON.stringify(url)}
@@ -87,7 +87,7 @@ peerSuite(missing, 'in a real browser', () => {
       script.onerror = () => resolve('refused')
       document.head.append(script)
     })`)
-    expect(heard).toBe('refused')
+    expect(posted).toBe('refused')
     await page.close()
   })
 

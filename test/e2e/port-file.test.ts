@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 const program = new URL('../../bin/run.js', import.meta.url).pathname
 
-test('svc serve writes the port file last: whoever reads it finds a server that has started, and can end it', async () => {
+test('svc serve writes the port file last: its reader finds a server that has started, and can stop it', async () => {
   const home = svcHome()
   const pipe = join(home.folder, 'port')
   const store = join(home.folder, 'svc.db')

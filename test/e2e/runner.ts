@@ -141,7 +141,7 @@ export async function runScript(file: string): Promise<void> {
 const token = /svc_(?:at|rt|ss|key)_[A-Za-z0-9_-]{20,}/
 
 /**
- * S7: what a script has used to sign in stands in no file that it leaves behind (store, settings,
+ * S7: no file that a script leaves behind contains its credentials (store, settings,
  * state) and in no line of the server's log. The script's own files do not count.
  */
 function refuseLeaks(folder: string, own: ReadonlySet<string>, log: string, secrets: ReadonlySet<string>): void {
@@ -152,9 +152,9 @@ function refuseLeaks(folder: string, own: ReadonlySet<string>, log: string, secr
     if (entry.isFile() && !own.has(name)) places.set(name, readFileSync(path, 'latin1'))
   }
   for (const [place, content] of places) {
-    const found =
+    const match =
       token.exec(content)?.[0] ?? [...secrets].find((secret) => secret.length >= 8 && content.includes(secret))
-    if (found !== undefined) throw new Error(`S7 ${place} holds a secret that the script used`)
+    if (match !== undefined) throw new Error(`S7 ${place} holds a secret that the script used`)
   }
 }
 

@@ -10,7 +10,7 @@ const proves: Readonly<Record<string, string>> = {
     'P6 nobody is there by default, a container makes the first Admin once, and without one or TLS nobody else is answered',
 }
 
-describe('the real binary, as its manual says', () => {
+describe('the real binary, as its manual describes', () => {
   for (const name of readdirSync(folder).sort()) {
     const plain = name.replace(/\.txt$/, '')
     test(proves[plain] ?? plain.replaceAll('-', ' '), { timeout: 120_000 }, () => runScript(`${folder}${name}`))

@@ -44,7 +44,7 @@ async function serving(options: Parameters<typeof startServe>[0]): Promise<Serve
   return serve
 }
 
-/** No answer takes as long: whoever waits for it longer waits for ever. */
+/** No answer takes as long: a test that waits longer would wait for ever. */
 const maxAnswerMs = 20_000
 
 async function ask(serve: ServeProcess, path: string): Promise<{ readonly status: number; readonly text: string }> {
@@ -129,7 +129,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     expect(await serve.stop()).toBe(0)
   }, 90_000)
 
-  test('W8 with a pipe that nobody reads it answers and ends, and a reader that comes back learns what is missing', async () => {
+  test('W8 with a pipe that nobody reads it answers and ends, and a reader that returns learns the number of lost lines', async () => {
     const { path, log, reader } = await pipe('stalled')
     const cat = reader()
     const end = openSync(path, 'w')
@@ -163,7 +163,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     expect(await serve.stop()).toBe(0)
   }, 120_000)
 
-  test('W8 with a socket that nobody reads, as the journal may be, it answers and ends', async () => {
+  test('W8 with a socket that nobody reads, such as the journal, it answers and ends', async () => {
     const serve = await serving({ stderr: 'pipe' })
     expect(await flood(serve, tooMany)).toEqual({ 404: tooMany })
     expect(await droppedLines(serve)).toBeGreaterThan(0)
@@ -194,9 +194,9 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
 
     reader()
     await until(() => sum(gapsIn(log())) >= dropped)
-    const seen = answersIn(log())
+    const answersBefore = answersIn(log())
     expect(await status(serve, longPath)).toBe(404)
-    await until(() => answersIn(log()) > seen)
+    await until(() => answersIn(log()) > answersBefore)
     expect(await serve.stop()).toBe(0)
   }, 120_000)
 
@@ -204,47 +204,47 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
   describe.skipIf(!hasPython)(`on a terminal${noPython}`, () => {
     const onTerminal = { stderr: 'pipe', command: ['python3', terminalScript] } as const
 
-    test('W8 a terminal that nobody reads does not stop it, and whoever reads later sees the lines and the gap', async () => {
+    test('W8 a terminal that nobody reads does not stop it, and a later reader sees the lines and the gap', async () => {
       const serve = await serving(onTerminal)
       expect(await flood(serve, tooMany)).toEqual({ 404: tooMany })
       const dropped = await droppedLines(serve)
       expect(dropped).toBeGreaterThan(0)
 
-      let shown = ''
+      let screen = ''
       serve.child.stdout?.on('data', (chunk) => {
-        shown += String(chunk)
+        screen += String(chunk)
       })
       serve.child.stdin?.write('read\n')
-      await until(() => sum(gapsIn(shown)) >= dropped)
-      expect(shown).toContain('listens on')
-      expect(shown).toMatch(/^\d\d:\d\d:\d\d WARN \d+ log lines were dropped/m)
-      expect(answersIn(shown)).toBeGreaterThan(100)
+      await until(() => sum(gapsIn(screen)) >= dropped)
+      expect(screen).toContain('listens on')
+      expect(screen).toMatch(/^\d\d:\d\d:\d\d WARN \d+ log lines were dropped/m)
+      expect(answersIn(screen)).toBeGreaterThan(100)
 
       serve.child.stdin?.write('off\n')
       await flood(serve, enoughToStall)
       expect(await serve.stop()).toBe(0)
     }, 120_000)
 
-    test('W8 a terminal that ctrl-S has stopped does not stop it, and ctrl-Q shows the rest', async () => {
+    test('W8 a terminal paused with Ctrl-S does not stop it, and Ctrl-Q shows the rest', async () => {
       const serve = await serving(onTerminal)
-      let shown = ''
+      let screen = ''
       serve.child.stdout?.on('data', (chunk) => {
-        shown += String(chunk)
+        screen += String(chunk)
       })
       serve.child.stdin?.write('read\n')
-      await until(() => shown.includes('listens on'))
+      await until(() => screen.includes('listens on'))
       serve.child.stdin?.write('off\n')
       expect(await flood(serve, enoughToStall)).toEqual({ 404: enoughToStall })
-      const before = answersIn(shown)
+      const before = answersIn(screen)
       expect(before).toBeLessThan(enoughToStall)
 
       serve.child.stdin?.write('on\n')
-      await until(() => answersIn(shown) === enoughToStall)
+      await until(() => answersIn(screen) === enoughToStall)
       expect(await serve.stop()).toBe(0)
     }, 120_000)
   })
 
-  test('what Node warns of is a line of the log', async () => {
+  test('a warning of Node is a line of the log', async () => {
     const { path, log, reader } = await pipe('warned')
     reader()
     const end = openSync(path, 'w')
@@ -291,7 +291,7 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     expect(lines.every((each) => each.startsWith('{'))).toBe(true)
   })
 
-  test('an unexpected exception ends it with exit code 1 when nobody reads the log either', async () => {
+  test('an unexpected exception ends it with exit code 1 even when nobody reads the log', async () => {
     const preload = "process.on('SIGUSR2', () => { throw new TypeError('planted') })"
     const serve = await serving({ stderr: 'pipe', preload })
     await flood(serve, enoughToStall)
@@ -306,13 +306,13 @@ describe.skipIf(windows)('the log of svc serve never stops it', () => {
     const end = openSync(path, 'w')
     const serve = await serving({ stderr: end })
     closeSync(end)
-    let said = ''
+    let text = ''
     serve.child.stdout?.on('data', (chunk) => {
-      said += String(chunk)
+      text += String(chunk)
     })
     expect(await status(serve, '/livez')).toBe(200)
     expect(await serve.stop()).toBe(0)
     await until(() => log().includes('"stopped"'))
-    expect(said).toBe('')
+    expect(text).toBe('')
   })
 })

@@ -136,53 +136,53 @@ const names = [
 ]
 /** One for each way there. */
 const some = ['health, a table', 'health, json', '--version', '--help', 'help of a subject', 'api']
-const named = (name: string): readonly string[] => commands()[name] ?? []
+const commandsNamed = (name: string): readonly string[] => commands()[name] ?? []
 
 const cannotWrite = (reason: string): string => `Error: cannot write to standard output: ${reason}\n`
 
 describe.skipIf(windows)('standard output that cannot be written', () => {
-  test('the table names every command that is tried', () => {
+  test('the table names each command that is tested', () => {
     expect(Object.keys(commands())).toEqual(names)
     expect(some.filter((name) => !names.includes(name))).toEqual([])
   })
 
   test.each(names)('%s on a full disk is one line on standard error and exit code 12', async (name) => {
-    const ran = await withFile('/dev/full', 'w', (stdout) => svc(named(name), { stdout }))
+    const ran = await withFile('/dev/full', 'w', (stdout) => svc(commandsNamed(name), { stdout }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: cannotWrite('no space left on device') })
   })
 
   test.each(some)('%s is exit code 12 when standard error is on the full disk too', async (name) => {
-    const ran = await withFile('/dev/full', 'w', (full) => svc(named(name), { stdout: full, stderr: full }))
+    const ran = await withFile('/dev/full', 'w', (full) => svc(commandsNamed(name), { stdout: full, stderr: full }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: '' })
   })
 
   test.each(some)('%s that is not open for writing is one line on standard error and exit code 12', async (name) => {
-    const ran = await withFile('/dev/null', 'r', (stdout) => svc(named(name), { stdout }))
+    const ran = await withFile('/dev/null', 'r', (stdout) => svc(commandsNamed(name), { stdout }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: cannotWrite('bad file descriptor') })
   })
 
-  test.each(names)('%s into a pipe that nobody reads any more is silent and exit code 0', async (name) => {
-    const ran = await shell('{ "$@"; echo "code $?" >&2; } | true', named(name))
+  test.each(names)('%s into a pipe whose reader has closed is silent and exit code 0', async (name) => {
+    const ran = await shell('{ "$@"; echo "code $?" >&2; } | true', commandsNamed(name))
     expect(ran.stderr).toBe('code 0\n')
   })
 
   test.each(['--help', 'monitors kinds --json', 'help of a command'])(
     'svc %s into head -1 is silent and exit code 0',
     async (name) => {
-      const ran = await shell('{ "$@"; echo "code $?" >&2; } | head -1', named(name))
+      const ran = await shell('{ "$@"; echo "code $?" >&2; } | head -1', commandsNamed(name))
       expect(ran.stderr).toBe('code 0\n')
       expect(ran.stdout.split('\n')).toHaveLength(2)
     },
   )
 
   // Node opens /dev/null in place of a closed standard output, before any program runs, and a parent
-  // that wants no output hands over the same: the two cannot be told apart.
-  test.each(names)('%s with a closed standard output does its work and is not dumped', async (name) => {
-    const ran = await shell('"$@" >&-', named(name))
+  // that wants no output passes the same: the two cannot be distinguished.
+  test.each(names)('%s with a closed standard output does its work, and its output goes nowhere', async (name) => {
+    const ran = await shell('"$@" >&-', commandsNamed(name))
     expect(ran).toEqual({ code: 0, stdout: '', stderr: '' })
   })
 
-  test('an answer that fits the disk only in part is an error, and not cut without a word', async () => {
+  test('an answer that fits the disk only in part is an error, and never silently truncated', async () => {
     const whole = await svc(['monitors', 'kinds', '--json'])
     const ran = await shell('trap "" XFSZ; ulimit -f 8; "$@" > part.json', ['monitors', 'kinds', '--json'])
     expect(ran).toEqual({ code: 12, stdout: '', stderr: cannotWrite('file too large') })
@@ -192,10 +192,8 @@ describe.skipIf(windows)('standard output that cannot be written', () => {
     expect(whole.stdout.startsWith(part)).toBe(true)
   })
 
-  test.runIf(hasPython)(
-    'an answer into a pipe that is full and does not block arrives once there is room',
-    async () => {
-      const program = `import os, subprocess, sys, time
+  test.runIf(hasPython)('an answer into a full non-blocking pipe arrives once there is room', async () => {
+    const program = `import os, subprocess, sys, time
 reader, writer = os.pipe()
 os.set_blocking(writer, False)
 filled = 0
@@ -212,23 +210,22 @@ while True:
     whole += part
 os.write(1, whole[filled:])
 sys.exit(child.wait())`
-      const args = ['-c', program, process.execPath, entry, '--version']
-      const ran = await collect(spawn('python3', args, { env: env(), stdio: ['ignore', 'pipe', 'pipe'] }))
-      expect(ran).toEqual({ code: 0, stdout: expect.stringMatching(/^svc \d+\.\d+\.\d+\n$/), stderr: '' })
-    },
-  )
+    const args = ['-c', program, process.execPath, entry, '--version']
+    const ran = await collect(spawn('python3', args, { env: env(), stdio: ['ignore', 'pipe', 'pipe'] }))
+    expect(ran).toEqual({ code: 0, stdout: expect.stringMatching(/^svc \d+\.\d+\.\d+\n$/), stderr: '' })
+  })
 
   test.runIf(hasPython).each(some)('%s on a terminal that is gone is exit code 12', async (name) => {
     const program = `import os, pty, subprocess, sys
 master, slave = pty.openpty()
 os.close(master)
 sys.exit(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=slave))`
-    const args = ['-c', program, process.execPath, entry, ...named(name)]
+    const args = ['-c', program, process.execPath, entry, ...commandsNamed(name)]
     const ran = await collect(spawn('python3', args, { env: env(), stdio: ['ignore', 'pipe', 'pipe'] }))
     expect(ran).toEqual({ code: 12, stdout: '', stderr: cannotWrite('i/o error') })
   })
 
-  test('a command that fails keeps its own exit code, and says both', async () => {
+  test('a command that fails keeps its own exit code, and reports both failures', async () => {
     const unhealthy = ['health', '-t', 'App', '--server', `${url}/sick`]
     const ran = await withFile('/dev/full', 'w', (stdout) => svc(unhealthy, { stdout }))
     expect(ran).toEqual({ code: 3, stdout: '', stderr: cannotWrite('no space left on device') })
@@ -253,7 +250,7 @@ describe.skipIf(windows)('standard error that cannot be written', () => {
     expect(answer.stdout).toContain('App')
   })
 
-  test('a pipe that nobody reads any more changes no exit code', async () => {
+  test('a pipe whose reader has closed changes no exit code', async () => {
     const file = join(folder, 'code')
     await shell(`{ "$@"; echo "code $?" > ${file}; } 2>&1 | true`, ['nonsense'])
     expect(readFileSync(file, 'utf8')).toBe('code 2\n')
@@ -309,7 +306,7 @@ describe('an unexpected exception', () => {
     })
   })
 
-  test('is one line also when the parts that render it are damaged', () => {
+  test('is one line even when the modules that render it are damaged', () => {
     const copy = mkdtempSync(join(folder, 'chunks-'))
     for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(copy, part), { recursive: true })
     for (const chunk of readdirSync(join(copy, 'dist'))) {
@@ -321,7 +318,7 @@ describe('an unexpected exception', () => {
     expect(ran.stderr).toMatch(/^Error: svc failed unexpectedly: "SyntaxError: .*"\n$/)
   })
 
-  test('a program that is damaged is reported in two lines', () => {
+  test('a damaged program is reported in two lines', () => {
     const copy = mkdtempSync(join(folder, 'damaged-'))
     cpSync(join(root, 'bin'), join(copy, 'bin'), { recursive: true })
     mkdirSync(join(copy, 'dist'))

@@ -14,7 +14,7 @@ const yamlFor = (port: number): string =>
 const summary = ({ answers, rest, error }: Outcome): string =>
   answers.map(({ status }) => status).join(' ') || `no answer, ${error ?? 'closed'}, ${rest.length} bytes`
 
-test('S9 SIGTERM answers every request that waits unread and every call that waits for a run, and exits with 0', async () => {
+test('S9 SIGTERM answers each unread request and each call that waits for a run, and exits with 0', async () => {
   await using slow = await peer(speaks('hello\n', 2_500))
   await using serve = await startServeProcess(yamlFor(slow.port))
   const { port } = serve
@@ -50,16 +50,16 @@ test('S9 SIGTERM answers every request that waits unread and every call that wai
     expect(answers.at(-1)?.head).toMatch(/^Connection: close$/im)
   }
   expect(await serve.ended).toEqual({ code: 0, signal: null })
-  expect(slow.seen()).toBe(1)
+  expect(slow.connections()).toBe(1)
 })
 
-test('S9 calls that wait for checks longer than the bound are answered 503, and the process ends by itself', async () => {
+test('S9 calls that wait for checks longer than the limit are answered 503, and the process ends by itself', async () => {
   await using hole = await peer(blackHole)
   const yaml = `types:\n  App:\n    - {kind: tcp, name: hole, host: 127.0.0.1, port: ${hole.port}, expect: hello, timeout: 40s}\n`
   await using serve = await startServeProcess(yaml)
   const calls = await Promise.all(Array.from({ length: 48 }, () => openConnection(serve.port)))
   for (const { socket } of calls) await write(socket, get('/healthcheck?ExecutionMode=Advanced&ServerType=App'))
-  await until(() => hole.seen() === 1)
+  await until(() => hole.connections() === 1)
   serve.signal('SIGTERM')
   const outcomes = await Promise.all(calls.map(({ outcome }) => outcome))
   expect(new Set(outcomes.map(summary))).toEqual(new Set(['503']))
@@ -87,7 +87,7 @@ test.each([
   },
 )
 
-test('S9 without a drain delay it ends as soon as everything is answered', async () => {
+test('S9 without a drain delay it ends as soon as each request is answered', async () => {
   await using serve = await startServeProcess('types: {}\n', ['--drain-delay', '0s'])
   serve.signal('SIGTERM')
   expect(await serve.ended).toEqual({ code: 0, signal: null })

@@ -83,7 +83,7 @@ test('results of other places keep their own addresses, all others have that of 
   expect(results.map((result) => result.address)).toEqual(['127.0.0.1:9', '192.0.2.1:443'])
 })
 
-test('nothing more runs on a connection that turns out to be unusable once it is opened', async () => {
+test('no further check runs on a connection that turns out to be unusable once it is open', async () => {
   const open = () => Promise.resolve({ usable: false, close: () => {} })
   const kind = networkKind({
     name: 'unusable',

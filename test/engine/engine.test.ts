@@ -10,6 +10,7 @@ import {
   runMonitors,
 } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { engineWorld } from '../support/engine-world.ts'
 import { until } from '../support/until.ts'
 
@@ -62,7 +63,7 @@ const run = (
 ) => runMonitors(plan, context, { mode, signal: never })
 
 describe('the engine', () => {
-  test('H10 a monitor that throws hides none of the others', async () => {
+  test('H10 a monitor that throws does not hide the others', async () => {
     const thrower = monitor('a', {
       observe: () => ({
         [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error('boom\nsecond line')) }),
@@ -105,8 +106,8 @@ describe('the engine', () => {
     }
   })
 
-  test('H9 a monitor that hangs for ever costs its deadline, keeps what it saw, and is told to stop', async () => {
-    let told = false
+  test('H9 a monitor that hangs ends at its deadline, keeps its results so far, and its signal is aborted', async () => {
+    let aborted = false
     let closed = false
     const hangs = monitor('hangs', {
       timeoutMs: 80,
@@ -116,7 +117,7 @@ describe('the engine', () => {
           context.step('second', '127.0.0.1:9')
           await new Promise((_, reject) => {
             context.signal.addEventListener('abort', () => {
-              told = true
+              aborted = true
               reject(context.signal.reason)
             })
           })
@@ -125,10 +126,8 @@ describe('the engine', () => {
         }
       },
     })
-    const started = performance.now()
-    const { monitors } = await run([hangs, monitor('quick')])
-    expect(performance.now() - started).toBeLessThan(10_000)
-    expect({ told, closed }).toEqual({ told: true, closed: true })
+    const { monitors } = await endsByDeadline(80, run([hangs, monitor('quick')]), 50)
+    expect({ aborted, closed }).toEqual({ aborted: true, closed: true })
     expect(monitors[0]?.results.map(({ check, status, fault }) => [check, status, fault])).toEqual([
       ['first', 'ok', undefined],
       ['second', 'failed', 'timeout'],
@@ -137,7 +136,7 @@ describe('the engine', () => {
     expect(monitors[1]?.results[0]?.status).toBe('ok')
   })
 
-  test('H9 a monitor that heeds no signal does not hold the run up', async () => {
+  test('H9 a monitor that ignores its signal does not delay the run', async () => {
     const deaf = monitor('deaf', {
       timeoutMs: 50,
       observe: async function* () {
@@ -145,9 +144,7 @@ describe('the engine', () => {
         yield ok()
       },
     })
-    const started = performance.now()
-    const { monitors } = await run([deaf])
-    expect(performance.now() - started).toBeLessThan(10_000)
+    const { monitors } = await endsByDeadline(50, run([deaf]), 50)
     expect(monitors[0]?.results[0]?.fault).toBe('timeout')
   })
 
@@ -159,9 +156,9 @@ describe('the engine', () => {
         yield ok()
       },
     })
-    const report = await runMonitors([slow], engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 60 })
+    const run = runMonitors([slow], engineWorld(), { mode: 'Basic', signal: never, timeoutMs: 60 })
+    const report = await endsByDeadline(60, run, 50)
     expect(report.monitors[0]?.results[0]?.fault).toBe('timeout')
-    expect(report.durationMs).toBeLessThan(10_000)
   })
 
   test('an aborted run rejects with the reason, and leaves no listener behind', async () => {
@@ -179,7 +176,7 @@ describe('the engine', () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([])
   })
 
-  test('H9 4 a host, 1 a database, and everything in the end', async () => {
+  test('H9 at most 4 monitors run on a host and 1 on a database, and all of them run in the end', async () => {
     const at = { host: 0, database: 0, hostMost: 0, databaseMost: 0 }
     const busy = (key: 'host' | 'database', most: 'hostMost' | 'databaseMost') =>
       async function* () {
@@ -203,10 +200,10 @@ describe('the engine', () => {
     expect([at.hostMost, at.databaseMost]).toEqual([4, 1])
   })
 
-  test('H10 what depends on a failed monitor is not run and names it, and so on down the line', async () => {
-    let asked = 0
+  test('H10 a monitor that depends on a failed one is skipped and names it, transitively', async () => {
+    let order = 0
     const count = async function* () {
-      asked += 1
+      order += 1
       yield ok()
     }
     const plan = [
@@ -220,7 +217,7 @@ describe('the engine', () => {
       monitor('free', { observe: count }),
     ]
     const { monitors } = await run(plan)
-    expect(asked).toBe(1)
+    expect(order).toBe(1)
     expect(monitors.map(({ name, results }) => [name, results[0]?.message])).toEqual([
       ['child', 'not run: parent failed'],
       ['grandchild', 'not run: child failed'],
@@ -230,7 +227,7 @@ describe('the engine', () => {
     expect(monitors[0]?.results[0]?.fault).toBe('dependency')
   })
 
-  test('H11 a late pass says on which attempt, and retries are off unless configured', async () => {
+  test('H11 a late pass reports its attempt, and retries are off unless configured', async () => {
     const flaky = (retries: number) => {
       let attempt = 0
       return monitor('flaky', {
@@ -247,7 +244,7 @@ describe('the engine', () => {
     expect(passed?.attempts).toBe(3)
   })
 
-  test('H11 a refused sign-in is not repeated, neither at once nor by the next run, until its pause is over', async () => {
+  test('H11 a refused sign-in is not repeated, neither at once nor by the next run, until its pause ends', async () => {
     let tries = 0
     let refuse = true
     const signing = monitor('postgres orders', {
@@ -280,7 +277,7 @@ describe('the engine', () => {
     expect((await run([signing], context)).monitors[0]?.results[0]?.status).toBe('ok')
   })
 
-  test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one is accepted', () => {
+  test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one succeeds', () => {
     const minute = 60_000
     const { refusals } = limits()
     const pauseAfterRefusal = (): number => {
@@ -294,7 +291,7 @@ describe('the engine', () => {
     expect(pauseAfterRefusal()).toBe(5)
   })
 
-  test('H9 what an observation holds is given back when its judge throws', async () => {
+  test('H9 the resources of an observation are released when its evaluation throws', async () => {
     let closed = false
     const holding = monitor('holding', {
       observe: async function* () {
@@ -317,7 +314,7 @@ describe('the engine', () => {
     expect(closed).toBe(true)
   })
 
-  test('H11 a refused sign-in of one target is none of another, though both have the same name', async () => {
+  test('H11 a refused sign-in at one target does not pause another, even of the same name', async () => {
     const context = engineWorld({ limits: limits() })
     const signing = (host: string, refuse: boolean) =>
       monitor('postgres orders', {
@@ -333,7 +330,7 @@ describe('the engine', () => {
     expect((await run([signing('a', false)], context)).monitors[0]?.results[0]?.fault).toBe('auth')
   })
 
-  test('a monitor that looked at nothing is a failure, not a silent green', async () => {
+  test('a monitor without results is a failure, not a success', async () => {
     const { monitors } = await run([monitor('empty', { observe: async function* () {} })])
     expect(monitors[0]?.results[0]).toMatchObject({ status: 'failed', message: 'the check produced no result' })
   })

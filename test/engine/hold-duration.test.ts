@@ -24,25 +24,25 @@ afterAll(() => store[Symbol.asyncDispose]())
 let now = Date.UTC(2026, 0, 1)
 let series = 0
 
-/** A monitor with `for: 15m` over a real store, whose looks find what they are told to. */
+/** A monitor with `for: 15m` over a real store, whose looks have configured results. */
 function sustainedMonitor(more: Partial<EngineContext> = {}) {
   series += 1
-  let found: readonly Result[] = []
+  let matches: readonly Result[] = []
   const kind: Kind = {
     runsOn: 'machine',
-    name: 'told',
+    name: 'threshold',
     title: 'says what it is told',
     settings: { name: { type: 'text', doc: 'which' } },
     checks: [{ name: 'slots', depth: 'Basic', doc: 'slots' }],
     async *run() {
-      yield found
+      yield matches
     },
   }
   const context = engineWorld({ date: () => new Date(now), history: data.readings, ...more })
   const settings = { name: `n${series}` }
-  const planned = { ...usual, name: 'told', kind, settings, forMs: 15 * minute }
+  const planned = { ...usual, name: 'threshold', kind, settings, forMs: 15 * minute }
   return async (...results: readonly Result[]): Promise<readonly Result[]> => {
-    found = results
+    matches = results
     const run = await runMonitors([planned], context, { mode: 'Basic', signal: new AbortController().signal })
     return run.monitors[0]?.results ?? []
   }
@@ -53,7 +53,7 @@ const slots = (free: number): Result =>
 const keeping = (answer: () => Promise<never>) => ({ keep: answer, exceededSince: answer })
 
 describe('for', () => {
-  test('H12 a threshold that is passed is told and well, until it has been passed at every look for longer', async () => {
+  test('H12 an exceeded threshold is shown and counts as ok until it is exceeded in all looks for longer than the time', async () => {
     const look = sustainedMonitor()
     expect(await look(slots(3))).toEqual([slots(3)])
     expect(await look(slots(0))).toEqual([
@@ -80,7 +80,7 @@ describe('for', () => {
     expect((await look(slots(0)))[0]?.status).toBe('ok')
   })
 
-  test('H12 a warning waits likewise, and each check by itself', async () => {
+  test('H12 a warning waits in the same way, and each check separately', async () => {
     const look = sustainedMonitor()
     await look(warn('a', 'much'), ok('b', 'fine'))
     now += 20 * minute
@@ -88,7 +88,7 @@ describe('for', () => {
     expect(results.map(({ status }) => status)).toEqual(['warning', 'ok'])
   })
 
-  test('H12 whatever is no threshold counts at once', async () => {
+  test('H12 anything but a threshold counts at once', async () => {
     const look = sustainedMonitor()
     const refused = fail('slots', 'refused', '127.0.0.1:1 refused the connection')
     expect(await look(refused)).toEqual([refused])
@@ -98,16 +98,15 @@ describe('for', () => {
     ['there is no store', undefined],
     ['the store is in trouble', keeping(() => Promise.reject(new Error('disk I/O error')))],
     ['the store does not answer', keeping(() => new Promise<never>(() => {}))],
-  ] as const)('H12 where %s it counts at once and says why', async (_, history) => {
+  ] as const)('H12 where %s it counts at once and reports why', async (_, history) => {
     const look = sustainedMonitor({ history })
-    const began = performance.now()
     const [result] = await look(slots(0))
-    expect(result?.status).toBe('failed')
-    expect(performance.now() - began).toBeLessThan(4_000)
+    // Not "timeout": a store that never answers does not hold the monitor up until its deadline.
+    expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(result?.details?.join()).toContain('no store exists to keep values between runs')
   })
 
-  test('H12 things that one check looks at wait each by itself', async () => {
+  test('H12 each item of one check waits separately', async () => {
     const look = sustainedMonitor()
     const queue = (subject: string, value: number): Result => ({
       ...atMost({ check: 'queue', what: `${subject}:`, value, unit: 'count', threshold: { limit: 5 } }),
@@ -122,13 +121,13 @@ describe('for', () => {
     ])
   })
 
-  test('H12 two measures of one answer wait each by itself', async () => {
+  test('H12 each measure of one answer waits separately', async () => {
     const figures = { a: 9, b: 1 }
     await using server = await httpPeer(pages(() => ({ '/': figures })))
     const measure = (name: string) => ({ name, path: `$.${name}`, value: '.', atMost: { limit: 5 } })
-    const given = { url: `http://127.0.0.1:${server.port}/`, measure: [measure('a'), measure('b')] }
+    const overrides = { url: `http://127.0.0.1:${server.port}/`, measure: [measure('a'), measure('b')] }
     const look = async () => {
-      const settings = withDefaults(http.settings, given)
+      const settings = withDefaults(http.settings, overrides)
       const monitor = { ...usual, name: 'http', kind: http, settings, forMs: 15 * minute }
       const context = engineWorld({ date: () => new Date(now), history: data.readings, resolve: resolveHost })
       const run = await runMonitors([monitor], context, { mode: 'Standard', signal: new AbortController().signal })
@@ -141,7 +140,7 @@ describe('for', () => {
     expect(await look()).toEqual(['ok', 'ok'])
   })
 
-  test('H12 what vanished and comes back begins anew; a look that was refused is no look', async () => {
+  test('H12 an item that vanishes and returns starts anew; a refused look does not count', async () => {
     const look = sustainedMonitor()
     const refused = fail('connect', 'refused', '127.0.0.1:1 refused the connection')
     await look(slots(0))
@@ -156,7 +155,7 @@ describe('for', () => {
     expect((await look(slots(0)))[0]?.message).toContain('exceeded for the first time')
   })
 
-  test('H12 two machines of one store that see different things do not end each other', async () => {
+  test('H12 two machines that share a store and see different values do not reset each other', async () => {
     const name = series
     const one = sustainedMonitor({ machine: 'one' })
     series = name

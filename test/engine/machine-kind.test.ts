@@ -42,7 +42,7 @@ describe('checks that share a stream', () => {
     ],
   })
 
-  test('evaluate each piece one after the other, and read it once', async () => {
+  test('evaluate each piece in turn, and read it once', async () => {
     lines.length = 0
     expect(summary(await runKind(kind, {}, 'Standard'))).toEqual([
       'size 1: ok',
@@ -54,7 +54,7 @@ describe('checks that share a stream', () => {
     expect(lines).toEqual(['read'])
     expect(kind.checks.map(({ name }) => name)).toEqual(['size <n>', 'between', 'odd <n>', 'left'])
   })
-  test('take no part in a mode that they are too deep for', async () => {
+  test('are skipped in a mode that is too shallow for them', async () => {
     expect(summary(await runKind(kind, {}, 'Basic'))).toEqual(['size 1: ok', 'size 2: ok', 'between: ok'])
   })
 })
@@ -80,7 +80,7 @@ test('a check that waits is listed in its place and runs after the others', asyn
   expect(summary(await runKind(kind, {}))).toEqual(['a: ok', 'b: ok', 'slow: ok'])
 })
 
-test('an observation that fails says what its error carries, and a shared read is declared once', async () => {
+test('an observation that fails reports the content of its error, and a shared read is declared once', async () => {
   const read = sharedRead('first', 'First', async (_: Log): Promise<number> => {
     throw new ObservationError(new ProbeError('data', 'is broken', ['a detail']), {
       address: 'there',
@@ -111,7 +111,7 @@ test('an observation that fails says what its error carries, and a shared read i
   ])
 })
 
-test('what a machine kind opened is closed once, after its checks as after its deadline', async () => {
+test('what a machine kind opens is closed once, after its checks or after its deadline', async () => {
   const observing = (ms: number) =>
     machineKind({
       name: 'opened',

@@ -53,7 +53,7 @@ const other = check({
   evaluate: () => ok('other', 'ran'),
 })
 
-test('checks that have one observe are observed once, and each evaluates every piece', async () => {
+test('checks that share one observe are observed once, and each evaluates each piece', async () => {
   expect(await results([length, other, age])).toEqual(['length: a', 'age: a', 'length: b', 'age: b', 'other: ran'])
   expect(reads).toEqual(['a', 'b'])
   expect(await results([length, other, age], 'Basic')).toEqual(['length: a', 'length: b', 'other: ran'])
@@ -66,7 +66,7 @@ test('a check that runs last keeps its place among the declared results', async 
   expect(kind.checks.map(({ name }) => name)).toEqual(['length', 'other'])
 })
 
-test('a check that cannot evaluate hides none of those that share its observation', async () => {
+test('a check that cannot evaluate does not hide those that share its observation', async () => {
   const broken = {
     ...length,
     evaluate: () => {
@@ -102,7 +102,7 @@ test('a gate that fails ends the checks, and one that only exceeds its limit doe
   expect(slow).toEqual(['gate: slow', 'other: ran'])
 })
 
-test('one of several things that cannot be observed does not hide the next', async () => {
+test('one item that cannot be observed does not hide the next', async () => {
   const things = check({
     depth: 'Basic',
     results: { thing: '' },

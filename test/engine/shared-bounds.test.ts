@@ -64,7 +64,7 @@ type RunRecord = {
   readonly pair: string
   readonly startedAt: number
   readonly plan: Plan
-  /** Whether all who waited for it were strangers, and whether a valid result was there nevertheless. */
+  /** Whether all callers that waited for it were anonymous, and whether a valid result existed nevertheless. */
   readonly forStrangers: boolean
   readonly renews: RunRecord | undefined
   endedAt: number | undefined
@@ -192,7 +192,7 @@ const runOf = (id: string, mode: ExecutionMode, failing: boolean): Run => ({
   ],
 })
 
-test('H8 S8 whoever asks, leaves and insists: starts are bounded, every answer is valid, and no-cache gets a later run', async () => {
+test('H8 S8 for all sequences of callers that join, leave and repeat, starts are bounded, answers are valid, and no-cache gets a later run', async () => {
   await fc.assert(
     fc.asyncProperty(scripts, fc.array(plans, { minLength: 1, maxLength: 8 }), async (script, outcomes) => {
       const { runs, calls, expires } = await play(script, outcomes)
@@ -214,7 +214,7 @@ test('H8 S8 whoever asks, leaves and insists: starts are bounded, every answer i
         const fifth = strangers[i + 4]
         if (fifth) expect(fifth.startedAt - run.startedAt).toBeGreaterThanOrEqual(1_000)
       }
-      // In the life of a result, strangers start one run at most; the result of that run is such a life as well.
+      // In the life of a result, anonymous callers start one run at most; its result has such a life as well.
       const renewals = strangers.filter(({ renews }) => renews)
       expect(new Set(renewals.map(({ renews }) => renews)).size).toBe(renewals.length)
       expect(renewals.filter(({ renews }) => renews?.forStrangers && renews.renews)).toEqual([])

@@ -58,9 +58,9 @@ function harness() {
   }
   /** Asks and ends the run that this starts, at the present moment. */
   const result = async (...args: Parameters<typeof ask>): Promise<string> => {
-    const asked = ask(...args)
+    const pending = ask(...args)
     await finish()
-    return (await asked).run.id
+    return (await pending).run.id
   }
   const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
   return { state, shared, ask, finish, result, pass, pending }
@@ -80,17 +80,17 @@ function watch(promise: Promise<unknown>): () => boolean {
   return () => settled
 }
 
-describe('runs shared by everyone who asks', () => {
+describe('runs that callers share', () => {
   test('H8 1,000 concurrent callers cause one run', async () => {
     const { state, ask, finish } = harness()
-    const asked = Array.from({ length: 1_000 }, () => ask())
+    const pending = Array.from({ length: 1_000 }, () => ask())
     await finish()
-    const answers = await Promise.all(asked)
+    const answers = await Promise.all(pending)
     expect(state.runs).toBe(1)
     expect(new Set(answers.map(({ run }) => run.id))).toEqual(new Set(['run 1']))
   })
 
-  test('H8 a result serves for its time, and a caller after its expiry never gets the old answer', async () => {
+  test('H8 a result is reused while it is valid, and no caller gets it after its expiry', async () => {
     const { state, ask, finish, result, pass } = harness()
     await result()
     await pass(9_999)
@@ -111,7 +111,7 @@ describe('runs shared by everyone who asks', () => {
     ['Advanced', false, 60_000],
     ['Standard', true, 2_500],
     ['Advanced', true, 15_000],
-  ] as const)('H8 a result of %s serves for its time, and a failure (%s) for a quarter of that', async (...row) => {
+  ] as const)('H8 a result of %s is valid for its time, and a failure (%s) for a quarter of that', async (...row) => {
     const [mode, failing, serves] = row
     const { state, ask, finish, result, pass } = harness()
     state.failing = failing
@@ -142,7 +142,7 @@ describe('runs shared by everyone who asks', () => {
     expect((await next).run.id).toBe('run 2')
   })
 
-  test('H8 no-cache gets a run that begins after it was asked for, a second after the last one ended', async () => {
+  test('H8 no-cache gets a run that begins after the request, a second after the last one ended', async () => {
     const { state, ask, finish, result, pass } = harness()
     await result()
     await pass(300)
@@ -155,7 +155,7 @@ describe('runs shared by everyone who asks', () => {
     expect(await fresh).toMatchObject({ run: { id: 'run 2' }, ageMs: 0 })
   })
 
-  test('H8 no-cache does not join the run under way, and all who ask meanwhile get the next one', async () => {
+  test('H8 no-cache does not join the current run, and all such callers meanwhile get the next one', async () => {
     const { state, ask, finish, pass } = harness()
     const first = ask()
     const fresh = [ask({ fresh: true }), ask({ fresh: true, stranger: true })]
@@ -169,7 +169,7 @@ describe('runs shared by everyone who asks', () => {
     expect((await Promise.all(fresh)).map(({ run }) => run.id)).toEqual(['run 2', 'run 2'])
   })
 
-  test('H8 one no-cache caller takes the valid answer from nobody', async () => {
+  test('H8 one no-cache caller does not withdraw the valid answer from others', async () => {
     const { ask, finish, result, pass } = harness()
     await result()
     await pass(2_000)
@@ -184,7 +184,7 @@ describe('runs shared by everyone who asks', () => {
     expect((await joined).run.id).toBe('run 2')
   })
 
-  test('H8 a run that began is finished when its callers leave, and joined by whoever asks meanwhile', async () => {
+  test('H8 a run that began is finished when its callers leave, and later callers join it', async () => {
     const { state, ask, finish } = harness()
     const [a, b] = [new AbortController(), new AbortController()]
     const first = ask({ signal: a.signal })
@@ -201,7 +201,7 @@ describe('runs shared by everyone who asks', () => {
     expect(getEventListeners(a.signal, 'abort')).toEqual([])
   })
 
-  test('H8 a run that nobody waits for any more does not begin', async () => {
+  test('H8 a run without remaining callers does not begin', async () => {
     const { state, ask, result, pass } = harness()
     await result()
     const leaving = new AbortController()
@@ -212,7 +212,7 @@ describe('runs shared by everyone who asks', () => {
     expect(state.runs).toBe(1)
   })
 
-  test('H8 a caller that leaves takes the next run from nobody who stays', async () => {
+  test('H8 a caller that leaves does not cancel the next run for those that stay', async () => {
     const { ask, finish, result, pass } = harness()
     await result()
     const leaving = new AbortController()
@@ -238,7 +238,7 @@ describe('runs shared by everyone who asks', () => {
     expect((await second).run.id).toBe('run 2')
   })
 
-  test('H8 a hasty caller is refused when its time is up, and shortens nobody else’s run', async () => {
+  test('H8 a caller with a short timeout is refused when its time is up, and does not shorten the run of others', async () => {
     const { ask, finish, pass } = harness()
     const hasty = ask({ callerTimeoutMs: 10 })
     const refused = expect(hasty).rejects.toBeInstanceOf(Fault)
@@ -248,7 +248,7 @@ describe('runs shared by everyone who asks', () => {
     expect((await ask()).run.id).toBe('run 1')
   })
 
-  test('H8 a hasty caller that is refused before the run begins finds its result at the next attempt', async () => {
+  test('H8 a caller with a short timeout that is refused before the run begins finds its result at the next attempt', async () => {
     const { state, ask, finish, result, pass } = harness()
     await result({}, 'Basic')
     await pass(500)
@@ -262,13 +262,13 @@ describe('runs shared by everyone who asks', () => {
     expect((await ask({}, 'Basic')).run.id).toBe('run 2')
   })
 
-  test('H8 callers that are peers share among themselves, with nobody else, and start no more often', async () => {
+  test('H8 peers share runs among themselves, with nobody else, and start no more often', async () => {
     const { state, ask, finish, pass } = harness()
-    const asked = Array.from({ length: 100 }, () => ask({ forPeer: true }))
+    const pending = Array.from({ length: 100 }, () => ask({ forPeer: true }))
     const other = ask()
     expect(state.runs).toBe(1)
     await finish()
-    await Promise.all(asked)
+    await Promise.all(pending)
     await pass(999)
     expect(state.runs).toBe(1)
     await pass(1)
@@ -278,14 +278,14 @@ describe('runs shared by everyone who asks', () => {
     expect((await ask({ forPeer: true })).run.id).toBe('run 1')
   })
 
-  test('H8 modes do not share', async () => {
+  test('H8 modes do not share runs', async () => {
     const { state, ask } = harness()
     ask({}, 'Basic').catch(() => {})
     ask({}, 'Standard').catch(() => {})
     expect(state.runs).toBe(2)
   })
 
-  test('S8 strangers get one run of their own in the life of a result, and then the next when it expires', async () => {
+  test('S8 anonymous callers get one run of their own in the life of a result, and the next when it expires', async () => {
     const { state, ask, finish, result, pass } = harness()
     await result()
     await pass(2_000)
@@ -299,7 +299,7 @@ describe('runs shared by everyone who asks', () => {
     expect((await second).run.id).toBe('run 3')
   })
 
-  test('S8 a run that breaks off was one for strangers like any other', async () => {
+  test('S8 a run that breaks off counts as the one run of anonymous callers', async () => {
     const { state, ask, result, pending, pass } = harness()
     await result()
     await pass(2_000)
@@ -315,30 +315,30 @@ describe('runs shared by everyone who asks', () => {
     await second
   })
 
-  test('S8 whoever is known gets a new run in the life of one that a stranger had', async () => {
+  test('S8 an identified caller gets a new run in the life of one for anonymous callers', async () => {
     const { ask, finish, result, pass } = harness()
     await result()
     await pass(2_000)
     await result({ fresh: true, stranger: true })
     const stranger = ask({ fresh: true, stranger: true })
     await pass(500)
-    const known = ask({ fresh: true })
+    const identified = ask({ fresh: true })
     await pass(500)
     await finish()
-    expect((await known).run.id).toBe('run 3')
+    expect((await identified).run.id).toBe('run 3')
     expect((await stranger).run.id).toBe('run 3')
   })
 
-  test('S8 strangers together start four runs a second, in the order in which they ask; others do not wait for them', async () => {
+  test('S8 anonymous callers together start four runs a second, in the order of their requests; others do not wait for them', async () => {
     const { state, shared, finish, pass } = harness()
     const { signal } = new AbortController()
     const types = ['App', 'Sql', 'FtpApi', 'Ftp', 'Batch', 'Identity', 'Qc', 'Mongo', 'Agents'] as const
-    const asked = types.map((type) => shared.get('Basic', type, { signal, fresh: false, stranger: true }))
+    const pending = types.map((type) => shared.get('Basic', type, { signal, fresh: false, stranger: true }))
     expect(state.runs).toBe(4)
-    const known = shared.get('Standard', 'Agents', { signal, fresh: false, stranger: false })
+    const identified = shared.get('Standard', 'Agents', { signal, fresh: false, stranger: false })
     expect(state.runs).toBe(5)
     await finish()
-    expect((await known).run.id).toBe('run 5')
+    expect((await identified).run.id).toBe('run 5')
     await pass(999)
     expect(state.runs).toBe(5)
     await pass(1)
@@ -346,11 +346,11 @@ describe('runs shared by everyone who asks', () => {
     expect(state.runs).toBe(9)
     await pass(1_000)
     await finish()
-    const ids = (await Promise.all(asked)).map(({ run }) => run.id)
+    const ids = (await Promise.all(pending)).map(({ run }) => run.id)
     expect(ids).toEqual(['run 1', 'run 2', 'run 3', 'run 4', 'run 6', 'run 7', 'run 8', 'run 9', 'run 10'])
   })
 
-  test('S9 closing refuses whoever waits for a run to begin, and begins none', async () => {
+  test('S9 closing refuses callers that wait for a run to begin, and begins none', async () => {
     const { state, shared, ask, result, pass } = harness()
     await result()
     const waiting = ask({ fresh: true })

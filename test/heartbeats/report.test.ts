@@ -69,8 +69,8 @@ const as = (credential?: Credential): Call => ({
   correlationId: 'heartbeats-1',
   signal: new AbortController().signal,
 })
-const refusal = async (asked: Promise<unknown>): Promise<Fault> => {
-  const error: unknown = await asked.then(
+const refusal = async (request: Promise<unknown>): Promise<Fault> => {
+  const error: unknown = await request.then(
     () => expect.fail('It was not refused'),
     (reason: unknown) => reason,
   )
@@ -89,10 +89,10 @@ describe.each([
   afterAll(() => it.close())
   const report = (request: ReportHeartbeat, credential?: Credential) =>
     it.service.reportHeartbeat(request, as(credential))
-  const kept = async (agent: string) =>
+  const storedHeartbeat = async (agent: string) =>
     (await it.core.runtime.admin?.heartbeats.list())?.find((one) => one.name === agent)
 
-  test('B1 what is reported is kept with our time, and the skew of the other clock is told', async () => {
+  test('B1 a report is stored with the time of the server, and the skew of the other clock is returned', async () => {
     const before = Date.now()
     const request = {
       Name: 'agent-1',
@@ -109,7 +109,7 @@ describe.each([
     expect(answer.ReceivedAt?.getTime()).toBeGreaterThanOrEqual(before)
     expect(answer.ReceivedAt?.getTime()).toBeLessThanOrEqual(Date.now())
     expect(answer.ClockSkew).toBeGreaterThan(3_500_000)
-    expect(await kept('agent-1')).toEqual({
+    expect(await storedHeartbeat('agent-1')).toEqual({
       name: 'agent-1',
       at: answer.ReceivedAt,
       who: 'agents',
@@ -123,14 +123,14 @@ describe.each([
     })
   })
 
-  test('B1 a name alone is enough, whatever characters it has', async () => {
+  test('B1 a name alone is enough, whatever its characters', async () => {
     for (const agent of ['db1.example.com', 'backup.json', 'a b/c?d', '..', 'Zürich']) {
       expect(await report({ Name: agent }, bearer(it.keys.only))).toMatchObject({ Name: agent })
-      expect(await kept(agent)).toMatchObject({ status: 'Ok', message: undefined, skewMs: undefined })
+      expect(await storedHeartbeat(agent)).toMatchObject({ status: 'Ok', message: undefined, skewMs: undefined })
     }
   })
 
-  test('B2 nobody, and who lacks the permission, is refused before what is reported is judged', async () => {
+  test('B2 a caller that is anonymous or lacks the permission is refused before the report is checked', async () => {
     expect(await refusal(report({ Name: '' }))).toMatchObject({ fault: 'Unauthorized' })
     expect(await refusal(report({ Name: '' }, bearer('garbage')))).toMatchObject({ fault: 'Unauthorized' })
     expect(await refusal(report({ Name: '' }, bearer(it.keys.ned)))).toMatchObject({ fault: 'Forbidden' })
@@ -151,7 +151,7 @@ describe.each([
     await report({ Name: 'x' }, credential)
   })
 
-  test('B3 what cannot be kept is refused with every field that is wrong', async () => {
+  test('B3 an invalid report is refused with each field that is wrong', async () => {
     const wrong = {
       Name: 'n'.repeat(129),
       Message: 'two\nlines',
@@ -182,15 +182,15 @@ describe('over HTTP as a script sends it', () => {
     return { status: got.status, text: await got.text() }
   }
 
-  test('B1 a path with dots names the agent, and a suffix still says the format', async () => {
+  test('B1 a path with dots names the agent, and a suffix still selects the format', async () => {
     expect(await post('/heartbeats/db1.example.com')).toMatchObject({
       status: 200,
       text: expect.stringContaining('"Name":"db1.example.com"'),
     })
     const csv = await post('/heartbeats/db1.csv', 'Status=fail&Interval=PT1H', 'application/x-www-form-urlencoded')
     expect(csv.text).toMatch(/^Name,ReceivedAt,ClockSkew/)
-    const kept = await it.core.runtime.admin?.heartbeats.list()
-    expect(kept?.map(({ name, status, intervalMs }) => [name, status, intervalMs])).toEqual([
+    const storedHeartbeat = await it.core.runtime.admin?.heartbeats.list()
+    expect(storedHeartbeat?.map(({ name, status, intervalMs }) => [name, status, intervalMs])).toEqual([
       ['db1', 'Fail', 3_600_000],
       ['db1.example.com', 'Ok', undefined],
     ])
@@ -204,7 +204,7 @@ describe('over HTTP as a script sends it', () => {
     expect(await post('/heartbeats/x', `{"Message":"${'m'.repeat(2_000_000)}"}`)).toMatchObject({ status: 413 })
   })
 
-  test('B2 a page of another site cannot report with the cookie of whoever reads it', async () => {
+  test('B2 a page of another site cannot report with the cookie of its reader', async () => {
     const signedIn = await fetch(`${it.url}/auth/credentials`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -221,7 +221,7 @@ describe('over HTTP as a script sends it', () => {
   })
 })
 
-test('B4 in process the OS account reports, and the monitor of the same store finds it', async () => {
+test('B4 in process the OS account reports, and the monitor of the same store finds the report', async () => {
   const yaml = join(folder, 'agents.yaml')
   const { writeFileSync } = await import('node:fs')
   writeFileSync(yaml, 'types:\n  Agents:\n    - {kind: heartbeat, agents: [job-*]}\n', { mode: 0o600 })

@@ -30,13 +30,13 @@ describe('R3 sendAll of the unmodified client', () => {
     }
     const none = { AllRoles: [], AllPermissions: [] }
 
-    test('R3 gives one result for each, in order', async () => {
+    test('R3 returns one result for each, in order', async () => {
       const client = await signedIn()
-      const given = await client.sendAll([
+      const answers = await client.sendAll([
         new AssignRoles({ UserName: 'Ned', Roles: ['R1'] }),
         new AssignRoles({ UserName: 'Ned', Roles: ['R2'] }),
       ])
-      expect(given.map(({ AllRoles }) => AllRoles)).toEqual([['R1'], ['R1', 'R2']])
+      expect(answers.map(({ AllRoles }) => AllRoles)).toEqual([['R1'], ['R1', 'R2']])
       const taken = await client.sendAll([
         new UnAssignRoles({ UserName: 'Ned', Roles: ['R1', 'R2'] }),
         new UnAssignRoles({ UserName: 'Ned' }),
@@ -49,7 +49,7 @@ describe('R3 sendAll of the unmodified client', () => {
       expect(health.map(({ Status }) => Status)).toEqual(['Success', 'Success'])
     })
 
-    test('R3 stops at the first that fails, and says which it was', async () => {
+    test('R3 stops at the first that fails, and identifies it', async () => {
       const client = await signedIn()
       const status = await refusal(
         client.sendAll([
@@ -60,18 +60,18 @@ describe('R3 sendAll of the unmodified client', () => {
       )
       expect(status).toMatchObject({ errorCode: 'NotFound', message: 'nobody' })
       expect(Object.values(status.meta ?? {})).toEqual(['1'])
-      const held = await client.post(new AssignRoles({ UserName: 'Ned' }))
-      expect(held.AllRoles).toEqual(['Before'])
+      const roles = await client.post(new AssignRoles({ UserName: 'Ned' }))
+      expect(roles.AllRoles).toEqual(['Before'])
       await client.post(new UnAssignRoles({ UserName: 'Ned', Roles: ['Before'] }))
     })
 
-    test('R3 each is guarded: a stranger changes nothing', async () => {
+    test('R3 each request is authorized: an anonymous caller changes nothing', async () => {
       const change = new AssignRoles({ UserName: 'Ned', Roles: ['Admin'] })
       expect((await refusal(open().sendAll([change, change]))).errorCode).toBe('Unauthorized')
       expect(await (await signedIn()).post(new AssignRoles({ UserName: 'Ned' }))).toEqual(none)
     })
 
-    test('R3 many sign-ins in one request are refused, and more than 64 of anything', async () => {
+    test('R3 many sign-ins in one request are refused, and so are more than 64 of anything', async () => {
       const signIn = new Authenticate({ provider: 'credentials', UserName: 'Ann', Password: 'wrong' })
       expect((await refusal(open().sendAll([signIn, signIn]))).errorCode).not.toBe('Unauthorized')
       const client = await signedIn()

@@ -31,19 +31,19 @@ describe('R6 DTOs generated from GET /types/typescript', () => {
     await server.close()
   })
 
-  test('R6 typescript-ref keeps what it got: Options and BaseUrl stand in it', () => {
+  test('R6 typescript-ref keeps its input: it contains Options and BaseUrl', () => {
     const [, options = ''] = /Options:\s([\s\S]*?)\*\//.exec(source) ?? []
     expect(options).toContain(`BaseUrl: ${server.url}\n`)
   })
 
-  test('R6 they drive the unmodified client: sign-in, roles, health, field errors, sign-out', async () => {
+  test('R6 they work with the unmodified client: sign-in, roles, health, field errors, sign-out', async () => {
     const client = new JsonServiceClient(server.url)
     const signedIn = await client.post(
       new dtos.Authenticate({ provider: 'credentials', UserName: 'Ann', Password: password }),
     )
     expect(signedIn).toMatchObject({ UserName: 'Ann', Roles: ['Admin', 'Editor'] })
-    const given = await client.api(new dtos.AssignRoles({ UserName: 'Ned', Roles: ['R1'] }))
-    expect(given.response).toMatchObject({ AllRoles: ['R1'], AllPermissions: [] })
+    const answer = await client.api(new dtos.AssignRoles({ UserName: 'Ned', Roles: ['R1'] }))
+    expect(answer.response).toMatchObject({ AllRoles: ['R1'], AllPermissions: [] })
     const taken = await client.api(new dtos.UnAssignRoles({ UserName: 'Ned', Roles: ['R1'] }))
     expect(taken.response).toMatchObject({ AllRoles: [], AllPermissions: [] })
     // By the verb that they name themselves, and by both.
@@ -57,7 +57,7 @@ describe('R6 DTOs generated from GET /types/typescript', () => {
     expect((await client.api(new dtos.AssignRoles({ UserName: 'Ned' }))).errorCode).toBe('Unauthorized')
   })
 
-  test('R6 their responses are what the client makes where a server sends nothing', () => {
+  test('R6 their responses equal what the client creates where a server sends nothing', () => {
     expect(new dtos.AssignRoles().createResponse()).toBeInstanceOf(dtos.AssignRolesResponse)
     expect(new dtos.HealthCheckRequest().createResponse()).toBeInstanceOf(dtos.HealthCheckResponse)
     expect(new dtos.Authenticate().getTypeName()).toBe('Authenticate')
@@ -71,7 +71,7 @@ type CamelDtos = {
   readonly HealthCheckRequest: new (given: object) => IReturn<{ status?: string; failedMonitorCount?: number }>
 }
 
-test('N9 DTOs generated at a server of other names drive the unmodified client in those', async () => {
+test('N9 DTOs generated at a server with other names work with the unmodified client in those names', async () => {
   const server = await startAccounts({ names: 'camelCase' })
   const folder = mkdtempSync(join(tmpdir(), 'svc-dtos-'))
   try {
@@ -83,8 +83,8 @@ test('N9 DTOs generated at a server of other names drive the unmodified client i
       new dtos.Authenticate({ provider: 'credentials', userName: 'Ann', password: 'violet-harbour-42' }),
     )
     expect(signedIn.userName).toBe('Ann')
-    const given = await client.post(new dtos.AssignRoles({ userName: 'Ned', roles: ['R1'] }))
-    expect(given).toEqual({ allRoles: ['R1'], allPermissions: [] })
+    const answer = await client.post(new dtos.AssignRoles({ userName: 'Ned', roles: ['R1'] }))
+    expect(answer).toEqual({ allRoles: ['R1'], allPermissions: [] })
     const health = await client.get(new dtos.HealthCheckRequest({ executionMode: 'Basic', serverType: 'App' }))
     expect(health).toMatchObject({ status: 'Success', failedMonitorCount: 0 })
     const failed = await client.api(new dtos.AssignRoles({}))

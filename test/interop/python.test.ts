@@ -6,7 +6,7 @@ import { startAccounts } from '../server/accounts.ts'
 const python = process.env['SVC_PYTHON'] ?? 'python3'
 const has = spawnSync(python, ['-c', 'import servicestack'], { timeout: 60_000 }).status === 0
 
-type Said = Readonly<Record<string, unknown>>
+type Report = Readonly<Record<string, unknown>>
 
 /** A package index may be out of reach, so that no run requires it. */
 function suiteWithPython(name: string, body: () => void): void {
@@ -17,15 +17,15 @@ function suiteWithPython(name: string, body: () => void): void {
 }
 
 suiteWithPython('servicestack 0.1.15 for Python, unmodified, at a server whose names are in camelCase', () => {
-  test('N9 A9 signs in by cookie and by token, renews its token, assigns, unassigns, asks for health, batches, and reads its errors', async () => {
+  test('N9 A9 signs in by cookie and by token, renews its token, assigns, unassigns, gets health, sends batches, and reads its errors', async () => {
     const password = 'violet-harbour-42'
     const server = await startAccounts({ names: 'camelCase' })
     const file = new URL('python_client.py', import.meta.url).pathname
     const { stdout } = await promisify(execFile)(python, [file, server.server.url, password], { timeout: 60_000 })
     await server.close()
-    const said = JSON.parse(stdout) as Said
+    const report = JSON.parse(stdout) as Report
     const well = { status: 'Success', failedMonitorCount: 0, monitorSummaries: expect.any(Array) }
-    expect(said).toMatchObject({
+    expect(report).toMatchObject({
       'health by GET': well,
       'health by POST': well,
       unhealthy: { status: 503, error: { errorCode: 'HealthCheckFailed', message: expect.stringContaining('Ftp') } },
@@ -45,6 +45,6 @@ suiteWithPython('servicestack 0.1.15 for Python, unmodified, at a server whose n
       'renewed token': true,
       after: { status: 401, error: { message: 'Not Authenticated' } },
     })
-    expect(Object.keys(said)).toContain('sign-out')
+    expect(Object.keys(report)).toContain('sign-out')
   }, 90_000)
 })

@@ -31,7 +31,7 @@ async function refusal(attempt: Promise<unknown>): Promise<ResponseStatus> {
   return outcome.responseStatus
 }
 
-describe('@servicestack/client, unmodified, at svc serve', () => {
+describe('@servicestack/client, unmodified, with svc serve', () => {
   let server: Awaited<ReturnType<typeof serveBuilt>>
   beforeAll(async () => {
     server = await serveBuilt()
@@ -52,21 +52,21 @@ describe('@servicestack/client, unmodified, at svc serve', () => {
       expect(answer).toMatchObject({ UserName: 'Ann', Roles: ['Admin', 'Editor'], Permissions: [] })
       expect(client.bearerToken).toBeFalsy()
       expect(Object.keys(client.cookies)).toEqual(expect.arrayContaining(['ss-id', 'ss-opt']))
-      const held = await client.post(new AssignRoles({ UserName: 'Ned' }))
-      expect(held).toEqual({ AllRoles: [], AllPermissions: [] })
+      const roles = await client.post(new AssignRoles({ UserName: 'Ned' }))
+      expect(roles).toEqual({ AllRoles: [], AllPermissions: [] })
     })
 
     test('A9 assigns and unassigns by bearer token', async () => {
       const { BearerToken = '' } = await open().post(ann())
       const client = open()
       client.bearerToken = BearerToken
-      const given = await client.post(new AssignRoles({ UserName: 'Ned', Roles: ['R1', 'a,b'], Permissions: ['P1'] }))
-      expect(given).toEqual({ AllRoles: ['R1', 'a,b'], AllPermissions: ['P1'] })
+      const answer = await client.post(new AssignRoles({ UserName: 'Ned', Roles: ['R1', 'a,b'], Permissions: ['P1'] }))
+      expect(answer).toEqual({ AllRoles: ['R1', 'a,b'], AllPermissions: ['P1'] })
       const taken = await client.api(new UnAssignRoles({ UserName: 'Ned', Roles: ['R1', 'a,b'], Permissions: ['P1'] }))
       expect([taken.succeeded, taken.response]).toEqual([true, { AllRoles: [], AllPermissions: [] }])
     })
 
-    test.each(['get', 'post'] as const)('R2 asks for health by %s', async (verb) => {
+    test.each(['get', 'post'] as const)('R2 gets health by %s', async (verb) => {
       const answer = await open()[verb](health({ IncludeServerStateInformation: true }))
       expect(answer).toMatchObject({ Status: 'Success', FailedMonitorCount: 0 })
       expect(answer.ServerState?.TotalRamInMb).toBeGreaterThan(0)
@@ -74,7 +74,7 @@ describe('@servicestack/client, unmodified, at svc serve', () => {
     })
   })
 
-  test('N3 its readers understand dates and durations', async () => {
+  test('N3 its parsers read dates and durations', async () => {
     const { ExecutionMetrics: metrics } = await new JsonServiceClient(server.url).get(health())
     const start = toDate(metrics?.StartDateTime ?? '')
     const end = toDate(metrics?.EndDateTime ?? '')
@@ -93,11 +93,14 @@ describe('@servicestack/client, unmodified, at svc serve', () => {
     expect(client.cookies['ss-opt']?.value).toBe('perm')
     const who = await client.get<AuthenticateResponse>('/auth')
     expect(who).toMatchObject({ UserName: 'Ann', SessionId: answer.SessionId })
-    const named = await client.get<HealthCheckResponse>('/healthcheck', { ExecutionMode: 'basic', ServerType: 'app' })
-    expect(named.Status).toBe('Success')
+    const healthByName = await client.get<HealthCheckResponse>('/healthcheck', {
+      ExecutionMode: 'basic',
+      ServerType: 'app',
+    })
+    expect(healthByName.Status).toBe('Success')
   })
 
-  test('A3 a wrong password, and A5 an unknown provider', async () => {
+  test('A3 a wrong password is reported, and A5 an unknown provider', async () => {
     const client = new JsonServiceClient(server.url)
     expect(await refusal(client.post(ann({ Password: 'wrong' })))).toMatchObject({
       errorCode: 'Unauthorized',
@@ -130,7 +133,7 @@ describe('@servicestack/client, unmodified, at svc serve', () => {
     })
   })
 
-  test('O1 who is not signed in, and who is no Admin', async () => {
+  test('O1 anonymous callers and those without Admin are refused', async () => {
     const client = new JsonServiceClient(server.url)
     const change = new AssignRoles({ UserName: 'Ned', Roles: ['Admin'] })
     const stranger = await client.api(change)
@@ -145,14 +148,14 @@ describe('@servicestack/client, unmodified, at svc serve', () => {
     expect((await refusal(client.get(change))).errorCode).toBe('NotImplementedException')
   })
 
-  test('H1 unhealthy is an error that says why, and H2 an answer where codes are suppressed', async () => {
+  test('H1 unhealthy is an error with its reason, and H2 an answer where codes are suppressed', async () => {
     const client = new JsonServiceClient(server.url)
     const failed = await client.api(health({ ServerType: 'Mongo' }))
     expect(failed.errorCode).toBe('HealthCheckFailed')
     expect(failed.errorMessage).toMatch(/^Mongo is unhealthy/)
     expect(failed.errors.length).toBeGreaterThan(0)
-    const told = await client.get(health({ ServerType: 'Mongo', SuppressErrorCodes: true }))
-    expect([told.Status, told.FailedMonitorCount]).toEqual(['Failure', 1])
+    const suppressed = await client.get(health({ ServerType: 'Mongo', SuppressErrorCodes: true }))
+    expect([suppressed.Status, suppressed.FailedMonitorCount]).toEqual(['Failure', 1])
   })
 
   const signOuts: readonly (readonly [string, (client: JsonServiceClient) => Promise<unknown>])[] = [
@@ -161,7 +164,7 @@ describe('@servicestack/client, unmodified, at svc serve', () => {
     ['GET /auth/logout', (client) => client.get('/auth/logout')],
     ['DELETE /auth', (client) => client.delete('/auth')],
   ]
-  test.each(signOuts)('A7 signs out by %s: cookies, bearer and refresh token are dead', async (_, signOut) => {
+  test.each(signOuts)('A7 signs out by %s: cookies, bearer and refresh token are invalid', async (_, signOut) => {
     const client = new JsonServiceClient(server.url)
     const { BearerToken = '', RefreshToken = '' } = await client.post(ann())
     await signOut(client)
@@ -172,7 +175,7 @@ describe('@servicestack/client, unmodified, at svc serve', () => {
     expect((await other.api(new AssignRoles({ UserName: 'Ned' }))).errorCode).toBe('Unauthorized')
   })
 
-  test('A9 HTTP Basic is off, and says so as not signed in', async () => {
+  test('A9 HTTP Basic is off, and reported as not signed in', async () => {
     const client = new JsonServiceClient(server.url)
     client.setCredentials('Ann', password)
     expect((await client.api(new AssignRoles({ UserName: 'Ned' }))).errorCode).toBe('Unauthorized')
@@ -216,8 +219,8 @@ describe('automatic refresh', () => {
       client.bearerToken = BearerToken
       client.refreshToken = RefreshToken
       await client.post(new Authenticate({ provider: 'logout' }))
-      const met = await client.api(new AssignRoles({ UserName: 'Ann' }) as IReturn<unknown>)
-      expect([met.failed, met.errorCode]).toEqual([true, 'Unauthorized'])
+      const fault = await client.api(new AssignRoles({ UserName: 'Ann' }) as IReturn<unknown>)
+      expect([fault.failed, fault.errorCode]).toEqual([true, 'Unauthorized'])
       expect(server.renewals()).toBe(1)
     } finally {
       await server.close()

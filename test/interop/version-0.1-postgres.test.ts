@@ -23,7 +23,7 @@ suiteWith(version01Missing ?? postgresMissing, 'a store of svc 0.1 in PostgreSQL
     built?.remove()
   })
 
-  test('is opened with nothing lost, and 0.1 says that it is of a newer version then', async () => {
+  test('is opened without loss, and 0.1 then reports that it belongs to a newer version', async () => {
     const store = ['--store', postgres.url('postgres')]
     const done = async (of: Home, args: readonly string[], stdin = ''): Promise<string> => {
       const { code, stdout, stderr } = await of.svc([...args, ...store], { stdin })

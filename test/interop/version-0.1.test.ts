@@ -54,7 +54,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     ['this version', '0.1'],
   ] as const
 
-  test.each(pairs)('a client of %s reads the health of a server of %s in every form', async (ofClient, ofServer) => {
+  test.each(pairs)('a client of %s reads the health of a server of %s in each format', async (ofClient, ofServer) => {
     const client = home(ofClient)
     const { url } = servers[ofServer].server
     const health = (...args: readonly string[]): Promise<Ran> =>
@@ -149,7 +149,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
   }
   type Plan = { readonly type: string; readonly monitors: readonly Listed[] }
 
-  test('a svc.yaml of 0.1 with every kind is valid here too, and has the same monitors with at least the same checks', async () => {
+  test('a svc.yaml of 0.1 with each kind is valid here too, and has the same monitors with at least the same checks', async () => {
     const [before, now] = [home('0.1'), home('this version')]
     const file = join(before.folder, 'svc.yaml')
     writeFileSync(file, git('show', everyKind), { mode: 0o600 })
@@ -172,12 +172,12 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
           Checks.map(({ Name, Depth }) => [type, MonitorName, Name, Depth].join(' / ')),
         ),
       )
-    const known = new Set(checks(plansNow))
+    const names = new Set(checks(plansNow))
     expect(checks(plansBefore).length).toBeGreaterThan(300)
-    expect(checks(plansBefore).filter((check) => !known.has(check))).toEqual([])
+    expect(checks(plansBefore).filter((check) => !names.has(check))).toEqual([])
   })
 
-  test('every example of the pages of 0.1 is valid here too, and those of mistakes are refused at the same place', async () => {
+  test('each example of the pages of 0.1 is valid here too, and those with mistakes are refused at the same place', async () => {
     const [before, now] = [home('0.1'), home('this version')]
     const pages = ['docs/svc.yaml.md', 'docs/agents.md', 'docs/serve.md'].map((page) =>
       String(git('show', `${version01}:${page}`)),
@@ -185,7 +185,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     const examples = pages
       .flatMap((page) =>
         [...page.matchAll(/^```yaml( wrong)?\n([\s\S]*?)^```$/gm)].map(([, wrong, content = ''], at) => ({
-          // What may be run stands in the file of root alone, so a file of anybody else is refused with it.
+          // Only a file of root may allow programs, so a file of another account is refused with it.
           wrong: wrong !== undefined || content.startsWith('exec:'),
           content,
           name: `${pages.indexOf(page)}-${at}.yaml`,
@@ -206,7 +206,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
       const some = good.slice(from, from + 4)
       verdicts.push(...(await Promise.all(some.map(({ name }) => verdict(now, name)))))
     }
-    for (const found of verdicts) expect(found).toMatchObject({ code: 0, answer: { valid: true } })
+    for (const result of verdicts) expect(result).toMatchObject({ code: 0, answer: { valid: true } })
     const refused = examples.filter(({ wrong }) => wrong)
     expect(refused).toHaveLength(2)
     for (const { name } of refused) {
@@ -223,7 +223,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     }
   })
 
-  test('a store of 0.1 is opened with nothing lost, and 0.1 says that it is of a newer version then', async () => {
+  test('a store of 0.1 is opened without loss, and 0.1 then reports that it belongs to a newer version', async () => {
     const before = home('0.1')
     const first = await startServe(before, 'types: {}\n')
     leftovers.push(first.stop)
@@ -283,8 +283,8 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     await done(before, ['profile', 'add', 'spare', '--server', 'https://spare.example.com', '--credentials', 'always'])
     await done(before, ['config', 'set', 'credentials', 'always'])
     const now = upgraded(before)
-    for (const asked of [['profile', 'list'], ['profile', 'show', 'spare'], ['config', 'list'], ['whoami']]) {
-      const [then, today] = [await json<unknown>(before, asked), await json<unknown>(now, asked)]
+    for (const request of [['profile', 'list'], ['profile', 'show', 'spare'], ['config', 'list'], ['whoami']]) {
+      const [then, today] = [await json<unknown>(before, request), await json<unknown>(now, request)]
       expect(today).toEqual(then)
     }
     expect(await done(now, ['roles', 'show', admin.userName])).toContain('[Admin]')

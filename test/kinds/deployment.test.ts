@@ -50,17 +50,17 @@ async function listening(server: Server | TcpServer): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-const look = (given: Parameters<typeof runKind<typeof deployment.settings>>[1], more = {}) =>
-  runKind(deployment, given, 'Standard', more)
+const look = (input: Parameters<typeof runKind<typeof deployment.settings>>[1], more = {}) =>
+  runKind(deployment, input, 'Standard', more)
 
 describe('the deployed version', () => {
-  test('that is the expected one is ok', async () => {
+  test('that equals the expected one is ok', async () => {
     expect(await look({ expected: '1.2.3', versionFile: await file('1.2.3\n') })).toEqual([
       expect.objectContaining({ check: 'version', status: 'ok', message: '1.2.3, as expected' }),
     ])
   })
 
-  test('H5 that differs is a deployment-related failure, naming both', async () => {
+  test('H5 that differs is a deployment-related failure that names both', async () => {
     const versionFile = await file('1.2.2\n')
     expect(await look({ expected: '1.2.3', versionFile })).toMatchObject([
       {
@@ -73,7 +73,7 @@ describe('the deployed version', () => {
     ])
   })
 
-  test('is read from a file, at a key when that is JSON', async () => {
+  test('is read from a file, or from a key of a JSON file', async () => {
     const versionFile = await file('{"build": {"version": "7", "number": 42}}')
     expect(await look({ expected: '7', versionFile, versionKey: 'build.version' })).toMatchObject([{ status: 'ok' }])
     expect(await look({ expected: '42', versionFile, versionKey: '$.build.number' })).toMatchObject([{ status: 'ok' }])
@@ -83,7 +83,7 @@ describe('the deployed version', () => {
     )
   })
 
-  test('is asked of an address', async () => {
+  test('is fetched from an address', async () => {
     const url = await web(200, '{"version": "2.0"}')
     expect(await look({ expected: '2.0', url: `${url}/info?key=hidden`, versionKey: 'version' })).toMatchObject([
       { status: 'ok' },
@@ -93,14 +93,14 @@ describe('the deployed version', () => {
     expect(JSON.stringify(other)).not.toContain('hidden')
   })
 
-  test('is asked of a name with the look-up of the run', async () => {
+  test('is fetched from a host name with the resolver of the run', async () => {
     const url = new URL(await web(200, '9'))
     url.hostname = 'app.test'
     const resolve = async (host: string): Promise<readonly string[]> => (host === 'app.test' ? ['127.0.0.1'] : [])
     expect(await look({ expected: '9', url: url.href }, { resolve })).toMatchObject([{ status: 'ok' }])
   })
 
-  test('that an attacker wrote cannot reach a terminal', async () => {
+  test('that an attacker wrote cannot control a terminal', async () => {
     const versionFile = await file(`\u001b[31mred\u0007\u202e${'x'.repeat(500)}`)
     const [result] = await look({ expected: '1', versionFile })
     expect(result?.message).not.toMatch(/[\u0000-\u001f\u202e]/)
@@ -115,15 +115,15 @@ describe('the deployed version', () => {
     ['empty', { versionFile: ' \n' }, 'is empty'],
     ['too large', { versionFile: 'x'.repeat(70_000) }, 'is larger than'],
     ['at a key that is none', { versionFile: '{}', versionKey: 'a..b' }, 'is not a path'],
-  ])('in a file that is %s is a failure that no deployment excuses', async (_, given, message) => {
-    const versionFile = given.versionFile === '' ? missing() : await file(given.versionFile)
-    const [result] = await look({ expected: '1', ...given, versionFile })
+  ])('in a file that is %s is a failure that is not deployment-related', async (_, input, message) => {
+    const versionFile = input.versionFile === '' ? missing() : await file(input.versionFile)
+    const [result] = await look({ expected: '1', ...input, versionFile })
     expect(result).toMatchObject({ check: 'version', status: 'failed', fault: 'data' })
     expect(result?.message).toContain(message)
     expect(result?.deployment).toBeUndefined()
   })
 
-  test('at an address that answers badly or not at all is a failure with its class', async () => {
+  test('at an address that answers incorrectly or not at all is a failure with its class', async () => {
     expect(await look({ expected: '1', url: await web(503, 'no') })).toMatchObject([
       { status: 'failed', fault: 'protocol', message: expect.stringContaining('answered 503, not 200') },
     ])
@@ -144,33 +144,34 @@ describe('the deployed version', () => {
     expect(await look({ expected: '1', url: closed })).toMatchObject([{ status: 'failed', fault: 'refused' }])
   })
 
-  test('an address that never answers ends with the deadline and leaves nothing behind', async () => {
+  test('at an address that never answers ends at the deadline and leaves nothing behind', async () => {
     const sockets = new Set<{ readonly destroyed: boolean }>()
     const deaf = createTcpServer((socket) => {
       sockets.add(socket)
       socket.on('error', () => {}).resume()
     })
     const url = await listening(deaf)
-    const held = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length
+    const resourceKinds = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length
     // A timer of the test runner itself may still be running out.
     await pause(150)
-    const before = held()
+    const before = resourceKinds()
     expect(await look({ expected: '1', url }, { timeoutMs: 400 })).toMatchObject([
       { check: 'version', status: 'failed', fault: 'timeout' },
     ])
     expect(sockets.size).toBe(1)
-    await until(() => [...sockets].every((socket) => socket.destroyed) && held() <= before)
+    await until(() => [...sockets].every((socket) => socket.destroyed) && resourceKinds() <= before)
   })
 })
 
 describe('the marker of a deployment', () => {
-  test('that is not there means that none is in progress', async () => {
+  test('whose absence means that none is in progress', async () => {
     expect(await look({ marker: missing() })).toEqual([
       expect.objectContaining({ check: 'deployment', status: 'ok', message: 'none in progress' }),
     ])
   })
 
-  test('H5 that is there is a deployment-related failure with its age', async () => {
+  test('H5 whose presence is a deployment-related failure with its age', async () => {
     const path = await marker(4)
     expect(await look({ marker: path })).toMatchObject([
       {
@@ -182,14 +183,14 @@ describe('the marker of a deployment', () => {
     ])
   })
 
-  test('H5 that was left behind is a failure that nothing suppresses', async () => {
+  test('H5 that a deployment left behind is a failure that nothing suppresses', async () => {
     const [result] = await look({ marker: await marker(31) })
     expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(result?.message).toContain('began 31 min ago and has not ended (limit 30 min)')
     expect(result?.deployment).toBeUndefined()
   })
 
-  test('a version that cannot be read meanwhile is deployment-related, and else it is not', async () => {
+  test('makes an unreadable version deployment-related', async () => {
     const [, during] = await look({ marker: await marker(1), expected: '1', versionFile: missing() })
     expect(during).toMatchObject({ check: 'version', status: 'failed', deployment: true })
     const [, after] = await look({ marker: await marker(99), expected: '1', versionFile: missing() })
@@ -198,7 +199,7 @@ describe('the marker of a deployment', () => {
     expect(without?.deployment).toBeUndefined()
   })
 
-  test('its age at the limit is still a deployment in progress', () => {
+  test('with an age at the limit means a deployment in progress', () => {
     const evaluate = (ageMs: number) => evaluated(progress, { path: '/m', ageMs }, { marker: '/m' })[0]
     expect(evaluate(1_800_000)).toMatchObject({ status: 'failed', deployment: true })
     expect(evaluate(1_800_001)?.status).toBe('failed')
@@ -207,11 +208,11 @@ describe('the marker of a deployment', () => {
 })
 
 describe('SuppressDeploymentErrors', () => {
-  test('H5 lets version skew and a deployment in progress pass, says what it was, and hides nothing else', async () => {
-    const monitor = (name: string, given: Parameters<typeof look>[0]) => ({
+  test('H5 suppresses version skew and a deployment in progress, reports them, and hides nothing else', async () => {
+    const monitor = (name: string, input: Parameters<typeof look>[0]) => ({
       name,
       kind: deployment,
-      settings: withDefaults(deployment.settings, given),
+      settings: withDefaults(deployment.settings, input),
       depth: 'Standard' as const,
       host: false,
       dependsOn: [],
@@ -267,18 +268,18 @@ describe('settings', () => {
       { expected: '1', url: 'http://127.0.0.1:1/', versionFile: '/v' },
       'has both versionFile and url: remove one of them',
     ],
-  ])('%j would check nothing or two things, and is an error', async (given, message) => {
-    const [result] = await look(given)
+  ])('%j checks nothing or two things, and is an error', async (input, message) => {
+    const [result] = await look(input)
     expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })
   })
 
-  test('a version is a text or a number', () => {
+  test('a version is a string or a number', () => {
     expect(versionIn('{"a": [{"b": " 1.0 "}]}', '$.a[0].b', 'x')).toBe('1.0')
     expect(() => versionIn('{"a": true}', 'a', 'x')).toThrow('x has no text at a')
     expect(() => versionIn('{"a": {}}', '__proto__', 'x')).toThrow('x has no text at __proto__')
   })
 
-  test('the finding of a run names the check', async () => {
+  test('the result of a run names the check', async () => {
     expect(checked(await look({ marker: missing() }), 'deployment').status).toBe('ok')
   })
 })

@@ -31,9 +31,9 @@ afterEach(() => {
   expect(ownChildren()).toEqual([])
 })
 
-type Given = Parameters<typeof runKind<typeof fileAge.settings>>[1]
-const look = (given: Given, mode: 'Basic' | 'Standard' = 'Standard', options: RunKindOptions = {}) =>
-  runKind(fileAge, given, mode, { inChild: runInChild, ...options })
+type Overrides = Parameters<typeof runKind<typeof fileAge.settings>>[1]
+const look = (overrides: Overrides, mode: 'Basic' | 'Standard' = 'Standard', options: RunKindOptions = {}) =>
+  runKind(fileAge, overrides, mode, { inChild: runInChild, ...options })
 const one = async (check: string, ...args: Parameters<typeof look>): Promise<Result> =>
   checked(await look(...args), check)
 
@@ -48,22 +48,22 @@ function aged(name: string, minutes: number): string {
 }
 
 describe('a file that must be fresh', () => {
-  test('is ok while it is, warns, then fails', async () => {
+  test('is ok while it is fresh, then warns, then fails', async () => {
     const status = async (minutes: number) => (await one('age', { path: aged('backup', minutes) })).status
     expect([await status(10), await status(20), await status(70)]).toEqual(['ok', 'warning', 'failed'])
   })
-  test('that is not there is told at Basic', async () => {
+  test('that is missing is reported at Basic', async () => {
     const [result] = await look({ path: join(folder, 'none') }, 'Basic')
     expect(result).toMatchObject({ check: 'there', status: 'failed', fault: 'data' })
     expect(result?.message).toBe(`${join(folder, 'none')} does not exist`)
   })
-  test('at Basic only its being there counts', async () => {
+  test('is checked only for its existence at Basic', async () => {
     expect(await look({ path: aged('backup', 600) }, 'Basic')).toMatchObject([{ check: 'there', status: 'ok' }])
   })
-  test('that comes from a clock ahead of ours is new', async () => {
+  test('that a faster clock dated in the future is new', async () => {
     expect(await one('age', { path: aged('backup', -60) })).toMatchObject({ status: 'ok', measurement: { value: 0 } })
   })
-  test('must not be smaller than it should', async () => {
+  test('must not be smaller than its minimum size', async () => {
     const path = aged('backup', 1)
     truncateSync(path, 1024)
     expect(await one('size', { path, size: 1024 })).toMatchObject({ status: 'ok', measurement: { value: 1024 } })
@@ -71,7 +71,7 @@ describe('a file that must be fresh', () => {
     expect(small).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(small.message).toBe(`file ${path} has 1 KiB (at least 1 KiB)`)
   })
-  test('may be reached by a link', async () => {
+  test('may be behind a link', async () => {
     const path = join(folder, 'latest')
     symlinkSync(aged('backup', 70), path)
     expect((await one('age', { path })).status).toBe('failed')
@@ -79,7 +79,7 @@ describe('a file that must be fresh', () => {
 })
 
 describe('a folder with a backlog', () => {
-  test('names its oldest file, of those with the ending, and leaves folders and hidden files alone', async () => {
+  test('reports its oldest file among those with the extension, and ignores folders and hidden files', async () => {
     aged('old.tmp', 500)
     aged('.hidden.xml', 500)
     aged('a.xml', 5)
@@ -94,7 +94,7 @@ describe('a folder with a backlog', () => {
   test('that is empty is ok', async () => {
     expect(await one('age', { path: folder })).toMatchObject({ status: 'ok', message: 'no file is waiting' })
   })
-  test('counts a link as the file that it leads to; one that leads nowhere is none', async () => {
+  test('counts a link as its target, and ignores a broken one', async () => {
     const outside = mkdtempSync(join(tmpdir(), 'svc-file-age-target-'))
     try {
       const target = join(outside, 'job')
@@ -111,13 +111,13 @@ describe('a folder with a backlog', () => {
       rmSync(outside, { recursive: true })
     }
   })
-  test('names of files reach no terminal', async () => {
+  test('contains file names that never reach a terminal unescaped', async () => {
     aged('\x1b[2J\x1b[31mred\u202egnp', 70)
     const { message } = await one('age', { path: folder })
     expect(message).not.toMatch(/[\x00-\x1f\u202e]/)
     expect(message).toContain('oldest file redgnp: age ')
   })
-  test('boundaries belong to ok', () => {
+  test('is ok at the boundaries', () => {
     const judged = (ms: number, files: number) => {
       const observed = { name: '/in', folder: { files, oldest: { name: 'f', ms, at: new Date(0) }, more: false } }
       const results = [
@@ -130,7 +130,7 @@ describe('a folder with a backlog', () => {
     expect(judged(10, 4)).toEqual(['warning', 'failed'])
     expect(judged(11, 0)).toEqual(['failed', 'ok'])
   })
-  test('with more files than are dated is judged by those, and is never quite well', async () => {
+  test('with more files than svc dates is evaluated by those, and is at best a warning', async () => {
     for (let i = 0; i < 10_050; i += 1) writeFileSync(join(folder, String(i)), '')
     const results = await look({ path: folder, files: { limit: 20_000 } })
     expect(checked(results, 'age')).toMatchObject({ status: 'warning' })
@@ -140,32 +140,38 @@ describe('a folder with a backlog', () => {
   })
 })
 
-describe('what cannot be looked at', () => {
-  test('a path that is not whole is told before anything is looked at', async () => {
+describe('paths that cannot be checked', () => {
+  test('a relative path is reported before any access', async () => {
     expect(await look({ path: 'in/box' })).toMatchObject([
       { check: 'settings', status: 'failed', message: 'path is not an absolute path: in/box' },
     ])
   })
-  test.runIf(process.platform !== 'win32')('a named pipe is neither, and is not waited for', async () => {
-    const path = join(folder, 'pipe')
-    execFileSync('sh', ['-c', 'mkfifo "$0"', path])
-    expect(await one('there', { path })).toMatchObject({
-      status: 'failed',
-      fault: 'data',
-      message: `${path} is neither a file nor a folder`,
-    })
-    expect((await one('there', { path: '/dev/null' })).status).toBe('failed')
-    expect(await one('age', { path: folder })).toMatchObject({ message: 'no file is waiting' })
-  })
-  test.runIf(process.platform !== 'win32')('a folder that this account may not list is told', async () => {
-    aged('job', 70)
-    chmodSync(folder, 0o000)
-    if (asServer.uid !== undefined) chownSync(folder, 0, 0)
-    const found = await one('there', { path: folder }, 'Basic', { inChild: asNobody })
-    expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found.message).toBe(`${folder} is not readable by this account`)
-  })
-  test('files that are taken away while it looks are not missed', async () => {
+  test.runIf('a named pipe is reported, without waiting for it')(
+    'a named pipe is neither, and is not waited for',
+    async () => {
+      const path = join(folder, 'pipe')
+      execFileSync('sh', ['-c', 'mkfifo "$0"', path])
+      expect(await one('there', { path })).toMatchObject({
+        status: 'failed',
+        fault: 'data',
+        message: `${path} is neither a file nor a folder`,
+      })
+      expect((await one('there', { path: '/dev/null' })).status).toBe('failed')
+      expect(await one('age', { path: folder })).toMatchObject({ message: 'no file is waiting' })
+    },
+  )
+  test.runIf('a folder that this account may not list is reported')(
+    'a folder that this account may not list is reported',
+    async () => {
+      aged('job', 70)
+      chmodSync(folder, 0o000)
+      if (asServer.uid !== undefined) chownSync(folder, 0, 0)
+      const result = await one('there', { path: folder }, 'Basic', { inChild: asNobody })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toBe(`${folder} is not readable by this account`)
+    },
+  )
+  test('files that disappear during the check are ignored', async () => {
     const names = Array.from({ length: 3_000 }, (_, i) => aged(`job-${i}`, 70))
     const looking = look({ path: folder, files: {} })
     for (const [index, path] of names.entries()) {
@@ -178,17 +184,17 @@ describe('what cannot be looked at', () => {
     expect(checked(results, 'backlog').measurement?.value).toBeLessThanOrEqual(3_000)
   })
   test('simulated: a share that hangs ends at the deadline, with the path', async () => {
-    const found = await one('there', { path: folder }, 'Standard', {
+    const result = await one('there', { path: folder }, 'Standard', {
       timeoutMs: 200,
       inChild: () => new Promise(() => {}),
     })
-    expect(found).toMatchObject({
+    expect(result).toMatchObject({
       status: 'failed',
       fault: 'timeout',
       message: `${folder} did not answer within 0.2 s`,
     })
   })
-  test('at the deadline the child is gone with it', async () => {
+  test('at the deadline the child process ends as well', async () => {
     await look({ path: folder }, 'Standard', { timeoutMs: 1 })
     await expect.poll(() => ownChildren()).toEqual([])
   })

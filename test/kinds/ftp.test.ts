@@ -21,7 +21,7 @@ import { hungUp } from '../support/until.ts'
 import { startVsftpd, type Vsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
 
 type FtpSettings = Values<typeof ftp.settings>
-type Given = Partial<FtpSettings>
+type Overrides = Partial<FtpSettings>
 const host = '127.0.0.1'
 const names = (results: readonly Result[]): readonly string[] => results.map((result) => result.check)
 const bad = (results: readonly Result[]): readonly string[] =>
@@ -41,7 +41,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     await plain.remove()
     certificates.remove()
   })
-  const run = (given: Given = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+  const run = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
     runKind(
       ftp,
       {
@@ -50,19 +50,19 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         caFile: certificates.caFile,
         username: 'ftp',
         password: secret(vsftpdPassword),
-        ...given,
+        ...overrides,
       },
       mode,
       options,
     )
-  const clear = (given: Given = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+  const clear = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
     runKind(
       ftp,
-      { host, port: plain.port, tls: 'off', username: 'ftp', password: secret(vsftpdPassword), ...given },
+      { host, port: plain.port, tls: 'off', username: 'ftp', password: secret(vsftpdPassword), ...overrides },
       mode,
       options,
     )
-  const writes: Given = { folder: '/incoming', files: { limit: 5 }, allowWrites: true, probeFolder: 'incoming' }
+  const writes: Overrides = { folder: '/incoming', files: { limit: 5 }, allowWrites: true, probeFolder: 'incoming' }
 
   describe('a healthy server', () => {
     test('each mode runs its checks over explicit TLS, and leaves no session and no file', async () => {
@@ -80,21 +80,21 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       expect(readdirSync(server.incoming)).toEqual([])
       expect(await sessionsLeft(server)).toBe(0)
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       const results = await run(writes, 'Advanced')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('banner')).toMatch(
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('banner')).toMatch(
         /^127\.0\.0\.1:\d+ greeted with "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(limit 3 s\)$/,
       )
-      expect(said('TLS')).toMatch(/accepts AUTH TLS and speaks TLSv1\.[23], certificate trusted$/)
-      expect(said('sign-in')).toMatch(/^signed in to .* as "ftp" in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('PWD')).toBe('the working folder is "/"')
-      expect(said('EPSV')).toMatch(/^EPSV returned port \d+, 1 entry listed in /)
-      expect(said('PASV')).toMatch(/^PASV returned 127\.0\.0\.1:\d+, 1 entry listed in /)
-      expect(said('round trip')).toMatch(/^64 KiB written in .* and read back in .*, same SHA-256$/)
-      expect(said('oldest file')).toBe('no file is waiting in "/incoming"')
+      expect(textOf('TLS')).toMatch(/accepts AUTH TLS and speaks TLSv1\.[23], certificate trusted$/)
+      expect(textOf('sign-in')).toMatch(/^signed in to .* as "ftp" in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('PWD')).toBe('the working folder is "/"')
+      expect(textOf('EPSV')).toMatch(/^EPSV returned port \d+, 1 entry listed in /)
+      expect(textOf('PASV')).toMatch(/^PASV returned 127\.0\.0\.1:\d+, 1 entry listed in /)
+      expect(textOf('round trip')).toMatch(/^64 KiB written in .* and read back in .*, same SHA-256$/)
+      expect(textOf('oldest file')).toBe('no file is waiting in "/incoming"')
     })
-    test('without allowWrites nothing is written, and without a folder none is looked at', async () => {
+    test('without allowWrites nothing is written, and without a folder none is listed', async () => {
       const results = await run({}, 'Advanced')
       expect(bad(results)).toEqual([])
       expect(names(results)).toEqual(names(await run()))
@@ -110,13 +110,13 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         await implicit.remove()
       }
     })
-    test('in the clear on this machine, and the sign-in says so', async () => {
+    test('in clear text on this machine, and the sign-in reports that', async () => {
       const results = await clear(writes, 'Advanced')
       expect(bad(results)).toEqual([])
       expect(checked(results, 'sign-in').message).toContain('as "ftp" (unencrypted) in')
       expect(names(results)).not.toContain('TLS')
     })
-    test('with the older ciphers alone the data connection is a part of the session too', async () => {
+    test('with only the older ciphers the data connection resumes the session too', async () => {
       const old = await startVsftpd({ certificate: certificates.good, settings: { ssl_ciphers: 'ECDHE+AESGCM' } })
       try {
         expect(bad(await run({ ...writes, port: old.port }, 'Advanced'))).toEqual([])
@@ -124,7 +124,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         await old.remove()
       }
     })
-    test('leftovers of our own are swept, and nothing else is', async () => {
+    test('only leftovers of svc are swept', async () => {
       const old = probeFile(1, new Date(Date.now() - 2 * 3_600_000))
       const young = probeFile(1, new Date())
       const others = [young.name, 'svc-probe-of-somebody.tmp', 'report.xml']
@@ -162,7 +162,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
     })
   })
 
-  describe('a server that does not let in', () => {
+  describe('a server that refuses the sign-in', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { password: secret('hunter2-wrong') }
@@ -174,14 +174,14 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       expect(again).toHaveLength(1)
       expect(again[0]?.message).toContain('not signed in')
     })
-    test('a full server says so with its 421, and the account is not blamed', async () => {
+    test('a full server is reported by its 421, and the account is not blamed', async () => {
       const full = await startVsftpd({ settings: { max_clients: 1 } })
       let first = connect(full.port, host)
       try {
         // The connection with which its start was awaited may still count.
-        for (let said = ''; !said.startsWith('220'); ) {
-          said = String(await new Promise((resolve) => first.once('data', resolve)))
-          if (said.startsWith('421')) first = connect(full.port, host)
+        for (let text = ''; !text.startsWith('220'); ) {
+          text = String(await new Promise((resolve) => first.once('data', resolve)))
+          if (text.startsWith('421')) first = connect(full.port, host)
         }
         const result = checked(await clear({ port: full.port }), 'banner')
         expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
@@ -191,23 +191,23 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         await full.remove()
       }
     })
-    test('a server that wants TLS is told of as such, and not as a wrong password', async () => {
+    test('a server that requires TLS is reported as such, and not as a wrong password', async () => {
       const results = await run({ tls: 'off', caFile: undefined })
       expect(checked(results, 'sign-in')).toMatchObject({ fault: 'tls', details: ['next: tls: explicit'] })
       expect(checked(results, 'sign-in').message).toContain('requires TLS to sign in: "530')
     })
-    test('a server without TLS gets no password, and the way out is named', async () => {
+    test('a server without TLS gets no password, and the message names the remedy', async () => {
       const result = checked(await run({ port: plain.port }), 'TLS')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(result.message).toMatch(/does not offer AUTH TLS: "530 Please login with USER and PASS\."$/)
       expect(result.details?.join()).toContain('tls: off')
     })
-    test('a private CA that is not named is a fault of TLS', async () => {
+    test('a private CA that is not configured is a TLS fault', async () => {
       const results = await run({ caFile: undefined })
       expect(names(results)).toEqual(['banner', 'TLS'])
       expect(checked(results, 'TLS')).toMatchObject({ fault: 'tls', message: expect.stringContaining('caFile') })
     })
-    test('a server that ends in the clear (500 OOPS) under TLS is told of, with where to look', async () => {
+    test('a server that sends clear text (500 OOPS) under TLS is reported, with a hint', async () => {
       const broken = await startVsftpd({ certificate: certificates.good, settings: { anon_root: '/nonexistent' } })
       try {
         const result = checked(await run({ port: broken.port }), 'sign-in')
@@ -218,14 +218,14 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         await broken.remove()
       }
     })
-    test('black hole: a stopped server accepts by its kernel; the deadline ends it', async () => {
+    test('black hole: the kernel accepts for a stopped server, and the deadline ends the run', async () => {
       await using hole = await peer(blackHole)
       const result = checked(await run({ port: hole.port }, 'Basic', { timeoutMs: 500 }), 'banner')
       expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
       expect(result.message).toContain('accepted the connection but sent nothing for')
       await hungUp(hole)
     })
-    test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+    test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
       await using slow = await proxy(plain.port, 150)
       const results = await clear({ port: slow.port, latency: { warn: 50, limit: 120 }, passive: 'EPSV' })
       for (const check of ['banner', 'sign-in']) {
@@ -240,7 +240,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
   })
 
   describe('data connections', () => {
-    test('a wrong passive address is told apart from EPSV, which works', async () => {
+    test('a wrong passive address is distinguished from EPSV, which works', async () => {
       const wrong = await startVsftpd({ settings: { pasv_address: '127.0.0.2' } })
       try {
         const results = await clear({ port: wrong.port })
@@ -253,7 +253,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         await wrong.remove()
       }
     })
-    test('a server without passive data connections is a failure, though neither way is broken', async () => {
+    test('a server without passive data connections is a failure, though neither command fails', async () => {
       const none = await startVsftpd({ settings: { pasv_enable: 'NO' } })
       try {
         const results = await clear({ port: none.port }, 'Standard')
@@ -262,14 +262,14 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         await none.remove()
       }
     })
-    test('a folder that may not be written fails the round trip and leaves nothing to delete', async () => {
+    test('a folder without write permission fails the round trip and leaves nothing to delete', async () => {
       const results = await clear({ allowWrites: true }, 'Advanced')
       expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(checked(results, 'round trip').message).toContain('answered STOR with "553 Could not create file."')
       expect(names(results)).not.toContain('delete')
       expect(checked(results, 'sweep').status).toBe('ok')
     })
-    test('a drop folder that is not there fails its check, and the round trip goes on', async () => {
+    test('a missing drop folder fails its check, and the round trip continues', async () => {
       const results = await clear({ ...writes, folder: 'gone' }, 'Advanced')
       expect(checked(results, 'oldest file')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(checked(results, 'round trip').status).toBe('ok')
@@ -280,25 +280,31 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
 
 describe('ftp against ftp-srv', () => {
   const word = 'correct horse'
-  test('lists over both ways, and round trips with its own listings', async () => {
+  test('lists with both commands, and completes round trips with its own listings', async () => {
     const server = await startFtpServer(word)
     try {
-      const given: Given = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
-      const results = await runKind(ftp, { ...given, allowWrites: true, folder: '/' }, 'Advanced')
+      const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
+      const results = await runKind(ftp, { ...overrides, allowWrites: true, folder: '/' }, 'Advanced')
       expect(bad(results)).toEqual([])
       expect(readdirSync(server.root)).toEqual([])
     } finally {
       await server.remove()
     }
   })
-  test('a wrong password reaches the server once, whatever the retries', async () => {
+  test('a wrong password is sent to the server once, whatever the retries', async () => {
     const server = await startFtpServer(word)
     try {
-      const given: Given = { host, port: server.port, tls: 'off', username: 'monitor', password: secret('wrong-one') }
-      const results = await runKind(ftp, given, 'Standard', { retries: 5 })
+      const overrides: Overrides = {
+        host,
+        port: server.port,
+        tls: 'off',
+        username: 'monitor',
+        password: secret('wrong-one'),
+      }
+      const results = await runKind(ftp, overrides, 'Standard', { retries: 5 })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(server.tried()).toEqual(['wrong-one'])
-      const none = await runKind(ftp, { ...given, password: undefined }, 'Standard')
+      expect(server.passwords()).toEqual(['wrong-one'])
+      const none = await runKind(ftp, { ...overrides, password: undefined }, 'Standard')
       expect(checked(none, 'sign-in')).toMatchObject({ fault: 'auth' })
     } finally {
       await server.remove()
@@ -310,24 +316,24 @@ describe('ftp against servers that misbehave', () => {
   const word = 'correct horse'
   const run = async (
     script: FtpScript,
-    given: Given = {},
+    overrides: Overrides = {},
     mode: ExecutionMode = 'Standard',
     options: RunKindOptions = {},
   ) => {
     await using server = await scriptedFtp(script)
     const results = await runKind(
       ftp,
-      { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word), ...given },
+      { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word), ...overrides },
       mode,
       { timeoutMs: 6_000, ...options },
     )
     await hungUp(server)
-    return { results, heard: server.heard() }
+    return { results, input: server.input() }
   }
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
     checked((await run(...args)).results, check)
 
-  test('an ordinary one is well in all modes, with a banner of several lines', async () => {
+  test('an ordinary server is ok in all modes, with a banner of several lines', async () => {
     const { results } = await run(
       { banner: '220-Welcome\r\n220-to the\r\n  229 indented\r\n220 Ready' },
       { allowWrites: true, folder: 'in' },
@@ -358,17 +364,17 @@ describe('ftp against servers that misbehave', () => {
       ],
       ['a closed connection', (socket: Socket) => void socket.end(), 'closed the connection before sending anything'],
       ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'the connection'],
-    ])('%s is a fault of protocol, told at once', async (_, behave, told) => {
+    ])('%s is a protocol fault, reported at once', async (_, behave, message) => {
       await using server = await peer(behave)
       const results = await runKind(ftp, { host, port: server.port, tls: 'off' }, 'Basic', { timeoutMs: 4_000 })
       expect(checked(results, 'banner')).toMatchObject({ status: 'failed', fault: 'protocol' })
-      expect(checked(results, 'banner').message).toContain(told)
+      expect(checked(results, 'banner').message).toContain(message)
       await hungUp(server)
     })
-    test('banners for ever are no sign-in, and end with the session', async () => {
+    test('endless banners are not a sign-in, and end with the session', async () => {
       await using server = await peer(endlessly('220 hello\r\n'))
-      const given: Given = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
-      const results = await runKind(ftp, given, 'Standard', { timeoutMs: 4_000 })
+      const overrides: Overrides = { host, port: server.port, tls: 'off', username: 'monitor', password: secret(word) }
+      const results = await runKind(ftp, overrides, 'Standard', { timeoutMs: 4_000 })
       expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'protocol' })
       await hungUp(server)
     })
@@ -376,23 +382,23 @@ describe('ftp against servers that misbehave', () => {
       ['120 Ready in 5 minutes', 'refused', 'is not ready yet'],
       ['421 Too many users', 'refused', 'accepts no sessions now: "421 Too many users"'],
       ['530 Not you', 'protocol', 'greeted with "530 Not you" instead of 220'],
-    ])('the banner %s is a failure', async (banner, fault, told) => {
-      const { results, heard } = await run({ banner })
+    ])('the banner %s is a failure', async (banner, fault, message) => {
+      const { results, input } = await run({ banner })
       expect(names(results)).toEqual(['banner'])
-      expect(results[0]).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(told) })
-      expect(heard).toBe('')
+      expect(results[0]).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(message) })
+      expect(input).toBe('')
     })
-    test('escape sequences of a banner are not passed on', async () => {
+    test('escape sequences of a banner are removed', async () => {
       const result = await one('banner', { banner: `220 a${escapeSequences}b` }, {}, 'Basic')
       expect([...result.message].every((character) => character >= ' ' && character <= '~')).toBe(true)
     })
-    test('words in the clear after AUTH TLS was accepted end it: they may be somebody else’s', async () => {
+    test('clear text after AUTH TLS is accepted ends the session: anyone may have sent it', async () => {
       const script = { answers: { AUTH: '234 Go on\r\n230 You are in' } }
       const result = await one('TLS', script, { tls: 'explicit' })
       expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
       expect(result.message).toContain('continued in clear text after it had agreed to TLS')
     })
-    test('a server that accepts AUTH TLS and speaks none is a fault of TLS', async () => {
+    test('a server that accepts AUTH TLS and does not start it is a TLS fault', async () => {
       const result = await one('TLS', { answers: { AUTH: '234 Go on' } }, { tls: 'explicit' }, 'Standard', {
         timeoutMs: 700,
       })
@@ -401,7 +407,7 @@ describe('ftp against servers that misbehave', () => {
   })
 
   describe('at the sign-in', () => {
-    test('a password that comes back in an answer is not shown', async () => {
+    test('a password that an answer repeats is not shown', async () => {
       const echo = { answers: { PASS: ({ argument }: { argument: string }) => `530 No, ${argument} is wrong` } }
       const result = await one('sign-in', echo)
       expect(result).toMatchObject({ fault: 'auth' })
@@ -413,21 +419,21 @@ describe('ftp against servers that misbehave', () => {
       ['530 Login incorrect', 'auth'],
       ['332 Account please', 'protocol'],
       ['999 What', 'protocol'],
-    ])('%s to PASS is %s', async (said, fault) => {
-      expect(await one('sign-in', { answers: { PASS: said } })).toMatchObject({ status: 'failed', fault })
+    ])('%s to PASS is %s', async (text, fault) => {
+      expect(await one('sign-in', { answers: { PASS: text } })).toMatchObject({ status: 'failed', fault })
     })
-    test('a 421 between two commands is heard, and told as what it is', async () => {
+    test('a 421 between two commands is read and reported as such', async () => {
       const script = { answers: { PASS: '230 Welcome\r\n421 Going down' } }
       const { results } = await run(script)
       const failed = results.find((result) => result.status === 'failed')
       expect(failed).toMatchObject({ fault: 'refused', message: expect.stringContaining('"421 Going down"') })
     })
-    test('a line break in a password is refused before anything is said', async () => {
-      const { results, heard } = await run({}, { password: secret('a\r\nDELE x') })
+    test('a line break in a password is refused before anything is sent', async () => {
+      const { results, input } = await run({}, { password: secret('a\r\nDELE x') })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(heard).not.toContain('DELE')
+      expect(input).not.toContain('DELE')
     })
-    test('simulated: to another machine a password goes in the clear only where it is allowed', () => {
+    test('simulated: a password goes to another machine in clear text only where that is allowed', () => {
       expect(mayHear('203.0.113.9', false, false)).toBe(false)
       expect(mayHear('203.0.113.9', false, true)).toBe(true)
       expect(mayHear('203.0.113.9', true, false)).toBe(true)
@@ -437,7 +443,7 @@ describe('ftp against servers that misbehave', () => {
   })
 
   describe('at the data connection', () => {
-    test('a blocked passive port: the account works, the data connection does not, and who is to blame', async () => {
+    test('a blocked passive port: the account works, the data connection fails, and the message says which side to check', async () => {
       const deaf = await deafPort('127.0.0.3')
       try {
         const script = { answers: { PASV: pasv('127.0.0.3', deaf.port) } }
@@ -455,7 +461,7 @@ describe('ftp against servers that misbehave', () => {
         deaf.close()
       }
     })
-    test('another address that accepts is sent nothing, until dataHosts names it', async () => {
+    test('another address that accepts gets nothing until dataHosts lists it', async () => {
       await using elsewhere = await peer(blackHole, { host: '127.0.0.4' })
       const script = { answers: { PASV: pasv('127.0.0.4', elsewhere.port) } }
       const result = await one('PASV', script, { allowWrites: true }, 'Advanced')
@@ -463,8 +469,8 @@ describe('ftp against servers that misbehave', () => {
       expect(result.message).toContain(
         'not the address of the control connection (127.0.0.1): the port accepts connections, but nothing was sent to it',
       )
-      expect(elsewhere.seen()).toBe(1)
-      expect(elsewhere.heard()).toBe('')
+      expect(elsewhere.connections()).toBe(1)
+      expect(elsewhere.input()).toBe('')
       await using meant = await peer((socket) => void socket.end('-rw-r--r-- 1 o g 5 Nov 21 04:27 a\r\n'), {
         host: '127.0.0.4',
       })
@@ -483,18 +489,18 @@ describe('ftp against servers that misbehave', () => {
       '227 Passive (127,0,0,1,0,0)',
       '227 Passive',
       '200 Passive (127,0,0,1,4,1)',
-    ])('%s is no address to connect to', async (said) => {
-      const result = await one('PASV', { answers: { PASV: said } }, { passive: 'PASV' })
+    ])('%s is not address valid address for a data connection', async (text) => {
+      const result = await one('PASV', { answers: { PASV: text } }, { passive: 'PASV' })
       expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
       expect(result.message).toContain('no address to connect to')
     })
     test.each(['229 Extended (|||0|)', '229 Extended (|||70000|)', '229 Extended (||21|)', '229 Extended'])(
-      '%s is no address to connect to',
-      async (said) => {
-        expect(await one('EPSV', { answers: { EPSV: said } }, { passive: 'EPSV' })).toMatchObject({ fault: 'protocol' })
+      '%s is not address valid address for a data connection',
+      async (text) => {
+        expect(await one('EPSV', { answers: { EPSV: text } }, { passive: 'EPSV' })).toMatchObject({ fault: 'protocol' })
       },
     )
-    test('a way that is not offered is a warning beside one that works, and a failure where it is the one', async () => {
+    test('an unsupported command is a warning beside one that works, and a failure where it is required', async () => {
       const script = { answers: { EPSV: '500 What?' } }
       const { results } = await run(script)
       expect(checked(results, 'EPSV')).toMatchObject({
@@ -504,7 +510,7 @@ describe('ftp against servers that misbehave', () => {
       expect(checked(results, 'PASV').status).toBe('ok')
       expect(await one('EPSV', script, { passive: 'EPSV' })).toMatchObject({ status: 'failed', fault: 'protocol' })
     })
-    test('without any way, that is the failure, and what needs one is not looked at', async () => {
+    test('without any passive command that is the failure, and checks that need one are skipped', async () => {
       const script = { answers: { EPSV: '500 What?', PASV: '502 What?' } }
       const { results } = await run(script, { folder: 'in', allowWrites: true }, 'Advanced')
       expect(checked(results, 'data connection')).toMatchObject({ status: 'failed', fault: 'protocol' })
@@ -512,39 +518,39 @@ describe('ftp against servers that misbehave', () => {
         expect(checked(results, check)).toMatchObject({ status: 'failed', fault: 'dependency' })
       }
     })
-    test('a server that says nothing after PASV is told, and what EPSV showed is kept', async () => {
+    test('a server that is silent after PASV is reported, and the result of EPSV is kept', async () => {
       const { results } = await run({ answers: { PASV: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 })
       expect(checked(results, 'EPSV').status).toBe('ok')
       expect(checked(results, 'PASV')).toMatchObject({ status: 'failed', fault: 'timeout' })
       expect(checked(results, 'PASV').message).toContain('did not answer PASV within')
     })
-    test('a server that says nothing after LIST is told, as connected', async () => {
+    test('a server that is silent after LIST is reported as connected', async () => {
       const { results } = await run({ answers: { LIST: () => undefined } }, {}, 'Standard', { timeoutMs: 1_500 })
       expect(checked(results, 'EPSV')).toMatchObject({ status: 'failed', fault: 'timeout' })
       expect(checked(results, 'EPSV').message).toMatch(
         /^signed in after .*, EPSV returned port \d+, connected: .* LIST within /,
       )
     })
-    test('a data connection that stays silent is told as such', async () => {
+    test('a data connection that stays silent is reported as such', async () => {
       const result = await one('EPSV', { data: (_, control) => void control.write('226 Done\r\n') }, {}, 'Standard', {
         timeoutMs: 1_500,
       })
       expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
       expect(result.message).toContain('the data connection of LIST')
     })
-    test('a listing that the server breaks off is a fault of protocol', async () => {
+    test('a listing that the server breaks off is a protocol fault', async () => {
       const result = await one('EPSV', {
         data: (data, control) => void data.end('-rw-r--r-- 1 o', () => control.write('426 Broken off\r\n')),
       })
       expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
       expect(result.message).toContain('aborted the transfer: "426 Broken off"')
     })
-    test('a session that ends during a listing is a fault of protocol', async () => {
+    test('a session that ends during a listing is a protocol fault', async () => {
       const result = await one('EPSV', { data: (data, control) => void data.end('half', () => control.destroy()) })
       expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
       expect(result.message).toContain('closed the connection instead of answering LIST')
     })
-    test('a data connection that is reset is a fault of protocol', async () => {
+    test('a data connection that is reset is a protocol fault', async () => {
       const result = await one('EPSV', {
         data: (data, control) => {
           data.resetAndDestroy()
@@ -557,11 +563,11 @@ describe('ftp against servers that misbehave', () => {
       ['425 Cannot see you', 'refused', 'did not receive our data connection'],
       ['522 Session reuse required', 'tls', 'did not accept the encryption'],
       ['550 No listing', 'data', 'answered LIST with "550 No listing"'],
-    ])('%s to LIST is %s', async (said, fault, told) => {
-      const result = await one('EPSV', { answers: { LIST: said } })
-      expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(told) })
+    ])('%s to LIST is %s', async (text, fault, message) => {
+      const result = await one('EPSV', { answers: { LIST: text } })
+      expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(message) })
     })
-    test('an endless listing is cut, and the session ends in time', async () => {
+    test('an endless listing is truncated, and the session ends in time', async () => {
       const flood = (data: Socket): void => {
         const more = (): void => {
           if (data.destroyed) return
@@ -573,7 +579,7 @@ describe('ftp against servers that misbehave', () => {
       const { results } = await run({ data: flood }, {}, 'Standard', { timeoutMs: 2_000 })
       expect(results.some((result) => result.status === 'failed')).toBe(true)
     })
-    test('a huge listing is read up to a bound, which is told', async () => {
+    test('a huge listing is read up to a limit, which is reported', async () => {
       const listing = '-rw-r--r-- 1 o g 5 Nov 21 04:27 a.txt\r\n'.repeat(100_000)
       const data = (to: Socket, control: Socket): void => {
         to.on('close', () => control.write('426 You hung up\r\n'))
@@ -606,14 +612,14 @@ describe('ftp against servers that misbehave', () => {
         '-rw-r--r-- 1 o g 5 Jan 03 2020 e\u202ef.txt',
       ].join('\r\n')
       const script = { listing, answers: { FEAT: '502 No', MDTM: '213 20200103000000' } }
-      const { results, heard } = await run(script, { folder: 'in' }, 'Advanced')
+      const { results, input } = await run(script, { folder: 'in' }, 'Advanced')
       const result = checked(results, 'oldest file')
       expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
       expect(result.message).toContain('"ef.txt"')
-      expect(heard).not.toContain('DELE')
-      expect(heard.match(/MDTM/g)).toHaveLength(1)
+      expect(input).not.toContain('DELE')
+      expect(input.match(/MDTM/g)).toHaveLength(1)
     })
-    test('a server that dates no file is a warning, never a silent green', async () => {
+    test('a server that dates no file is a warning, never ok', async () => {
       const script = { answers: { FEAT: '502 No', MDTM: '502 No' } }
       const result = await one('oldest file', script, { folder: 'in' }, 'Advanced')
       expect(result).toMatchObject({
@@ -624,24 +630,24 @@ describe('ftp against servers that misbehave', () => {
     test.each([
       ['another SHA-256', (bytes: Buffer) => Buffer.from(bytes).fill(0, 100, 101 + 64), 'with another SHA-256'],
       ['cut', (bytes: Buffer) => bytes.subarray(0, 60_000), 'as 60000 of 65536 bytes'],
-    ])('a file that comes back %s fails the round trip, and is deleted all the same', async (_, spoil, told) => {
-      const { results, heard } = await run({ spoil }, { allowWrites: true }, 'Advanced')
+    ])('a file that comes back %s fails the round trip, and is deleted nevertheless', async (_, spoil, message) => {
+      const { results, input } = await run({ spoil }, { allowWrites: true }, 'Advanced')
       expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(checked(results, 'round trip').message).toContain(told)
+      expect(checked(results, 'round trip').message).toContain(message)
       expect(checked(results, 'delete').status).toBe('ok')
-      expect(heard).toMatch(/DELE svc-probe-\S+-renamed\.tmp\r\n/)
+      expect(input).toMatch(/DELE svc-probe-\S+-renamed\.tmp\r\n/)
     })
-    test('a rename that is refused is told, and the file is deleted under its first name', async () => {
-      const { results, heard } = await run({ answers: { RNTO: '550 No' } }, { allowWrites: true }, 'Advanced')
+    test('a refused rename is reported, and the file is deleted under its first name', async () => {
+      const { results, input } = await run({ answers: { RNTO: '550 No' } }, { allowWrites: true }, 'Advanced')
       expect(checked(results, 'rename')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(checked(results, 'delete').status).toBe('ok')
-      expect(heard).toMatch(/DELE svc-probe-[^\r]*[0-9a-f]\.tmp\r\n/)
+      expect(input).toMatch(/DELE svc-probe-[^\r]*[0-9a-f]\.tmp\r\n/)
     })
-    test('a file that cannot be deleted is told', async () => {
+    test('a file that cannot be deleted is reported', async () => {
       const { results } = await run({ answers: { DELE: '550 No' } }, { allowWrites: true }, 'Advanced')
       expect(checked(results, 'delete')).toMatchObject({ status: 'failed', fault: 'data' })
     })
-    test('the deadline in the middle of a transfer keeps what was seen and leaves nothing open', async () => {
+    test('the deadline during a transfer keeps earlier results and leaves nothing open', async () => {
       const { results } = await run({ answers: { STOR: '150 Give' } }, { allowWrites: true }, 'Advanced', {
         timeoutMs: 1_200,
       })
@@ -659,31 +665,43 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
   })
   afterAll(() => certificates.remove())
   test.each(['expired', 'wrongHost', 'selfSigned', 'notYetValid'] as const)(
-    'a certificate that is %s ends it: the server hears nothing of the account',
+    'a certificate that is %s ends the session before the account is sent',
     async (name) => {
       await using server = await scriptedFtp({ peer: { tls: certificates[name] } })
-      const given: Given = { host, port: server.port, tls: 'implicit', username: 'monitor', password: secret('word') }
-      const results = await runKind(ftp, { ...given, caFile: certificates.caFile }, 'Standard')
+      const overrides: Overrides = {
+        host,
+        port: server.port,
+        tls: 'implicit',
+        username: 'monitor',
+        password: secret('word'),
+      }
+      const results = await runKind(ftp, { ...overrides, caFile: certificates.caFile }, 'Standard')
       expect(names(results)).toEqual(['TLS'])
       expect(results[0]).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(server.heard()).toBe('')
+      expect(server.input()).toBe('')
       await hungUp(server)
     },
   )
-  test('a certificate that ends soon warns from Standard on', async () => {
+  test('a certificate that expires soon warns from Standard on', async () => {
     await using server = await scriptedFtp({ peer: { tls: certificates.fiveDays } })
-    const given: Given = { host, port: server.port, tls: 'implicit', caFile: certificates.caFile }
-    expect(checked(await runKind(ftp, given, 'Standard'), 'certificate')).toMatchObject({
+    const overrides: Overrides = { host, port: server.port, tls: 'implicit', caFile: certificates.caFile }
+    expect(checked(await runKind(ftp, overrides, 'Standard'), 'certificate')).toMatchObject({
       status: 'warning',
       measurement: { unit: 'days' },
     })
-    expect(names(await runKind(ftp, given, 'Basic'))).toEqual(['TLS', 'banner'])
+    expect(names(await runKind(ftp, overrides, 'Basic'))).toEqual(['TLS', 'banner'])
   })
-  test('a data connection without TLS under an encrypted session is no success', async () => {
+  test('a data connection without TLS under an encrypted session is a failure', async () => {
     await using server = await scriptedFtp({ peer: { tls: certificates.good } })
-    const given: Given = { host, port: server.port, tls: 'implicit', caFile: certificates.caFile, username: 'monitor' }
+    const overrides: Overrides = {
+      host,
+      port: server.port,
+      tls: 'implicit',
+      caFile: certificates.caFile,
+      username: 'monitor',
+    }
     const result = checked(
-      await runKind(ftp, { ...given, password: secret('word') }, 'Standard', { timeoutMs: 2_000 }),
+      await runKind(ftp, { ...overrides, password: secret('word') }, 'Standard', { timeoutMs: 2_000 }),
       'EPSV',
     )
     expect(result.status).toBe('failed')
@@ -691,8 +709,8 @@ suiteWith(opensslMissing(), 'ftp certificates', () => {
   })
 })
 
-describe('ftp settings and judgements', () => {
-  const settings = (given: Given): FtpSettings => withDefaults(ftp.settings, { host, ...given })
+describe('ftp settings and evaluation', () => {
+  const settings = (overrides: Overrides): FtpSettings => withDefaults(ftp.settings, { host, ...overrides })
   test.each([
     [{ password: secret('x') }, 'password needs a username'],
     [{ tls: 'off', caFile: '/ca.pem' }, 'caFile needs TLS'],
@@ -702,10 +720,10 @@ describe('ftp settings and judgements', () => {
     [{ username: 'a\r\nDELE b' }, 'username holds a control character'],
     [{ username: 'a', folder: 'a\nb' }, 'folder holds a control character'],
     [{ username: 'a', probeSize: 5 * 1024 * 1024 }, 'probeSize must be 1B to 4MiB'],
-  ] satisfies [Given, string][])('%j cannot be used together', (given, told) => {
-    expect(ftp.validate?.(settings(given))).toContain(told)
+  ] satisfies [Overrides, string][])('%j cannot be used together', (overrides, message) => {
+    expect(ftp.validate?.(settings(overrides))).toContain(message)
   })
-  test('the port follows the encryption, and the target names it', () => {
+  test('the port follows the encryption, and the target includes it', () => {
     expect(ftp.target?.(settings({}))).toEqual({ host, port: 21 })
     expect(ftp.target?.(settings({ tls: 'implicit' }))).toEqual({ host, port: 990 })
     expect(ftp.target?.(settings({ port: 2121 }))).toEqual({ host, port: 2121 })
@@ -715,7 +733,7 @@ describe('ftp settings and judgements', () => {
     expect(ftp.signsIn?.(settings({ username: 'a' }), 'Standard')).toBe(true)
     expect(ftp.signsIn?.(settings({}), 'Advanced')).toBe(false)
   })
-  test('the boundaries of age, files and latency belong to the better side', () => {
+  test('values at the boundaries of age, files and latency are ok', () => {
     const age = (minutes: number, files = 1) =>
       evaluated(
         backlog,
@@ -734,21 +752,21 @@ describe('ftp settings and judgements', () => {
       evaluated(greeting, { address: 'a:21', code: 220, text: '"220"', ms }).map((result) => result.status)
     expect([1_000, 1_000.1, 3_000, 3_000.1].flatMap(banner)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
-  test('replies in pieces are put together, and lines within a reply of several may look like its end', () => {
-    const reader = new ReplyReader('a:21', (heard) => String(heard))
+  test('replies in pieces are joined, and lines within a multi-line reply may resemble its end', () => {
+    const reader = new ReplyReader('a:21', (input) => String(input))
     const pieces = ['220-o', 'ne\r\n 220 two\r\n221 three\r', '\n220', ' four\r\n331 x\r\n\r\n', '200\n']
-    const heard = pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
-    expect(heard.map((reply) => reply.code)).toEqual([220, 331, 200])
-    expect(heard[0]?.text).toBe('220-one\n 220 two\n221 three\n220 four')
+    const data = pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
+    expect(data.map((reply) => reply.code)).toEqual([220, 331, 200])
+    expect(data[0]?.text).toBe('220-one\n 220 two\n221 three\n220 four')
     expect(reader.started).toBe(false)
   })
-  test('the folder of a PWD has its quotes undoubled, and is none with control characters', () => {
+  test('quotes in the folder of a PWD are unescaped, and control characters make it invalid', () => {
     const of = (text: string) => folderOf({ code: 257, text })
     expect(of('257 "/a ""b"" c" is current')).toBe('/a "b" c')
     expect(of('257 "/a\x1bb"')).toBeUndefined()
     expect(of('257 /a')).toBeUndefined()
   })
-  test('dates of listings order files, with the year guessed from today', () => {
+  test('dates of listings order files, and a missing year is derived from today', () => {
     const now = new Date('2026-02-10T12:00:00Z')
     const iso = (written: string): string => new Date(roughly(written, now)).toISOString().slice(0, 16)
     expect(iso('Feb 9 04:27')).toBe('2026-02-09T04:27')
@@ -761,7 +779,7 @@ describe('ftp settings and judgements', () => {
     expect(stamp('213 20261399042700')).toBeUndefined()
     expect(stamp('213 yesterday')).toBeUndefined()
   })
-  test('only files of our own that are over an hour old are leftovers', () => {
+  test('only files of svc that are over an hour old are leftovers', () => {
     const now = new Date('2026-11-21T12:00:00Z')
     const made = probeFile(4, new Date('2026-11-21T10:59:59Z'))
     expect([isLeftover(made.name, now), isLeftover(made.renamed, now)]).toEqual([true, true])

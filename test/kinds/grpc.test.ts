@@ -120,12 +120,12 @@ const forEver = (socket: Socket, first: Buffer, chunk: Buffer): void => {
   more()
 }
 
-const look = (port: number, given: Settings = {}, options: RunKindOptions = {}) =>
-  runKind(grpc, { host, port, ...given }, 'Standard', options)
+const look = (port: number, input: Settings = {}, options: RunKindOptions = {}) =>
+  runKind(grpc, { host, port, ...input }, 'Standard', options)
 const statuses = (results: Awaited<ReturnType<typeof look>>) => results.map((result) => [result.check, result.status])
 
 describe('grpc health', () => {
-  test('a server that serves is ok in every check, and Basic does not ask it', async () => {
+  test('a server that serves is ok in each check, and Basic does not call it', async () => {
     await using server = await healthServer({ '': 'SERVING' })
     const basic = await runKind(grpc, { host, port: server.port })
     expect(statuses(basic)).toEqual([['connect', 'ok']])
@@ -145,7 +145,7 @@ describe('grpc health', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
-  test('each service has a result of its own, and one that fails hides none of the others', async () => {
+  test('each service has its own result, and one that fails does not hide the others', async () => {
     await using server = await healthServer({ '': 'SERVING', a: 'NOT_SERVING', b: 'SERVING', c: 'UNKNOWN' })
     const results = await look(server.port, { services: ['a', 'b', 'c', 'missing.Service'] })
     const at = `${host}:${server.port}`
@@ -167,13 +167,13 @@ describe('grpc health', () => {
     ])
   })
 
-  test('a server that is well as a whole is not asked about itself when services are named', async () => {
+  test('a healthy server is not asked about itself when services are named', async () => {
     await using server = await healthServer({ '': 'NOT_SERVING', a: 'SERVING' })
     expect(checked(await look(server.port, { services: ['a'] }), 'health').status).toBe('ok')
     expect(checked(await look(server.port), 'health').message).toMatch(/ answers NOT_SERVING$/)
   })
 
-  test('a server without a status of its own says what to configure', async () => {
+  test('a server without a status of its own is reported with the setting to add', async () => {
     await using server = await healthServer({ a: 'SERVING' })
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault: 'data' })
@@ -182,7 +182,7 @@ describe('grpc health', () => {
     )
   })
 
-  test('a server without the health service is told from one that is not well', async () => {
+  test('a server without the health service is distinguished from an unhealthy one', async () => {
     await using server = await grpcServer(() => {})
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
@@ -205,7 +205,7 @@ describe('grpc health', () => {
     expect(result.message).toBe(`${host}:${server.port} ${text}`)
   })
 
-  test('grpc-message is decoded, and reaches no terminal as it came', async () => {
+  test('grpc-message is decoded, and never reaches a terminal unescaped', async () => {
     await using server = await checkServer(() => ({ code: 13, details: `größer 100 % ${escapeSequences}` }))
     const result = checked(await look(server.port), 'health')
     expect(result.message).toContain('(INTERNAL: "größer 100 % ')
@@ -214,7 +214,7 @@ describe('grpc health', () => {
     expect(checked(await look(long.port), 'health').message.length).toBeLessThan(300)
   })
 
-  test('an answer that is late fails in latency, and in connect where that is late', async () => {
+  test('a late answer fails in latency, and in connect where that is late', async () => {
     await using server = await healthServer({ '': 'SERVING' })
     const results = await look(server.port, { latency: { limit: 0 } })
     expect(checked(results, 'health').status).toBe('ok')
@@ -243,7 +243,7 @@ describe('grpc metadata', () => {
     expect(bare.message).toContain('[null,"[secret]",null,')
   })
 
-  test('a server that lets the token in serves', async () => {
+  test('a server that accepts the token serves', async () => {
     await using server = await checkServer((metadata) =>
       metadata.getMap()['authorization'] === `Bearer ${token}` ? undefined : { code: 16, details: 'no' },
     )
@@ -251,7 +251,7 @@ describe('grpc metadata', () => {
     expect(checked(await look(server.port, { token: secret('other') }), 'health').fault).toBe('auth')
   })
 
-  test('a token that no header can hold is named, and not sent', async () => {
+  test('a token that no header can contain is reported, and not sent', async () => {
     await using server = await checkServer(echoes)
     const results = await look(server.port, { token: secret('two\nlines') })
     expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'data' })])
@@ -261,13 +261,13 @@ describe('grpc metadata', () => {
   test.each<[Settings, string]>([
     [{}, 'localhost:'],
     [{ authority: 'shop.internal' }, 'shop.internal'],
-  ])('with %o the authority begins with %s', async (given, expected) => {
+  ])('with %o the authority begins with %s', async (input, expected) => {
     const authorities: (string | undefined)[] = []
     await using server = await http2Server((stream, { ':authority': authority }) => {
       authorities.push(authority)
       says({ body: serving })(stream)
     })
-    await look(server.port, { host: 'localhost', ...given })
+    await look(server.port, { host: 'localhost', ...input })
     expect(authorities).toEqual([expected.endsWith(':') ? `${expected}${server.port}` : expected])
   })
 })
@@ -280,7 +280,7 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
   afterAll(() => made.remove())
   const trusted = (): Settings => ({ tls: true, servername: 'svc.test', caFile: made.caFile })
 
-  test('a trusted server is asked, and its certificates are dated', async () => {
+  test('a trusted server is called, and its certificates are dated', async () => {
     await using server = await healthServer({ '': 'SERVING' }, made.good)
     const results = await look(server.port, trusted())
     expect(statuses(results)).toEqual([
@@ -294,7 +294,7 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
-  test('a certificate that ends soon warns, and a server with one is asked all the same', async () => {
+  test('a certificate that expires soon warns, and the server is called nevertheless', async () => {
     await using server = await healthServer({ '': 'SERVING' }, made.fiveDays)
     const results = await look(server.port, trusted())
     expect(checked(results, 'certificate').status).toBe('warning')
@@ -317,12 +317,12 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
     expect(calls).toBe(0)
   })
 
-  test('verify: false asks a server that nobody trusts', async () => {
+  test('verify: false calls a server whose certificate is not trusted', async () => {
     await using server = await healthServer({ '': 'SERVING' }, made.selfSigned)
     expect(checked(await look(server.port, { tls: true, verify: false }), 'health').status).toBe('ok')
   })
 
-  test('without tls a server that expects it is told from one that is no gRPC server', async () => {
+  test('without tls a server that requires it is distinguished from one that is not gRPC', async () => {
     await using server = await healthServer({ '': 'SERVING' }, made.good)
     const [result, ...more] = await look(server.port)
     expect(result).toMatchObject({ check: 'connect', status: 'failed', fault: 'protocol' })
@@ -334,14 +334,14 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
     expect((await look(alert.port))[0]?.message).toBe(`${host}:${alert.port} expects TLS on this port: set tls: true`)
   })
 
-  test('with tls a server without it says so', async () => {
+  test('with tls a server without it is reported as such', async () => {
     await using server = await healthServer({ '': 'SERVING' })
     const results = await look(server.port, trusted())
     expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'tls' })])
     expect(results[0]?.message).toContain('does not speak TLS on this port')
   })
 
-  test('a TLS server that offers no HTTP/2 is named, whether it refuses or ignores the question', async () => {
+  test('a TLS server without HTTP/2 is reported, whether it refuses or ignores the offer', async () => {
     const https = createHttps(made.good, (_, response) => response.end('hello')).listen(0, host)
     await once(https, 'listening')
     try {
@@ -378,7 +378,7 @@ describe('grpc connection', () => {
       (socket) => void socket.once('data', () => socket.resetAndDestroy()),
       'closed the connection before it spoke HTTP/2',
     ],
-  ])('%s is a failure of its own', async (_, behave, text) => {
+  ])('%s is a separate failure', async (_, behave, text) => {
     await using server = await peer(behave)
     const results = await look(server.port)
     expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'protocol' })])
@@ -386,7 +386,7 @@ describe('grpc connection', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
-  test('refused and a black hole are told apart, and nothing is left open', async () => {
+  test('a refused port and a black hole are distinguished, and nothing is left open', async () => {
     const port = await refusedPort()
     expect(await look(port)).toEqual([expect.objectContaining({ check: 'connect', fault: 'refused' })])
     await using hole = await peer(blackHole)
@@ -396,7 +396,7 @@ describe('grpc connection', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
-  test('all addresses are probed, each by itself', async () => {
+  test('all addresses are probed separately', async () => {
     await using server = await healthServer({ '': 'SERVING' })
     const resolve = async () => ['127.0.0.1', '127.0.0.2']
     const results = await look(server.port, { host: 'shop.test', addresses: 'all' }, { resolve })
@@ -406,8 +406,8 @@ describe('grpc connection', () => {
   })
 })
 
-describe('grpc answers that prove nothing', () => {
-  test('an answer of the same peer that is whole is ok', async () => {
+describe('grpc answers that are incomplete', () => {
+  test('a complete answer of the same peer is ok', async () => {
     await using server = await http2Server(says({ body: serving }))
     expect(checked(await look(server.port), 'health').status).toBe('ok')
     await using later = await http2Server(says({ body: message([0x1a, 2, 7, 7, 8, 1]) }))
@@ -483,7 +483,7 @@ describe('grpc answers that prove nothing', () => {
       'refused',
       'answered with HTTP 503 instead of gRPC',
     ],
-  ])('%s is a failure of its own', async (_, reply, fault, text) => {
+  ])('%s is a separate failure', async (_, reply, fault, text) => {
     await using server = await http2Server(says(reply))
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault })
@@ -520,7 +520,7 @@ describe('grpc answers that prove nothing', () => {
       Buffer.concat([answer, frame(type.goaway, 0, 0, Buffer.concat([code(1), code(11)]))]),
       'ended the connection instead of answering (GOAWAY, ENHANCE_YOUR_CALM)',
     ],
-  ])('%s is a failure of its own', async (_, bytes, text) => {
+  ])('%s is a separate failure', async (_, bytes, text) => {
     await using server = await peer(frames((socket) => void socket.write(bytes)))
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
@@ -528,7 +528,7 @@ describe('grpc answers that prove nothing', () => {
     expect(await settled(listening)).toBe(listening)
   })
 
-  test('a connection that is closed or reset in mid answer is a failure of its own', async () => {
+  test('a connection that is closed or reset in mid answer is a separate failure', async () => {
     const cuts: readonly ((socket: Socket) => void)[] = [
       (socket) => void socket.end(answer),
       (socket) => void socket.write(answer, () => socket.resetAndDestroy()),
@@ -541,7 +541,7 @@ describe('grpc answers that prove nothing', () => {
     }
   })
 
-  test('a broken answer about one service hides no other', async () => {
+  test('an invalid answer about one service does not hide the others', async () => {
     let calls = 0
     await using server = await http2Server((stream) => {
       calls += 1
@@ -555,7 +555,7 @@ describe('grpc answers that prove nothing', () => {
     ])
   })
 
-  test('a server that stops after its answer has answered', async () => {
+  test('a server that stops after its answer is ok', async () => {
     const packedTrailers = Buffer.concat([Buffer.from([0x10, 11]), Buffer.from('grpc-status'), Buffer.from([1, 48])])
     const whole = Buffer.concat([
       frame(type.goaway, 0, 0, Buffer.concat([code(1), code(0)])),
@@ -710,8 +710,8 @@ test.each<[Settings, string]>([
   [{ headers: { ':path': '/x' } }, 'headers: ":path" is not a metadata key'],
   [{ headers: { TE: 'x' } }, 'headers may not set TE'],
   [{ headers: { a: 'ä' } }, 'contains characters that are not printable ASCII'],
-])('the settings %o cannot be used together', async (given, text) => {
-  const results = await look(1, given)
+])('the settings %o cannot be used together', async (input, text) => {
+  const results = await look(1, input)
   expect(results).toEqual([expect.objectContaining({ check: 'settings', status: 'failed', fault: 'data' })])
   expect(results[0]?.message).toContain(text)
 })

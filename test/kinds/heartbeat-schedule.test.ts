@@ -20,11 +20,11 @@ const look = (now: number, beats: readonly Heartbeat[], settings: Settings = nig
   runKind(heartbeat, settings, 'Advanced', { date: () => new Date(now), heartbeats: async () => beats })
 const newest = async (...args: Parameters<typeof look>) => checked(await look(...args), 'newest')
 
-describe('a job that runs by the clock', () => {
+describe('a job with a schedule', () => {
   const due = utc('2026-01-14T02:00')
   const before = beat('nightly', utc('2026-01-13T02:05'))
 
-  test('B4 is told by what was due and how long ago, in its own zone', async () => {
+  test('B4 is reported by the run that was due and its age, in its own zone', async () => {
     expect(await newest(due + 31 * hour, [before])).toMatchObject({
       status: 'failed',
       fault: 'threshold',
@@ -38,40 +38,42 @@ describe('a job that runs by the clock', () => {
     )
   })
 
-  test('B4 has its grace, a warning first, and a boundary is ok', async () => {
+  test('B4 has a grace period, first warns, and is ok at the boundary', async () => {
     const past = async (ms: number) => (await newest(due + ms, [before])).status
     expect([await past(-1), await past(0), await past(10 * minute)]).toEqual(['ok', 'ok', 'ok'])
     expect([await past(10 * minute + 1), await past(30 * minute)]).toEqual(['warning', 'warning'])
     expect(await past(30 * minute + 1)).toBe('failed')
-    const given = async (grace: object) => (await newest(due + 2 * hour, [before], { ...nightly, grace })).status
-    expect([await given({ limit: 2 * hour }), await given({ limit: 2 * hour - 1 })]).toEqual(['ok', 'failed'])
-    expect([await given({ warn: 2 * hour - 1 }), await given({})]).toEqual(['warning', 'ok'])
+    const withGrace = async (grace: object) => (await newest(due + 2 * hour, [before], { ...nightly, grace })).status
+    expect([await withGrace({ limit: 2 * hour }), await withGrace({ limit: 2 * hour - 1 })]).toEqual(['ok', 'failed'])
+    expect([await withGrace({ warn: 2 * hour - 1 }), await withGrace({})]).toEqual(['warning', 'ok'])
   })
 
-  test('a run whose grace has not passed is not missed yet', async () => {
+  test('is not overdue while the grace period lasts', async () => {
     const message = async (ms: number) => (await newest(due + day + ms, [before])).message
     expect(await message(30 * minute)).toContain('(24.5 h ago, 1 run missed; limit 30 min)')
     expect(await message(30 * minute + 1)).toContain('(24.5 h ago, 2 runs missed; limit 30 min)')
   })
 
-  test('what it says while all is well', async () => {
-    const told = async (now: number, at: number, settings = nightly) =>
+  test('has this message while it is ok', async () => {
+    const messageOf = async (now: number, at: number, settings = nightly) =>
       (await newest(now, [beat('nightly', at)], settings)).message
-    expect(await told(due + 7 * hour, due + 5 * minute)).toBe(
+    expect(await messageOf(due + 7 * hour, due + 5 * minute)).toBe(
       'last heartbeat, from nightly, came 6.9 h ago; it was due at 02:00 UTC (limit 30 min)',
     )
-    expect(await told(due + 5 * minute, due - day)).toBe(
+    expect(await messageOf(due + 5 * minute, due - day)).toBe(
       'nightly has been due since 02:00 UTC, 5 min ago (limit 30 min)',
     )
-    expect(await told(due + 12 * minute, due - day)).toBe(
+    expect(await messageOf(due + 12 * minute, due - day)).toBe(
       'nightly has not reported since 02:00 UTC, when it was due (12 min ago; warns above 10 min)',
     )
     const patient: Settings = { schedule: '* * * * *', grace: { limit: 6 * hour } }
-    expect(await told(due, due - 5.5 * hour, patient)).toBe('last heartbeat, from nightly, came 5.5 h ago (limit 6 h)')
+    expect(await messageOf(due, due - 5.5 * hour, patient)).toBe(
+      'last heartbeat, from nightly, came 5.5 h ago (limit 6 h)',
+    )
     expect((await newest(due, [beat('a', due - 6 * hour - 2 * minute)], patient)).status).toBe('failed')
   })
 
-  test('a heartbeat may come a minute early, or a quarter of the time between two runs where that is less', async () => {
+  test('may report a minute early, or a quarter of the time between two runs where that is less', async () => {
     const early = async (ms: number, settings: Settings) =>
       (await newest(due + 31 * minute, [beat('a', due - ms)], settings)).status
     expect([await early(minute, nightly), await early(minute + 1, nightly)]).toEqual(['ok', 'failed'])
@@ -82,17 +84,17 @@ describe('a job that runs by the clock', () => {
     expect(await often(15 * second + 1)).toMatch(/^a has been due since 02:00 UTC, 0 ms ago/)
   })
 
-  test('an early one is not for the run after: somebody ran it by hand in the evening', async () => {
+  test('does not complete a later run by an early report: someone ran it by hand in the evening', async () => {
     const hand = beat('nightly', due - 4 * hour)
     expect((await newest(due + 10 * minute, [hand])).status).toBe('ok')
     expect((await newest(due + 31 * minute, [hand])).status).toBe('failed')
   })
 
-  test('what the agent says of its interval is not asked', async () => {
+  test('ignores the interval that the agent reports', async () => {
     expect((await newest(due + 20 * hour, [beat('a', due, { intervalMs: minute })])).status).toBe('ok')
   })
 
-  test('names are hostile: one line, without escapes', async () => {
+  test('has a hostile name on one line, without escapes', async () => {
     const { message } = await newest(due + hour, [beat('a\u001b[31m\nb', due - day)])
     expect(message).toMatch(/^a b has not reported since/)
   })
@@ -103,24 +105,28 @@ describe('the other checks of a schedule', () => {
   const there = beat('a', due + minute)
   const gone = beat('b', due - 2 * day)
 
-  test('B4 who is overdue is silent, and says nothing any more', async () => {
+  test('B4 an overdue agent is silent, and its own status no longer counts', async () => {
     const now = due + 31 * minute
-    const found = await look(now, [there, { ...gone, status: 'Fail' }], { ...nightly, agents: ['a', 'b', 'c'] })
-    expect(checked(found, 'newest').status).toBe('ok')
-    expect(checked(found, 'status')).toMatchObject({
+    const result = await look(now, [there, { ...gone, status: 'Fail' }], { ...nightly, agents: ['a', 'b', 'c'] })
+    expect(checked(result, 'newest').status).toBe('ok')
+    expect(checked(result, 'status')).toMatchObject({
       status: 'ok',
       message: expect.stringMatching(/^\w+ reports Ok$/),
     })
-    const told = 'b: has not reported since 2026-01-13 02:00 UTC, when it was due (24.5 h ago, 2 runs missed)'
-    expect(checked(found, 'reporting')).toMatchObject({
+    const messageOf = 'b: has not reported since 2026-01-13 02:00 UTC, when it was due (24.5 h ago, 2 runs missed)'
+    expect(checked(result, 'reporting')).toMatchObject({
       status: 'failed',
       message: '1 of 3 agents reports; missing: c, b (at least 3)',
-      details: ['c: has never reported', told],
+      details: ['c: has never reported', messageOf],
     })
-    expect(checked(found, 'silent')).toMatchObject({ status: 'failed', details: [told], measurement: { value: 1 } })
+    expect(checked(result, 'silent')).toMatchObject({
+      status: 'failed',
+      details: [messageOf],
+      measurement: { value: 1 },
+    })
   })
 
-  test('B4 no check contradicts another, whenever the heartbeats came', async () => {
+  test('B4 no check contradicts another, whenever the heartbeats arrive', async () => {
     const graces = [undefined, { limit: 0 }, { warn: 5 * minute }, { warn: minute, limit: 3 * hour }, {}]
     let looked = 0
     for (const schedule of ['0 2 * * *', '*/5 * * * *', '17 4,16 * * 1-5', '@weekly']) {
@@ -128,10 +134,10 @@ describe('the other checks of a schedule', () => {
         for (let step = 0; step < 8; step += 1) {
           const now = due + step * 7 * hour + step * 12_345
           const beats = [0, 3, 30, 700, 9_000].slice(step % 3).map((ago) => beat(`a${ago}`, now - ago * minute))
-          const found = await look(now, beats, grace ? { schedule, grace } : { schedule })
-          const alive = checked(found, 'reporting').measurement?.value ?? Number.NaN
-          const silent = checked(found, 'silent').measurement?.value
-          const { status } = checked(found, 'newest')
+          const result = await look(now, beats, grace ? { schedule, grace } : { schedule })
+          const alive = checked(result, 'reporting').measurement?.value ?? Number.NaN
+          const silent = checked(result, 'silent').measurement?.value
+          const { status } = checked(result, 'newest')
           expect(alive + (silent ?? 0)).toBe(beats.length)
           if (status === 'failed') expect(alive).toBe(0)
           if (status === 'ok') expect(alive).toBeGreaterThan(0)
@@ -143,25 +149,25 @@ describe('the other checks of a schedule', () => {
     expect(looked).toBe(160)
   })
 
-  test('where only a warning is set, who is beyond it is silent', async () => {
+  test('where only a warning is set, an agent beyond it is silent', async () => {
     const alive = async (ms: number) => {
-      const found = await look(due + ms, [beat('a', due - day)], { ...nightly, grace: { warn: 5 * minute } })
+      const result = await look(due + ms, [beat('a', due - day)], { ...nightly, grace: { warn: 5 * minute } })
       return [
-        checked(found, 'newest').status,
-        checked(found, 'reporting').measurement?.value,
-        checked(found, 'silent').status,
+        checked(result, 'newest').status,
+        checked(result, 'reporting').measurement?.value,
+        checked(result, 'silent').status,
       ]
     }
     expect(await alive(5 * minute)).toEqual(['ok', 1, 'ok'])
     expect(await alive(5 * minute + 1)).toEqual(['warning', 0, 'failed'])
   })
 
-  test('flapping counts the runs that were missed, and not the time between two of them', async () => {
+  test('flapping counts missed runs, and not the time between two of them', async () => {
     const now = due + hour
     const flapping = async (daysAgo: readonly number[], lateMs = minute) => {
       const history = daysAgo.map((days) => ({ at: due - days * day + lateMs, status: 'Ok' as const }))
-      const found = await look(now, [beat('a', due + minute, { history })])
-      return checked(found, 'flapping')
+      const result = await look(now, [beat('a', due + minute, { history })])
+      return checked(result, 'flapping')
     }
     expect(await flapping([5, 4, 3, 2, 1, 0])).toMatchObject({ status: 'ok', measurement: { value: 0 } })
     // The one of a day came, and too late: at the boundary of the grace, and beyond.
@@ -171,13 +177,13 @@ describe('the other checks of a schedule', () => {
   })
 })
 
-describe('days on which the clock is changed', () => {
+describe('days of a clock change', () => {
   const berlin = (schedule: string): Settings => ({ schedule, timezone: 'Europe/Berlin', grace: { limit: 0 } })
   /** When a job without a heartbeat was last due, and how many times it missed. */
   const missed = async (now: string, at: string, settings: Settings) =>
     (await newest(utc(now), [beat('a', utc(at))], settings)).message
 
-  test('a time that the clock skips comes right after, once', async () => {
+  test('a time that the clock skips comes directly after, once', async () => {
     // 29 March 2026: from 02:00 to 03:00 at 01:00 UTC.
     expect(await missed('2026-03-29T00:59', '2026-03-28T01:30', berlin('30 2 * * *'))).toMatch(
       /^last heartbeat, from a, came .* it was due at 2026-03-28 02:30 Europe\/Berlin/,
@@ -187,7 +193,7 @@ describe('days on which the clock is changed', () => {
     )
   })
 
-  test('a time that the clock repeats comes once, the first time', async () => {
+  test('a time that the clock repeats counts once, the first time', async () => {
     // 25 October 2026: from 03:00 to 02:00 at 01:00 UTC.
     expect(await missed('2026-10-25T05:30', '2026-10-24T00:30', berlin('30 2 * * *'))).toBe(
       'a has not reported since 02:30 Europe/Berlin, when it was due (5 h ago, 1 run missed; limit 0 ms)',
@@ -195,14 +201,14 @@ describe('days on which the clock is changed', () => {
     expect(await missed('2026-10-25T05:30', '2026-10-25T00:30', berlin('30 2,14 * * *'))).toMatch(/^last heartbeat/)
   })
 
-  test('what comes every hour comes in every hour that there is', async () => {
+  test('an hourly job is due in each hour that exists', async () => {
     const runs = async (now: string, at: string) =>
       /(\d+) runs missed/.exec(await missed(now, at, berlin('0 * * * *')))?.[1]
     expect(await runs('2026-03-29T22:00:01', '2026-03-28T23:00')).toBe('23')
     expect(await runs('2026-10-25T23:00:01', '2026-10-24T22:00')).toBe('25')
   })
 
-  test('a grace that reaches over the change is as long as ever', async () => {
+  test('a grace period across the change keeps its length', async () => {
     const settings = { ...berlin('0 23 * * *'), grace: { limit: 6 * hour } }
     const at = async (now: string, ms: number) =>
       (await newest(utc(now) + ms, [beat('a', utc('2026-03-27T22:00'))], settings)).status
@@ -210,7 +216,7 @@ describe('days on which the clock is changed', () => {
     expect([await at('2026-03-29T04:00', 0), await at('2026-03-29T04:00', 1)]).toEqual(['ok', 'failed'])
   })
 
-  test('a zone whose summer time is half an hour, and a reference a century back, are read', async () => {
+  test('a zone with a half-hour summer time, and a reference a century ago, are handled', async () => {
     const settings: Settings = { schedule: '0 2 * * *', timezone: 'Australia/Lord_Howe', grace: { limit: 0 } }
     expect(await missed('2026-06-01T12:00', '1926-01-01T00:00', settings)).toMatch(
       /^a has not reported since its heartbeat of 19\d\d-.* ago, more than 300 runs missed; limit 0 ms\)$/,
@@ -218,24 +224,25 @@ describe('days on which the clock is changed', () => {
   })
 })
 
-test('who has missed thousands of runs is told without counting them, and 10,000 agents are judged at once', async () => {
+test('thousands of missed runs are reported without counting them, and 10,000 agents are evaluated at once', async () => {
   const now = utc('2026-01-14T02:00:30')
   const history = Array.from({ length: 20 }, (_, n) => ({ at: now - 29 * day + n * hour, status: 'Ok' as const }))
   const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, now - 28 * day - n, { history }))
   const began = processorMs()
-  const found = await look(now, beats, { schedule: '* * * * *' })
+  const results = await look(now, beats, { schedule: '* * * * *' })
   expect(processorMs() - began).toBeLessThan(4_000)
-  expect(checked(found, 'newest')).toMatchObject({
+  expect(checked(results, 'newest')).toMatchObject({
     status: 'failed',
     message:
       'agent-0 has not reported since its heartbeat of 2025-12-17 02:00 UTC (28 d ago, more than 300 runs missed; limit 30 min)',
     measurement: { value: 28 * day },
   })
-  for (const { details = [] } of found) expect(details.length).toBeLessThanOrEqual(20)
+  for (const { details = [] } of results) expect(details.length).toBeLessThanOrEqual(20)
 })
 
 describe('schedule in svc.yaml', () => {
-  const wrong = (given: Settings): string | undefined => heartbeat.validate?.(withDefaults(heartbeat.settings, given))
+  const wrong = (withGrace: Settings): string | undefined =>
+    heartbeat.validate?.(withDefaults(heartbeat.settings, withGrace))
 
   test.each(['0 2 * * *', '@daily', '@HOURLY', '@weekly', '*/5 8-17 * * MON-FRI', '0 0 1,15 * *', ' 30 6 * * 7 '])(
     '%s is read',
@@ -267,26 +274,26 @@ describe('schedule in svc.yaml', () => {
     expect(processorMs() - began).toBeLessThan(1_000)
   })
 
-  test('a job of every month or quarter can be watched', () => {
+  test('a job that runs each month or quarter can be monitored', () => {
     expect(wrong({ schedule: '@monthly', timezone: 'Europe/Berlin' })).toBeUndefined()
     expect(wrong({ schedule: '0 2 1 1,4,7,10 *' })).toBeUndefined()
   })
 
-  test('grace counts towards the 100 days after which an agent is forgotten', () => {
+  test('grace counts towards the 100 days after which an agent is deleted', () => {
     const weekly = (limit: number) => wrong({ schedule: '@weekly', grace: { limit } })
     expect(weekly(93 * day)).toBeUndefined()
     expect(weekly(93 * day + 1)).toContain('leaves 7 d between two times, and with grace that is more than 100 d')
     expect(wrong({ schedule: '* * * * *', grace: { limit: 100 * day - 61 * second } })).toBeUndefined()
   })
 
-  test('a zone is a name, and a slip is told', () => {
+  test('a zone is a name, and a typing error is reported', () => {
     const zone = (timezone: string) => wrong({ ...nightly, timezone })
     expect(zone('Europe/Berln')).toBe('timezone "Europe/Berln" is not a time zone: did you mean Europe/Berlin?')
     for (const timezone of ['Mars/Olympus', '+02:00', '', '\u001b[31mX'])
       expect(zone(timezone)).toContain('is not a time zone: use a name such as Europe/Berlin')
   })
 
-  test('interval and late do not go with it, and its own parts not without it', () => {
+  test('interval and late exclude it, and its own parts require it', () => {
     expect(wrong({ ...nightly, interval: hour })).toContain('has both schedule and interval')
     expect(wrong({ ...nightly, late: { warn: 2, limit: 5 } })).toContain('has both schedule and late')
     expect(wrong({ timezone: 'UTC' })).toContain('has timezone without schedule')
@@ -294,7 +301,7 @@ describe('schedule in svc.yaml', () => {
     expect(wrong({ interval: hour, late: { limit: 3 } })).toBeUndefined()
   })
 
-  test('the whole file says where', async () => {
+  test('an error has its place in the file', async () => {
     const yaml = (line: string) => `types:\n  Batch:\n    - {kind: heartbeat, name: nightly, ${line}}\n`
     expect((await refused(yaml('schedule: "0 0 31 2 *"'))).message).toMatch(/svc\.yaml:3:\d+: .*matches no date/)
     const late = await refused(yaml('schedule: "@daily", late: {limit: 3}'))
@@ -303,7 +310,7 @@ describe('schedule in svc.yaml', () => {
     expect(JSON.stringify(config)).toContain('"grace":{"warn":600000,"limit":7200000}')
   })
 
-  test('croner is loaded for a file with a schedule, and for no other', async () => {
+  test('croner is loaded for a file with a schedule only', async () => {
     const config = new URL('../../src/core/config/index.ts', import.meta.url).href
     const code = `
       import { registerHooks } from 'node:module'

@@ -18,8 +18,8 @@ const one = async (check: string, ...args: Parameters<typeof look>) => checked(a
 const status = async (...args: Parameters<typeof one>) => (await one(...args)).status
 const checksOf = async (...args: Parameters<typeof look>) => (await look(...args)).map(({ check }) => check)
 
-describe('at Basic the newest heartbeat of all counts', () => {
-  test('B4 its age is measured in intervals, and a boundary is ok', async () => {
+describe('at Basic the newest heartbeat counts', () => {
+  test('B4 its age is measured in intervals, and is ok at the boundary', async () => {
     const aged = (ms: number) => status('newest', [beat('old', 999 * minute), beat('new', ms)], {}, 'Basic')
     expect(await aged(0)).toBe('ok')
     expect([await aged(2 * minute), await aged(2 * minute + 1)]).toEqual(['ok', 'warning'])
@@ -30,27 +30,29 @@ describe('at Basic the newest heartbeat of all counts', () => {
     })
   })
 
-  test('the interval is the one in svc.yaml, else what the agent says, else a minute', async () => {
+  test('the interval is that of svc.yaml, else that of the agent, else a minute', async () => {
     const hourly = [beat('a', 90 * minute, { intervalMs: 60 * minute })]
     expect(await status('newest', hourly, {}, 'Basic')).toBe('ok')
     expect(await status('newest', hourly, { interval: 10 * minute }, 'Basic')).toBe('failed')
   })
 
-  test('a heartbeat from a moment ahead of our clock is new', async () => {
+  test('a heartbeat slightly ahead of the local clock is new', async () => {
     expect(await one('newest', [beat('a', -5_000)], {}, 'Basic')).toMatchObject({
       status: 'ok',
       measurement: { value: 0 },
     })
   })
 
-  test('B4 none at all is a failure at every mode, also of those that a pattern means', async () => {
+  test('B4 a missing heartbeat is a failure in each mode, also for a pattern', async () => {
     expect(await one('newest', [], {}, 'Basic')).toMatchObject({ status: 'failed', fault: 'data' })
-    const found = await look([beat('other', 0)], { agents: ['agent-*'] })
-    expect(checked(found, 'newest').message).toBe('no heartbeat from agent-* has arrived: svc heartbeat NAME sends one')
-    expect(checked(found, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
+    const result = await look([beat('other', 0)], { agents: ['agent-*'] })
+    expect(checked(result, 'newest').message).toBe(
+      'no heartbeat from agent-* has arrived: svc heartbeat NAME sends one',
+    )
+    expect(checked(result, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
   })
 
-  test('B4 a store that cannot be read, and no store, are failures and say so', async () => {
+  test('B4 an unreadable store and a missing one are failures and reported as such', async () => {
     const fault = new Fault('Unavailable', 'The store does not answer in time', { hints: ['Look at the store.'] })
     const [unread, ...rest] = await runKind(heartbeat, {}, 'Advanced', { heartbeats: () => Promise.reject(fault) })
     expect(rest).toEqual([])
@@ -73,7 +75,7 @@ describe('at Basic the newest heartbeat of all counts', () => {
   })
 })
 
-describe('which agents are meant', () => {
+describe('selection of agents', () => {
   test.each([
     ['*', ['a', 'agent-1', 'agent-22', 'db.example.com']],
     ['agent-*', ['agent-1', 'agent-22']],
@@ -85,14 +87,16 @@ describe('which agents are meant', () => {
     ['agent', []],
   ])('%s', async (pattern, meant) => {
     const beats = ['a', 'agent-1', 'agent-22', 'db.example.com'].map((name) => beat(name, 0, { version: name }))
-    const found = await look(beats, { agents: [pattern] }, 'Standard')
-    const { measurement } = checked(found, 'reporting')
+    const results = await look(beats, { agents: [pattern] }, 'Standard')
+    const { measurement } = checked(results, 'reporting')
     expect(measurement?.value).toBe(meant.length)
-    const told = found.find(({ check }) => check === 'version')
-    expect(meant.every((name) => `${told?.message} ${told?.details?.join()}`.includes(name))).toBe(true)
+    const versionResult = results.find(({ check }) => check === 'version')
+    expect(meant.every((name) => `${versionResult?.message} ${versionResult?.details?.join()}`.includes(name))).toBe(
+      true,
+    )
   })
 
-  test('B3 one that is not named is no alarm any more after 30 days of silence, one that is named and one with a schedule are', async () => {
+  test('B3 an unnamed agent raises no alarm after 30 days of silence, a named one and one with a schedule do', async () => {
     const day = 1_440 * minute
     const beats = [beat('here', 0), beat('gone', 30 * day + 1)]
     const silent = async (settings: Settings) => (await one('silent', beats, settings)).message
@@ -102,7 +106,7 @@ describe('which agents are meant', () => {
     expect(await silent({ schedule: '@monthly' })).toMatch(/gone: 1 silent agent/)
   })
 
-  test('a pattern of many stars and a long name take no time', async () => {
+  test('a pattern of many asterisks and a long name take no time', async () => {
     const began = processorMs()
     await look([beat('a'.repeat(128), 0)], { agents: ['*a'.repeat(60).concat('*b')] }, 'Standard')
     expect(processorMs() - began).toBeLessThan(1_000)
@@ -110,7 +114,7 @@ describe('which agents are meant', () => {
 })
 
 describe('at Standard', () => {
-  test('every agent that is named must report, one that never did included', async () => {
+  test('each named agent must report, even one that never did', async () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
     expect(await one('reporting', beats, { agents: ['a', 'b', 'c'] })).toMatchObject({
       status: 'failed',
@@ -121,7 +125,7 @@ describe('at Standard', () => {
     expect(await status('reporting', beats, { agents: ['a'] })).toBe('ok')
   })
 
-  test('of a pattern a silent one is a warning, unless a number is expected', async () => {
+  test('a silent agent of a pattern is a warning, unless a number is expected', async () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
     expect(await status('reporting', beats)).toBe('warning')
     expect(await status('reporting', beats, { expected: 1 })).toBe('ok')
@@ -132,7 +136,7 @@ describe('at Standard', () => {
     expect(await one('reporting', beats, { expected: 4 })).toMatchObject({ message: expect.stringContaining('1 of 4') })
   })
 
-  test('the worst that an agent says of itself counts, and a silent one says nothing any more', async () => {
+  test('the worst status that an agent reports counts, and that of a silent one does not', async () => {
     const beats = [
       beat('a', 0),
       beat('b', 0, { status: 'Warn', message: 'slow' }),
@@ -152,7 +156,7 @@ describe('at Standard', () => {
     expect(await one('status', [beat('a', 0)])).toMatchObject({ status: 'ok' })
   })
 
-  test('H5 another version than expected is a deployment-related failure, and two side by side a warning', async () => {
+  test('H5 an unexpected version is a deployment-related failure, and two versions side by side are a warning', async () => {
     const beats = [beat('a', 0, { version: '2' }), beat('b', 0, { version: '2' }), beat('c', 0, { version: '1' })]
     expect(await one('version', beats)).toMatchObject({
       status: 'warning',
@@ -169,7 +173,7 @@ describe('at Standard', () => {
     expect(await checksOf([beat('a', 0)])).not.toContain('version')
   })
 
-  test('disk and clock are judged of those that report them, the worst by name', async () => {
+  test('disk and clock are evaluated for the agents that report them, the worst by name', async () => {
     const beats = [
       beat('a', 0, { diskFreePercent: 50, skewMs: 100 }),
       beat('b', 0, { diskFreePercent: 9.9, skewMs: -31_000 }),
@@ -192,7 +196,7 @@ describe('at Standard', () => {
 })
 
 describe('at Advanced', () => {
-  test('a backlog is judged where a threshold is set', async () => {
+  test('a backlog is evaluated where a threshold is set', async () => {
     const beats = [beat('a', 0, { backlog: 5 }), beat('b', 0, { backlog: 11 })]
     expect(await one('backlog', beats, { backlog: { warn: 5, limit: 10 } })).toMatchObject({
       status: 'failed',
@@ -202,7 +206,7 @@ describe('at Advanced', () => {
     expect(await checksOf(beats)).not.toContain('backlog')
   })
 
-  test('agents that once reported may not be silent, unless so many may', async () => {
+  test('agents that once reported may not be silent, except for a configured number', async () => {
     const beats = [beat('a', 0), beat('b', 9 * minute), beat('c', 300 * minute)]
     expect(await one('silent', beats)).toMatchObject({
       status: 'failed',
@@ -217,7 +221,7 @@ describe('at Advanced', () => {
     })
   })
 
-  test('flapping counts changes and silences in the history, and is left out without one', async () => {
+  test('flapping counts changes and silences in the history, and is omitted without one', async () => {
     const history = (statuses: string, everyMs = minute) =>
       [...statuses].map((one, n) => ({
         at: now - (statuses.length - n) * everyMs,
@@ -235,7 +239,7 @@ describe('at Advanced', () => {
   })
 })
 
-test('what agents say is hostile: one line, cut, without escapes', async () => {
+test('hostile text from agents becomes one truncated line without escapes', async () => {
   const hostile = `${escapeSequences}${'x'.repeat(5_000)}`
   const beats = [
     beat(hostile, 0, { status: 'Fail', message: hostile, version: hostile }),
@@ -249,11 +253,13 @@ test('what agents say is hostile: one line, cut, without escapes', async () => {
   }
 })
 
-test('10,000 agents are judged at once, and few are named', async () => {
+test('10,000 agents are evaluated at once, and few are named', async () => {
   const beats = Array.from({ length: 10_000 }, (_, n) => beat(`agent-${n}`, 9 * minute, { version: `${n % 50}` }))
   const began = processorMs()
-  const found = await look([...beats, beat('last', 0)])
+  const results = await look([...beats, beat('last', 0)])
   expect(processorMs() - began).toBeLessThan(3_000)
-  for (const { details = [] } of found) expect(details.length).toBeLessThanOrEqual(20)
-  expect(checked(found, 'reporting').message).toMatch(/^1 of 10001 agents reports; missing: agent-0, .* and 9997 more$/)
+  for (const { details = [] } of results) expect(details.length).toBeLessThanOrEqual(20)
+  expect(checked(results, 'reporting').message).toMatch(
+    /^1 of 10001 agents reports; missing: agent-0, .* and 9997 more$/,
+  )
 })

@@ -15,7 +15,7 @@ const judged = (free: readonly number[], threshold = usual) => resultOf(hourly(f
 const falling = (from: number, by: number, count = 10) => Array.from({ length: count }, (_, n) => from - n * by)
 
 describe('the trend of a disk', () => {
-  test('one that is full within 24 hours is a warning, exactly 24 is not', () => {
+  test('a disk that is full within 24 hours is a warning, exactly 24 is not', () => {
     expect(judged(falling(33 * GiB, GiB))).toMatchObject({
       check: 'trend /data',
       status: 'ok',
@@ -33,7 +33,7 @@ describe('the trend of a disk', () => {
       fault: 'threshold',
     })
   })
-  test('one that does not fill, or not within 90 days, is well', () => {
+  test('a disk that does not fill, or not within 90 days, is ok', () => {
     for (const free of [falling(5 * GiB, 0), falling(5 * GiB, -GiB), falling(90 * GiB, 1024)]) {
       expect(judged(free)).toMatchObject({
         status: 'ok',
@@ -41,12 +41,12 @@ describe('the trend of a disk', () => {
       })
     }
   })
-  test('one large file is no trend, nor is one that was deleted', () => {
+  test('neither one large file nor one deleted file is a trend', () => {
     expect(judged([50, 50, 50, 50, 50, 10, 10, 10, 10, 10].map((n) => n * GiB))?.status).toBe('ok')
     expect(judged([20, 19, 18, 17, 30, 29, 28, 27, 26, 25].map((n) => n * GiB))?.status).toBe('ok')
     expect(judged([50, 50, 50, 50, 40, 30, 20].map((n) => n * GiB))?.status).toBe('ok')
   })
-  test('what began to fill it some hours ago is seen, however quiet the day was', () => {
+  test('growth that began some hours ago is detected, however quiet the day was', () => {
     const quiet = Array.from({ length: 20 }, () => 50 * GiB)
     expect(judged([...quiet, ...falling(50 * GiB, 3 * GiB, 8)])).toMatchObject({
       status: 'warning',
@@ -58,7 +58,7 @@ describe('the trend of a disk', () => {
     expect(trendOf(daily)).toMatchObject({ readings: 7, spanMs: 144 * hour })
     expect(resultOf(daily)).toMatchObject({ status: 'warning' })
   })
-  test('less than 6 readings or 3 hours say nothing', () => {
+  test('less than 6 readings or 3 hours give no trend', () => {
     expect(trendOf(undefined)).toBeUndefined()
     expect(trendOf([])).toBeUndefined()
     expect(judged(falling(9 * GiB, GiB, 5))).toBeUndefined()
@@ -66,13 +66,13 @@ describe('the trend of a disk', () => {
     const quick = Array.from({ length: 12 }, (_, n) => ({ at: n * 60_000, value: 9 - n }))
     expect(trendOf(quick)).toBeUndefined()
   })
-  test('readings of one moment do not divide by nothing', () => {
+  test('readings of one moment cause no division by zero', () => {
     const twice = hourly(falling(9 * GiB, GiB)).flatMap((reading) => [reading, reading])
     expect(trendOf(twice)?.slope).toBeCloseTo(-GiB / hour, 0)
   })
 
-  test('Advanced runs of the host keep what is free, and tell the trend of it; others keep nothing', async () => {
-    const asked: string[] = []
+  test('Advanced runs of the host record the free space and report its trend; others record nothing', async () => {
+    const requests: string[] = []
     // Of every file system here: a byte less of the same figure, each quarter of an hour.
     const history = async ({
       series,
@@ -85,12 +85,12 @@ describe('the trend of a disk', () => {
       at: number
       everyMs: number
     }) => {
-      asked.push(series)
+      requests.push(series)
       expect(everyMs).toBe(900_000)
       return Array.from({ length: 20 }, (_, n) => ({ at: at - (19 - n) * 900_000, value: value * (1 + (19 - n) / 19) }))
     }
     await runKind(host, {}, 'Standard', { history: { keep: history, exceededSince: async () => new Map() } })
-    expect(asked).toEqual([])
+    expect(requests).toEqual([])
     const results = await runKind(host, {}, 'Advanced', {
       history: { keep: history, exceededSince: async () => new Map() },
     })

@@ -254,7 +254,7 @@ const ignoringFaults =
     }
   }
 
-describe('the processor time of reading what a peer says grows as its text does', () => {
+describe('the CPU time of reading text from a peer grows in proportion to the text', () => {
   test.each(Object.entries(readers))(
     '%s',
     async (_, { read, upTo, texts = bare }) => {

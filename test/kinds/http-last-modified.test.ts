@@ -9,16 +9,16 @@ const hourMs = 3_600_000
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]
 
 /** Runs the kind against a server whose content was changed so many milliseconds ago. */
-async function look(agoMs: number | undefined, given: Settings, mode: Parameters<typeof runKind>[2] = 'Standard') {
+async function look(agoMs: number | undefined, input: Settings, mode: Parameters<typeof runKind>[2] = 'Standard') {
   await using server = await httpPeer((_, response) => {
     if (agoMs !== undefined) response.setHeader('Last-Modified', new Date(Date.now() - agoMs).toUTCString())
     response.end('feed')
   })
-  return await runKind(http, { url: `${server.origin}/feed.xml`, ...given }, mode)
+  return await runKind(http, { url: `${server.origin}/feed.xml`, ...input }, mode)
 }
 const limits = { lastModified: { warn: hourMs, limit: 24 * hourMs } }
 
-test('content that was changed lately is ok, and the figure is kept', async () => {
+test('content that changed recently is ok, with its age as the value', async () => {
   const result = checked(await look(600_000, limits), 'last modified')
   expect(result).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds', limit: 24 * hourMs } })
   expect(result.measurement?.value).toBeGreaterThanOrEqual(600_000)
@@ -26,7 +26,7 @@ test('content that was changed lately is ok, and the figure is kept', async () =
   expect(result.message).toMatch(/^127\.0\.0\.1:\d+: content changed 10 min ago \(limit 24 h\)$/)
 })
 
-test('content that is old warns, and fails beyond the limit', async () => {
+test('old content warns, and fails beyond the limit', async () => {
   expect(checked(await look(2 * hourMs, limits), 'last modified').status).toBe('warning')
   expect(checked(await look(25 * hourMs, limits), 'last modified')).toMatchObject({
     status: 'failed',
@@ -34,13 +34,13 @@ test('content that is old warns, and fails beyond the limit', async () => {
   })
 })
 
-test('a server that does not say when is no server whose content is new', async () => {
+test('a server without Last-Modified does not count as one with new content', async () => {
   const result = checked(await look(undefined, limits), 'last modified')
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   expect(result.message).toMatch(/ sent no Last-Modified header$/)
 })
 
-test('content from the future fails, as far as it is not the clocks', async () => {
+test('content from the future fails, beyond the difference of the clocks', async () => {
   const result = checked(await look(-2 * hourMs, limits), 'last modified')
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   expect(result.message).toContain('reports a change of its content in the future')
@@ -50,9 +50,9 @@ test('content from the future fails, as far as it is not the clocks', async () =
   })
 })
 
-test('it is asked for by its setting alone, from Standard on or from judgeFrom on', async () => {
-  const names = async (given: Settings, mode?: Parameters<typeof runKind>[2]) =>
-    (await look(25 * hourMs, given, mode)).map(({ check }) => check)
+test('only its own setting enables it, from Standard on or from judgeFrom on', async () => {
+  const names = async (input: Settings, mode?: Parameters<typeof runKind>[2]) =>
+    (await look(25 * hourMs, input, mode)).map(({ check }) => check)
   expect(await names({})).not.toContain('last modified')
   expect(await names({ lastModified: {} })).not.toContain('last modified')
   expect(await names(limits, 'Basic')).not.toContain('last modified')

@@ -20,7 +20,7 @@ const entry = (more: Partial<LinkEntry> = {}): LinkEntry => ({
 })
 const look = (origin: string, settings: Settings, options: RunKindOptions = {}) =>
   runKind(http, { url: `${origin}/`, ...settings } as Settings, 'Standard', options)
-const told = (results: Awaited<ReturnType<typeof look>>, check: string) =>
+const messagesOf = (results: Awaited<ReturnType<typeof look>>, check: string) =>
   results.filter((one) => one.check === check).map(({ status, message }) => `${status} ${message}`)
 
 describe('http xml', () => {
@@ -29,10 +29,10 @@ describe('http xml', () => {
     await using there = await peer(replies(answer(200, body, { 'Content-Type': 'text/xml' })))
     const codes = { parse: 'CODE 1', ...('/VAST/@version' in expected ? { '/VAST/@version': 'CODE 2' } : {}) }
     const results = await look(`http://127.0.0.1:${there.port}`, { xml: expected, codes })
-    return { ...checked(results, 'xml'), heard: there.heard() }
+    return { ...checked(results, 'xml'), input: there.input() }
   }
 
-  test('values, counts and patterns are held against the document', async () => {
+  test('values, counts and patterns are compared with the document', async () => {
     const fine = await evaluate({
       '/VAST/@version': '/^[234]/',
       'count(/VAST/Ad)': '>= 2',
@@ -41,10 +41,10 @@ describe('http xml', () => {
     })
     expect(fine).toMatchObject({ status: 'ok' })
     expect(fine.message).toMatch(/4 values as expected$/)
-    expect(fine.heard).toMatch(/\r\nAccept: application\/xml, /)
+    expect(fine.input).toMatch(/\r\nAccept: application\/xml, /)
   })
 
-  test('a wrong value names its path, its code and how many are wrong', async () => {
+  test('a wrong value is reported with its path, its code and the number of wrong ones', async () => {
     expect(await evaluate({ '/VAST/Ad/@id': '7' })).toMatchObject({ status: 'failed', fault: 'data' })
     expect((await evaluate({ '/VAST/Ad/@id': '7' })).message).toMatch(
       /: \/VAST\/Ad\/@id is "8", expected "7" \(1 of 2\)$/,
@@ -55,7 +55,7 @@ describe('http xml', () => {
     expect((await evaluate({ '/VAST/Error': 'x' })).message).toMatch(/the answer has no \/VAST\/Error, expected x$/)
   })
 
-  test('what is no XML, cut by maxBody or hostile is told, and shown without escapes', async () => {
+  test('invalid, truncated or hostile XML is reported and shown without escapes', async () => {
     expect(await evaluate({ '/a': 'x' }, '<a>')).toMatchObject({
       fault: 'protocol',
       message: expect.stringContaining('CODE 1: the answer is not well-formed'),
@@ -69,36 +69,36 @@ describe('http xml', () => {
 })
 
 describe('http links', () => {
-  test('only what the path names is asked, with its method, and judged by its own expectations', async () => {
+  test('only links that the path selects are requested, with their method, and evaluated by their own expectations', async () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: ['/a', '/b'], others: ['/never'] }, '/a': { ok: true }, '/b': { ok: false } })),
     )
     const results = await look(server.origin, {
       links: [entry({ json: { '$.ok': 'true' }, codes: { '$.ok': 'E7' } })],
     })
-    expect(server.asked()).toEqual(['GET /', 'GET /a', 'GET /b'])
-    expect(told(results, 'links')).toEqual([
+    expect(server.requestLines()).toEqual(['GET /', 'GET /a', 'GET /b'])
+    expect(messagesOf(results, 'links')).toEqual([
       expect.stringMatching(/^ok item http:\S+\/a: 127\.0\.0\.1:\d+ answered 200, "application\/json"$/),
       expect.stringMatching(/^ok item http:\S+\/b: /),
     ])
-    expect(told(results, 'json')).toEqual([
+    expect(messagesOf(results, 'json')).toEqual([
       expect.stringMatching(/^ok/),
       expect.stringMatching(/^failed 127\.0\.0\.1:\d+: E7: \$\.ok is "false", expected "true"$/),
     ])
     await expect.poll(() => server.open()).toBe(0)
   })
 
-  test('a template takes a value in, encoded, so that it cannot leave its place', async () => {
+  test('a template inserts a value percent-encoded, so that it cannot leave its place', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['7', '../../x?y=1#z', 'http://192.0.2.1/'] } })))
     await look(server.origin, { links: [entry({ url: '/jobs/{}/log' })] })
-    expect(server.asked().slice(1)).toEqual([
+    expect(server.requestLines().slice(1)).toEqual([
       'GET /jobs/7/log',
       'GET /jobs/..%2F..%2Fx%3Fy%3D1%23z/log',
       'GET /jobs/http%3A%2F%2F192.0.2.1%2F/log',
     ])
   })
 
-  test('our own origin gets credentials, another gets none and no headers of ours', async () => {
+  test('the origin of the monitor gets credentials, another gets none and no headers', async () => {
     await using other = await httpPeer(pages(() => ({ '/x': {} })))
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/a', `${other.origin}/x`] }, '/a': {} })))
     const results = await look(server.origin, {
@@ -107,7 +107,7 @@ describe('http links', () => {
       linkHosts: ['127.0.0.1'],
       links: [entry({ plainHttp: true })],
     })
-    expect(told(results, 'links').every((line) => line.startsWith('ok'))).toBe(true)
+    expect(messagesOf(results, 'links').every((line) => line.startsWith('ok'))).toBe(true)
     expect(server.requests().map(({ headers }) => headers.authorization)).toEqual([
       'Bearer tok-12345',
       'Bearer tok-12345',
@@ -117,7 +117,7 @@ describe('http links', () => {
     expect(JSON.stringify(request?.headers)).not.toMatch(/tok-12345|acme|authorization/i)
   })
 
-  test('a redirect of a link is admitted by itself, or not followed at all', async () => {
+  test('a redirect of a link is checked separately, or not followed at all', async () => {
     await using server = await httpPeer((request, response) => {
       if (request.url === '/') response.end(JSON.stringify({ items: ['/in', '/out'] }))
       else if (request.url === '/in') response.writeHead(302, { Location: '/landed' }).end()
@@ -125,23 +125,23 @@ describe('http links', () => {
       else response.end('{}')
     })
     const followed = await look(server.origin, { redirects: 1, links: [entry({ plainHttp: true })] })
-    expect(told(followed, 'links')).toEqual([
+    expect(messagesOf(followed, 'links')).toEqual([
       expect.stringMatching(/^ok item http:\S+\/in: .* answered 200/),
       expect.stringMatching(
         /^failed item: http:\/\/192\.0\.2\.1\/internal is not requested: its address is not public/,
       ),
     ])
     const not = await look(server.origin, { links: [entry()] })
-    expect(told(not, 'links')[0]).toMatch(/^failed .*\/in: .* answered 302 \(expected 2xx\)$/)
+    expect(messagesOf(not, 'links')[0]).toMatch(/^failed .*\/in: .* answered 302 \(expected 2xx\)$/)
   })
 
-  test('a slow link costs its own time only, and the deadline of the run ends all of them', async () => {
+  test('a slow link uses only its own time, and the deadline of the run ends all of them', async () => {
     await using hole = await peer(blackHole)
     await using server = await httpPeer(
       pages(() => ({ '/': { items: [`http://127.0.0.1:${hole.port}/`, '/b'] }, '/b': {} })),
     )
     const settings = { linkHosts: ['127.0.0.1'], links: [entry({ plainHttp: true, within: 300 })] }
-    expect(told(await look(server.origin, settings), 'links')).toEqual([
+    expect(messagesOf(await look(server.origin, settings), 'links')).toEqual([
       expect.stringMatching(/^failed item \S+: \S+ gave no answer within 0\.3 s$/),
       expect.stringMatching(/^ok item \S+\/b: /),
     ])
@@ -151,7 +151,7 @@ describe('http links', () => {
     await expect.poll(() => [hole.open(), server.open()]).toEqual([0, 0])
   })
 
-  test('an answer cut short, endless or refused behind a link is told, and hides no other', async () => {
+  test('an answer behind a link that is incomplete, endless or refused is reported, and does not hide others', async () => {
     await using cut = await peer(replies(answer(200, 'x'.repeat(500)).slice(0, 120)))
     await using flood = await peer(endless('HTTP/1.1 200 OK\r\n\r\n{'))
     const at = (port: number): string => `http://127.0.0.1:${port}/`
@@ -172,42 +172,44 @@ describe('http links', () => {
     await expect.poll(() => [flood.open(), server.open()]).toEqual([0, 0])
   })
 
-  test('no link, and links that are too many, are said so', async () => {
+  test('no links, and too many links, are reported', async () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: [], more: ['/1', '/2', '/2', '/3'] }, '/1': {}, '/2': {}, '/3': {} })),
     )
     const results = await look(server.origin, {
       links: [entry(), entry({ name: 'more', path: '$.more[*]', most: 2 })],
     })
-    expect(told(results, 'links').slice(-2)).toEqual([
+    expect(messagesOf(results, 'links').slice(-2)).toEqual([
       'ok item: none in the answer',
       'warning more: 1 more not requested (limit 2)',
     ])
-    expect(server.asked()).toEqual(['GET /', 'GET /1', 'GET /2'])
+    expect(server.requestLines()).toEqual(['GET /', 'GET /1', 'GET /2'])
   })
 
-  test('a thousand links that are refused are not told a thousand times', async () => {
+  test('a thousand refused links are not reported a thousand times', async () => {
     const items = Array.from({ length: 1_000 }, (_, n) => `http://192.0.2.1/${n}`)
     await using server = await httpPeer(pages(() => ({ '/': { items: [...items, ...items] } })))
     const results = await look(server.origin, { links: [entry()] })
-    expect(told(results, 'links')).toHaveLength(11)
-    expect(told(results, 'links').at(-1)).toBe('warning item: 1980 more not requested (limit 10)')
+    expect(messagesOf(results, 'links')).toHaveLength(11)
+    expect(messagesOf(results, 'links').at(-1)).toBe('warning item: 1980 more not requested (limit 10)')
   })
 
-  test('links are asked once, however many addresses are probed, and never in Basic', async () => {
+  test('links are requested once, however many addresses are probed, and never in Basic', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/a'] }, '/a': {} })))
     const resolve = async () => ['127.0.0.1', '127.0.0.1']
     const settings = { url: `http://two.test:${server.port}/`, addresses: 'all', links: [entry()] } as Settings
     await runKind(http, settings, 'Standard', { resolve })
-    expect(server.asked().filter((line) => line === 'GET /a')).toHaveLength(1)
+    expect(server.requestLines().filter((line) => line === 'GET /a')).toHaveLength(1)
     await runKind(http, settings, 'Basic', { resolve })
-    expect(server.asked().filter((line) => line === 'GET /a')).toHaveLength(1)
+    expect(server.requestLines().filter((line) => line === 'GET /a')).toHaveLength(1)
   })
 
-  test('a run that another svc asked for asks no health check by a link', async () => {
+  test('a run that another svc requested does not call a health check through a link', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/healthcheck'] }, '/healthcheck': {} })))
     const hushed = await look(server.origin, { links: [entry()] }, { calledByPeer: true })
-    expect(told(hushed, 'links')).toEqual([expect.stringMatching(/is not requested: another svc asked for this run$/)])
+    expect(messagesOf(hushed, 'links')).toEqual([
+      expect.stringMatching(/is not requested: another svc asked for this run$/),
+    ])
     await look(server.origin, { links: [entry()] })
     expect(server.requests().at(-1)?.headers['x-svc-hops']).toBe('1')
   })
@@ -218,13 +220,13 @@ describe('http links', () => {
     [{ method: 'HEAD', levels: 2 }, /HEAD has no body to evaluate/],
     [{ codes: { lost: 'X' } }, /codes contains lost, which is not one of parse, status/],
     [{ measure: [{ name: 'm', path: '$.a', value: '.' }] }, /measure "m" evaluates nothing/],
-  ] as const)('links that cannot be followed are told before anything is asked: %j', async (more, message) => {
+  ] as const)('invalid settings of links are reported before any request: %j', async (more, message) => {
     const settings = { url: 'http://127.0.0.1:1/', links: [entry(more as Partial<LinkEntry>)] } as Settings
     expect(checked(await runKind(http, settings), 'settings').message).toMatch(message)
   })
 })
 
-describe('whom a link may lead to', () => {
+describe('allowed targets of links', () => {
   const target = {
     ip: '93.184.216.34',
     port: 443,
@@ -234,14 +236,14 @@ describe('whom a link may lead to', () => {
   }
   const decide = async (url: string, ip: string | undefined, hosts?: readonly string[], from = target) => {
     const gate = { home: new URL('https://home.example/'), target: from, hosts, plainHttp: false }
-    const found = await admit(new URL(url), gate, {
+    const result = await admit(new URL(url), gate, {
       resolve: async () => (ip === undefined ? [] : [ip]),
       calledByPeer: false,
     })
-    return 'refusal' in found ? found.refusal.replace(/^.*is not requested: /, '') : found.target.address
+    return 'refusal' in result ? result.refusal.replace(/^.*is not requested: /, '') : result.target.address
   }
 
-  test('without linkHosts: our own origin, and public addresses on the usual port', async () => {
+  test('without linkHosts: the origin of the monitor, and public addresses on the usual port', async () => {
     expect(await decide('https://home.example/x', undefined)).toBe('93.184.216.34:443')
     expect(await decide('https://cdn.example/x', '8.8.8.8')).toBe('8.8.8.8:443')
     for (const ip of ['10.0.0.1', '127.0.0.1', '169.254.169.254', '192.168.0.1', '::1', 'fd00::1', '::ffff:10.0.0.1']) {
@@ -254,7 +256,7 @@ describe('whom a link may lead to', () => {
     expect(await decide('https://cdn.example/x', undefined)).toBe('its host has no address')
   })
 
-  test('with linkHosts: those alone, also at private addresses, but this machine only for a target on it', async () => {
+  test('with linkHosts: those alone, including private addresses, but this machine only for a target on it', async () => {
     const hosts = ['store.internal', '*.cdn.example', 'one.example:8443']
     expect(await decide('https://store.internal/x', '10.0.0.1', hosts)).toBe('10.0.0.1:443')
     expect(await decide('https://a.cdn.example/x', '8.8.8.8', hosts)).toBe('8.8.8.8:443')

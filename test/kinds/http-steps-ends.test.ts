@@ -8,12 +8,12 @@ import { processorMs } from '../support/processor-time.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
 
 type Raw = Readonly<Record<string, unknown>>
-type Said = { readonly status?: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
+type Reply = { readonly status?: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }
 
 const env = { TOKEN: 'lantern-and-orchard-9' }
 
-/** A real server whose n-th answer (from 1) is as told. */
-function answering(look: (n: number) => Said): Promise<HttpPeer> {
+/** A real server whose n-th answer (from 1) is configured. */
+function answering(look: (n: number) => Reply): Promise<HttpPeer> {
   let looks = 0
   return httpPeer((_, response) => {
     looks += 1
@@ -28,13 +28,13 @@ function settingsOf(raw: Raw) {
   return values
 }
 
-/** What is said of one step, `done`. */
+/** The message of one step, `done`. */
 async function look(server: HttpPeer, step: Raw, more: Raw = {}, options: RunKindOptions = {}): Promise<Result> {
   const raw = { url: `${server.origin}/v1`, steps: [{ name: 'done', path: '/job', ...step }], ...more }
   const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
-  const found = results.find(({ message }) => message.startsWith('done: '))
-  if (!found) throw new Error(`nothing of the step among ${results.map(({ message }) => message).join(' | ')}`)
-  return found
+  const match = results.find(({ message }) => message.startsWith('done: '))
+  if (!match) throw new Error(`nothing of the step among ${results.map(({ message }) => message).join(' | ')}`)
+  return match
 }
 
 const problemOf = (step: Raw, more: Raw = {}): string | undefined =>
@@ -49,13 +49,13 @@ const failsOf = (n: number): readonly Raw[] =>
     says: `failure ${index}`,
   }))
 
-test('a pattern that backtracks ends the waiting at once, and is given up once for all', async () => {
+test('a pattern that backtracks ends the wait at once, and is abandoned for all later uses', async () => {
   await using server = await answering(() => ({ body: hostile }))
   const start = processorMs()
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' }, fails: failsOf(40) })
   // Once 250 ms, and what a busy machine makes of it; 40 patterns, each by itself, take 10 s.
   expect(processorMs() - start).toBeLessThan(2_000)
-  expect(server.asked()).toHaveLength(1)
+  expect(server.requestLines()).toHaveLength(1)
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   const judged = String.raw`cannot be evaluated: /\^\(\?=\\w\)\(\\w\+\)\+0\$/ ${givenUp}`
   expect(result.message).toMatch(
@@ -63,15 +63,15 @@ test('a pattern that backtracks ends the waiting at once, and is given up once f
   )
 })
 
-test('so does the pattern that ends it', async () => {
+test('so does the pattern of the final answer', async () => {
   await using server = await answering(() => ({ body: hostile }))
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' } })
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
   expect(result.message).toMatch(new RegExp(String.raw`: cannot be evaluated: /\^\(\?=a\)\(a\+\)\+\$/ ${givenUp}`))
-  expect(server.asked()).toHaveLength(1)
+  expect(server.requestLines()).toHaveLength(1)
 })
 
-test('what a step expects is given up together too, and what is no such failure is not called well', async () => {
+test('expectations of a step share one budget, and an abandoned one does not count as ok', async () => {
   await using server = await answering(() => ({ body: { ...hostile, t: hostile.s, u: hostile.s } }))
   const start = processorMs()
   const expected = await look(server, { expect: { '$.s': nested, '$.t': nested, '$.u': nested, '$.v': 'x' } })
@@ -82,8 +82,8 @@ test('what a step expects is given up together too, and what is no such failure 
   expect(await look(server, { fails: failsOf(1) })).toMatchObject({ status: 'failed', fault: 'data' })
 })
 
-test('a status that only `until` names is well for the last answer', async () => {
-  const gone = (n: number): Said => ({ status: n < 3 ? 200 : 404 })
+test('a status that only `until` names is accepted for the last answer', async () => {
+  const gone = (n: number): Reply => ({ status: n < 3 ? 200 : 404 })
   await using server = await answering(gone)
   const until = { status: [404], every: '100ms' }
   expect((await look(server, { until })).message).toMatch(
@@ -105,35 +105,35 @@ test.each<[string, Raw, RegExp | undefined]>([
     /^step "a" waits for status 404, which its own status \(2xx\) excludes: add it there, or remove that status$/,
   ],
   ['none, and none can come', { until: { status: ['300-200'] } }, /waits for status 300-200, which no answer has$/],
-])('a step that waits for a status and has %s is told beforehand where it never ends', (_, step, says) => {
+])('a step that waits for a status and has %s is refused beforehand where it never ends', (_, step, says) => {
   if (says) expect(problemOf(step)).toMatch(says)
   else expect(problemOf(step)).toBeUndefined()
 })
 
 const signed = { signed: true, token: { env: 'TOKEN' } }
 
-test('a signed step that is refused waits no longer, whatever its status allows, and the next run does not repeat it', async () => {
+test('a signed step that is refused stops waiting, whatever its status allows, and the next run does not repeat it', async () => {
   await using server = await answering(() => ({ status: 401 }))
-  const kept = limits()
+  const sharedLimits = limits()
   const step = { status: ['2xx', 401], until: { status: [200], every: '100ms' } }
-  const refused = await look(server, step, signed, { limits: kept, timeoutMs: 3_000, retries: 2 })
+  const refused = await look(server, step, signed, { limits: sharedLimits, timeoutMs: 3_000, retries: 2 })
   expect(refused).toMatchObject({ status: 'failed', fault: 'auth' })
   expect(refused.message).toMatch(/^done: GET \/v1\/job was answered 401, sent 1 time in .*: the sign-in was refused$/)
-  expect(server.asked()).toHaveLength(1)
-  await expect(look(server, step, signed, { limits: kept })).rejects.toThrow('not signed in')
-  expect(server.asked()).toHaveLength(1)
+  expect(server.requestLines()).toHaveLength(1)
+  await expect(look(server, step, signed, { limits: sharedLimits })).rejects.toThrow('not signed in')
+  expect(server.requestLines()).toHaveLength(1)
 })
 
-test('a refusal in the middle of the waiting ends it likewise; without a credential it does not', async () => {
+test('a refusal during the wait ends it as well; without a credential it does not', async () => {
   await using server = await answering((n) => ({ status: n < 3 ? 202 : 401 }))
   const step = { status: ['2xx', 401], until: { status: [200], every: '100ms', most: 5 } }
   expect(await look(server, step, signed)).toMatchObject({ status: 'failed', fault: 'auth' })
-  expect(server.asked()).toHaveLength(3)
+  expect(server.requestLines()).toHaveLength(3)
   expect(await look(server, step)).toMatchObject({ status: 'failed', fault: 'timeout' })
-  expect(server.asked()).toHaveLength(8)
+  expect(server.requestLines()).toHaveLength(8)
 })
 
-test('a signed step that waits for its own refusal is told beforehand; one that asks once may expect it', async () => {
+test('a signed step that waits for its own refusal is refused beforehand; one that sends one request may expect it', async () => {
   const wait = { until: { status: [200, 401] } }
   expect(problemOf(wait, signed)).toMatch(
     /^step "a" waits for status 401, which always ends the polling, because a refused credential is sent only once: remove it/,
@@ -146,12 +146,12 @@ test('a signed step that waits for its own refusal is told beforehand; one that 
 
 const untilFinal = { until: { expect: { '$.token': '/^final/' }, every: '100ms', most: 2 } }
 
-test('what a step captures is hidden while it waits, unless it is named in `show`', async () => {
+test('captures of a step are hidden while it waits, unless `show` lists them', async () => {
   await using server = await answering((n) => ({ body: { token: `tmp-SECRET-${n}`, was: `tmp-SECRET-${n - 1}` } }))
   const hidden = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
   expect(hidden.message).toContain('last answer: $.token is "[secret]" and does not match')
-  const shown = await look(server, { ...untilFinal, capture: { tok: '$.token' } }, { show: ['tok'] })
-  expect(shown.message).toContain('last answer: $.token is "tmp-SECRET-4" and does not match')
+  const output = await look(server, { ...untilFinal, capture: { tok: '$.token' } }, { show: ['tok'] })
+  expect(output.message).toContain('last answer: $.token is "tmp-SECRET-4" and does not match')
   const earlier = { until: { ...untilFinal.until, expect: { '$.was': 'x' } }, capture: { tok: '$.token' } }
   expect((await look(server, earlier)).message).toContain('last answer: $.was is "[secret]", expected')
 })
@@ -159,7 +159,7 @@ test('what a step captures is hidden while it waits, unless it is named in `show
 test.each<[string, number]>([
   ['300', 300],
   ['more than can be taken', 9_000],
-])('a long one is hidden as a whole: %s characters', async (_, length) => {
+])('a long one is hidden completely: %s characters', async (_, length) => {
   const token = `tmp-${'S3cr3t-'.repeat(length / 7)}`
   await using server = await answering(() => ({ body: { token } }))
   const waits = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
@@ -168,7 +168,7 @@ test.each<[string, number]>([
   expect(JSON.stringify(ends)).not.toContain('S3cr3t-S3cr3t')
 })
 
-test('what an unfinished answer holds is hidden and never sent', async () => {
+test('the content of an unfinished answer is hidden and never sent', async () => {
   await using server = await answering((n) => ({ body: n === 2 ? { state: 'x', id: 'early' } : { state: 'done' } }))
   const done = {
     name: 'done',
@@ -187,5 +187,5 @@ test('what an unfinished answer holds is hidden and never sent', async () => {
     expect.stringMatching(/^done: .* sent 2 times in .*: the answer has no \$\.id, so no \$\{id\}$/),
     expect.stringMatching(/^remove: DELETE \S+ not sent: no step captured \$\{id\}; what step "make" created/),
   ])
-  expect(server.asked()).toEqual(['POST /v1/jobs', 'GET /v1/job', 'GET /v1/job'])
+  expect(server.requestLines()).toEqual(['POST /v1/jobs', 'GET /v1/job', 'GET /v1/job'])
 })

@@ -8,22 +8,22 @@ import { type HttpPeer, httpPeer } from '../support/http-peer.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
 
 type Raw = Readonly<Record<string, unknown>>
-type Said = { readonly status?: number; readonly body?: unknown } | 'silence' | 'reset'
+type Reply = { readonly status?: number; readonly body?: unknown } | 'silence' | 'reset'
 type Jobs = HttpPeer & { readonly bodies: readonly string[]; readonly removed: readonly string[] }
 
 const env = { TOKEN: 'lantern-and-orchard-9', WRONG: 'not-the-token-at-all' }
 
-/** A real server with one job, whose n-th look (from 1) is answered as told. */
-async function jobs(look: (n: number) => Said): Promise<Jobs> {
+/** A real server with one job, whose n-th request for the state (from 1) has a configured answer. */
+async function jobs(look: (n: number) => Reply): Promise<Jobs> {
   const [bodies, removed]: [string[], string[]] = [[], []]
   let looks = 0
   const server = await httpPeer((request, response) => {
     void text(request).then((body) => {
       const { method, url = '' } = request
-      const answer = (status: number, said: unknown): void => {
-        const isText = typeof said === 'string'
+      const answer = (status: number, reply: unknown): void => {
+        const isText = typeof reply === 'string'
         const type = { 'Content-Type': isText ? 'application/xml' : 'application/json' }
-        response.writeHead(status, type).end(isText ? said : JSON.stringify(said))
+        response.writeHead(status, type).end(isText ? reply : JSON.stringify(reply))
       }
       if (method === 'POST') {
         bodies.push(body)
@@ -35,21 +35,21 @@ async function jobs(look: (n: number) => Said): Promise<Jobs> {
         response.writeHead(204).end()
         return
       }
-      if (!url.startsWith('/v1/jobs/')) return answer(200, { seen: request.headers })
+      if (!url.startsWith('/v1/jobs/')) return answer(200, { headers: request.headers })
       looks += 1
-      const said = look(looks)
-      if (said === 'silence') return
-      if (said === 'reset') request.socket.resetAndDestroy()
-      else answer(said.status ?? 200, said.body ?? {})
+      const text = look(looks)
+      if (text === 'silence') return
+      if (text === 'reset') request.socket.resetAndDestroy()
+      else answer(text.status ?? 200, text.body ?? {})
     })
   })
   return { ...server, bodies, removed }
 }
 
-const state = (now: string, more: Raw = {}): Said => ({ body: { state: now, ...more } })
+const state = (now: string, more: Raw = {}): Reply => ({ body: { state: now, ...more } })
 const states =
   (...all: readonly string[]) =>
-  (n: number): Said =>
+  (n: number): Reply =>
     state(all[n - 1] ?? all.at(-1) ?? '')
 
 function settingsOf(raw: Raw) {
@@ -79,16 +79,17 @@ const job = (server: HttpPeer, wait: Raw, more: Raw = {}): Raw => ({
 })
 const run = (raw: Raw, options: RunKindOptions = {}): Promise<readonly Result[]> =>
   runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000, ...options })
-const shown = (results: readonly Result[]): readonly string[] =>
+const messagesOf = (results: readonly Result[]): readonly string[] =>
   results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
 const of = (results: readonly Result[], step: string): Result => {
-  const found = results.find(({ message }) => message.startsWith(`${step}: `))
-  if (!found) throw new Error(`nothing of ${step} among ${results.map(({ message }) => message).join(' | ')}`)
-  return found
+  const match = results.find(({ message }) => message.startsWith(`${step}: `))
+  if (!match) throw new Error(`nothing of ${step} among ${results.map(({ message }) => message).join(' | ')}`)
+  return match
 }
-const looksAt = (server: HttpPeer): number => server.asked().filter((line) => line.startsWith('GET /v1/jobs/')).length
+const looksAt = (server: HttpPeer): number =>
+  server.requestLines().filter((line) => line.startsWith('GET /v1/jobs/')).length
 
-test('a step is repeated until its answer is the last one, and then judged by that', async () => {
+test('a step is repeated until its final answer, and evaluated by that', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : state('done', { result: 'r-9', verdict: 'good' })))
   const wait = waitFor({}, { json: { '$.verdict': 'good' }, capture: { result: '$.result' } })
   const raw = job(server, wait)
@@ -96,7 +97,7 @@ test('a step is repeated until its answer is the last one, and then judged by th
     ...raw,
     steps: [...(raw['steps'] as Raw[]), { name: 'use', path: `/results/\${result}` }],
   })
-  expect(shown(results).slice(1)).toEqual([
+  expect(messagesOf(results).slice(1)).toEqual([
     'step ok submit: POST /v1/jobs was answered 201 with 14 B',
     'step ok done: GET /v1/jobs/job%2F7 was answered 200 with 48 B, sent 3 times',
     expect.stringMatching(/^step ok after: GET/),
@@ -109,11 +110,11 @@ test('a step is repeated until its answer is the last one, and then judged by th
   // The threshold is of one request: two pauses of 100 ms are no part of it.
   const [, took, of1000] = /sent 3 times in ([\d.]+) (m?s),/.exec(message) ?? []
   expect(measurement?.value).toBeLessThan(Number(took) * (of1000 === 's' ? 1_000 : 1) - 190)
-  expect(server.asked()).toContain('GET /v1/results/r-9')
+  expect(server.requestLines()).toContain('GET /v1/results/r-9')
   expect(server.bodies.map((body): unknown => JSON.parse(body))).toEqual([{ file: 'C:\\media "1".mxf' }])
 })
 
-test('what the step expects is not asked of an answer on the way, and is of the last', async () => {
+test('the expectations of the step apply to the final answer only', async () => {
   await using server = await jobs((n) => state(n < 2 ? 'running' : 'failed', { verdict: n < 2 ? 'good' : 'bad' }))
   const results = await run(job(server, waitFor({}, { expect: { '$.verdict': 'good' } })))
   expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
@@ -121,7 +122,7 @@ test('what the step expects is not asked of an answer on the way, and is of the 
   expect(of(results, 'after').message).toBe('after: not run: step "done" failed')
 })
 
-test('when the time is over it says how often it asked and what it heard last, and removes what it made', async () => {
+test('when the time is over it reports the number of requests and the last answer, and runs its cleanup', async () => {
   await using server = await jobs(states('queued', 'running'))
   const results = await run(job(server, waitFor({ within: '1500ms' })))
   const done = of(results, 'done')
@@ -138,7 +139,7 @@ test('when the time is over it says how often it asked and what it heard last, a
 test('without `within` the deadline of the monitor ends it, early enough for the cleanup', async () => {
   await using server = await jobs(states('running'))
   const results = await run(job(server, waitFor({})), { timeoutMs: 3_000 })
-  expect(shown(results).slice(2)).toEqual([
+  expect(messagesOf(results).slice(2)).toEqual([
     expect.stringMatching(/^step failed done: .* is not finished, sent \d+ times$/),
     'step failed after: not run: step "done" failed',
     'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
@@ -146,14 +147,14 @@ test('without `within` the deadline of the monitor ends it, early enough for the
   expect(server.removed).toHaveLength(1)
 })
 
-test('`within` gives nothing that the monitor does not have', async () => {
+test('`within` never extends the time of the monitor', async () => {
   await using server = await jobs(states('running'))
   const results = await run(job(server, waitFor({ within: '10m' })), { timeoutMs: 2_000 })
   expect(of(results, 'done').message).toMatch(/is not finished/)
   expect(server.removed).toHaveLength(1)
 })
 
-test('an answer that no longer comes is told by the last that came, and by itself where none came', async () => {
+test('a missing answer is reported by the last one that came, or by itself where none came', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : 'silence'))
   const results = await run(job(server, waitFor({ within: '1500ms' })))
   expect(of(results, 'done').message).toMatch(/is not finished, sent 3 times in [\d.]+ m?s; last answer: \$\.state is/)
@@ -164,13 +165,13 @@ test('an answer that no longer comes is told by the last that came, and by itsel
   await expect.poll(() => server.open() + deaf.open()).toBe(0)
 })
 
-test('a pause that is longer than what is left is cut, and the last request is still sent', async () => {
+test('a pause that exceeds the remaining time is cut, and the last request is still sent', async () => {
   await using server = await jobs(states('running', 'done'))
   const results = await run(job(server, waitFor({ every: '10m', within: '1s' })))
   expect(of(results, 'done').message).toMatch(/, sent 2 times in/)
 })
 
-test('no more than `most` requests are sent; the last of them may be the good one', async () => {
+test('at most `most` requests are sent; the last of them may succeed', async () => {
   await using server = await jobs(states('running', 'running', 'done'))
   expect(of(await run(job(server, waitFor({ most: 3 }))), 'done').status).toBe('ok')
   await using slow = await jobs(states('running', 'running', 'done'))
@@ -181,7 +182,7 @@ test('no more than `most` requests are sent; the last of them may be the good on
   expect(looksAt(slow)).toBe(2)
 })
 
-test('an answer that is a failure of its own ends the waiting, and says what it means', async () => {
+test('an answer that matches a failure ends the wait and reports its meaning', async () => {
   await using server = await jobs((n) => state(n < 2 ? 'running' : 'aborted', { why: 'disk' }))
   const fails = [
     { expect: { '$.state': 'aborted', '$.why': 'power' }, says: 'no power' },
@@ -195,7 +196,7 @@ test('an answer that is a failure of its own ends the waiting, and says what it 
   expect(looksAt(server)).toBe(2)
 })
 
-test('`fails` is judged without `until` too, and an answer without its values is no such failure', async () => {
+test('`fails` is evaluated without `until` too, and an answer without its values is not such a failure', async () => {
   const one = async (body: Raw) => {
     await using server = await jobs(() => ({ body }))
     const step = { name: 'look', path: '/jobs/1', fails: [{ expect: { '$.a': '1' }, says: 'it is one' }] }
@@ -206,8 +207,8 @@ test('`fails` is judged without `until` too, and an answer without its values is
   expect((await one({})).status).toBe('ok')
 })
 
-test('a status that is not well ends the waiting at once; one that is, does not', async () => {
-  const behave = (n: number): Said => (n < 2 ? { status: 404, body: 'none' } : state('done'))
+test('an unexpected status ends the wait at once, and an expected one does not', async () => {
+  const behave = (n: number): Reply => (n < 2 ? { status: 404, body: 'none' } : state('done'))
   await using strict = await jobs(behave)
   expect(of(await run(job(strict, waitFor({}))), 'done').message).toMatch(
     /was answered 404, sent 1 time in [\d.]+ m?s \(expected 2xx\)$/,
@@ -217,7 +218,7 @@ test('a status that is not well ends the waiting at once; one that is, does not'
   expect(looksAt(patient)).toBe(2)
 })
 
-test('a status alone may be what ends the waiting', async () => {
+test('a status alone may end the wait', async () => {
   await using server = await jobs((n) => ({ status: n < 3 ? 202 : 200 }))
   const wait = { name: 'done', path: '/jobs/1', until: { status: [200], every: '100ms', most: 5 } }
   expect(of(await run(job(server, wait)), 'done').status).toBe('ok')
@@ -225,7 +226,7 @@ test('a status alone may be what ends the waiting', async () => {
   expect(of(await run(job(never, wait)), 'done').message).toMatch(/last answer: the answer was 202 \(expected 200\)$/)
 })
 
-test('a path that begins with a slash leads into XML, in all that is expected', async () => {
+test('a path that begins with a slash selects from XML in all expectations', async () => {
   await using server = await jobs((n) => ({ body: `<job state="${n < 2 ? 'running' : 'done'}"><v>good</v></job>` }))
   const wait = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'good', 'count(/job/v)': '1' } })
   expect(of(await run(job(server, wait)), 'done').message).toMatch(/sent 2 times/)
@@ -234,39 +235,39 @@ test('a path that begins with a slash leads into XML, in all that is expected', 
   expect(of(await run(job(server, bad)), 'done').message).toMatch(/\/job\/v is "good", expected "bad"$/)
 })
 
-test('a connection that breaks is told with the number of its request', async () => {
+test('a connection that breaks is reported with the number of its request', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : 'reset'))
   const results = await run(job(server, waitFor({})))
   expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'protocol' })
   expect(of(results, 'done').message).toMatch(/^done: GET \/v1\/jobs\/job%2F7 \(request 3\): 127/)
 })
 
-test('a run that is given up while it waits asks no more, removes what it made, and keeps nothing open', async () => {
-  const given = new AbortController()
+test('a run that is cancelled while it waits sends no more, runs its cleanup, and leaves nothing open', async () => {
+  const cancel = new AbortController()
   await using server = await jobs(() => {
-    setTimeout(() => given.abort(), 20)
+    setTimeout(() => cancel.abort(), 20)
     return state('running')
   })
   const raw = job(server, waitFor({ every: '10m' }))
-  await expect(run(raw, { signal: given.signal })).rejects.toThrow()
-  expect(server.asked()).toEqual(['POST /v1/jobs', 'GET /v1/jobs/job%2F7', 'DELETE /v1/jobs/job%2F7'])
+  await expect(run(raw, { signal: cancel.signal })).rejects.toThrow()
+  expect(server.requestLines()).toEqual(['POST /v1/jobs', 'GET /v1/jobs/job%2F7', 'DELETE /v1/jobs/job%2F7'])
   await expect.poll(() => server.open()).toBe(0)
 })
 
-test('what was captured is shown nowhere, not in what was heard last either', async () => {
+test('captured values are never shown, not even in the last answer', async () => {
   await using server = await jobs(() => state('job/7 waits'))
   const results = await run(job(server, waitFor({ within: '250ms' }), { show: [] }))
   expect(of(results, 'done').message).toContain('last answer: $.state is "[secret] waits"')
   expect(JSON.stringify(results)).not.toContain('job/7')
 })
 
-test('`values` are no secrets, and are shown', async () => {
+test('`values` are not secret, and are shown', async () => {
   await using server = await jobs(states('x'))
   const raw = { url: server.origin, values: { clip: 'a b/1' }, steps: [{ name: 'see', path: `/see/\${clip}` }] }
   expect(of(await run(raw), 'see').message).toMatch(/^see: GET \/see\/a%20b%2F1 was answered 200/)
 })
 
-test('a value of the run is compared as it is, never as a pattern', async () => {
+test('a value of the run is compared literally, never as a pattern', async () => {
   await using open = await jobs(states('running'))
   const values = { values: { clip: '/.*/' } }
   const never = await run(job(open, waitFor({ expect: { '$.state': `\${clip}` }, most: 2 }), values))
@@ -286,7 +287,7 @@ test.each<[string, Raw, Raw]>([
     { authorization: `Basic ${Buffer.from(`monitor:${env.TOKEN}`).toString('base64')}` },
   ],
   ['nothing, where nothing is given', {}, {}],
-])('with `signed`, %s goes with every step but those that sign in', async (_, more, headers) => {
+])('with `signed`, %s accompanies each step except those that sign in', async (_, more, headers) => {
   await using server = await jobs(states('done'))
   const raw = job(server, waitFor({}), { signed: true, ...more })
   const signIn = { name: 'in', method: 'POST', path: '/in', signIn: true }
@@ -300,18 +301,18 @@ test.each<[string, Raw, Raw]>([
   for (const sent of rest) expect(sent).toEqual(headers)
 })
 
-test('a signed step that is refused is a fault of sign-in, and the next run does not repeat it', async () => {
+test('a signed step that is refused is a sign-in fault, and the next run does not repeat it', async () => {
   await using server = await jobs(() => ({ status: 401 }))
-  const kept = limits()
+  const sharedLimits = limits()
   const raw = {
     url: `${server.origin}/v1`,
     signed: true,
     token: { env: 'WRONG' },
     steps: [waitFor({}, { path: '/jobs/1' })],
   }
-  const [, first] = await run(raw, { limits: kept, retries: 2 })
+  const [, first] = await run(raw, { limits: sharedLimits, retries: 2 })
   expect(first).toMatchObject({ status: 'failed', fault: 'auth' })
-  const [second] = await run(raw, { limits: kept })
+  const [second] = await run(raw, { limits: sharedLimits })
   expect(second?.message).toMatch(/^not signed in/)
   expect(looksAt(server)).toBe(1)
   expect(JSON.stringify([first, second])).not.toContain(env.WRONG)
@@ -380,6 +381,6 @@ test.each<[string, Raw, RegExp]>([
   expect(steps.validate?.(settings)).toMatch(says)
 })
 
-test('a pause of 100 ms is well', () => {
+test('a pause of 100 ms is accepted', () => {
   expect(steps.validate?.(settingsOf(one({ until: { ...until, every: '100ms' } })))).toBeUndefined()
 })

@@ -31,19 +31,19 @@ function settingsOf(raw: Raw) {
 const run = (raw: Raw, options: RunKindOptions = {}, mode: ExecutionMode = 'Advanced'): Promise<readonly Result[]> =>
   runKind(steps, settingsOf(raw), mode, { timeoutMs: 20_000, ...options })
 const problemOf = (raw: Raw): string | undefined => steps.validate?.(settingsOf(raw))
-const shown = (results: readonly Result[]): readonly string[] =>
+const messagesOf = (results: readonly Result[]): readonly string[] =>
   results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
 const everything = (results: readonly Result[]): string => JSON.stringify(results)
 
 let ftp: FtpServer
 let lets: (name: string, given: string) => boolean = () => false
-let tried = 0
+let attempts = 0
 beforeAll(async () => {
-  ftp = await startFtpServer('', (name, given) => lets(name, given))
+  ftp = await startFtpServer('', (name, password) => lets(name, password))
 })
 afterAll(() => ftp.remove())
 /** The passwords that were tried in this test. */
-const triedHere = (): readonly string[] => ftp.tried().slice(tried)
+const triedHere = (): readonly string[] => ftp.passwords().slice(attempts)
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -52,7 +52,7 @@ afterEach(async () => {
 
 type Peers = { readonly api: FtpApi; readonly ftp: FtpServer }
 
-/** An API; the FTP server lets in whom it has made. */
+/** An API; the FTP server accepts the accounts that it has created. */
 async function peers(instead?: Instead): Promise<Peers> {
   const api = await startFtpApi(instead)
   ends.push(() => api[Symbol.asyncDispose]())
@@ -60,8 +60,8 @@ async function peers(instead?: Instead): Promise<Peers> {
 }
 
 function use(api: FtpApi): Peers {
-  lets = (name, given) => api.accounts.get(name) === given
-  tried = ftp.tried().length
+  lets = (name, password) => api.accounts.get(name) === password
+  attempts = ftp.passwords().length
   return { api, ftp }
 }
 
@@ -104,10 +104,10 @@ const probe = ({ api, ftp }: Peers, more: Raw = {}): Raw => ({
   ...more,
 })
 
-test('a probe credential is made, used at a real FTP server, and removed', async () => {
+test('a probe credential is created, used at a real FTP server, and removed', async () => {
   const all = await peers()
   const results = await run(probe(all))
-  expect(shown(results).map((line) => line.replace(/svc-probe-\w+/, 'svc-probe-1'))).toEqual([
+  expect(messagesOf(results).map((line) => line.replace(/svc-probe-\w+/, 'svc-probe-1'))).toEqual([
     `connect ok 127.0.0.1:${all.api.port} accepted`,
     'step ok sign in: POST /v1/sign-in was answered 200 with 34 B',
     'step ok make: POST /v1/accounts was answered 201 with 47 B',
@@ -126,7 +126,7 @@ test('a probe credential is made, used at a real FTP server, and removed', async
   await expect.poll(() => all.api.open()).toBe(0)
 })
 
-test('every run makes another credential', async () => {
+test('each run creates another credential', async () => {
   const all = await peers()
   await run(probe(all))
   await run(probe(all))
@@ -135,11 +135,11 @@ test('every run makes another credential', async () => {
   expect(second).not.toBe(first)
 })
 
-test('nothing is asked in Basic and Standard: all of it is Advanced', () => {
+test('Basic and Standard send nothing: all steps are Advanced', () => {
   expect(steps.checks.map(({ depth }) => depth)).toEqual(['Advanced', 'Advanced', 'Advanced'])
 })
 
-test('a sign-in round trip with a real svc serve: in, read, out, and then out for good', async () => {
+test('a sign-in round trip with a real svc serve: sign in, read, sign out, and stay signed out', async () => {
   const site = await startAccounts()
   ends.push(site.close)
   const raw = {
@@ -162,7 +162,7 @@ test('a sign-in round trip with a real svc serve: in, read, out, and then out fo
     ],
   }
   const results = await run(raw)
-  expect(shown(results).map((line) => line.replace(/ with .*/, ''))).toEqual([
+  expect(messagesOf(results).map((line) => line.replace(/ with .*/, ''))).toEqual([
     `connect ok 127.0.0.1:${site.port} accepted`,
     'step ok in: POST /auth/credentials was answered 200',
     'step ok read: GET /auth was answered 200',
@@ -170,7 +170,7 @@ test('a sign-in round trip with a real svc serve: in, read, out, and then out fo
     'step ok is out: GET /auth was answered 401',
   ])
   const refused = await run({ ...raw, password: { env: 'WRONG' } })
-  expect(shown(refused).slice(1)).toEqual([
+  expect(messagesOf(refused).slice(1)).toEqual([
     'step failed in: POST /auth/credentials was answered 401: the sign-in was refused',
     'step failed read: not run: step "in" failed',
     'step failed out: not run: step "in" failed',
@@ -179,19 +179,19 @@ test('a sign-in round trip with a real svc serve: in, read, out, and then out fo
   expect(refused[1]?.fault).toBe('auth')
 })
 
-test('a refused sign-in is not repeated: not at once, and not by the next run', async () => {
+test('a refused sign-in is not repeated: neither at once nor by the next run', async () => {
   const all = await peers()
-  const kept = limits()
+  const sharedLimits = limits()
   const raw = probe(all, { password: { env: 'WRONG' } })
-  const first = await run(raw, { limits: kept, retries: 3 })
+  const first = await run(raw, { limits: sharedLimits, retries: 3 })
   expect(first.map(({ fault }) => fault)).toEqual([undefined, 'auth', 'dependency', 'dependency', 'dependency'])
-  const [second] = await run(raw, { limits: kept })
+  const [second] = await run(raw, { limits: sharedLimits })
   expect(second?.message).toMatch(/^not signed in: the last attempt was refused/)
-  expect(all.api.told()).toHaveLength(1)
+  expect(all.api.requestTexts()).toHaveLength(1)
   expect(everything(first)).not.toContain(env.WRONG)
 })
 
-test('a sign-in that is refused with a 200 is refused all the same', async () => {
+test('a sign-in that is refused with a 200 is refused nevertheless', async () => {
   const all = await peers((request) =>
     request.endsWith('/sign-in') ? { status: 200, body: { ok: false } } : undefined,
   )
@@ -202,10 +202,10 @@ test('a sign-in that is refused with a 200 is refused all the same', async () =>
   expect(results[1]?.message).toMatch(/\$\.ok is "false", expected "true"/)
 })
 
-test('a 500 in the middle ends the sequence, and what was made is removed', async () => {
+test('a 500 during the sequence ends it, and the created credential is removed', async () => {
   const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? { status: 500 } : undefined))
   const results = await run(probe(all))
-  expect(shown(results).slice(3)).toEqual([
+  expect(messagesOf(results).slice(3)).toEqual([
     'step failed read: GET /v1/accounts/a-1001 was answered 500 (expected 2xx)',
     'step failed use: not run: step "read" failed',
     'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
@@ -214,10 +214,10 @@ test('a 500 in the middle ends the sequence, and what was made is removed', asyn
   expect(all.api.accounts.size).toBe(0)
 })
 
-test('a request that was refused has made nothing, so nothing is removed', async () => {
+test('a refused request has created nothing, so nothing is removed', async () => {
   const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 409 } : undefined))
   const results = await run(probe(all))
-  expect(shown(results).slice(2)).toEqual([
+  expect(messagesOf(results).slice(2)).toEqual([
     'step failed make: POST /v1/accounts was answered 409 (expected 201)',
     'step failed read: not run: step "make" failed',
     'step failed use: not run: step "make" failed',
@@ -225,7 +225,7 @@ test('a request that was refused has made nothing, so nothing is removed', async
   ])
 })
 
-test('what a 500 may have made and cannot be removed by its id is named as left behind', async () => {
+test('what a 500 may have created and cannot be removed by its id is reported as left behind', async () => {
   const all = await peers((request) => (request === 'POST /v1/accounts' ? { status: 500 } : undefined))
   const results = await run(probe(all))
   expect(all.api.accounts.size).toBe(1)
@@ -236,16 +236,16 @@ test('what a 500 may have made and cannot be removed by its id is named as left 
   })
 })
 
-test('a cleanup that fails names what it leaves behind, and the next one is done all the same', async () => {
+test('a cleanup that fails reports what it leaves behind, and the next one runs nevertheless', async () => {
   const all = await peers((request) => (request.startsWith('DELETE') ? { status: 503 } : undefined))
   const results = await run(probe(all))
-  expect(shown(results).slice(-2)).toEqual([
+  expect(messagesOf(results).slice(-2)).toEqual([
     'cleanup failed remove: DELETE /v1/accounts/a-1001 was answered 503 (expected 2xx); what step "make" created may be left behind: remove it with DELETE /v1/accounts/a-1001',
     'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
   ])
 })
 
-test('a credential that the FTP server refuses is told by the step, and removed', async () => {
+test('a credential that the FTP server refuses is reported by the step, and removed', async () => {
   const { api } = await peers()
   lets = () => false
   const results = await run(probe({ api, ftp }))
@@ -256,10 +256,10 @@ test('a credential that the FTP server refuses is told by the step, and removed'
   expect(everything(results)).not.toContain(triedHere()[0])
 })
 
-test('a step that does not answer is cut off in time for the cleanup, and is named', async () => {
+test('a step that does not answer is ended in time for the cleanup, and reported by name', async () => {
   const all = await peers((request) => (request.startsWith('GET /v1/accounts/') ? 'silence' : undefined))
   const results = await run(probe(all), { timeoutMs: 3_000 })
-  expect(shown(results).slice(3)).toEqual([
+  expect(messagesOf(results).slice(3)).toEqual([
     expect.stringMatching(
       /^step failed read: GET \/v1\/accounts\/a-1001: 127\.0\.0\.1:\d+ gave no answer within [\d.]+ m?s$/,
     ),
@@ -272,15 +272,15 @@ test('a step that does not answer is cut off in time for the cleanup, and is nam
   await expect.poll(() => all.api.open()).toBe(0)
 })
 
-test('a run that is given up in the middle removes what it has made, and keeps nothing open', async () => {
-  const given = new AbortController()
+test('a cancelled run removes what it created, and leaves nothing open', async () => {
+  const cancel = new AbortController()
   const all = await peers((request) => {
     if (!request.startsWith('GET /v1/accounts/')) return undefined
-    given.abort()
+    cancel.abort()
     return 'silence'
   })
-  await expect(run(probe(all), { signal: given.signal })).rejects.toThrow()
-  expect(all.api.told().map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+  await expect(run(probe(all), { signal: cancel.signal })).rejects.toThrow()
+  expect(all.api.requestTexts().map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
     'POST /v1/sign-in',
     'POST /v1/accounts',
     'GET /v1/accounts/a-1001',
@@ -291,7 +291,7 @@ test('a run that is given up in the middle removes what it has made, and keeps n
   await expect.poll(() => all.api.open()).toBe(0)
 })
 
-test('a slow step fails by its threshold, and the sequence goes on', async () => {
+test('a slow step fails by its threshold, and the sequence continues', async () => {
   const all = await peers()
   const results = await run(probe(all, { latency: '0ms' }))
   expect(results[1]).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -305,14 +305,14 @@ test.each([
   ['a newline', 'a\r\nX-Evil: 1', '/v1/accounts/a%0D%0AX-Evil%3A%201'],
   ['a question mark', 'a?b#c&d', '/v1/accounts/a%3Fb%23c%26d'],
   ['a slash', 'a/b', '/v1/accounts/a%2Fb'],
-])('%s in a captured value stays a part of the path', async (_, id, asked) => {
+])('%s in a captured value stays a part of the path', async (_, id, question) => {
   const all = await peers((request) =>
     request === 'POST /v1/accounts' ? { status: 201, body: { id, name: 'x' } } : undefined,
   )
   const raw = probe(all)
   const [signIn, make, ...rest] = raw.steps as readonly Raw[]
   await run({ ...raw, steps: [signIn, { ...make, json: {} }, ...rest] })
-  expect(all.api.told()).toContain(`GET ${asked}`)
+  expect(all.api.requestTexts()).toContain(`GET ${question}`)
 })
 
 test.each(['..', '.', '../../admin', 'x/..'])(
@@ -329,11 +329,11 @@ test.each(['..', '.', '../../admin', 'x/..'])(
       'dependency',
       'data',
     ])
-    expect(all.api.told().some((line) => line.startsWith('DELETE') || line.startsWith('GET'))).toBe(false)
+    expect(all.api.requestTexts().some((line) => line.startsWith('DELETE') || line.startsWith('GET'))).toBe(false)
   },
 )
 
-test('a value in a JSON body is a text and nothing else, whatever it holds', async () => {
+test('a value in a JSON body is a string and nothing else, whatever it contains', async () => {
   const value = `", "admin": true, "x": "\\\n${escapeSequences}`
   const all = await peers((request) => (request === 'GET /v1/first' ? { status: 200, body: { value } } : undefined))
   const results = await run({
@@ -347,7 +347,7 @@ test('a value in a JSON body is a text and nothing else, whatever it holds', asy
       { name: 'header', path: '/header', headers: { 'X-Value': `\${value}` } },
     ],
   })
-  const [, json = '', form = '', xml = ''] = all.api.told().map((line) => line.split(' ').slice(2).join(' '))
+  const [, json = '', form = '', xml = ''] = all.api.requestTexts().map((line) => line.split(' ').slice(2).join(' '))
   expect(JSON.parse(json)).toEqual({ a: `-${value}-` })
   expect([...new URLSearchParams(form)]).toEqual([
     ['a', value],
@@ -358,7 +358,7 @@ test('a value in a JSON body is a text and nothing else, whatever it holds', asy
   expect(results.at(-1)?.message).toMatch(
     /a value for the header X-Value contains a character that a header does not allow: nothing was sent$/,
   )
-  expect(all.api.told()).toHaveLength(4)
+  expect(all.api.requestTexts()).toHaveLength(4)
 })
 
 test.each([
@@ -376,7 +376,7 @@ test.each([
   expect(results.at(-1)?.message).toMatch(says)
 })
 
-test('secrets are shown nowhere: given, captured, of cookies, echoed by the peer', async () => {
+test('secrets are never shown: configured, captured, from cookies, echoed by the peer', async () => {
   const long = randomBytes(2_500).toString('hex')
   const all = await peers((request) => {
     if (request.endsWith('/sign-in')) {
@@ -395,7 +395,7 @@ test('secrets are shown nowhere: given, captured, of cookies, echoed by the peer
   expect(everything(results)).not.toMatch(/\\u001b/)
 })
 
-test('a redirect is not followed, and is told where to', async () => {
+test('a redirect is not followed, and its target is reported', async () => {
   const all = await peers((request) =>
     request.endsWith('/sign-in')
       ? { status: 302, headers: { Location: 'https://elsewhere.test/?token=abcdefg' } }
@@ -405,10 +405,10 @@ test('a redirect is not followed, and is told where to', async () => {
   expect(results[1]?.message).toBe(
     'sign in: POST /v1/sign-in was answered 302 to https://elsewhere.test/?token=… (expected 2xx)',
   )
-  expect(all.api.told()).toHaveLength(1)
+  expect(all.api.requestTexts()).toHaveLength(1)
 })
 
-test('a refused connection is told as such, and nothing is undone', async () => {
+test('a refused connection is reported as such, and no cleanup runs', async () => {
   const port = await refusedPort()
   const results = await run({
     url: `http://127.0.0.1:${port}`,
@@ -419,14 +419,14 @@ test('a refused connection is told as such, and nothing is undone', async () => 
 })
 
 suiteWith(opensslMissing(), 'over TLS', () => {
-  test('a certificate that is not trusted gets nothing, one of caFile all of it', async () => {
+  test('a server without a trusted certificate gets nothing, one trusted through caFile gets everything', async () => {
     const certificates = makeCertificates()
     ends.push(async () => certificates.remove())
     const api = await startFtpApi(undefined, certificates.good)
     ends.push(() => api[Symbol.asyncDispose]())
     const distrusted = await run(probe(use(api)))
     expect(distrusted).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
-    expect(api.told()).toEqual([])
+    expect(api.requestTexts()).toEqual([])
     const trusted = await run(probe({ api, ftp }, { caFile: certificates.caFile }))
     expect(trusted.filter(({ status }) => status !== 'ok')).toEqual([])
     expect(trusted[0]?.message).toMatch(/ accepted, TLSv1\.3$/)
@@ -434,7 +434,7 @@ suiteWith(opensslMissing(), 'over TLS', () => {
 })
 
 peerSuite(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
-  test('given credentials sign in over TLS and list a folder; wrong ones are refused once', async () => {
+  test('configured credentials sign in over TLS and list a folder; wrong ones are refused once', async () => {
     const certificates = makeCertificates()
     ends.push(async () => certificates.remove())
     const server = await startVsftpd({ certificate: certificates.good })
@@ -536,7 +536,7 @@ test('a secret of the keychain belongs to the host of url, and is not sent to th
   expect(steps.validate?.(settings)).toMatch(/would send \$\{password\} to ftp\.test/)
 })
 
-test('cookies are kept by path, ended by Max-Age, and sent secure ones over TLS only', () => {
+test('cookies are kept by path, end by Max-Age, and are sent over TLS only if secure', () => {
   const jar = new CookieJar()
   const now = new Date('2026-01-01T00:00:00Z')
   expect(jar.take('a=1; Path=/v1; HttpOnly', '/v1/in', now)).toBe('1')

@@ -3,19 +3,20 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import listeningKind from '../../src/core/kinds/listening.ts'
 import { bannerOf, listeningPorts } from '../../src/core/system/listening.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
 const never = new AbortController().signal
 const servers: Server[] = []
-let heard: Buffer[] = []
+let received: Buffer[] = []
 let connections = 0
 let accepted: Socket[] = []
 let mostOpen = 0
 
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => new Promise((done) => server.close(done))))
-  heard = []
+  received = []
   connections = 0
   accepted = []
   mostOpen = 0
@@ -27,7 +28,7 @@ async function server(greeting?: string | Buffer): Promise<number> {
     connections += 1
     accepted.push(socket)
     mostOpen = Math.max(mostOpen, accepted.filter((one) => !one.destroyed).length)
-    socket.on('error', () => {}).on('data', (part) => heard.push(part))
+    socket.on('error', () => {}).on('data', (part) => received.push(part))
     if (greeting !== undefined) socket.write(greeting)
   })
   servers.push(made)
@@ -41,8 +42,8 @@ async function closedPort(): Promise<number> {
   return port
 }
 
-describe('what listens on this machine', () => {
-  test('is named with the next step and never a failure', async () => {
+describe('ports that listen on this machine', () => {
+  test('are reported with the next step and never as a failure', async () => {
     const port = await server()
     expect(await runKind(listeningKind, { ports: [{ port, what: 'postgres' }] })).toEqual([
       {
@@ -54,18 +55,18 @@ describe('what listens on this machine', () => {
     ])
   })
 
-  test('its banner is shown when it talks first, and nothing is ever sent', async () => {
+  test('are reported with their banner when they send one first, and never receive anything', async () => {
     const port = await server('220 files.example FTP ready\r\n')
     const [result] = await runKind(listeningKind, { ports: [{ port, what: 'ftp' }] })
     expect(result?.message).toBe(
       `ftp on 127.0.0.1:${port} (banner 220 files.example FTP ready), not configured: svc monitors discover`,
     )
     await pause(20)
-    expect(Buffer.concat(heard)).toHaveLength(0)
+    expect(Buffer.concat(received)).toHaveLength(0)
     expect(connections).toBe(1)
   })
 
-  test('closed ports are left out, and none at all is no failure', async () => {
+  test('are omitted when closed, and their absence is not a failure', async () => {
     const [open, closed] = [await server(), await closedPort()]
     const ports = [
       { port: closed, what: 'ssh' },
@@ -75,34 +76,32 @@ describe('what listens on this machine', () => {
     expect(await runKind(listeningKind, { ports: [{ port: closed, what: 'ssh' }] })).toMatchObject([{ status: 'ok' }])
   })
 
-  test('what the plan has already seen is told without a second look', async () => {
+  test('are not probed again when the plan has already recognized them', async () => {
     const port = await server()
-    const found = [{ port, what: 'ssh', banner: 'SSH-2.0-Test' }]
-    expect(await runKind(listeningKind, { found })).toMatchObject([
+    const results = [{ port, what: 'ssh', banner: 'SSH-2.0-Test' }]
+    expect(await runKind(listeningKind, { found: results })).toMatchObject([
       { status: 'ok', message: expect.stringContaining(`ssh on 127.0.0.1:${port} (banner SSH-2.0-Test)`) },
     ])
     expect(connections).toBe(0)
   })
 })
 
-describe('looking at ports', () => {
+describe('the probe of ports', () => {
   test('waits for a banner no longer than 300 ms, for all ports at once', async () => {
-    const said = [undefined, undefined, undefined, 'SSH-2.0-Test']
+    const banners = [undefined, undefined, undefined, 'SSH-2.0-Test']
     const ports = await Promise.all(
-      said.map(async (banner) => ({ port: await server(banner && `${banner}\n`), what: 'x' })),
+      banners.map(async (banner) => ({ port: await server(banner && `${banner}\n`), what: 'x' })),
     )
-    const started = performance.now()
-    const found = await listeningPorts(ports, never)
-    expect(performance.now() - started).toBeLessThan(10_000)
-    expect(found.map((one) => one.banner)).toEqual(said)
+    const results = await endsByDeadline(300, listeningPorts(ports, never), 30)
+    expect(results.map((one) => one.banner)).toEqual(banners)
     // One after the other, no more than the last and the next would be open.
     expect(mostOpen).toBeGreaterThanOrEqual(3)
   })
 
   test('a peer that never stops talking is cut off', async () => {
     const port = await server('x'.repeat(1_000_000))
-    const [found] = await listeningPorts([{ port, what: 'x' }], never)
-    expect(found?.banner).toHaveLength(80)
+    const [result] = await listeningPorts([{ port, what: 'x' }], never)
+    expect(result?.banner).toHaveLength(80)
   })
 
   test.each([
@@ -115,9 +114,9 @@ describe('looking at ports', () => {
     expect(bannerOf(Buffer.from(text, 'latin1'))).toBe(banner)
   })
 
-  test('one port twice is looked at once', async () => {
+  test('probes a port that is listed twice once', async () => {
     const port = await server()
-    const found = await listeningPorts(
+    const result = await listeningPorts(
       [
         { port, what: 'http' },
         { port, what: 'http' },
@@ -125,23 +124,24 @@ describe('looking at ports', () => {
       never,
       0,
     )
-    expect(found).toHaveLength(1)
+    expect(result).toHaveLength(1)
     await pause(20)
     expect(connections).toBe(1)
   })
 
   test('ends with its signal, and leaves no socket and no timer', async () => {
     const port = await server()
-    const held = (): number => process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length
+    const openResources = (): number =>
+      process.getActiveResourcesInfo().filter((kind) => /TCP|Timeout/.test(kind)).length
     // A timer of the test runner itself may still be running out.
     await pause(150)
-    const before = held()
+    const before = openResources()
     await listeningPorts([{ port, what: 'x' }], never)
     await expect(listeningPorts([{ port, what: 'x' }], AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
     const cancel = new AbortController()
     const looking = listeningPorts([{ port, what: 'x' }], cancel.signal)
     setTimeout(() => cancel.abort(new Error('enough')), 50)
     await expect(looking).rejects.toThrow('enough')
-    await until(() => accepted.every((socket) => socket.destroyed) && held() <= before)
+    await until(() => accepted.every((socket) => socket.destroyed) && openResources() <= before)
   })
 })

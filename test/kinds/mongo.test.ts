@@ -10,6 +10,7 @@ import mongo from '../../src/core/kinds/mongo/index.ts'
 import { writeConcern } from '../../src/core/kinds/mongo/write-concern.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
 import { type FerretdbServer, startFerretdb, suiteWithFerretdb } from '../support/ferretdb.ts'
 import {
@@ -26,7 +27,7 @@ import { proxy } from '../support/proxy.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { hungUp } from '../support/until.ts'
 
-type Given = Partial<Values<typeof mongo.settings>>
+type Overrides = Partial<Values<typeof mongo.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = 'correct horse'
 const users = { monitor: word }
@@ -78,7 +79,7 @@ const hello = {
 
 /** Answers by the name of a command; it keeps what is inserted. `over` comes first. */
 function answers(over: Readonly<Record<string, MongoAnswer>> = {}): (command: Document) => MongoAnswer | undefined {
-  const kept = new Map<string, Document>()
+  const documents = new Map<string, Document>()
   const cursor = (firstBatch: readonly Document[]): Document => ({ cursor: { id: 0, ns: 'x.y', firstBatch }, ok: 1 })
   return (command) => {
     const [name = ''] = Object.keys(command)
@@ -87,32 +88,36 @@ function answers(over: Readonly<Record<string, MongoAnswer>> = {}): (command: Do
       const t = Math.floor(now / 1_000) - (command.sort.$natural === 1 ? 30 * 3_600 : 0)
       return cursor([{ ts: new Timestamp({ t, i: 1 }) }])
     }
-    if (name === 'insert') for (const one of command.documents as Document[]) kept.set(String(one._id), one)
-    if (name === 'find') return cursor([kept.get(String(command.filter._id))].filter((one) => one !== undefined))
-    if (name === 'delete') return { n: kept.delete(String(command.deletes[0].q._id)) ? 1 : 0, ok: 1 }
+    if (name === 'insert') for (const one of command.documents as Document[]) documents.set(String(one._id), one)
+    if (name === 'find') return cursor([documents.get(String(command.filter._id))].filter((one) => one !== undefined))
+    if (name === 'delete') return { n: documents.delete(String(command.deletes[0].q._id)) ? 1 : 0, ok: 1 }
     return set[name]
   }
 }
 const healthy: MongoPeerOptions = { users, hello: hello.primary, answer: answers() }
 
 const url = (port: number, user = 'monitor@'): string => `mongodb://${user}127.0.0.1:${port}/`
-const run = (port: number, mode: Mode = 'Basic', given: Given = {}, options: RunKindOptions = {}) =>
-  runKind(mongo, { url: url(port), password: secret(word), ...given }, mode, options)
+const run = (port: number, mode: Mode = 'Basic', overrides: Overrides = {}, options: RunKindOptions = {}) =>
+  runKind(mongo, { url: url(port), password: secret(word), ...overrides }, mode, options)
 async function using<T>(options: MongoPeerOptions, use: (server: MongoPeer) => Promise<T>): Promise<T> {
   await using server = await mongoPeer({ ...healthy, ...options })
   const result = await use(server)
   await hungUp(server)
   return result
 }
-const one = (check: string, options: MongoPeerOptions, mode: Mode = 'Basic', given: Given = {}): Promise<Result> =>
-  using(options, async (server) => checked(await run(server.port, mode, given), check))
+const one = (
+  check: string,
+  options: MongoPeerOptions,
+  mode: Mode = 'Basic',
+  overrides: Overrides = {},
+): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, overrides), check))
 const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
 
 describe('a healthy simulated node', () => {
-  test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+  test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
     await using({}, async (server) => {
-      const at = async (mode: Mode, given: Given = {}): Promise<readonly string[]> => {
-        const results = await run(server.port, mode, given)
+      const at = async (mode: Mode, overrides: Overrides = {}): Promise<readonly string[]> => {
+        const results = await run(server.port, mode, overrides)
         expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
         expect(results.every(({ address }) => address === `127.0.0.1:${server.port}`)).toBe(true)
         return names(results)
@@ -125,30 +130,30 @@ describe('a healthy simulated node', () => {
       expect(await at('Advanced', { allowWrites: true })).toEqual(all)
     })
   })
-  test('what a simulated primary says is said', async () => {
+  test('the description of a simulated primary is reported', async () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Advanced')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('primary')).toBe('this node is the primary of rs0')
-      expect(said('members')).toBe('3 members of rs0 healthy')
-      expect(said('connections')).toBe('40 of 800 connections: 5 % (limit 95 %)')
-      expect(said('replication lag')).toBe('db2:27017 is behind by 2 s (limit 30 s)')
-      expect(said('oplog window')).toBe('reaches back 30 h (at least 4 h)')
-      expect(said('cache')).toBe('use of the cache of 10 GiB: 80 % (warns above 95 %)')
+      const reply = (check: string): string => checked(results, check).message
+      expect(reply('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(reply('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(reply('primary')).toBe('this node is the primary of rs0')
+      expect(reply('members')).toBe('3 members of rs0 healthy')
+      expect(reply('connections')).toBe('40 of 800 connections: 5 % (limit 95 %)')
+      expect(reply('replication lag')).toBe('db2:27017 is behind by 2 s (limit 30 s)')
+      expect(reply('oplog window')).toBe('reaches back 30 h (at least 4 h)')
+      expect(reply('cache')).toBe('use of the cache of 10 GiB: 80 % (warns above 95 %)')
     })
   })
-  test('a run signs in once to a simulated node, and what it asks is limited there', async () => {
+  test('a run signs in once to a simulated node, and limits its queries there', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced', { allowWrites: true })
-      expect(server.signIns()).toEqual({ begun: 1, right: 1 })
-      expect(server.seen()).toBe(2)
+      expect(server.signIns()).toEqual({ attempts: 1, right: 1 })
+      expect(server.connections()).toBe(2)
       expect(server.commands().length).toBeGreaterThan(10)
       expect(server.commands().every(({ maxTimeMS }) => maxTimeMS > 0 && maxTimeMS <= 30_000)).toBe(true)
     })
   })
-  test('without a user a simulated node is looked at without a sign-in', async () => {
+  test('without a user a simulated node is checked without a sign-in', async () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Standard', { url: url(server.port, '') })
       expect(checked(results, 'connect').message).toMatch(/^connected to 127\.0\.0\.1:\d+ without a sign-in in/)
@@ -158,10 +163,10 @@ describe('a healthy simulated node', () => {
       ])
       const hidden = checked(results, 'members')
       expect(hidden).toMatchObject({ status: 'warning', details: ['next: add a user to the url, and set password:'] })
-      expect(server.signIns().begun).toBe(0)
+      expect(server.signIns().attempts).toBe(0)
     })
   })
-  test('only what it was allowed to write is written to a simulated node, and taken away again', async () => {
+  test('only allowed writes reach a simulated node, and they are removed again', async () => {
     const writes = (server: MongoPeer): readonly string[] =>
       server
         .commands()
@@ -184,26 +189,26 @@ describe('a healthy simulated node', () => {
     })
   })
   test('the kind names host and port, and signs in only with a user', () => {
-    const given = (text: string) => withDefaults(mongo.settings, { url: text })
-    expect(mongo.target?.(given('mongodb://m@db1/'))).toEqual({ host: 'db1', port: 27_017, database: 'db1:27017' })
-    expect(mongo.signsIn?.(given('mongodb://m@db1/'), 'Basic')).toBe(true)
-    expect(mongo.signsIn?.(given('mongodb://db1/'), 'Advanced')).toBe(false)
+    const settingsOf = (text: string) => withDefaults(mongo.settings, { url: text })
+    expect(mongo.target?.(settingsOf('mongodb://m@db1/'))).toEqual({ host: 'db1', port: 27_017, database: 'db1:27017' })
+    expect(mongo.signsIn?.(settingsOf('mongodb://m@db1/'), 'Basic')).toBe(true)
+    expect(mongo.signsIn?.(settingsOf('mongodb://db1/'), 'Advanced')).toBe(false)
   })
-  test('mongodb+srv is refused with the way out, and nothing is looked up', async () => {
+  test('mongodb+srv is refused with a remedy, and nothing is resolved', async () => {
     const resolve = () => Promise.reject(new Error('looked up'))
-    const [found] = await runKind(mongo, { url: 'mongodb+srv://m@cluster.example/' }, 'Basic', { resolve })
-    expect(found).toMatchObject({ check: 'settings', status: 'failed' })
-    expect(found?.message).toContain('add a monitor for each node, with url: mongodb://host:port')
+    const [result] = await runKind(mongo, { url: 'mongodb+srv://m@cluster.example/' }, 'Basic', { resolve })
+    expect(result).toMatchObject({ check: 'settings', status: 'failed' })
+    expect(result?.message).toContain('add a monitor for each node, with url: mongodb://host:port')
   })
 })
 
 describe('the clock of a simulated node', () => {
   const off = (ms: number): Promise<Result> => {
-    const told = { ...hello.primary }
-    Object.defineProperty(told, 'localTime', { enumerable: true, get: () => new Date(Date.now() + ms) })
-    return one('clock', { hello: told }, 'Advanced')
+    const reply = { ...hello.primary }
+    Object.defineProperty(reply, 'localTime', { enumerable: true, get: () => new Date(Date.now() + ms) })
+    return one('clock', { hello: reply }, 'Advanced')
   }
-  test('is judged against ours, as far as a difference is proved', async () => {
+  test('is compared with the local one, as far as a difference is certain', async () => {
     expect(await off(0)).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
     const behind = await off(-600_000)
     expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -212,132 +217,134 @@ describe('the clock of a simulated node', () => {
     expect(ahead.status).toBe('warning')
     expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
   })
-  test('is not looked at where it is not told, and that is said', async () => {
-    const told = { ...hello.primary, localTime: undefined }
-    expect(await one('clock', { hello: told }, 'Advanced')).toMatchObject({
+  test('is not checked where the node does not report it, and that is reported', async () => {
+    const reply = { ...hello.primary, localTime: undefined }
+    expect(await one('clock', { hello: reply }, 'Advanced')).toMatchObject({
       status: 'warning',
       message: 'not checked: this server does not report its time',
     })
   })
 })
 
-describe('what a simulated node says it is', () => {
+describe('the role that a simulated node reports', () => {
   const kinds = ['standalone', 'mongos', 'secondary', 'recovering', 'uninitiated', 'arbiter'] as const
-  test.each(kinds)('a simulated %s is told from the others, and asked only what it can know', async (kind) => {
-    const said = kind === 'standalone' ? {} : hello[kind]
-    const results = await using({ hello: { setName: undefined, ...said } }, (server) =>
-      run(server.port, 'Advanced', { allowWrites: true }),
-    )
-    const role = checked(results, 'role')
-    const basic = ['connect', 'hello', 'ping', 'role']
-    const load = ['queues', 'cache', 'cache dirty']
-    const expected: Record<
-      (typeof kinds)[number],
-      readonly [status: string, message: string, checks: readonly string[]]
-    > = {
-      standalone: ['ok', 'is a standalone', [...basic, 'connections', ...load, 'clock', 'write concern']],
-      mongos: ['ok', 'is a mongos', [...basic, 'connections', ...load, 'clock', 'write concern']],
-      secondary: [
-        'ok',
-        'is a secondary of rs0',
-        [...basic, 'primary', 'members', 'connections', 'replication lag', 'oplog window', ...load, 'clock'],
-      ],
-      recovering: ['failed', 'is a node of rs0 that serves no clients', [...basic, 'primary', 'clock']],
-      uninitiated: ['failed', 'is a node whose replica set is not initiated', [...basic, 'clock']],
-      arbiter: ['ok', 'is an arbiter of rs0', [...basic, 'primary', 'clock']],
-    }
-    const [status, message_, checks] = expected[kind]
-    expect(role).toMatchObject({ status, message: message_ })
-    expect(names(results)).toEqual(checks)
-  })
-  test('a simulated secondary judges its own lag only', async () => {
+  test.each(kinds)(
+    'a simulated %s is distinguished from the others, and gets only queries that it supports',
+    async (kind) => {
+      const reply = kind === 'standalone' ? {} : hello[kind]
+      const results = await using({ hello: { setName: undefined, ...reply } }, (server) =>
+        run(server.port, 'Advanced', { allowWrites: true }),
+      )
+      const role = checked(results, 'role')
+      const basic = ['connect', 'hello', 'ping', 'role']
+      const load = ['queues', 'cache', 'cache dirty']
+      const expected: Record<
+        (typeof kinds)[number],
+        readonly [status: string, message: string, checks: readonly string[]]
+      > = {
+        standalone: ['ok', 'is a standalone', [...basic, 'connections', ...load, 'clock', 'write concern']],
+        mongos: ['ok', 'is a mongos', [...basic, 'connections', ...load, 'clock', 'write concern']],
+        secondary: [
+          'ok',
+          'is a secondary of rs0',
+          [...basic, 'primary', 'members', 'connections', 'replication lag', 'oplog window', ...load, 'clock'],
+        ],
+        recovering: ['failed', 'is a node of rs0 that serves no clients', [...basic, 'primary', 'clock']],
+        uninitiated: ['failed', 'is a node whose replica set is not initiated', [...basic, 'clock']],
+        arbiter: ['ok', 'is an arbiter of rs0', [...basic, 'primary', 'clock']],
+      }
+      const [status, message_, checks] = expected[kind]
+      expect(role).toMatchObject({ status, message: message_ })
+      expect(names(results)).toEqual(checks)
+    },
+  )
+  test('a simulated secondary evaluates its own lag only', async () => {
     const members = [
       member('db1:27017', 1, 'PRIMARY'),
       member('db2:27017', 2, 'SECONDARY', { self: true, optimeDate: new Date(now - 31_000) }),
       member('db3:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 900_000) }),
     ]
     const answer = answers({ replSetGetStatus: { set: 'rs0', members, ok: 1 } })
-    const found = await one('replication lag', { hello: hello.secondary, answer }, 'Advanced')
-    expect(found).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (limit 30 s)' })
+    const result = await one('replication lag', { hello: hello.secondary, answer }, 'Advanced')
+    expect(result).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (limit 30 s)' })
   })
-  test('a delay that a simulated secondary is configured to have is no lag', async () => {
+  test('the configured delay of a simulated secondary is not lag', async () => {
     const members = [
       member('db1:27017', 1, 'PRIMARY', { self: true }),
       member('db2:27017', 2, 'SECONDARY', { optimeDate: new Date(now - 3_605_000) }),
     ]
     const config = { config: { members: [{ host: 'db2:27017', secondaryDelaySecs: 3_600 }] }, ok: 1 }
     const answer = answers({ replSetGetStatus: { set: 'rs0', members, ok: 1 }, replSetGetConfig: config })
-    const found = await one('replication lag', { answer }, 'Advanced')
-    expect(found).toMatchObject({
+    const result = await one('replication lag', { answer }, 'Advanced')
+    expect(result).toMatchObject({
       status: 'ok',
       message: 'db2:27017 is behind beyond its delay of 1 h by 5 s (limit 30 s)',
     })
   })
 })
 
-describe('a simulated node that cannot be reached or does not let in', () => {
-  test('refused: nothing listens, and that is known at once', async () => {
-    const started = performance.now()
-    const found = checked(await run(await refusedPort()), 'connect')
-    expect(found).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(performance.now() - started).toBeLessThan(4_500)
+describe('a simulated node that cannot be reached or refuses the sign-in', () => {
+  test('refused: nothing listens, and that is reported at once', async () => {
+    const result = checked(await run(await refusedPort()), 'connect')
+    // Not "timeout": it does not wait for its deadline.
+    expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
   })
   test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
     await using hole = await peer(blackHole)
-    const started = performance.now()
-    const found = checked(await run(hole.port, 'Basic', {}, { timeoutMs: 500 }), 'connect')
-    expect(performance.now() - started).toBeLessThan(4_500)
-    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.5 s` })
+    const results = await endsByDeadline(500, run(hole.port, 'Basic', {}, { timeoutMs: 500 }))
+    const result = checked(results, 'connect')
+    expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.5 s` })
     await hungUp(hole)
     await hole.close()
     expect(await settled('')).toBe('')
   })
-  test('black hole: the deadline comes before the patience of the driver, however the timers fall', async () => {
+  test('black hole: the deadline precedes the timeout of the driver, in whatever order the timers fire', async () => {
     await using hole = await peer(blackHole)
-    const asked = async (): Promise<Result> => checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
-    const found = await Promise.all(Array.from({ length: 60 }, asked))
-    const told = `127.0.0.1:${hole.port} did not answer within 0.2 s`
-    expect([...new Set(found.map(({ message }) => message))]).toEqual([told])
+    const connectResult = async (): Promise<Result> =>
+      checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
+    const results = await Promise.all(Array.from({ length: 60 }, connectResult))
+    const reply = `127.0.0.1:${hole.port} did not answer within 0.2 s`
+    expect([...new Set(results.map(({ message }) => message))]).toEqual([reply])
     await hungUp(hole)
   })
-  test('slow: a simulated node late by 80 ms at each step is a threshold, with the figure', async () => {
-    const found = await one('ping', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
-    expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
-    expect(found.measurement?.value).toBeGreaterThan(70)
+  test('slow: a simulated node late by 80 ms at each step exceeds the threshold, with the value', async () => {
+    const result = await one('ping', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
+    expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
+    expect(result.measurement?.value).toBeGreaterThan(70)
   })
-  test('a wrong password is auth at a simulated node, is shown nowhere, and is not tried again, nor elsewhere', async () => {
+  test('a wrong password is auth at a simulated node, is never shown, and is not tried again, nor elsewhere', async () => {
     await using({}, async (server) => {
       const shared = limits()
       const options = { limits: shared, retries: 3, resolve: async () => ['127.0.0.1', '127.0.0.2'] }
-      const given = { url: `mongodb://monitor@db.test:${server.port}/`, password: secret('hunter2-wrong') }
-      const found = checked(await run(server.port, 'Basic', given, options), 'connect')
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toBe(`127.0.0.1:${server.port} refused the sign-in of "monitor": Authentication failed.`)
-      expect(JSON.stringify(found)).not.toContain('hunter2')
-      expect(checked(await run(server.port, 'Basic', given, options), 'sign-in').message).toContain('not signed in')
-      expect(server.signIns()).toEqual({ begun: 1, right: 0 })
+      const overrides = { url: `mongodb://monitor@db.test:${server.port}/`, password: secret('hunter2-wrong') }
+      const result = checked(await run(server.port, 'Basic', overrides, options), 'connect')
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toBe(`127.0.0.1:${server.port} refused the sign-in of "monitor": Authentication failed.`)
+      expect(JSON.stringify(result)).not.toContain('hunter2')
+      expect(checked(await run(server.port, 'Basic', overrides, options), 'sign-in').message).toContain('not signed in')
+      expect(server.signIns()).toEqual({ attempts: 1, right: 0 })
     })
   })
   test('a user without a configured password is auth, and nothing is sent to a simulated node', async () => {
     await using({}, async (server) => {
-      const found = checked(await runKind(mongo, { url: url(server.port) }), 'connect')
-      expect(found).toMatchObject({ fault: 'auth', message: expect.stringContaining('no password is configured') })
-      expect(server.seen()).toBe(0)
+      const result = checked(await runKind(mongo, { url: url(server.port) }), 'connect')
+      expect(result).toMatchObject({ fault: 'auth', message: expect.stringContaining('no password is configured') })
+      expect(server.connections()).toBe(0)
     })
   })
-  test('a simulated server that is too old for the driver is said as such', async () => {
-    const found = await one('connect', { hello: { maxWireVersion: 5 } })
-    expect(found).toMatchObject({ fault: 'protocol' })
-    expect(found.message).toContain('speaks no version that the driver supports')
+  test('a simulated server that is too old for the driver is reported as such', async () => {
+    const result = await one('connect', { hello: { maxWireVersion: 5 } })
+    expect(result).toMatchObject({ fault: 'protocol' })
+    expect(result.message).toContain('speaks no version that the driver supports')
   })
-  test('a simulated impostor that does not know the password is no server to trust', async () => {
+  test('a simulated impostor that does not know the password is not trusted', async () => {
     await using server = await mongoPeer({
       ...healthy,
       answer: (command) => command.saslContinue && { ok: 1 },
       users: { monitor: 'something else' },
     })
-    const found = checked(await run(server.port), 'connect')
-    expect(found.status).toBe('failed')
+    const result = checked(await run(server.port), 'connect')
+    expect(result.status).toBe('failed')
     expect(server.signIns().right).toBe(0)
   })
   test.each([
@@ -356,9 +363,9 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     ['a connection that is reset', (socket) => void socket.resetAndDestroy()],
   ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
     await using other = await peer(behave)
-    const found = checked(await run(other.port, 'Basic', {}, { timeoutMs: 800 }), 'connect')
-    expect(found.status).toBe('failed')
-    expect(['protocol', 'timeout']).toContain(found.fault)
+    const result = checked(await run(other.port, 'Basic', {}, { timeoutMs: 800 }), 'connect')
+    expect(result.status).toBe('failed')
+    expect(['protocol', 'timeout']).toContain(result.fault)
     await hungUp(other)
   })
   test.each([
@@ -367,9 +374,9 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     ['that is compressed', message(undefined, 2_012, Buffer.alloc(64)), 'in a form that svc did not request'],
   ])('a message %s ends the connection to a simulated node at once', async (_, bytes, words) => {
     await using server = await mongoPeer({ ...healthy, first: bytes })
-    const found = checked(await run(server.port), 'connect')
-    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(found.message).toContain(words)
+    const result = checked(await run(server.port), 'connect')
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toContain(words)
   })
   test('100 answers of random bytes from a simulated node are 100 failures, and nothing breaks', async () => {
     for (let round = 0; round < 100; round += 1) {
@@ -378,8 +385,8 @@ describe('a simulated node that cannot be reached or does not let in', () => {
       bytes.writeInt32LE(80)
       bytes[79] = 0
       await using server = await mongoPeer({ ...healthy, first: opMessage(bytes) })
-      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 300 }), 'connect')
-      expect(found.status).toBe('failed')
+      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 300 }), 'connect')
+      expect(result.status).toBe('failed')
     }
   }, 60_000)
 })
@@ -387,8 +394,8 @@ describe('a simulated node that cannot be reached or does not let in', () => {
 describe('a simulated node that answers badly', () => {
   test('a document 200,000 levels deep fails that check of a simulated node, and nothing breaks', async () => {
     const answer = answers({ ping: opMessage(deepBson(200_000)) })
-    const found = await one('ping', { answer })
-    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
+    const result = await one('ping', { answer })
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
   test('a document of 200 levels is cut, and read, from a simulated node', async () => {
     const deep = (levels: number): Document => (levels === 0 ? { end: 1 } : { a: deep(levels - 1) })
@@ -398,24 +405,23 @@ describe('a simulated node that answers badly', () => {
   test.each([
     ['too many rounds of hashing', 2_000_000_000],
     ['such rounds, written otherwise', ' +2000000000'],
-  ])('a simulated node that asks for %s is left', async (_, rounds) => {
-    const started = performance.now()
-    const found = await one('connect', { rounds })
-    expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(found.message).toContain('too many rounds of hashing')
-    expect(performance.now() - started).toBeLessThan(4_500)
+  ])('a simulated node that asks for %s is abandoned', async (_, rounds) => {
+    const result = await one('connect', { rounds })
+    // Not "timeout": the rounds would outlast any deadline.
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toContain('too many rounds of hashing')
   })
-  test('what a simulated node says is shown without escapes, is cut, and never holds the password', async () => {
+  test('text of a simulated node is shown without escapes, truncated, and never contains the password', async () => {
     const errmsg = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
     const refused = { ok: 0, code: 18, codeName: 'AuthenticationFailed', errmsg }
     const failing = { ok: 0, code: 9_999, codeName: 'Odd', errmsg }
     const members = [member(`${escapeSequences}${word}`, 8, word, { health: 0, lastHeartbeatMessage: errmsg })]
-    const found = [
+    const results = [
       await one('ping', { answer: answers({ ping: failing }) }),
       await one('ping', { answer: answers({ ping: refused }) }),
       await one('members', { answer: answers({ replSetGetStatus: { set: word, members, ok: 1 } }) }, 'Standard'),
     ]
-    for (const result of found) {
+    for (const result of results) {
       const text = JSON.stringify(result)
       expect(result.status).toBe('failed')
       expect(text).not.toContain(word)
@@ -424,7 +430,7 @@ describe('a simulated node that answers badly', () => {
       expect(text).toContain('[secret]')
     }
   })
-  test('one question that fails hides none of the others, at a simulated node', async () => {
+  test('one query that fails does not hide the others, at a simulated node', async () => {
     const broken = { ok: 0, code: 1, codeName: 'InternalError', errmsg: 'oh' }
     const results = await using({ answer: answers({ replSetGetStatus: broken }) }, (server) =>
       run(server.port, 'Standard'),
@@ -433,7 +439,7 @@ describe('a simulated node that answers badly', () => {
     expect(checked(results, 'members')).toMatchObject({ fault: 'protocol', message: 'the command failed: oh' })
     expect(checked(results, 'connections').status).toBe('ok')
   })
-  test('what an account may not see is said with the role that it lacks, at a simulated node', async () => {
+  test('a denied query is reported with the missing role, at a simulated node', async () => {
     const denied = { ok: 0, code: 13, codeName: 'Unauthorized', errmsg: 'not authorized on admin to execute command' }
     const answer = answers({
       replSetGetStatus: denied,
@@ -464,14 +470,14 @@ describe('a simulated node that answers badly', () => {
       expect(privilege?.replace('<account>', 'monitor').replace('<probeDatabase>', 'svc_health')).toBe(command)
     }
   })
-  test('what a simulated server does not know is no failure', async () => {
+  test('a command that a simulated server does not support is not a failure', async () => {
     const absent = { ok: 0, code: 59, codeName: 'CommandNotFound', errmsg: 'no such command' }
-    const found = await one('members', { answer: answers({ replSetGetStatus: absent }) }, 'Standard')
-    expect(found).toMatchObject({
+    const result = await one('members', { answer: answers({ replSetGetStatus: absent }) }, 'Standard')
+    expect(result).toMatchObject({
       status: 'warning',
       message: 'not checked: this server does not report this: no such command',
     })
-    expect(found.details).toBeUndefined()
+    expect(result.details).toBeUndefined()
   })
   test.each([
     [
@@ -488,7 +494,7 @@ describe('a simulated node that answers badly', () => {
     ['a set that has too few members for it', { ok: 0, code: 100, errmsg: 'Not enough data-bearing nodes' }, 'timeout'],
     ['a disk that is full', { ok: 0, code: 14_031, errmsg: 'No space left' }, 'protocol'],
   ])(
-    '%s fails the round trip at a simulated node, and what was written is deleted all the same',
+    '%s fails the round trip at a simulated node, and its document is deleted nevertheless',
     async (_, insert, fault) => {
       await using({ answer: answers({ insert }) }, async (server) => {
         const results = await run(server.port, 'Advanced', { allowWrites: true })
@@ -502,12 +508,10 @@ describe('a simulated node that answers badly', () => {
   )
 })
 
-describe('what a run opens at a simulated node ends with the run', () => {
+describe('a run at a simulated node closes what it opened', () => {
   test('a command that hangs ends at the deadline, with every socket of the driver', async () => {
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
-    const started = performance.now()
-    const results = await run(server.port, 'Standard', {}, { timeoutMs: 800 })
-    expect(performance.now() - started).toBeLessThan(4_500)
+    const results = await endsByDeadline(800, run(server.port, 'Standard', {}, { timeoutMs: 800 }))
     expect(checked(results, 'members').status).toBe('ok')
     expect(checked(results, 'connections')).toMatchObject({
       fault: 'timeout',
@@ -517,25 +521,25 @@ describe('what a run opens at a simulated node ends with the run', () => {
     await server.close()
     expect(await settled('')).toBe('')
   })
-  test('called off at any moment, a run leaves no connection', async () => {
+  test('a run that is cancelled at any moment leaves no connection', async () => {
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
     for (let ms = 0; ms < 80; ms += 4) {
       const control = new AbortController()
-      const found = run(server.port, 'Standard', {}, { signal: control.signal }).catch(() => [])
+      const result = run(server.port, 'Standard', {}, { signal: control.signal }).catch(() => [])
       await wait(ms)
       control.abort()
-      await found
+      await result
     }
     await hungUp(server)
   })
-  test('a node that hangs in the middle of the sign-in leaves no connection', async () => {
+  test('a node that hangs during the sign-in leaves no connection', async () => {
     await using server = await mongoPeer({ ...healthy, rounds: 4_096 })
     await using slow = await proxy(server.port, 250)
-    const found = checked(await run(slow.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
-    expect(found).toMatchObject({ fault: 'timeout' })
+    const result = checked(await run(slow.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
+    expect(result).toMatchObject({ fault: 'timeout' })
     await hungUp(server)
   })
-  test('an end that comes while the driver is loaded is not missed', async () => {
+  test('a cancellation while the driver loads takes effect', async () => {
     await using server = await mongoPeer(healthy)
     const control = new AbortController()
     const settings = withDefaults(connectSettings, { url: url(server.port), password: secret(word) })
@@ -543,9 +547,9 @@ describe('what a run opens at a simulated node ends with the run', () => {
     const opening = openMongo(mongoTarget(settings), way)
     control.abort(new Error('too late'))
     await expect(opening).rejects.toThrow('too late')
-    expect(server.seen()).toBe(0)
+    expect(server.connections()).toBe(0)
   })
-  test('other sockets of the process are left alone', async () => {
+  test('other sockets of the process are unaffected', async () => {
     await using other = await peer(blackHole)
     const { connect } = await import('node:net')
     await using server = await mongoPeer({ ...healthy, answer: answers({ serverStatus: 'hang' }) })
@@ -565,45 +569,45 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
   })
   afterAll(() => certificates.remove())
   type Tls = NonNullable<Values<typeof connectSettings>['tls']>
-  const shown = (
+  const tlsChecks = (
     certificate: Certificates['good'] | undefined,
     tls: Tls,
     host = 'svc.test',
   ): Promise<readonly [found: Result, server: MongoPeer]> =>
     using(certificate ? { tls: certificate } : {}, async (server) => {
-      const given = { url: `mongodb://monitor@${host}:${server.port}/`, password: secret(word), tls }
+      const overrides = { url: `mongodb://monitor@${host}:${server.port}/`, password: secret(word), tls }
       const options = { resolve: async () => ['127.0.0.1'], timeoutMs: 2_000 }
-      return [checked(await runKind(mongo, given, 'Basic', options), 'connect'), server] as const
+      return [checked(await runKind(mongo, overrides, 'Basic', options), 'connect'), server] as const
     })
   const verify = (): Tls => ({ mode: 'verify', caFile: certificates.caFile })
 
   test('a trusted certificate is accepted, for a name and for an address', async () => {
-    expect((await shown(certificates.good, verify()))[0].message).toContain('as monitor over TLS in')
-    expect((await shown(certificates.good, verify(), '127.0.0.1'))[0].status).toBe('ok')
-    expect((await shown(certificates.good, { ...verify(), servername: 'svc.test' }, 'db1.internal'))[0].status).toBe(
-      'ok',
-    )
+    expect((await tlsChecks(certificates.good, verify()))[0].message).toContain('as monitor over TLS in')
+    expect((await tlsChecks(certificates.good, verify(), '127.0.0.1'))[0].status).toBe('ok')
+    expect(
+      (await tlsChecks(certificates.good, { ...verify(), servername: 'svc.test' }, 'db1.internal'))[0].status,
+    ).toBe('ok')
   })
-  test('a certificate that is not trusted is tls, and nothing is signed in to', async () => {
+  test('a certificate that is not trusted is tls, and no sign-in is sent', async () => {
     for (const [certificate, tls, words] of [
       [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],
       [certificates.selfSigned, verify(), /self.signed/i],
       [certificates.expired, verify(), /expired/],
       [certificates.wrongHost, verify(), /elsewhere\.test/],
     ] as const) {
-      const [found, server] = await shown(certificate, tls)
-      expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(found.message).toMatch(words)
-      expect(server.signIns().begun).toBe(0)
+      const [result, server] = await tlsChecks(certificate, tls)
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(result.message).toMatch(words)
+      expect(server.signIns().attempts).toBe(0)
     }
   })
-  test('a node that speaks no TLS, or nothing else, is a failure that says so', async () => {
-    const [without] = await shown(undefined, verify())
+  test('a node without TLS, or with nothing else, is a failure that reports that', async () => {
+    const [without] = await tlsChecks(undefined, verify())
     expect(without.status).toBe('failed')
-    const [only, server] = await shown(certificates.good, { mode: 'off' })
+    const [only, server] = await tlsChecks(certificates.good, { mode: 'off' })
     expect(only).toMatchObject({ fault: 'protocol', message: expect.stringContaining('closed the connection') })
     expect(only.details?.join()).toContain('tls: {mode: verify}')
-    expect(server.signIns().begun).toBe(0)
+    expect(server.signIns().attempts).toBe(0)
   })
 })
 
@@ -614,7 +618,7 @@ suiteWithFerretdb('a real FerretDB', () => {
   }, 60_000)
   afterAll(() => server.remove())
 
-  test('each mode signs in, and what it can tell is well', async () => {
+  test('each mode signs in, and its results are ok', async () => {
     expect(names(await run(server.port))).toEqual(['connect', 'hello', 'ping'])
     const results = await run(server.port, 'Advanced', { role: 'standalone' })
     expect(results.filter(({ status }) => status === 'failed')).toEqual([])
@@ -631,13 +635,13 @@ suiteWithFerretdb('a real FerretDB', () => {
       { _id: 'svc-probe-young', at: hoursAgo(0.5) },
       { _id: 'not-ours', at: hoursAgo(2) },
     ])
-    const found = checked(await run(server.port, 'Advanced', { allowWrites: true }), 'write concern')
+    const result = checked(await run(server.port, 'Advanced', { allowWrites: true }), 'write concern')
     const left = (await probes.find().toArray()).map(({ _id }) => _id)
     await client.close()
-    expect(found).toMatchObject({ status: 'ok', details: ['deleted 1 document that earlier runs left behind'] })
+    expect(result).toMatchObject({ status: 'ok', details: ['deleted 1 document that earlier runs left behind'] })
     expect(left.sort()).toEqual(['not-ours', 'svc-probe-young'])
   })
-  test('a wrong password, and a user that does not exist, are auth', async () => {
+  test('a wrong password, and an unknown user, are auth', async () => {
     const wrong = checked(await run(server.port, 'Basic', { password: secret('hunter2-wrong') }), 'connect')
     expect(wrong).toMatchObject({ status: 'failed', fault: 'auth' })
     expect(JSON.stringify(wrong)).not.toContain('hunter2')
@@ -647,8 +651,8 @@ suiteWithFerretdb('a real FerretDB', () => {
   test('a frozen server ends at the deadline, and leaves no socket', async () => {
     server.freeze()
     try {
-      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
-      expect(found).toMatchObject({ fault: 'timeout' })
+      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
+      expect(result).toMatchObject({ fault: 'timeout' })
     } finally {
       server.thaw()
     }
@@ -656,13 +660,13 @@ suiteWithFerretdb('a real FerretDB', () => {
   })
 })
 
-describe('what is judged', () => {
+describe('evaluation', () => {
   const status = (results: readonly Result[]): string | undefined => results[0]?.status
   const text = (results: readonly Result[]): string | undefined => results[0]?.message
 
-  test('role and replica set as they should be', () => {
+  test('role and replica set as configured', () => {
     const node = { role: 'secondary', set: 'rs0', primary: 'db1:27017' } as const
-    const role = (given: Given) => evaluated(checks.role, node, given)
+    const role = (overrides: Overrides) => evaluated(checks.role, node, overrides)
     expect(status(role({ role: 'secondary', replicaSet: 'rs0' }))).toBe('ok')
     expect(text(role({ role: 'primary' }))).toBe('is a secondary of rs0, expected a primary')
     expect(text(role({ replicaSet: 'rs1' }))).toBe('expected in the replica set rs1, but it belongs to rs0')
@@ -670,7 +674,7 @@ describe('what is judged', () => {
     expect(leaderless[0]).toMatchObject({ check: 'primary', status: 'failed', fault: 'data' })
     expect(text(evaluated(checks.primary, node))).toBe('db1:27017 is the primary of rs0')
   })
-  test('members: unreachable is a failure, on the way a warning', () => {
+  test('members: unreachable is a failure, in transition a warning', () => {
     const members = (state: number, stateName: string, healthy = true) =>
       evaluated(checks.members, {
         set: 'rs0',
@@ -687,12 +691,12 @@ describe('what is judged', () => {
       '1 of 2 members of rs0 not healthy: db2 is not reachable ((not reachable/healthy)): because',
     )
   })
-  test('connections: 80 % and 95 % are ok to the boundary', () => {
+  test('connections: 80 % and 95 % are ok at the boundary', () => {
     const connections = (current: number) =>
       status(evaluated(checks.connections, { current, available: 100 - current }))
     expect([80, 81, 95, 96].map(connections)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
-  test('lag: 10 s and 30 s are ok to the boundary; without a primary it is not known', () => {
+  test('lag: 10 s and 30 s are ok at the boundary; without a primary it is unknown', () => {
     const lag = (ms: number) =>
       status(evaluated(checks.replicationLag, { followers: [{ name: 'db2', ms, delayMs: 0 }] }))
     expect([10_000, 10_001, 30_000, 30_001].map(lag)).toEqual(['ok', 'warning', 'warning', 'failed'])
@@ -723,7 +727,7 @@ describe('what is judged', () => {
     expect(cache(95, 20)).toEqual(['ok', 'ok'])
     expect(cache(96, 21)).toEqual(['warning', 'warning'])
   })
-  test('clock: 2 s and 30 s are ok to the boundary, either way', () => {
+  test('clock: 2 s and 30 s are ok at the boundary, in both directions', () => {
     const off = (aheadMs: number) => status(evaluated(checks.clock, { aheadMs, tripMs: 4 }))
     expect([2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
       'ok',
@@ -739,7 +743,7 @@ describe('what is judged', () => {
     const majority = (ms: number) => status(evaluated(writeConcern, { ms, swept: 0 }))
     expect([1_000, 1_001, 5_000, 5_001].map(majority)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
-  test('the name of the user cannot end the command that is said', () => {
+  test('the name of the user cannot end the command in the message', () => {
     const { user } = mongoTarget(withDefaults(connectSettings, { url: 'mongodb://a%22b@h/' }))
     const observation = obstacleOf(new UnavailableError('permission', 'x', []), user, clusterMonitor)
     expect(evaluated(checks.members, observation)[0]?.details).toEqual([

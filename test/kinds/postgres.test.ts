@@ -24,6 +24,7 @@ import postgres from '../../src/core/kinds/postgres/index.ts'
 import { replicationLag, slots } from '../../src/core/kinds/postgres/replication.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates } from '../support/certs.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { blackHole, endless, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
@@ -34,7 +35,7 @@ import { postgresAnswering } from '../support/simulated-postgres.ts'
 import { until } from '../support/until.ts'
 
 const word = 'correct horse'
-type Given = Partial<Values<typeof postgres.settings>>
+type Overrides = Partial<Values<typeof postgres.settings>>
 
 suiteWith(postgresMissing, 'postgres', () => {
   let server: PostgresServer
@@ -50,8 +51,11 @@ suiteWith(postgresMissing, 'postgres', () => {
   })
   afterAll(() => server.remove())
 
-  const run = (given: Given = {}, mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic', options: RunKindOptions = {}) =>
-    runKind(postgres, { url: server.url('monitor'), password: secret(word), ...given }, mode, options)
+  const run = (
+    overrides: Overrides = {},
+    mode: 'Basic' | 'Standard' | 'Advanced' = 'Basic',
+    options: RunKindOptions = {},
+  ) => runKind(postgres, { url: server.url('monitor'), password: secret(word), ...overrides }, mode, options)
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
     checked(await run(...args), check)
   /** What svc has open on the server, once it has had a moment to end. */
@@ -68,14 +72,14 @@ suiteWith(postgresMissing, 'postgres', () => {
   }
 
   describe('a healthy server', () => {
-    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
       const names = async (mode: 'Basic' | 'Standard' | 'Advanced'): Promise<string[]> => {
         const results = await run({ restarted: {}, replicas: 0 }, mode)
         expect(results.filter((result) => result.status !== 'ok')).toEqual([])
         expect(results.every((result) => result.address === server.address)).toBe(true)
         return results.map((result) => result.check)
       }
-      // It is without TLS, and nothing of one's own is asked.
+      // It is without TLS, and has no custom queries.
       const all = postgres.checks
         .map((check) => check.name)
         .filter((name) => !['certificate', 'queries'].includes(name))
@@ -84,7 +88,7 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(await names('Advanced')).toEqual(all)
       expect(await left()).toEqual([])
     })
-    test('the clock is judged against ours, as far as a difference is proved', async () => {
+    test('the clock is compared with the local one, as far as a difference is certain', async () => {
       const off = (ms: number) => one('clock', {}, 'Advanced', { date: () => new Date(Date.now() + ms) })
       const agrees = await off(0)
       expect(agrees).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
@@ -96,14 +100,14 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(ahead.status).toBe('warning')
       expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('role')).toMatch(/^primary, PostgreSQL \d+\.\d+$/)
-      expect(said('connections')).toMatch(/^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/)
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('role')).toMatch(/^primary, PostgreSQL \d+\.\d+$/)
+      expect(textOf('connections')).toMatch(/^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/)
     })
-    test('what stands in the environment and in no setting is not used', async () => {
+    test('variables of the environment are ignored', async () => {
       process.env.PGPASSWORD = word
       process.env.PGSSLMODE = 'require'
       try {
@@ -123,7 +127,7 @@ suiteWith(postgresMissing, 'postgres', () => {
     })
   })
 
-  describe('a server that cannot be reached or does not let in', () => {
+  describe('a server that cannot be reached or refuses the sign-in', () => {
     test('refused: nothing listens', async () => {
       const url = `postgres://monitor@127.0.0.1:${await refusedPort()}/postgres`
       expect(await one('connect', { url })).toMatchObject({
@@ -135,10 +139,8 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
       const url = `postgres://monitor@127.0.0.1:${hole.port}/postgres`
-      const started = performance.now()
-      const found = await one('connect', { url }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(4_500)
-      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.4 s` })
+      const result = await endsByDeadline(400, one('connect', { url }, 'Basic', { timeoutMs: 400 }))
+      expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
     })
@@ -158,43 +160,43 @@ suiteWith(postgresMissing, 'postgres', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { password: secret('hunter2-wrong') }
-      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('refused the sign-in of "monitor"')
-      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(result)).not.toContain('hunter2')
       const refusals = (): number => server.log().split('password authentication failed').length
       const before = refusals()
       expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
       expect(refusals()).toBe(before)
     })
-    test('an account that is not allowed from here is auth', async () => {
+    test('an account that is not allowed from this address is auth', async () => {
       await server.query('ALTER ROLE stranger NOLOGIN')
       expect(await one('connect', { url: server.url('stranger') })).toMatchObject({ fault: 'auth' })
       await server.query('ALTER ROLE stranger LOGIN')
     })
     test('a missing database is data, and named', async () => {
-      const found = await one('connect', { url: server.url('monitor', 'nowhere') })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('database "nowhere" does not exist')
+      const result = await one('connect', { url: server.url('monitor', 'nowhere') })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('database "nowhere" does not exist')
     })
-    test('a database that is not for this account is data: the password was right', async () => {
+    test('a database that is closed to this account is data: the password was correct', async () => {
       await server.query('CREATE DATABASE closed')
       await server.query('REVOKE CONNECT ON DATABASE closed FROM PUBLIC')
-      const found = await one('connect', { url: server.url('monitor', 'closed') })
+      const result = await one('connect', { url: server.url('monitor', 'closed') })
       await server.query('DROP DATABASE closed')
-      expect(found).toMatchObject({ fault: 'data', message: expect.stringContaining('denies "monitor" access to') })
+      expect(result).toMatchObject({ fault: 'data', message: expect.stringContaining('denies "monitor" access to') })
     })
-    test('a database that is dropped stops the next run, not this process', async () => {
+    test('a database that is dropped fails the next run, not this process', async () => {
       await server.query('CREATE DATABASE short')
       const url = server.url('monitor', 'short')
       expect(await one('query', { url })).toMatchObject({ status: 'ok' })
       await server.query('DROP DATABASE short')
       expect(await one('connect', { url })).toMatchObject({ fault: 'data' })
     })
-    test('too many clients is said as such, and is not a refused sign-in', async () => {
+    test('too many clients are reported as such, and are not a refused sign-in', async () => {
       await server.query('ALTER ROLE stranger CONNECTION LIMIT 0')
-      const found = await one('connect', { url: server.url('stranger') })
-      expect(found).toMatchObject({
+      const result = await one('connect', { url: server.url('stranger') })
+      expect(result).toMatchObject({
         fault: 'refused',
         message: expect.stringContaining('has no free connection: too many connections'),
       })
@@ -212,34 +214,32 @@ suiteWith(postgresMissing, 'postgres', () => {
     ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
       await using other = await peer(behave)
       const url = `postgres://monitor@127.0.0.1:${other.port}/postgres`
-      const found = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
-      expect(found.status).toBe('failed')
-      expect(['protocol', 'timeout']).toContain(found.fault)
+      const result = await one('connect', { url }, 'Basic', { timeoutMs: 700 })
+      expect(result.status).toBe('failed')
+      expect(['protocol', 'timeout']).toContain(result.fault)
     })
     test('200 answers of random bytes are 200 failures, and nothing breaks', async () => {
       for (let round = 0; round < 200; round += 1) {
         const bytes = Buffer.from(Array.from({ length: 64 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
         await using other = await peer((socket) => void socket.end(bytes))
-        const found = await one('connect', { url: `postgres://m@127.0.0.1:${other.port}/d` }, 'Basic', {
+        const result = await one('connect', { url: `postgres://m@127.0.0.1:${other.port}/d` }, 'Basic', {
           timeoutMs: 300,
         })
-        expect(found.status).toBe('failed')
+        expect(result.status).toBe('failed')
       }
     })
-    test('a frozen server ends at the deadline, and nothing of ours is there when it goes on', async () => {
+    test('a frozen server ends at the deadline, and no session of svc exists when it continues', async () => {
       server.freeze()
-      let found: Result
-      const started = performance.now()
+      let result: Result
       try {
-        found = await one('connect', {}, 'Basic', { timeoutMs: 500 })
+        result = await endsByDeadline(500, one('connect', {}, 'Basic', { timeoutMs: 500 }))
       } finally {
         server.thaw()
       }
-      expect(performance.now() - started).toBeLessThan(4_500)
-      expect(found).toMatchObject({ fault: 'timeout', message: `${server.address} did not answer within 0.5 s` })
+      expect(result).toMatchObject({ fault: 'timeout', message: `${server.address} did not answer within 0.5 s` })
       expect(await left()).toEqual([])
     })
-    test('a name is resolved by svc, and an address that refuses is passed over with a warning', async () => {
+    test('svc resolves the name, and skips an address that refuses with a warning', async () => {
       const resolve = async (): Promise<readonly string[]> => ['127.0.0.2', '127.0.0.1']
       const url = `postgres://monitor@db.example.test:${server.port}/postgres`
       const results = await run({ url, tls: { mode: 'off' } }, 'Basic', { resolve })
@@ -248,7 +248,7 @@ suiteWith(postgresMissing, 'postgres', () => {
     })
   })
 
-  describe('what runs on the server ends with the run', () => {
+  describe('a run ends what it started on the server', () => {
     /** The session of the kind, with a statement of the test's own. */
     const asking = (sql: string, msLeft: (left: number) => number, port = server.port): Kind => ({
       name: 'asking',
@@ -277,29 +277,22 @@ suiteWith(postgresMissing, 'postgres', () => {
       )
     test('a query that hangs is cancelled at the deadline', async () => {
       // The server's own limit is far off: it is the cancel request that ends it.
-      const started = performance.now()
-      const found = runKind(
-        asking('SELECT pg_sleep(60)', () => 60_000),
-        {},
-        'Basic',
-        { timeoutMs: 2_000 },
-      )
+      const kind = asking('SELECT pg_sleep(60)', () => 60_000)
+      const result = endsByDeadline(2_000, runKind(kind, {}, 'Basic', { timeoutMs: 2_000 }))
       await until(async () => (await sleeping()).length > 0)
       expect(await sleeping()).toEqual([{ application_name: 'svc-health' }])
-      expect((await found)[0]).toMatchObject({ fault: 'timeout' })
-      expect(performance.now() - started).toBeLessThan(4_500)
+      expect((await result)[0]).toMatchObject({ fault: 'timeout' })
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
     })
     test('where no cancel request gets through, the server itself ends it at the deadline', async () => {
       await using once = await proxy(server.port, 0, 1)
-      const started = performance.now()
       const kind = asking('SELECT pg_sleep(60)', (msLeft) => msLeft, once.port)
-      const found = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
-      expect(found[0]).toMatchObject({ fault: 'timeout' })
-      // The server has not heard that the connection is gone; but nothing runs, and nothing is open.
+      const results = await endsByDeadline(1_000, runKind(kind, {}, 'Basic', { timeoutMs: 1_000 }))
+      expect(results[0]).toMatchObject({ fault: 'timeout' })
+      // The server has not heard that the connection is gone; but nothing runs, and nothing is open. The statement would
+      // sleep for longer than this test may take.
       expect(await left("state <> 'idle'")).toEqual([])
-      expect(performance.now() - started).toBeLessThan(15_000)
     })
     test('a cancel request that overtakes its query is sent again', async () => {
       await using late = await proxy(server.port, 0, 50, 150)
@@ -308,14 +301,14 @@ suiteWith(postgresMissing, 'postgres', () => {
       const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
       const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, late.port)
       const session = await openPostgres({ ...target, port: late.port }, opened)
-      const asked = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
+      const pendingQuery = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
       await wait(20)
       control.abort()
       await session.close()
-      expect(await asked).toBeInstanceOf(Error)
+      expect(await pendingQuery).toBeInstanceOf(Error)
       expect(await left("state = 'active'")).toEqual([])
     })
-    test('an end that comes while the driver is loaded is not missed', async () => {
+    test('a cancellation while the driver loads takes effect', async () => {
       const control = new AbortController()
       const socket = await PeerSocket.reach('127.0.0.1', server.port, control.signal)
       const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
@@ -324,26 +317,26 @@ suiteWith(postgresMissing, 'postgres', () => {
       await expect(opening).rejects.toThrow('too late')
       socket.destroy()
     })
-    test('a run that is called off ends the query too', async () => {
+    test('a run that is cancelled ends the query too', async () => {
       const control = new AbortController()
       const kind = asking('SELECT pg_sleep(60)', () => 60_000)
-      const found = runKind(kind, {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
+      const result = runKind(kind, {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
       await until(async () => (await sleeping()).length > 0)
       control.abort(new Error('called off'))
-      expect(await found).toMatchObject({ message: 'called off' })
+      expect(await result).toMatchObject({ message: 'called off' })
       expect(await left()).toEqual([])
     })
-    test('called off at any moment, a run leaves no query, no session and no socket', async () => {
+    test('a run that is cancelled at any moment leaves no query, no session and no socket', async () => {
       for (let ms = 0; ms < 60; ms += 3) {
         const control = new AbortController()
-        const found = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
+        const result = run({}, 'Advanced', { signal: control.signal }).catch(() => [])
         const query = runKind(
           asking('SELECT pg_sleep(60)', () => 60_000),
           {},
           'Basic',
           { signal: control.signal },
         )
-        await Promise.all([wait(ms).then(() => control.abort()), found, query.catch(() => [])])
+        await Promise.all([wait(ms).then(() => control.abort()), result, query.catch(() => [])])
       }
       expect(await left()).toEqual([])
       expect(await settled('')).toBe('')
@@ -365,7 +358,7 @@ suiteWith(postgresMissing, 'postgres', () => {
         message: '[{"name":"svc-health"}]',
       })
     })
-    test('a view that somebody holds locked is that check only; the others go on', async () => {
+    test('a locked view fails that check only; the others continue', async () => {
       const holder = await server.client()
       await holder.query('BEGIN; LOCK TABLE pg_stat_archiver IN ACCESS EXCLUSIVE MODE')
       try {
@@ -378,7 +371,7 @@ suiteWith(postgresMissing, 'postgres', () => {
         await holder.end()
       }
     })
-    test('what users have put in their schemas is never called', async () => {
+    test('objects in the schemas of users are never called', async () => {
       await server.query(`CREATE SCHEMA trap; GRANT USAGE ON SCHEMA trap TO PUBLIC;
         CREATE VIEW trap.pg_stat_activity AS SELECT pg_sleep(60)::text; GRANT SELECT ON trap.pg_stat_activity TO PUBLIC;
         CREATE FUNCTION trap.pg_is_in_recovery() RETURNS boolean LANGUAGE sql AS 'SELECT pg_sleep(60) IS NULL';
@@ -389,8 +382,8 @@ suiteWith(postgresMissing, 'postgres', () => {
     })
   })
 
-  describe('what it finds on a real server', () => {
-    test('a view that is not for this account is that check only, with the cure, and no refused sign-in', async () => {
+  describe('checks of a real server', () => {
+    test('a denied view fails that check only, with the remedy, and is not a refused sign-in', async () => {
       await server.query('REVOKE SELECT ON pg_stat_archiver FROM PUBLIC')
       try {
         const bad = (await run({ restarted: {} }, 'Advanced')).filter((result) => result.status !== 'ok')
@@ -406,7 +399,7 @@ suiteWith(postgresMissing, 'postgres', () => {
         await server.query('GRANT SELECT ON pg_stat_archiver TO PUBLIC')
       }
     })
-    test('an account with nothing but the privileges that the checks declare sees all', async () => {
+    test('an account with only the privileges that the checks declare sees all', async () => {
       const other = await server.client()
       await other.query('BEGIN')
       await server.query(`CREATE ROLE limited LOGIN PASSWORD '${word}'`)
@@ -425,7 +418,7 @@ suiteWith(postgresMissing, 'postgres', () => {
         await server.query('DROP ROLE limited')
       }
     })
-    test('sessions that are hidden from this account are told, and not taken for healthy', async () => {
+    test('sessions that are hidden from this account are reported, and do not count as healthy', async () => {
       const other = await server.client()
       await other.query('BEGIN')
       const results = await run({ url: server.url('stranger') }, 'Standard')
@@ -437,16 +430,16 @@ suiteWith(postgresMissing, 'postgres', () => {
       })
       expect(checked(results, 'connections').measurement?.value).toBeGreaterThan(100 / 17)
     })
-    test('a transaction that is open for too long, and who has it', async () => {
+    test('a transaction that is open too long is reported with its owner', async () => {
       const other = await server.client()
       await other.query('BEGIN; SELECT 1')
       await wait(80)
-      const found = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
+      const result = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
       await other.end()
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(limit 60 ms\)$/)
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(limit 60 ms\)$/)
     })
-    test('a session that waits for a lock for too long', async () => {
+    test('a session that waits for a lock too long is reported', async () => {
       const [holder, waiter] = [await server.client(), await server.client()]
       await holder.query('CREATE TABLE wanted ()')
       await holder.query('BEGIN; LOCK TABLE wanted')
@@ -459,18 +452,18 @@ suiteWith(postgresMissing, 'postgres', () => {
             .length,
       )
       await wait(100)
-      const found = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
+      const result = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
       const took = performance.now() - started
       await holder.query('ROLLBACK')
       await waiting
       await holder.query('DROP TABLE wanted')
       await Promise.all([holder.end(), waiter.end()])
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^1 session is waiting for a lock, the longest for \d+ ms/)
-      expect(found.measurement?.value).toBeLessThan(took - 500)
-      expect(found.details?.[0]).toMatch(/^inspect: SELECT pg_blocking_pids\(\d+\)$/)
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(/^1 session is waiting for a lock, the longest for \d+ ms/)
+      expect(result.measurement?.value).toBeLessThan(took - 500)
+      expect(result.details?.[0]).toMatch(/^inspect: SELECT pg_blocking_pids\(\d+\)$/)
     })
-    test('another role than expected, and a read-only primary', async () => {
+    test('an unexpected role, and a read-only primary, are reported', async () => {
       expect(await one('role', { role: 'standby' }, 'Standard')).toMatchObject({
         fault: 'data',
         message: 'role is primary, expected standby',
@@ -480,37 +473,39 @@ suiteWith(postgresMissing, 'postgres', () => {
       expect(await one('role', {}, 'Standard')).toMatchObject({ status: 'warning' })
       await server.query('ALTER ROLE monitor RESET default_transaction_read_only')
     })
-    test('a slot without a consumer, and one that holds back too much', async () => {
+    test('a slot without a consumer, and one that retains too much, are reported', async () => {
       await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
       try {
         await wait(20)
-        const found = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
-        expect(found.status).toBe('warning')
-        expect(found.message).toMatch(/^forgotten has had no consumer for \d+ ms and retains .* \(warns above 10 ms\)$/)
+        const result = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
+        expect(result.status).toBe('warning')
+        expect(result.message).toMatch(
+          /^forgotten has had no consumer for \d+ ms and retains .* \(warns above 10 ms\)$/,
+        )
         await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
         expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
       } finally {
         await server.query("SELECT pg_drop_replication_slot('forgotten')")
       }
     })
-    test('an archiver that fails', async () => {
+    test('an archiver that fails is reported', async () => {
       await server.query("ALTER SYSTEM SET archive_command = 'false'")
       await server.query('SELECT pg_reload_conf()')
       // The command line goes before the file: nothing changes there until it is left out.
       await server.query('SELECT pg_switch_wal()')
       expect(await one('archiver', {}, 'Advanced')).toMatchObject({ status: 'ok' })
     })
-    test('a prepared transaction that is forgotten', async () => {
+    test('a forgotten prepared transaction is reported', async () => {
       await server.query("BEGIN; CREATE TABLE p (); PREPARE TRANSACTION 'order-7'")
       await wait(30)
-      const found = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
+      const result = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
       await server.query("ROLLBACK PREPARED 'order-7'")
-      expect(found).toMatchObject({ fault: 'threshold' })
-      expect(found.message).toMatch(
+      expect(result).toMatchObject({ fault: 'threshold' })
+      expect(result.message).toMatch(
         /^1 transaction is waiting for the second phase, the oldest \(order-7 of postgres in postgres\) for/,
       )
     })
-    test('a page with a wrong checksum', async () => {
+    test('a page with a wrong checksum is reported', async () => {
       await server.query('CREATE TABLE page AS SELECT 1 AS x; CHECKPOINT')
       const [row] = await server.query("SELECT pg_relation_filepath('page') AS path")
       server = await server.restart()
@@ -519,14 +514,14 @@ suiteWith(postgresMissing, 'postgres', () => {
       bytes.fill(0x55, 8_000, 8_100)
       writeFileSync(file, bytes)
       await expect(server.query('SELECT * FROM page')).rejects.toThrow(/invalid page/)
-      const found = await until(async () => {
+      const actual = await until(async () => {
         const result = await one('checksum failures', {}, 'Advanced')
         return result.status === 'failed' && result
       })
       await server.query('DROP TABLE page')
       await server.query('SELECT pg_stat_reset()')
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('postgres: 1')
+      expect(actual).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(actual.message).toContain('postgres: 1')
     })
     test('a server that was restarted is a warning', async () => {
       expect(await one('restarted', {}, 'Standard')).toMatchObject({ status: 'warning' })
@@ -548,10 +543,10 @@ suiteWith(postgresMissing, 'postgres', () => {
       await standby.remove()
       await primary.remove()
     })
-    const at = async (which: PostgresServer, check: string, given: Given = {}): Promise<Result> =>
-      checked(await run({ url: which.url('monitor'), ...given }, 'Advanced'), check)
+    const at = async (which: PostgresServer, check: string, overrides: Overrides = {}): Promise<Result> =>
+      checked(await run({ url: which.url('monitor'), ...overrides }, 'Advanced'), check)
 
-    test('a standby that has replayed everything is not behind, however long the primary is idle', async () => {
+    test('a standby that has replayed everything has no lag, however long the primary is idle', async () => {
       await until(async () => (await at(standby, 'replication lag')).status === 'ok')
       expect(await at(standby, 'replication lag', { replicationLag: { limit: 0 } })).toMatchObject({
         status: 'ok',
@@ -570,19 +565,19 @@ suiteWith(postgresMissing, 'postgres', () => {
         details: ['reporting-1: streaming'],
       })
     })
-    test('a standby that does not replay is behind, as seen from both ends', async () => {
+    test('a standby that does not replay has lag, on both ends', async () => {
       await standby.query('SELECT pg_wal_replay_pause()')
       await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
-      const found = await until(async () => {
+      const actual = await until(async () => {
         const result = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
         return result.fault === 'threshold' && result
       })
-      expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
-      expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
+      expect(actual).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
+      expect(actual.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
       expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
       await standby.query('SELECT pg_wal_replay_resume()')
     })
-    test('standbys that commits wait for are counted, and missing ones are reported before anybody notices', async () => {
+    test('synchronous standbys are counted, and missing ones are reported before commits block', async () => {
       const check = 'synchronous standbys'
       const configure = async (settings: Readonly<Record<string, string>>, isIn: string): Promise<void> => {
         for (const [name, value] of Object.entries(settings))
@@ -617,7 +612,7 @@ suiteWith(postgresMissing, 'postgres', () => {
           status: 'warning',
           message: 'a commit waits for 2 standbys; streaming standbys: 1 (warns below 2)',
         })
-        const strict: Given = { spareStandbys: { limit: 0 } }
+        const strict: Overrides = { spareStandbys: { limit: 0 } }
         expect(await at(primary, check, strict)).toMatchObject({
           status: 'failed',
           fault: 'threshold',
@@ -645,7 +640,7 @@ suiteWith(postgresMissing, 'postgres', () => {
         await primary.query('SELECT pg_reload_conf()')
       }
     })
-    test('a server that reports no figures of its standbys (simulated) is not taken for sound', async () => {
+    test('a server that reports no values of its standbys (simulated) does not count as healthy', async () => {
       await using silent = await peer(postgresAnswering('one', 23, '1'))
       const results = await run({ url: `postgres://monitor@127.0.0.1:${silent.port}/d` }, 'Advanced')
       expect(checked(results, 'query').status).toBe('ok')
@@ -654,16 +649,16 @@ suiteWith(postgresMissing, 'postgres', () => {
         message: expect.stringContaining('the server does not report its synchronous standbys'),
       })
     })
-    test('an archiver that fails on the primary', async () => {
+    test('an archiver that fails on the primary is reported', async () => {
       await primary.query('SELECT pg_switch_wal()')
       await until(async () => (await at(primary, 'archiver')).status === 'failed')
-      const found = await at(primary, 'archiver')
-      expect(found).toMatchObject({ fault: 'data' })
-      expect(found.message).toMatch(
+      const result = await at(primary, 'archiver')
+      expect(result).toMatchObject({ fault: 'data' })
+      expect(result.message).toMatch(
         /^archiving is failing: \d+ failures?, most recently for [0-9A-F]{24}; never succeeded$/,
       )
     })
-    test('a standby that has lost its primary says so, and is not green for having replayed all it had', async () => {
+    test('a standby that has lost its primary reports that, and is not ok for having replayed everything', async () => {
       await primary.stop()
       await until(async () => (await at(standby, 'replication lag')).status === 'failed')
       expect(await at(standby, 'replication lag')).toMatchObject({
@@ -703,17 +698,17 @@ suiteWith(postgresMissing, 'postgres', () => {
     }
     test('a trusted certificate for the right name or address lets the sign-in go on', async () => {
       const { caFile } = certificates
-      for (const found of [
+      for (const result of [
         await tls('svc.test', { mode: 'verify', caFile }),
         await tls('127.0.0.1', { mode: 'verify', caFile }),
       ]) {
-        expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLSv1.3 in') })
+        expect(result).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLSv1.3 in') })
       }
       expect(await tls('other.test', { mode: 'verify', caFile, servername: 'svc.test' })).toMatchObject({
         status: 'ok',
       })
     })
-    test('from Standard on the days that its certificate has left are a figure, and so is the day on which it ends', async () => {
+    test('from Standard on the remaining days of its certificate are a value, and so is its last day', async () => {
       const { caFile, good } = certificates
       const url = `postgres://monitor@svc.test:${secured.port}/postgres`
       const options = { resolve: async () => ['127.0.0.1'] }
@@ -734,12 +729,12 @@ suiteWith(postgresMissing, 'postgres', () => {
         message: expect.stringMatching(/altnames|does not match/i),
       })
     })
-    test('auto verifies on the way to another machine, and does without on the way to this one', async () => {
+    test('auto verifies the certificate of another machine, and not of this one', async () => {
       const plain = await tls('127.0.0.1', { mode: 'auto' })
       expect(plain).toMatchObject({ fault: 'auth', message: expect.stringContaining('no encryption') })
       const url = `postgres://monitor@db.test:${server.port}/postgres`
       await using far = await peer((socket) => void socket.once('data', () => socket.end('N')))
-      const found = await runKind(
+      const result = await runKind(
         postgres,
         { url: `postgres://m@[::1]:${far.port}/d`, password: secret(word) },
         'Basic',
@@ -747,8 +742,8 @@ suiteWith(postgresMissing, 'postgres', () => {
           resolve: async () => ['127.0.0.1'],
         },
       )
-      expect(checked(found, 'connect').status).toBe('failed')
-      expect(far.heard()).not.toContain('SSL')
+      expect(checked(result, 'connect').status).toBe('failed')
+      expect(far.input()).not.toContain('SSL')
       expect(
         await one('connect', { url, tls: { mode: 'verify' } }, 'Basic', { resolve: async () => ['127.0.0.1'] }),
       ).toMatchObject({
@@ -759,14 +754,14 @@ suiteWith(postgresMissing, 'postgres', () => {
     })
   })
 
-  test('nothing of the whole test run is left on the server, and no password in its log', async () => {
+  test('the whole test run leaves nothing on the server, and no password in its log', async () => {
     expect(await left()).toEqual([])
     expect(server.log()).not.toContain('hunter2')
     expect(readdirSync(server.folder)).toContain('data')
   })
 })
 
-describe('postgres: figures against limits', () => {
+describe('postgres: values against limits', () => {
   const status = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
   const server = { role: 'primary', readOnly: false, version: '17.2', upMs: 3_600_000 } as const
   const replica = { name: 'r1', state: 'streaming', bytes: 0, lagMs: undefined, silentMs: 1_000 }
@@ -774,12 +769,12 @@ describe('postgres: figures against limits', () => {
   const lag = (...list: { readonly bytes: number; readonly lagMs: number; readonly silentMs?: number }[]) =>
     evaluated(replicationLag, { ...primary, replicas: list.map((one) => ({ ...replica, ...one })) })
 
-  test('the boundaries of the clock belong to what is well, in both directions', () => {
+  test('the clock is ok at its boundaries, in both directions', () => {
     const clock = (aheadMs: number) => evaluateClock({ aheadMs, tripMs: 1 }, clockSetting.default).status
     expect([2_000, -2_000, 2_001, -30_000, -30_001].map(clock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 
-  test('boundaries belong to what is well', () => {
+  test('values are ok at their boundaries', () => {
     const used = (connected: number, usable = 100) => status(evaluated(connections, { used: connected, usable }))
     expect(used(80)).toBe('ok')
     expect(used(81)).toBe('warning')
@@ -808,7 +803,7 @@ describe('postgres: figures against limits', () => {
       fault: 'threshold',
     })
   })
-  test('replication lag: nothing to replay is no lag, whatever the clock says', () => {
+  test('replication lag: without WAL to replay there is no lag, whatever the clock shows', () => {
     expect(status(lag({ bytes: 0, lagMs: 3_600_000 }))).toBe('ok')
     const behind = (lagMs: number) => lag({ bytes: 4_096, lagMs })
     expect(status(behind(5_000))).toBe('ok')
@@ -816,7 +811,7 @@ describe('postgres: figures against limits', () => {
     expect(status(behind(30_001))).toBe('failed')
     expect(behind(412_000)[0]?.message).toBe('r1 lags by 6.9 min (limit 30 s)')
   })
-  test('a replica that is behind and silent for longer than it reports is behind by that silence', () => {
+  test('a replica that is behind and silent for longer than it reports lags by that silence', () => {
     const silent = (silentMs: number) => status(lag({ bytes: 4_096, lagMs: 3, silentMs }))
     expect(silent(19_000)).toBe('ok')
     expect(silent(31_000)).toBe('failed')
@@ -831,10 +826,10 @@ describe('postgres: figures against limits', () => {
     expect(replay({ connected: false, current: true })[0]).toMatchObject({ fault: 'data' })
     expect(status(replay({ connected: false, follows: false, current: true }))).toBe('ok')
   })
-  test('slots: too much is a warning unless a limit is set; unused for long, or lost, is one too', () => {
+  test('slots: too much is a warning unless a limit is set, and so is one that is long unused or lost', () => {
     const slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
-    const at = (more: Partial<typeof slot>, given: Partial<Values<typeof slots.settings>> = {}) =>
-      evaluated(slots, [{ ...slot, ...more }], given)
+    const at = (more: Partial<typeof slot>, overrides: Partial<Values<typeof slots.settings>> = {}) =>
+      evaluated(slots, [{ ...slot, ...more }], overrides)
     expect(status(at({ bytes: 10 * 1024 ** 3 }))).toBe('ok')
     const large = { bytes: 10 * 1024 ** 3 + 1 }
     expect(status(at(large))).toBe('warning')
@@ -844,7 +839,7 @@ describe('postgres: figures against limits', () => {
     expect(status(at({ active: false }))).toBe('warning')
     expect(at({ lost: true })[0]?.message).toContain('has lost WAL')
   })
-  test('wraparound is judged against the age of emergency measures', () => {
+  test('wraparound is evaluated against the age of emergency measures', () => {
     const at = (age: number) =>
       status(evaluated(wraparound, { database: 'd', of: 'transaction', age, failsafe: 1.6e9 }))
     // A forced vacuum of a healthy server begins at 2e8.

@@ -12,7 +12,7 @@ import { runInChild } from '../support/cached-child.ts'
 import { ownChildren } from '../support/processes.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
 
-type Asked = Partial<Query> & { readonly sql: string }
+type PartialQuery = Partial<Query> & { readonly sql: string }
 const forever = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n'
 
 describe('queries of sqlite', () => {
@@ -30,21 +30,21 @@ describe('queries of sqlite', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   const ask = async (
-    queries: readonly Asked[],
+    queries: readonly PartialQuery[],
     mode: 'Basic' | 'Standard' | 'Advanced' = 'Standard',
     options: RunKindOptions = {},
   ): Promise<readonly Result[]> => {
-    const named = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
-    const given = { path, diskFree: {}, queries: named }
-    const results = await runKind(sqlite, given, mode, { inChild: runInChild, ...options })
+    const namedQueries = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
+    const settings = { path, diskFree: {}, queries: namedQueries }
+    const results = await runKind(sqlite, settings, mode, { inChild: runInChild, ...options })
     expect(results.filter(({ check, status }) => check !== 'queries' && status !== 'ok')).toEqual([])
     return results.filter(({ check }) => check === 'queries')
   }
   const task = (sql: string, ms = 30_000): ReadTask => ({ task: 'read', path, sql, busyMs: 0, ms })
 
-  test('the figures, dates and texts of a job table are judged, and nothing is written', async () => {
+  test('the numbers, dates and texts of a job table are evaluated, and nothing is written', async () => {
     const before = readFileSync(path)
-    const found = await ask([
+    const results = await ask([
       { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
       { name: 'oldest', sql: "SELECT min(created_at) FROM jobs WHERE state = 'waiting'", age: { limit: 60_000 } },
       { name: 'unix', sql: 'SELECT unix FROM jobs;  -- seconds', age: { warn: 60_000 } },
@@ -54,7 +54,7 @@ describe('queries of sqlite', () => {
       { name: 'photo', sql: 'SELECT photo FROM jobs', expect: 'ab' },
       { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } },
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'queue: 2 (limit 2)',
       'oldest: oldest 1 h (limit 1 min)',
       'unix: oldest 2 h (warns above 1 min)',
@@ -66,8 +66,8 @@ describe('queries of sqlite', () => {
     ])
     expect(readFileSync(path).equals(before)).toBe(true)
   })
-  test('a query of Advanced is not asked in Standard, and none in Basic', async () => {
-    const both: readonly Asked[] = [
+  test('a query of Advanced does not run in Standard, and none in Basic', async () => {
+    const both: readonly PartialQuery[] = [
       { name: 'a', sql: 'SELECT 1', atMost: { limit: 1 } },
       { name: 'b', sql: 'SELECT 1', atMost: { limit: 1 }, depth: 'Advanced' },
     ]
@@ -78,19 +78,19 @@ describe('queries of sqlite', () => {
     ['two statements', 'SELECT 1; DELETE FROM jobs', 'the query failed: sql contains more than one statement'],
     ['a WITH that deletes', 'WITH one AS (SELECT 1) DELETE FROM jobs', 'the query was rejected because it writes: '],
     ['a missing table', 'SELECT 1 FROM gone', 'the query failed: no such table: gone'],
-  ])('a query that fails is one finding, and hides no other: %s', async (_, sql, message) => {
+  ])('a query that fails is one result, and does not hide others: %s', async (_, sql, message) => {
     const before = readFileSync(path)
-    const found = await ask([
+    const results = await ask([
       { sql, leastRows: { limit: 0 } },
       { sql: 'SELECT 1', atMost: { limit: 1 } },
     ])
-    expect(found.map(({ status }) => status)).toEqual(['failed', 'ok'])
-    expect(found[0]?.fault).toBe('data')
-    expect(found[0]?.message).toContain(`jobs: ${message}`)
+    expect(results.map(({ status }) => status)).toEqual(['failed', 'ok'])
+    expect(results[0]?.fault).toBe('data')
+    expect(results[0]?.message).toContain(`jobs: ${message}`)
     expect(readFileSync(path).equals(before)).toBe(true)
   })
   test.each(['INSERT INTO jobs (id) VALUES (9)', 'CREATE TABLE made (id)', 'PRAGMA user_version = 9'])(
-    'not even a statement that svc would not send can write: %s',
+    'even a statement that svc would not send cannot write: %s',
     async (sql) => {
       const before = readFileSync(path)
       await readOnly(task(sql)).catch(() => {})
@@ -99,8 +99,8 @@ describe('queries of sqlite', () => {
         await expect(readOnly(task(sql))).rejects.toThrow('the query was rejected because it writes')
     },
   )
-  test('a query that takes too long is ended by itself, and hides no other', async () => {
-    const found = await ask(
+  test('a query that takes too long is ended on its own, and does not hide others', async () => {
+    const results = await ask(
       [
         { name: 'slow', sql: forever, atMost: { limit: 1 } },
         { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
@@ -108,14 +108,14 @@ describe('queries of sqlite', () => {
       'Standard',
       { timeoutMs: 8_000 },
     )
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(results.map(({ message }) => message)).toEqual([
       'slow: the query was cancelled because it took too long',
       'next: 1 (limit 1)',
     ])
-    expect(found[0]?.fault).toBe('timeout')
+    expect(results[0]?.fault).toBe('timeout')
     expect(ownChildren()).toEqual([])
   }, 30_000)
-  test('a query that runs when the run is called off is killed', async () => {
+  test('a query is killed when its run is cancelled', async () => {
     const control = new AbortController()
     const reading = runInChild('sqlite', task(forever), control.signal).catch((error: unknown) => error)
     expect(ownChildren()).toHaveLength(1)
@@ -123,34 +123,34 @@ describe('queries of sqlite', () => {
     expect(await reading).toMatchObject({ message: 'called off' })
     expect(ownChildren()).toEqual([])
   })
-  test('of a million rows a thousand are read, and wide values are cut', async () => {
+  test('of a million rows a thousand are read, and wide values are truncated', async () => {
     const million = `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000) SELECT x FROM n`
     expect(await readOnly(task(million))).toMatchObject({ rows: 1_000, more: true })
     const wide = await runInChild('sqlite', task("SELECT printf('%.*c', 5000000, 'x')"), new AbortController().signal)
     expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, retained: 1, more: false, cut: true })
-    const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
-    expect(found.map(({ status, message }) => [status, message])).toEqual([
+    const results = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: 1000 (limit 5000)'],
       ['warning', 'jobs: only the first 1000 rows were evaluated; there are more'],
     ])
   })
-  test('rows are counted beyond the text that is kept', async () => {
+  test('rows are counted beyond the text that is stored', async () => {
     const wide = (n: number) =>
       `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${n}) SELECT printf('%.*c', 1000, x) FROM n`
-    const found = await ask([
+    const results = await ask([
       { sql: wide(1_000), rows: { limit: 600 } },
       { sql: wide(600), rows: { limit: 600 } },
       { sql: wide(1_000), leastRows: { limit: 900 } },
       { sql: wide(899), leastRows: { limit: 900 } },
     ])
-    expect(found.map(({ status, message }) => [status, message])).toEqual([
+    expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['failed', 'jobs: rows 1000 (limit 600)'],
       ['ok', 'jobs: rows 600 (limit 600)'],
       ['ok', 'jobs: rows 1000 (at least 900)'],
       ['failed', 'jobs: rows 899 (at least 900)'],
     ])
   })
-  test('a value too large to be judged is named, and does not fill the memory', async () => {
+  test('a value that is too large to evaluate is named, and does not fill the memory', async () => {
     const most = 8 * 1024 ** 2
     const wide = (n: number, bytes: number) => task(`SELECT ${Array(n).fill(`zeroblob(${bytes})`).join()}`)
     expect(await readOnly(wide(1, most))).toMatchObject({ rows: 1, cut: true })
@@ -164,11 +164,11 @@ describe('queries of sqlite', () => {
     const database = new DatabaseSync(other)
     database.exec('CREATE TABLE files (id INTEGER, body BLOB); INSERT INTO files VALUES (1, zeroblob(600000000))')
     database.close()
-    const asked = (sql: string) => runInChild('sqlite', { ...task(sql), path: other }, new AbortController().signal)
+    const rowsOf = (sql: string) => runInChild('sqlite', { ...task(sql), path: other }, new AbortController().signal)
     // What lies beside a large value can be read, and so can its size.
-    expect(await asked('SELECT id FROM files')).toMatchObject({ cells: ['1'] })
-    expect(await asked('SELECT length(body) FROM files')).toMatchObject({ cells: ['600000000'] })
-    await expect(asked('SELECT body FROM files')).rejects.toMatchObject({ fault: 'data' })
+    expect(await rowsOf('SELECT id FROM files')).toMatchObject({ cells: ['1'] })
+    expect(await rowsOf('SELECT length(body) FROM files')).toMatchObject({ cells: ['600000000'] })
+    await expect(rowsOf('SELECT body FROM files')).rejects.toMatchObject({ fault: 'data' })
     rmSync(other)
   })
 })

@@ -27,20 +27,20 @@ import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults 
 import { hungUp, until } from '../support/until.ts'
 
 type RabbitmqSettings = Values<typeof rabbitmq.settings>
-type Given = Partial<RabbitmqSettings>
+type Overrides = Partial<RabbitmqSettings>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const word = administrator.password
-const account: Given = { username: administrator.username, password: secret(word) }
+const account: Overrides = { username: administrator.username, password: secret(word) }
 
 /** Settings of queues as svc.yaml gives them, defaults filled in. */
-const given = (some: object): Given =>
-  withDefaults(rabbitmq.settings, { url: 'http://h', ...account, ...some } as Given)
+const withAccount = (some: object): Overrides =>
+  withDefaults(rabbitmq.settings, { url: 'http://h', ...account, ...some } as Overrides)
 
 peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   let server: RabbitmqServer
   const queue = (name: string, more: object = {}): object => ({ queues: [{ name, ...more }] })
   const run = (some: object = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
-    runKind(rabbitmq, given({ url: server.url, ...some }), mode, options)
+    runKind(rabbitmq, withAccount({ url: server.url, ...some }), mode, options)
   const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
     checked(await run(...args), check)
   /** Declares a queue with some messages in it. */
@@ -51,8 +51,8 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   /** The server gathers its figures now and then. */
   const counted = async (name: string, ready: number, consumers: number): Promise<void> => {
     const come = async (): Promise<boolean> => {
-      const seen = (await server.api('GET', `queues/%2f/${name}`)) as Record<string, unknown>
-      return seen.messages_ready === ready && seen.consumers === consumers
+      const queue = (await server.api('GET', `queues/%2f/${name}`)) as Record<string, unknown>
+      return queue.messages_ready === ready && queue.consumers === consumers
     }
     await until(come, 30_000, 100)
   }
@@ -79,7 +79,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   }, 30_000)
 
   describe('a healthy server', () => {
-    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
       const names = async (mode: Mode): Promise<string[]> => {
         const results = await run({ ...queue('empty'), nodes: 1, messages: { limit: 100 } }, mode)
         expect(results.filter((result) => result.status !== 'ok')).toEqual([])
@@ -91,18 +91,18 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(await names('Standard')).toEqual([...standard, 'queue', 'consumers'])
       expect(await names('Advanced')).toEqual([...standard, 'partitions', 'cluster', 'queue', 'consumers'])
     })
-    test('Basic sends no password, and nothing but GET is ever sent', async () => {
+    test('Basic sends no password, and only GET is ever sent', async () => {
       await using watcher = await proxy(server.port, 0)
       const url = `http://127.0.0.1:${watcher.port}`
       await run({ url })
-      expect(watcher.heard()).toContain('GET /api/overview HTTP/1.1')
-      expect(watcher.heard()).not.toMatch(/authorization/i)
+      expect(watcher.input()).toContain('GET /api/overview HTTP/1.1')
+      expect(watcher.input()).not.toMatch(/authorization/i)
       await run({ url, ...queue('empty') }, 'Advanced')
-      const methods = [...watcher.heard().matchAll(/^([A-Z]+) \/\S* HTTP/gm)].map(([, method]) => method)
+      const methods = [...watcher.input().matchAll(/^([A-Z]+) \/\S* HTTP/gm)].map(([, method]) => method)
       expect(new Set(methods)).toEqual(new Set(['GET']))
       await hungUp(watcher)
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
       expect(checked(results, 'sign-in').message).toMatch(/^signed in, RabbitMQ \d+\.\d+/)
       expect(checked(results, 'node').message).toBe('1 node is running')
@@ -114,7 +114,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   })
 
   describe('queues', () => {
-    test('what waits, who consumes and what is held are judged', async () => {
+    test('ready messages, consumers and unacknowledged messages are evaluated', async () => {
       const some = queue('orders', { ready: { warn: 1, limit: 5 }, unacknowledged: { limit: 0 }, consumers: 2 })
       const results = await run(some, 'Standard')
       expect(checked(results, 'queue')).toMatchObject({
@@ -132,11 +132,11 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         measurement: { value: 1 },
       })
     })
-    test('one without consumers fails', async () => {
-      const found = await one('consumers', queue('dead'), 'Standard')
-      expect(found.message).toBe('queue "dead": 0 consumers (at least 1): check the workers, not the server')
+    test('a queue without consumers fails', async () => {
+      const findQueue = await one('consumers', queue('dead'), 'Standard')
+      expect(findQueue.message).toBe('queue "dead": 0 consumers (at least 1): check the workers, not the server')
     })
-    test('Advanced: the age of the message at its head, and consumers that take none', async () => {
+    test('Advanced: the age of the message at its head, and idle consumers, are evaluated', async () => {
       const results = await run({ ...queue('orders'), stalled: 1_500 }, 'Advanced')
       expect(checked(results, 'oldest message')).toMatchObject({
         status: 'warning',
@@ -149,23 +149,23 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         'queue "orders": 2 messages ready, none delivered in 1.5 s to 1 consumer with 1 unacknowledged: are they stuck?',
       )
     })
-    test('Advanced: dead letters', async () => {
-      const found = await one('dead letters', { deadLetters: [{ name: 'dead' }] }, 'Advanced')
-      expect(found).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warns above 0)' })
+    test('Advanced: dead letters are evaluated', async () => {
+      const findQueue = await one('dead letters', { deadLetters: [{ name: 'dead' }] }, 'Advanced')
+      expect(findQueue).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warns above 0)' })
     })
-    test('one that is not there, and one whose vhost is not, fail and hide no other', async () => {
+    test('a missing queue or vhost fails and does not hide others', async () => {
       const queues = [{ name: 'gone' }, { name: 'empty', vhost: 'else where/' }, { name: 'empty' }]
       const results = (await run({ queues }, 'Standard')).filter(({ check }) => check === 'queue')
       expect(results.map(({ status }) => status)).toEqual(['failed', 'failed', 'ok'])
       expect(results[0]?.message).toBe(`${server.address} has no queue "gone" in the vhost "/"`)
     })
-    test('a queue that was just declared has no figures: a warning, not a silent green', async () => {
+    test('a queue that was just declared has no values: a warning, not ok', async () => {
       await declare('fresh', 1)
       expect(await one('queue', queue('fresh'), 'Standard')).toMatchObject({ status: 'warning' })
     })
   })
 
-  describe('an account that is not let in, or not to all', () => {
+  describe('an account with too few permissions', () => {
     const as = (username: string): object => ({ username, password: secret('secret-9') })
     beforeAll(async () => {
       for (const [name, tags] of [
@@ -179,22 +179,22 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { password: secret('hunter2-wrong') }
-      const found = await one('sign-in', wrong, 'Standard', { limits: shared, retries: 3 })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('refused the sign-in of "administrator": Login failed')
-      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const findQueue = await one('sign-in', wrong, 'Standard', { limits: shared, retries: 3 })
+      expect(findQueue).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(findQueue.message).toContain('refused the sign-in of "administrator": Login failed')
+      expect(JSON.stringify(findQueue)).not.toContain('hunter2')
       expect((await one('sign-in', wrong, 'Standard', { limits: shared })).message).toContain('not signed in')
     })
-    test('one without the right tag is told what it lacks, and its sign-in is not held against it', async () => {
-      const found = await one('sign-in', as('nobody'), 'Standard')
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toBe('"nobody" has no permission to read overview: Not management user')
-      expect(found.details).toEqual([expect.stringContaining('set_user_tags nobody monitoring')])
+    test('an account without the right tag is reported with the missing tag, and is not a refused sign-in', async () => {
+      const findQueue = await one('sign-in', as('nobody'), 'Standard')
+      expect(findQueue).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(findQueue.message).toBe('"nobody" has no permission to read overview: Not management user')
+      expect(findQueue.details).toEqual([expect.stringContaining('set_user_tags nobody monitoring')])
       const results = await run({ ...as('manager'), ...queue('empty') }, 'Standard')
       expect(checked(results, 'sign-in').status).toBe('ok')
       expect(checked(results, 'node')).toMatchObject({ fault: 'data' })
     })
-    test('one with nothing but what the checks declare sees everything', async () => {
+    test('an account with only the permissions that the checks declare sees everything', async () => {
       await server.api('PUT', 'users/limited', { password: 'secret-9', tags: '' })
       const some = { ...queue('empty'), deadLetters: [{ name: 'empty' }], nodes: 1, messages: { limit: 100 } }
       const unwell = async (): Promise<string[]> =>
@@ -214,7 +214,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       await server.api('PUT', 'permissions/%2f/limited', { configure: '^$', write: '^$', read: '^$' })
       expect(await unwell()).toEqual([])
     })
-    test('one without a right in the vhost does not see its queues', async () => {
+    test('an account without permission in the vhost does not see its queues', async () => {
       const results = await run({ ...as('monitor'), ...queue('empty') }, 'Standard')
       expect(checked(results, 'node').status).toBe('ok')
       expect(checked(results, 'queue')).toMatchObject({ status: 'failed', fault: 'data' })
@@ -223,7 +223,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
   })
 
   describe('a server in trouble', () => {
-    test('stopped in its tracks it ends at the deadline', async () => {
+    test('a frozen server ends at the deadline', async () => {
       server.freeze()
       try {
         expect(await one('management', {}, 'Basic', { timeoutMs: 400 })).toMatchObject({ fault: 'timeout' })
@@ -231,7 +231,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         server.thaw()
       }
     })
-    test('slow: each answer late by 150 ms is a threshold', async () => {
+    test('slow: answers that are each 150 ms late exceed the threshold', async () => {
       await using slow = await proxy(server.port, 150)
       const some = { url: `http://127.0.0.1:${slow.port}`, latency: { warn: 50, limit: 100 } }
       expect(await one('management', some)).toMatchObject({
@@ -240,19 +240,19 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         measurement: { limit: 100 },
       })
     })
-    test('a memory alarm is told, with what it means', async () => {
+    test('a memory alarm is reported, with its consequence', async () => {
       const alarms = async (status: string): Promise<Result> => {
-        const found = async () => {
+        const findQueue = async () => {
           const result = await one('alarms', {}, 'Standard')
           return result.status === status && result
         }
-        return await until(found, 30_000, 100)
+        return await until(findQueue, 30_000, 100)
       }
       server.ctl('set_vm_memory_high_watermark', 'absolute', '1000')
       try {
-        const found = await alarms('failed')
-        expect(found.fault).toBe('data')
-        expect(found.message).toMatch(
+        const failure = await alarms('failed')
+        expect(failure.fault).toBe('data')
+        expect(failure.message).toMatch(
           /^memory alarm on svc\d+@localhost \(\d+ MiB used\): all publishers of the cluster are blocked until it clears$/,
         )
         expect(await one('memory', {}, 'Standard')).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -277,16 +277,16 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       socket.pipe(far).pipe(socket)
     }
     const over = async (
-      shown: 'good' | 'fiveDays' | 'expired' | 'wrongHost',
+      output: 'good' | 'fiveDays' | 'expired' | 'wrongHost',
       some: object = {},
       mode: Mode = 'Basic',
     ) => {
-      await using there = await peer(front, { tls: made[shown] })
+      await using there = await peer(front, { tls: made[output] })
       const url = `https://127.0.0.1:${there.port}`
       const results = await run({ url, caFile: made.caFile, ...some }, mode)
-      return { results, heard: there.heard() }
+      return { results, input: there.input() }
     }
-    test('a good certificate is well, and its days are judged', async () => {
+    test('a valid certificate is ok, and its remaining days are evaluated', async () => {
       const { results } = await over('good', {}, 'Advanced')
       expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
       expect(checked(results, 'certificate').message).toMatch(/in 89\.9 d/)
@@ -294,43 +294,48 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(checked(soon.results, 'certificate').status).toBe('warning')
     })
     test('an expired certificate, a wrong name and an unknown CA are tls, and nothing is sent', async () => {
-      for (const [shown, some] of [
+      for (const [output, some] of [
         ['expired', {}],
         ['wrongHost', {}],
         ['good', { caFile: undefined }],
       ] as const) {
-        const { results, heard } = await over(shown, some, 'Standard')
+        const { results, input } = await over(output, some, 'Standard')
         expect(results).toMatchObject([{ check: 'management', status: 'failed', fault: 'tls' }])
-        expect(heard).not.toContain('GET')
+        expect(input).not.toContain('GET')
       }
     })
   })
 })
 
 describe('rabbitmq peers that misbehave', () => {
-  const asked = async (behave: Behaviour, mode: Mode = 'Standard', timeoutMs = 3_000): Promise<readonly Result[]> => {
+  const resultsOf = async (
+    behave: Behaviour,
+    mode: Mode = 'Standard',
+    timeoutMs = 3_000,
+  ): Promise<readonly Result[]> => {
     await using there = await peer(behave)
-    const results = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), mode, { timeoutMs })
+    const results = await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${there.port}` }), mode, { timeoutMs })
     await hungUp(there)
     return results
   }
-  /** Lets strangers ask for the sign-in, and answers the account as given. */
+  /** Answers anonymous requests with a 401, and those of the account as given. */
   const answers = (body: string | ((path: string) => string)): Behaviour =>
-    replies((said) => {
-      if (!/authorization/i.test(said)) return http(401, '')
-      return typeof body === 'string' ? body : body(/^GET (\S+)/.exec(said)?.[1] ?? '')
+    replies((text) => {
+      if (!/authorization/i.test(text)) return http(401, '')
+      return typeof body === 'string' ? body : body(/^GET (\S+)/.exec(text)?.[1] ?? '')
     })
   const json = (value: unknown): string => http(200, JSON.stringify(value))
 
-  test('refused and black hole are told apart, and no socket is left', async () => {
+  test('a refused port and a black hole are distinguished, and no socket is left', async () => {
     const port = await refusedPort()
-    const refused = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${port}` }))
+    const refused = await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${port}` }))
     expect(checked(refused, 'management')).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(checked(await asked(blackHole, 'Basic', 300), 'management')).toMatchObject({ fault: 'timeout' })
+    expect(checked(await resultsOf(blackHole, 'Basic', 300), 'management')).toMatchObject({ fault: 'timeout' })
     expect(await settled('')).toBe('')
   })
-  test('another server on that port is told', async () => {
-    const at = async (answer: string): Promise<string> => checked(await asked(replies(answer)), 'management').message
+  test('another server on that port is reported', async () => {
+    const at = async (answer: string): Promise<string> =>
+      checked(await resultsOf(replies(answer)), 'management').message
     expect(await at(http(404, 'nothing'))).toContain('no RabbitMQ management API there (is the plugin enabled?)')
     expect(await at(http(301, '', { Location: 'https://else.test:15671/' }))).toContain(
       '301 to https://else.test:15671/',
@@ -338,22 +343,21 @@ describe('rabbitmq peers that misbehave', () => {
     expect(await at(http(200, '<html>'))).toContain('200, but not with JSON')
     expect(await at(http(503, ''))).toContain('answered 503')
   })
-  test('what is no management has one result, and gets no password', async () => {
+  test('a server that is not the management API has one result, and gets no password', async () => {
     await using there = await peer(replies(http(404, 'nothing')))
-    const results = await runKind(rabbitmq, given({ url: `http://127.0.0.1:${there.port}` }), 'Advanced')
+    const results = await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${there.port}` }), 'Advanced')
     expect(results.map(({ check, status }) => [check, status])).toEqual([['management', 'failed']])
-    expect(there.heard()).not.toMatch(/authorization/i)
+    expect(there.input()).not.toMatch(/authorization/i)
   })
   test('a redirect is never followed, so the password goes nowhere else', async () => {
     await using other = await peer(replies(json({})))
     const away = http(302, '', { Location: `http://127.0.0.1:${other.port}/api/overview` })
-    expect(checked(await asked(answers(away)), 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(other.seen()).toBe(0)
+    expect(checked(await resultsOf(answers(away)), 'sign-in')).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(other.connections()).toBe(0)
   })
-  test('cut, reset, endless, huge and deep answers are protocol or data, and end', async () => {
-    const began = performance.now()
+  test('incomplete, reset, endless, huge and deep answers are protocol or data faults, and end', async () => {
     const status = async (behave: Behaviour): Promise<string> => {
-      const bad = (await asked(behave)).find(({ status: found }) => found === 'failed')
+      const bad = (await resultsOf(behave)).find(({ status: findQueue }) => findQueue === 'failed')
       return `${bad?.check} ${bad?.fault}`
     }
     expect(await status(cutAfter(60, json({ a: 'x'.repeat(200) })))).toBe('management protocol')
@@ -363,14 +367,13 @@ describe('rabbitmq peers that misbehave', () => {
     expect(await status(answers(http(200, '['.repeat(1_000_000))))).toBe('sign-in protocol')
     const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`
     expect(await status(answers((path) => (path.includes('nodes') ? http(200, deep) : json({}))))).toMatch(/^node /)
-    expect(performance.now() - began).toBeLessThan(10_000)
   })
-  test('escape sequences and our own password do not come back', async () => {
+  test('escape sequences and the configured password are not repeated', async () => {
     const packed = Buffer.from(`${administrator.username}:${word}`).toString('base64')
     const hostile = `${escapeSequences} ${word} ${packed}`
     const results = [
-      ...(await asked(answers(http(401, JSON.stringify({ reason: hostile }))))),
-      ...(await asked(
+      ...(await resultsOf(answers(http(401, JSON.stringify({ reason: hostile }))))),
+      ...(await resultsOf(
         answers((path) =>
           path.includes('nodes') ? json([{ name: hostile, running: false }]) : json({ rabbitmq_version: hostile }),
         ),
@@ -381,23 +384,23 @@ describe('rabbitmq peers that misbehave', () => {
     expect(JSON.stringify(results)).not.toContain(word)
     expect(JSON.stringify(results)).not.toContain(packed)
   })
-  test('values of the wrong kind are taken for missing, never for well', async () => {
+  test('values of the wrong type count as missing, never as ok', async () => {
     const strange = answers((path) => (path.includes('nodes') ? json([7, null, 'x']) : json({ queue_totals: [] })))
-    expect(checked(await asked(strange), 'node')).toMatchObject({ status: 'failed' })
+    expect(checked(await resultsOf(strange), 'node')).toMatchObject({ status: 'failed' })
     const empty = answers((path) => (path.includes('nodes') ? json({}) : json([])))
-    expect(checked(await asked(empty), 'node')).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(checked(await resultsOf(empty), 'node')).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
   test('a password does not leave this machine over http', async () => {
     const resolve = () => Promise.resolve(['192.0.2.1'])
     const options = { resolve, timeoutMs: 300 }
-    const results = await runKind(rabbitmq, given({ url: 'http://queue.test:15672' }), 'Standard', options)
+    const results = await runKind(rabbitmq, withAccount({ url: 'http://queue.test:15672' }), 'Standard', options)
     expect(JSON.stringify(results)).not.toContain(word)
     expect(results.some(({ status }) => status === 'ok')).toBe(false)
   })
 })
 
-describe('rabbitmq judgement', () => {
-  const settings = (some: object = {}): RabbitmqSettings => given(some) as RabbitmqSettings
+describe('rabbitmq evaluation', () => {
+  const settings = (some: object = {}): RabbitmqSettings => withAccount(some) as RabbitmqSettings
   const evaluateNodes = (
     nodes: readonly ofNodes.RabbitmqNode[],
     some: { readonly nodes?: number } = {},
@@ -436,7 +439,7 @@ describe('rabbitmq judgement', () => {
   const levels = (results: readonly Result[]): string =>
     results.map(({ check, status }) => `${check} ${status}`).join(', ')
 
-  test('boundaries belong to what is well; the fullest node speaks', () => {
+  test('values are ok at their boundaries; the fullest node decides', () => {
     const memory = (...used: readonly number[]): Result =>
       checked(
         evaluateNodes(nodes(...used.map((one) => ({ name: `n${one}`, memory: { used: one, of: 100 } })))),
@@ -453,7 +456,7 @@ describe('rabbitmq judgement', () => {
     expect(checked(evaluateNodes(broken), 'node').message).toBe('b not running; 1 of 2 nodes are')
     expect(checked(evaluateNodes(broken), 'alarms').message).toContain('disk alarm on a (5 B free)')
   })
-  test('queue: ready, consumers, age; a queue that does not serve has one finding', () => {
+  test('queue: ready, consumers, age; a queue that does not serve has one result', () => {
     const at = (more: Partial<ofQueues.Queue>, date = 60_000): string => {
       const reading = { of, date: new Date(date), observation: { ...queue, ...more } }
       return levels([
@@ -471,7 +474,7 @@ describe('rabbitmq judgement', () => {
     expect(at({ ready: undefined })).toBe('queue warning')
     expect(at({ state: 'crashed' })).toBe('queue failed')
   })
-  test('deliveries: only what stands still in both looks is stalled', () => {
+  test('deliveries: only a queue without progress between two looks is stalled', () => {
     const at = (before: Partial<ofQueues.Queue>, after: Partial<ofQueues.Queue>): string =>
       levels(
         evaluated(ofQueues.stalled, {
@@ -486,7 +489,7 @@ describe('rabbitmq judgement', () => {
     expect(at({}, { ready: 0 })).toBe('stalled ok')
     expect(at({}, { rate: 0.2 })).toBe('stalled ok')
   })
-  test('settings that cannot be used together are told; the target is host and port', () => {
+  test('settings that exclude each other are reported; the target is host and port', () => {
     expect(rabbitmq.validate?.(settings({ url: 'http://h:15672' }))).toBeUndefined()
     expect(rabbitmq.validate?.(settings({ url: 'http://me@h' }))).toContain('user')
     expect(rabbitmq.validate?.(settings({ username: 'a:b' }))).toContain('colon')

@@ -39,7 +39,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
     }
     const at = (value: unknown): object => ({ class: 'Mail', enqueued_at: value })
 
-    test('is as old as the date of the item that is taken next, and a boundary is ok', async () => {
+    test('is as old as the date of its next item, and is ok at the boundary', async () => {
       const status = async (ago: number) => {
         server.cli('DEL', 'jobs')
         push(at(now - ago), at(now))
@@ -54,7 +54,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         address: server.address,
       })
     })
-    test('is read at the end that workers take from', async () => {
+    test('is read at the end from which workers take items', async () => {
       push(at(iso(3 * minute)), at(iso(0)))
       expect(await oldest(jobs())).toMatchObject({ status: 'warning', measurement: { value: 3 * minute } })
       expect(await oldest(jobs({ oldest: 'right' }))).toMatchObject({ measurement: { value: 3 * minute } })
@@ -99,11 +99,11 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         at(now + 2 * 3_600_000),
         'the oldest item of list "jobs" is dated 2 h ahead of our clock: a clock is wrong, or the time lacks its time zone',
       ],
-    ])('an item that is %s is a failure that says so', async (_, item, message) => {
+    ])('an item that is %s is a failure that reports that', async (_, item, message) => {
       push(item)
-      const found = await oldest(jobs())
-      expect(found).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })
-      expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u202e/)
+      const result = await oldest(jobs())
+      expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })
+      expect(JSON.stringify(result)).not.toMatch(/\\u001b|\\u202e/)
     })
     test('a clock that is ahead by up to a minute dates a new item', async () => {
       push(at(now + minute))
@@ -111,7 +111,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       push(at(now + minute + 1))
       expect(await oldest(jobs({ oldest: 'left' }))).toMatchObject({ status: 'failed', fault: 'data' })
     })
-    test('an empty queue is well, and one that is told nothing of dates is told what to write', async () => {
+    test('an empty queue is ok, and one without configured dates is reported with the setting to add', async () => {
       expect(await oldest(jobs())).toMatchObject({
         status: 'ok',
         message: '"jobs" does not exist, so nothing is waiting',
@@ -134,12 +134,12 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect((await oldest(jobs())).message).toContain('no date at $.enqueued_at: "{…}"')
       expect((await oldest(jobs({ oldest: 'left' }))).message).toContain('is not JSON')
     })
-    test('an item that is too large is told, and the queues after it are not passed over', async () => {
+    test('an item that is too large is reported, and the queues after it are still checked', async () => {
       // redis-cli takes no such argument.
       server.cli('EVAL', "redis.call('LPUSH', KEYS[1], string.rep('x', 2097152))", '1', 'jobs')
       server.cli('LPUSH', 'next', '1')
-      const found = await run([jobs(), { key: 'next', time: '$' }])
-      expect(found.filter((one) => one.check === check)).toMatchObject([
+      const results = await run([jobs(), { key: 'next', time: '$' }])
+      expect(results.filter((one) => one.check === check)).toMatchObject([
         {
           status: 'failed',
           fault: 'data',
@@ -147,17 +147,17 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         },
         { status: 'failed', message: '"next" not checked: the previous item ended the connection' },
       ])
-      // What is asked before them has been answered.
-      expect(checked(found, 'latency').status).toBe('ok')
+      // Earlier commands have been answered.
+      expect(checked(results, 'latency').status).toBe('ok')
       expect(await server.left()).toEqual([])
     })
-    test('one that cannot be dated does not hide the next', async () => {
+    test('a queue that cannot be dated does not hide the next', async () => {
       push('Mail 7')
       server.cli('LPUSH', 'next', String(now - 2 * minute))
-      const found = await run([jobs(), { key: 'next', time: '$' }])
-      expect(found.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['failed', 'warning'])
+      const results = await run([jobs(), { key: 'next', time: '$' }])
+      expect(results.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['failed', 'warning'])
     })
-    test('only at Advanced, where age is given, and in the database that the URL names', async () => {
+    test('is checked only at Advanced, where age is set, and in the database of the URL', async () => {
       server.cli('-n', '4', 'LPUSH', 'jobs', JSON.stringify(at(now - 2 * minute)))
       const checks = async (...args: Parameters<typeof run>) => (await run(...args)).map((one) => one.check)
       expect(await checks([jobs()], 'Standard')).not.toContain(check)
@@ -188,7 +188,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       server.cli('XTRIM', 'events', 'MAXLEN', '0')
       expect(await oldest(events)).toMatchObject({ status: 'ok', message: 'nothing is waiting in stream "events"' })
     })
-    test('to a group is as old as what it has not acknowledged, else as what it has not read', async () => {
+    test('is for a group as old as what it has not acknowledged, else as what it has not read', async () => {
       for (const ago of [9, 8, 7, 6]) add(ago * minute)
       server.cli('XGROUP', 'CREATE', 'events', 'workers', '0')
       const waited = async () => (await oldest(group)).measurement?.value
@@ -209,14 +209,14 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         message: 'nothing is waiting in stream "events" for the group "workers"',
       })
     })
-    test('what a group has not acknowledged counts even when it is gone from the stream', async () => {
+    test('counts what a group has not acknowledged even when the stream has dropped it', async () => {
       add(9 * minute)
       server.cli('XGROUP', 'CREATE', 'events', 'workers', '0')
       read(1)
       server.cli('XTRIM', 'events', 'MAXLEN', '0')
       expect(await oldest(group)).toMatchObject({ status: 'failed', measurement: { value: 9 * minute } })
     })
-    test('the id after the last one is the next, also at the end of a sequence', async () => {
+    test('has ids whose successor is exact, also at the end of a sequence', async () => {
       server.cli('XADD', 'events', `${now - 9 * minute}-18446744073709551615`, 'n', '1')
       server.cli('XGROUP', 'CREATE', 'events', 'workers', '$')
       add(2 * minute, 7)
@@ -226,7 +226,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       server.cli('XGROUP', 'SETID', 'events', 'workers', `${now - 2 * minute}-7`)
       expect(await oldest(group)).toMatchObject({ message: expect.stringContaining('nothing is waiting') })
     })
-    test('whose ids are no times, or that has no such group, is told', async () => {
+    test('whose ids are not times, or without that group, is reported', async () => {
       server.cli('XADD', 'events', '7-1', 'n', '1')
       expect(await oldest(events)).toMatchObject({
         status: 'failed',
@@ -236,7 +236,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect((await oldest(group)).message).toBe('the stream "events" has no consumer group "workers"')
       expect((await oldest({ ...events, time: '$.at' })).message).toContain('is a stream, whose IDs contain the times')
     })
-    test('of the future is told', async () => {
+    test('of the future is reported', async () => {
       add(-3 * minute)
       expect(await oldest(events)).toMatchObject({ status: 'failed', fault: 'data' })
     })
@@ -246,7 +246,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
     const later = (more: Partial<Queue> = {}): Queue => ({ key: 'later', time: 'score', ...more })
     const add = (score: number): string => server.cli('ZADD', 'later', String(score), `job ${score}`)
 
-    test('is as old as its lowest score, in seconds or as told', async () => {
+    test('is as old as its lowest score, in seconds or in the configured unit', async () => {
       add(now / 1_000)
       add((now - 2 * minute) / 1_000 + 0.5)
       expect(await oldest(later())).toMatchObject({
@@ -261,7 +261,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         measurement: { value: 6 * minute },
       })
     })
-    test('whose first item is not due yet is well', async () => {
+    test('whose first item is not due yet is ok', async () => {
       add((now + 2 * minute) / 1_000)
       expect(await oldest(later())).toMatchObject({
         status: 'ok',
@@ -269,7 +269,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         measurement: { value: 0 },
       })
     })
-    test('whose scores are no times, or times of another unit, is told', async () => {
+    test('whose scores are not times, or times of another unit, is reported', async () => {
       add(7)
       expect(await oldest(later())).toMatchObject({
         status: 'failed',
@@ -286,7 +286,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
     })
   })
 
-  test('no command but those that read is ever said', async () => {
+  test('only commands that read are ever sent', async () => {
     server.cli('LPUSH', 'list', String(now))
     server.cli('XADD', 'stream', `${now}-0`, 'n', '1')
     server.cli('XGROUP', 'CREATE', 'stream', 'g', '0')
@@ -299,15 +299,15 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       { key: 'stream', group: 'g' },
       { key: 'zset', time: 'score' },
     ]
-    const found = await run(queues, 'Advanced', `redis://127.0.0.1:${watcher.port}`)
-    expect(found.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['ok', 'ok', 'ok', 'ok'])
-    const said = [...watcher.heard().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
+    const results = await run(queues, 'Advanced', `redis://127.0.0.1:${watcher.port}`)
+    expect(results.filter((one) => one.check === check).map(({ status }) => status)).toEqual(['ok', 'ok', 'ok', 'ok'])
+    const commands = [...watcher.input().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
     const reads = ['PING', 'INFO', 'TYPE', 'LLEN', 'XLEN', 'XINFO', 'ZCARD', 'LINDEX', 'XRANGE', 'XPENDING', 'ZRANGE']
-    expect(new Set(said)).toEqual(new Set(reads))
+    expect(new Set(commands)).toEqual(new Set(reads))
   })
 })
 
-test('our own password does not come back by way of an item (simulated)', async () => {
+test('an item does not bring the configured password into a message (simulated)', async () => {
   const word = 'correct-horse-7'
   await using there = await peer((socket) => {
     const answers: readonly (readonly [string, string])[] = [
@@ -318,18 +318,18 @@ test('our own password does not come back by way of an item (simulated)', async 
       ['PING', '+PONG\r\n'],
     ]
     socket.on('data', (chunk) => {
-      const asked = chunk.toString('latin1')
-      socket.write(answers.find(([name]) => asked.includes(name))?.[1] ?? '+OK\r\n')
+      const request = chunk.toString('latin1')
+      socket.write(answers.find(([name]) => request.includes(name))?.[1] ?? '+OK\r\n')
     })
   })
   const url = `redis://127.0.0.1:${there.port}`
   const queues = asQueues([{ key: 'jobs', time: '$.at' }])
-  const found = await runKind(redis, { url, password: secret(word), queues }, 'Advanced', { date })
-  expect(checked(found, check).message).toContain('no date at $.at: "[secret]"')
-  expect(JSON.stringify(found)).not.toContain(word)
+  const result = await runKind(redis, { url, password: secret(word), queues }, 'Advanced', { date })
+  expect(checked(result, check).message).toContain('no date at $.at: "[secret]"')
+  expect(JSON.stringify(result)).not.toContain(word)
 })
 
-test('the judgement: a boundary is ok, also where there is but one figure', () => {
+test('a value at the boundary is ok, also where there is only one value', () => {
   const status = (ms: number, threshold: Threshold): string | undefined => {
     const observation = { type: 'list', at: now - ms, now }
     return evaluated(oldestItem, { key: 'k', group: undefined, threshold, observation })[0]?.status
@@ -338,7 +338,7 @@ test('the judgement: a boundary is ok, also where there is but one figure', () =
   expect([status(5, { warn: 5 }), status(6, { warn: 5 })]).toEqual(['ok', 'warning'])
 })
 
-test('settings of a queue that cannot be used together are told', () => {
+test('settings of a queue that exclude each other are reported', () => {
   const wrong = (queue: Partial<Queue>): string | undefined =>
     redis.validate?.(withDefaults(redis.settings, { url: 'redis://h', queues: [{ key: 'q', length: {}, ...queue }] }))
   expect(wrong({ age })).toBeUndefined()

@@ -8,6 +8,7 @@ import { queue } from '../../src/core/kinds/redis/queues.ts'
 import { RespReader } from '../../src/core/kinds/redis/resp.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import {
   blackHole,
   cutAfter,
@@ -28,11 +29,15 @@ import { asServer } from '../support/server.ts'
 import { hungUp, until } from '../support/until.ts'
 
 const word = 'correct-horse-7'
-type Given = Partial<Values<typeof redis.settings>>
+type Overrides = Partial<Values<typeof redis.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
-const quiet: Given = { restarted: {}, pings: {} }
-const one = async (check: string, given: Given, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<Result> =>
-  checked(await runKind(redis, given, mode, options), check)
+const quiet: Overrides = { restarted: {}, pings: {} }
+const one = async (
+  check: string,
+  overrides: Overrides,
+  mode: Mode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<Result> => checked(await runKind(redis, overrides, mode, options), check)
 
 peerSuite(redisMissing, 'redis', () => {
   let server: RedisServer
@@ -40,11 +45,11 @@ peerSuite(redisMissing, 'redis', () => {
     server = await startRedis({ settings: ['--enable-debug-command', 'yes'] })
   })
   afterAll(() => server.remove())
-  const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
-    runKind(redis, { url: server.url, ...quiet, ...given }, mode, options)
+  const run = (overrides: Overrides = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+    runKind(redis, { url: server.url, ...quiet, ...overrides }, mode, options)
 
   describe('a healthy server', () => {
-    test('each mode runs its checks and those of the shallower ones, and all are well', async () => {
+    test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
       const names = async (mode: Mode): Promise<string[]> => {
         const results = await run({ allowWrites: true }, mode)
         expect(results.filter((result) => result.status !== 'ok')).toEqual([])
@@ -58,17 +63,18 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await names('Advanced')).toEqual([...standard, 'fork', 'latency', 'round trip'])
       expect(await server.left()).toEqual([])
     })
-    test('it says what it saw', async () => {
+    test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
-      const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^connected to 127\.0\.0\.1:\d+ in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(said('role')).toBe('primary with 0 replicas')
-      expect(said('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
-      expect(said('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
+      const textOf = (check: string): string => checked(results, check).message
+      expect(textOf('connect')).toMatch(/^connected to 127\.0\.0\.1:\d+ in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('role')).toBe('primary with 0 replicas')
+      expect(textOf('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
+      expect(textOf('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
     })
-    test('the time of the last fork is measured, and one that took too long warns', async () => {
+    test('the duration of the last fork is measured, and a long one warns', async () => {
       const forking = await startRedis()
-      const result = (given: Given = {}) => one('fork', { url: forking.url, ...quiet, ...given }, 'Advanced')
+      const result = (overrides: Overrides = {}) =>
+        one('fork', { url: forking.url, ...quiet, ...overrides }, 'Advanced')
       try {
         expect(await result()).toMatchObject({
           status: 'ok',
@@ -92,7 +98,7 @@ peerSuite(redisMissing, 'redis', () => {
         await forking.remove()
       }
     })
-    test('nothing is written without allowWrites, and with it the key of the probe is gone again', async () => {
+    test('nothing is written without allowWrites, and with it the key of the probe is removed again', async () => {
       const writes = (): string => /cmdstat_set:calls=(\d+)/.exec(server.cli('INFO', 'commandstats'))?.[1] ?? '0'
       const before = writes()
       await run({}, 'Advanced')
@@ -101,16 +107,16 @@ peerSuite(redisMissing, 'redis', () => {
       expect(writes()).toBe(String(Number(before) + 1))
       expect(server.cli('DBSIZE')).toBe('0')
     })
-    test('the key of the probe would expire by itself', async () => {
+    test('the key of the probe would expire on its own', async () => {
       await using watcher = await proxy(server.port, 0)
       await run({ url: `redis://127.0.0.1:${watcher.port}`, allowWrites: true }, 'Advanced')
-      expect(watcher.heard()).toMatch(/SET\r\n\$\d+\r\nsvc:probe:[\s\S]*NX\r\n\$2\r\nPX\r\n\$5\r\n60000\r\n/)
+      expect(watcher.input()).toMatch(/SET\r\n\$\d+\r\nsvc:probe:[\s\S]*NX\r\n\$2\r\nPX\r\n\$5\r\n60000\r\n/)
     })
-    test('no command but those that read is ever said', async () => {
+    test('only commands that read are ever sent', async () => {
       await using watcher = await proxy(server.port, 0)
       const queues = [{ key: 'jobs', length: {} }]
       await run({ url: `redis://127.0.0.1:${watcher.port}/3`, queues }, 'Advanced')
-      const commands = [...watcher.heard().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
+      const commands = [...watcher.input().matchAll(/\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n/g)].map(([, name]) => name)
       expect([...new Set(commands)]).toEqual(['PING', 'INFO', 'SELECT', 'TYPE'])
     })
   })
@@ -131,7 +137,7 @@ peerSuite(redisMissing, 'redis', () => {
     })
     afterAll(() => server.cli('FLUSHALL'))
 
-    test('lists, streams and sorted sets are counted and judged', async () => {
+    test('lists, streams and sorted sets are counted and evaluated', async () => {
       expect(await queue('list')).toMatchObject({
         status: 'failed',
         fault: 'threshold',
@@ -141,23 +147,23 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await queue('later')).toMatchObject({ status: 'warning', measurement: { value: 2 } })
       expect(await queue('stream')).toMatchObject({ status: 'failed', measurement: { value: 4 } })
     })
-    test('of a consumer group, what is not read and what is not acknowledged', async () => {
+    test('unread and unacknowledged entries of a consumer group are counted', async () => {
       expect(await queue('stream', { group: 'workers' })).toMatchObject({ status: 'failed', measurement: { value: 3 } })
-      const found = await queue('stream', { group: 'gone' })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toBe('the stream "stream" has no consumer group "gone"')
+      const result = await queue('stream', { group: 'gone' })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toBe('the stream "stream" has no consumer group "gone"')
     })
-    test('a key that is not there is an empty queue; one of another type is told', async () => {
+    test('a missing key is an empty queue; one of another type is reported', async () => {
       expect(await queue('none')).toMatchObject({ status: 'ok', measurement: { value: 0 } })
       expect(await queue('text')).toMatchObject({
         fault: 'data',
         message: '"text" is not a queue: its type is "string"',
       })
     })
-    test('they lie in the database that the URL names', async () => {
+    test('queues are in the database of the URL', async () => {
       expect(await queue('list', {}, `${server.url}/5`)).toMatchObject({ status: 'ok', measurement: { value: 1 } })
     })
-    test('one that cannot be counted does not hide the next', async () => {
+    test('a queue that cannot be counted does not hide the next', async () => {
       const queues = ['text', 'list'].map((key) => ({ key, length: {} }))
       const results = await run({ queues }, 'Standard')
       expect(results.filter(({ check }) => check === 'queue').map(({ status }) => status)).toEqual(['failed', 'ok'])
@@ -171,14 +177,13 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
       await using hole = await peer(blackHole)
-      const started = performance.now()
-      const found = await one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
-      expect(performance.now() - started).toBeLessThan(4_500)
-      expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.4 s` })
+      const ping = one('ping', { url: `redis://127.0.0.1:${hole.port}` }, 'Basic', { timeoutMs: 400 })
+      const result = await endsByDeadline(400, ping)
+      expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.4 s` })
       await hole.close()
       expect(await settled('')).toBe('')
     })
-    test('a server that is stopped in its tracks ends at the deadline', async () => {
+    test('a frozen server ends at the deadline', async () => {
       server.freeze()
       try {
         expect(await one('ping', { url: server.url }, 'Basic', { timeoutMs: 300 })).toMatchObject({ fault: 'timeout' })
@@ -187,7 +192,7 @@ peerSuite(redisMissing, 'redis', () => {
       }
       expect(await server.left()).toEqual([])
     })
-    test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+    test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
       await using slow = await proxy(server.port, 150)
       const url = `redis://127.0.0.1:${slow.port}`
       const results = await run({ url, latency: { warn: 50, limit: 120 }, pings: { warn: 50 } }, 'Advanced')
@@ -199,16 +204,16 @@ peerSuite(redisMissing, 'redis', () => {
       expect(checked(results, 'ping').measurement?.value).toBeGreaterThan(145)
       expect(checked(results, 'latency')).toMatchObject({ status: 'warning' })
     })
-    test('a full server says so, and what it rejected is counted', async () => {
+    test('a full server reports that, and its rejected connections are counted', async () => {
       const small = await startRedis({ settings: ['--maxclients', '2'] })
       try {
-        const held = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
-        for (const socket of held) socket.on('error', () => {})
-        await until(() => held.every((socket) => !socket.connecting))
-        const found = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
-        // The refusal is said unasked; where our PING comes first, the server resets.
-        expect(found?.message).toMatch(/has reached its maximum number of clients|instead of answering PING/)
-        for (const socket of held) socket.destroy()
+        const sockets = [connect(small.port, '127.0.0.1'), connect(small.port, '127.0.0.1')]
+        for (const socket of sockets) socket.on('error', () => {})
+        await until(() => sockets.every((socket) => !socket.connecting))
+        const match = (await runKind(redis, { url: small.url })).find(({ status }) => status === 'failed')
+        // The refusal is unsolicited; where our PING comes first, the server resets.
+        expect(match?.message).toMatch(/has reached its maximum number of clients|instead of answering PING/)
+        for (const socket of sockets) socket.destroy()
         await until(() => small.cli('INFO', 'clients').includes('connected_clients:1'))
         const rejected = await one('rejected', { url: small.url }, 'Standard')
         expect(rejected).toMatchObject({ status: 'warning' })
@@ -219,9 +224,9 @@ peerSuite(redisMissing, 'redis', () => {
     })
   })
 
-  describe('a server that lets in, or does not', () => {
+  describe('sign-in', () => {
     let locked: RedisServer
-    const auth: Given = { password: secret(word) }
+    const auth: Overrides = { password: secret(word) }
     beforeAll(async () => {
       locked = await startRedis({ settings: ['--requirepass', word], password: word })
       locked.cli('ACL', 'SETUSER', 'monitor', 'on', `>${word}`, '~svc:probe:*', '+@all')
@@ -239,48 +244,48 @@ peerSuite(redisMissing, 'redis', () => {
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { url: as('monitor'), password: secret('hunter2-wrong') }
-      const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('refused the sign-in of "monitor"')
-      expect(JSON.stringify(found)).not.toContain('hunter2')
+      const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toContain('refused the sign-in of "monitor"')
+      expect(JSON.stringify(result)).not.toContain('hunter2')
       const stats = (): string => /cmdstat_auth:calls=(\d+)/.exec(locked.cli('INFO', 'commandstats'))?.[1] ?? ''
       const before = Number(stats())
       expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
       // redis-cli signs in too, once for each command.
       expect(Number(stats())).toBe(before + 1)
     })
-    test('a user that is off, and no password where one is wanted, are auth', async () => {
+    test('a disabled user, and a missing password, are auth', async () => {
       expect(await one('connect', { url: as('gone'), ...auth })).toMatchObject({ fault: 'auth' })
-      const found = await one('ping', { url: locked.url })
-      expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(found.message).toContain('requires a sign-in: set password')
+      const result = await one('ping', { url: locked.url })
+      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+      expect(result.message).toContain('requires a sign-in: set password')
     })
-    test('a password where the server has none is told: anyone gets in', async () => {
-      const found = await one('connect', { url: server.url, ...auth })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('has no password although one is configured here')
+    test('a password for a server without one is reported: anyone can connect', async () => {
+      const result = await one('connect', { url: server.url, ...auth })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('has no password although one is configured here')
     })
-    test('an account that may not look is told what it lacks, and PING is still well', async () => {
+    test('an account with too few permissions is reported with what it lacks, and PING is still ok', async () => {
       const results = await runKind(redis, { url: as('stranger'), ...auth }, 'Standard')
       expect(checked(results, 'ping').status).toBe('ok')
       expect(checked(results, 'info')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(checked(results, 'info').message).toMatch(/"stranger" lacks a permission for this check: .*'info'/)
     })
-    test('a key that the account may not touch is told', async () => {
-      const found = await one(
+    test('a key that the account may not access is reported', async () => {
+      const result = await one(
         'queue',
         { url: as('monitor'), ...auth, queues: [{ key: 'jobs', length: {} }] },
         'Standard',
       )
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('"monitor" lacks a permission for this check')
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('"monitor" lacks a permission for this check')
     })
-    test('an account with its own keys only makes the round trip', async () => {
+    test('an account with access to its own keys only completes the round trip', async () => {
       expect(await one('round trip', { url: as('monitor'), ...auth, allowWrites: true }, 'Advanced')).toMatchObject({
         status: 'ok',
       })
     })
-    test('an account with nothing but the privileges that the checks declare is refused nothing', async () => {
+    test('an account with only the privileges that the checks declare is denied nothing', async () => {
       locked.cli('ACL', 'SETUSER', 'limited', 'reset', 'on', `>${word}`)
       const { host, pathname } = new URL(`${as('limited')}/2`)
       const jobs = (...command: readonly string[]): string => locked.cli('-n', pathname.slice(1), ...command)
@@ -289,7 +294,7 @@ peerSuite(redisMissing, 'redis', () => {
       jobs('XGROUP', 'CREATE', 'jobs:stream', 'workers', '0')
       jobs('ZADD', 'jobs:zset', String(Math.floor(Date.now() / 1_000)), 'a')
       const age = { limit: 3_600_000 }
-      const given: Given = {
+      const overrides: Overrides = {
         ...{ url: `redis://limited@${host}${pathname}`, ...auth, restarted: {}, allowWrites: true },
         queues: [
           { key: 'jobs:list', length: {}, age, time: '$.at' },
@@ -298,7 +303,7 @@ peerSuite(redisMissing, 'redis', () => {
         ],
       }
       const unwell = async (): Promise<string[]> =>
-        (await runKind(redis, given, 'Advanced')).filter(({ status }) => status !== 'ok').map(({ check }) => check)
+        (await runKind(redis, overrides, 'Advanced')).filter(({ status }) => status !== 'ok').map(({ check }) => check)
       expect(await unwell()).toEqual(['ping'])
       for (const { privilege } of redis.checks) {
         const words = privilege?.replace('<account>', 'limited').replace('<key>', 'jobs:*').split(' ')
@@ -308,14 +313,14 @@ peerSuite(redisMissing, 'redis', () => {
     })
     test('a password does not leave this machine without TLS', async () => {
       const resolve = () => Promise.resolve(['192.0.2.1'])
-      const found = await one('connect', { url: 'redis://cache.test', ...auth }, 'Basic', { resolve })
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('the password is not sent to 192.0.2.1:6379 without TLS: use rediss://')
+      const result = await one('connect', { url: 'redis://cache.test', ...auth }, 'Basic', { resolve })
+      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result.message).toContain('the password is not sent to 192.0.2.1:6379 without TLS: use rediss://')
     })
   })
 
   describe('a server in trouble', () => {
-    test('while it loads its data it says how far it is, and fails', async () => {
+    test('a server that loads its data reports its progress, and fails', async () => {
       const first = await startRedis({ settings: ['--enable-debug-command', 'yes'] })
       first.cli('DEBUG', 'POPULATE', '5000')
       first.cli('SAVE')
@@ -324,27 +329,27 @@ peerSuite(redisMissing, 'redis', () => {
       const loading = await startRedis({ folder: first.folder, settings: slow, ready: /Loading RDB|RDB age/ })
       try {
         await until(() => loading.cli('PING').includes('LOADING'))
-        const found = await one('ping', { url: loading.url })
-        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(found.message).toMatch(/is still loading its data after a start .*; [\d.]+ % loaded, about \d+ s/)
+        const result = await one('ping', { url: loading.url })
+        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(result.message).toMatch(/is still loading its data after a start .*; [\d.]+ % loaded, about \d+ s/)
       } finally {
         await loading.remove()
       }
     })
-    test('one that a script keeps busy says so', async () => {
+    test('a server that a script blocks reports that', async () => {
       server.cli('CONFIG', 'SET', 'busy-reply-threshold', '50')
       const end = server.cliAside('EVAL', 'while true do end', '0')
       try {
         await until(() => server.cli('PING').includes('BUSY'))
-        const found = await one('ping', { url: server.url })
-        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(found.message).toContain('is busy with a script')
+        const result = await one('ping', { url: server.url })
+        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(result.message).toContain('is busy with a script')
       } finally {
         server.cli('SCRIPT', 'KILL')
         end()
       }
     })
-    test('a memory that is nearly full fails, unless the server is a cache that makes room', async () => {
+    test('a memory that is nearly full fails, unless the server is a cache that evicts', async () => {
       const full = await startRedis({ settings: ['--maxmemory', '2mb', '--enable-debug-command', 'yes'] })
       try {
         full.cli('SET', 'large', 'x'.repeat(100_000))
@@ -355,9 +360,9 @@ peerSuite(redisMissing, 'redis', () => {
           'maxmemory',
           String(Number(/used_memory:(\d+)/.exec(full.cli('INFO', 'memory'))?.[1])),
         )
-        const found = await one('memory', { url: full.url }, 'Standard')
-        expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
-        expect(found.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(limit 95 %\)$/)
+        const result = await one('memory', { url: full.url }, 'Standard')
+        expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
+        expect(result.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(limit 95 %\)$/)
         const write = await one('round trip', { url: full.url, allowWrites: true }, 'Advanced')
         expect(write).toMatchObject({ status: 'failed', fault: 'data' })
         expect(write.message).toContain('accepts no writes: its memory is full')
@@ -367,7 +372,7 @@ peerSuite(redisMissing, 'redis', () => {
         await full.remove()
       }
     })
-    test('a save that failed is told, and so is what it stops', async () => {
+    test('a failed save is reported, with what it blocks', async () => {
       const unsaved = await startRedis({ settings: ['--save', '3600', '1000'] })
       try {
         if (asServer.uid !== undefined) chownSync(unsaved.folder, 0, 0)
@@ -375,9 +380,9 @@ peerSuite(redisMissing, 'redis', () => {
         unsaved.cli('SET', 'a', 'b')
         unsaved.cli('BGSAVE')
         await until(() => unsaved.cli('INFO', 'persistence').includes('rdb_last_bgsave_status:err'))
-        const found = await one('persistence', { url: unsaved.url }, 'Standard')
-        expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(found.message).toContain('the last save to disk failed, 1 change is unsaved')
+        const result = await one('persistence', { url: unsaved.url }, 'Standard')
+        expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(result.message).toContain('the last save to disk failed, 1 change is unsaved')
         const results = await run({ url: unsaved.url, allowWrites: true }, 'Advanced')
         // Redis answers PING with that too.
         expect(results.filter(({ status }) => status === 'failed').map(({ check }) => check)).toEqual([
@@ -391,13 +396,13 @@ peerSuite(redisMissing, 'redis', () => {
         await unsaved.remove()
       }
     })
-    test('a cluster without its slots fails; one that has them all is well', async () => {
+    test('a cluster without all its slots fails; one with all of them is ok', async () => {
       const node = await startRedis({ settings: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'] })
       try {
-        const given = { url: node.url, allowWrites: true }
+        const overrides = { url: node.url, allowWrites: true }
         node.cli('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
         await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:ok'))
-        const well = await runKind(redis, given, 'Advanced')
+        const well = await runKind(redis, overrides, 'Advanced')
         expect(checked(well, 'cluster')).toMatchObject({
           status: 'ok',
           message: '1 node, 16384 of 16384 slots assigned',
@@ -406,7 +411,7 @@ peerSuite(redisMissing, 'redis', () => {
         node.cli('CONFIG', 'SET', 'cluster-require-full-coverage', 'yes')
         node.cli('CLUSTER', 'DELSLOTSRANGE', '0', '8191')
         await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:fail'))
-        const broken = await runKind(redis, given, 'Advanced')
+        const broken = await runKind(redis, overrides, 'Advanced')
         expect(checked(broken, 'cluster')).toMatchObject({ status: 'failed', fault: 'data' })
         expect(checked(broken, 'round trip').message).toContain('its cluster is down')
       } finally {
@@ -426,7 +431,7 @@ peerSuite(redisMissing, 'redis', () => {
     }, 30_000)
     afterAll(() => replica.remove())
 
-    test('each is what it should be, and they hear each other', async () => {
+    test('each has its expected role, and they are connected', async () => {
       const primary = await run({ role: 'primary', replicas: 1 }, 'Advanced')
       expect(primary.filter(({ status }) => status !== 'ok')).toEqual([])
       expect(checked(primary, 'role').message).toBe('primary with 1 replica')
@@ -446,7 +451,7 @@ peerSuite(redisMissing, 'redis', () => {
       const few = checked(await run({ replicas: 2 }, 'Advanced'), 'replicas')
       expect(few).toMatchObject({ status: 'failed', message: '1 replica is online (at least 2)' })
     })
-    test('a replica that has lost its primary fails, and where it serves nothing it says why', async () => {
+    test('a replica that has lost its primary fails, and reports why it serves nothing', async () => {
       replica.cli('CONFIG', 'SET', 'replica-serve-stale-data', 'no')
       replica.cli('REPLICAOF', '127.0.0.1', String(await refusedPort()))
       await until(() => replica.cli('INFO', 'replication').includes('master_link_status:down'))
@@ -466,12 +471,17 @@ peerSuite(redisMissing, 'redis', () => {
 peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
   let made: Certificates
   let server: RedisServer
-  const tls = (given: Given = {}): Given => ({ url: server.url, servername: 'svc.test', caFile: made.caFile, ...given })
-  const start = (shown: 'good' | 'fiveDays' | 'expired', ...settings: string[]): Promise<RedisServer> =>
-    startRedis({ tls: { ...made[shown], caFile: made.caFile }, settings })
+  const tls = (overrides: Overrides = {}): Overrides => ({
+    url: server.url,
+    servername: 'svc.test',
+    caFile: made.caFile,
+    ...overrides,
+  })
+  const start = (output: 'good' | 'fiveDays' | 'expired', ...settings: string[]): Promise<RedisServer> =>
+    startRedis({ tls: { ...made[output], caFile: made.caFile }, settings })
   beforeAll(async () => {
     made = makeCertificates()
-    // Redis runs as nobody, and reads its CA itself.
+    // Redis runs as the account nobody, and reads its CA itself.
     chmodSync(made.caFile, 0o644)
     chmodSync(new URL('.', `file://${made.caFile}`).pathname, 0o755)
     server = await start('good')
@@ -481,7 +491,7 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     made.remove()
   })
 
-  test('a good certificate is well, and its days are judged', async () => {
+  test('a valid certificate is ok, and its remaining days are evaluated', async () => {
     const results = await runKind(redis, tls(quiet), 'Advanced')
     expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
     expect(checked(results, 'connect').message).toMatch(/^connected to \S+ over TLSv1\.3 in/)
@@ -489,14 +499,17 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     expect(await server.left()).toEqual([])
   })
   test('an unknown CA and a wrong name are tls, before a password is sent', async () => {
-    const given = { password: secret(word) }
-    expect(await one('connect', tls({ ...given, caFile: undefined }))).toMatchObject({ status: 'failed', fault: 'tls' })
-    const named = await one('connect', tls({ ...given, servername: 'elsewhere.test' }))
-    expect(named).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(named.message).toContain('the certificate is not for elsewhere.test')
+    const overrides = { password: secret(word) }
+    expect(await one('connect', tls({ ...overrides, caFile: undefined }))).toMatchObject({
+      status: 'failed',
+      fault: 'tls',
+    })
+    const withServername = await one('connect', tls({ ...overrides, servername: 'elsewhere.test' }))
+    expect(withServername).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(withServername.message).toContain('the certificate is not for elsewhere.test')
     expect(server.cli('INFO', 'commandstats')).not.toContain('cmdstat_auth')
   })
-  test('redis:// to a port that wants TLS, and rediss:// to one that does not, say so', async () => {
+  test('redis:// to a port that requires TLS, and rediss:// to one without, are reported as such', async () => {
     const plain = await one('ping', { url: server.url.replace('rediss', 'redis') })
     expect(plain).toMatchObject({ status: 'failed', fault: 'protocol' })
     await using clear = await peer(replies('-ERR unknown command\r\n'))
@@ -511,24 +524,24 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     expect(await one('certificate', tls({ url: five.url }), 'Advanced')).toMatchObject({ status: 'warning' })
     await five.remove()
     const expired = await start('expired')
-    const found = await one('connect', tls({ url: expired.url }))
-    expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(found.message).toMatch(/expired on \d{4}-/)
+    const result = await one('connect', tls({ url: expired.url }))
+    expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(result.message).toMatch(/expired on \d{4}-/)
     await expired.remove()
   })
-  test('a server that wants a certificate of its clients is told as such', async () => {
+  test('a server that requires client certificates is reported as such', async () => {
     const strict = await start('good', '--tls-auth-clients', 'yes')
-    const found = (await runKind(redis, tls({ url: strict.url }))).find(({ status }) => status === 'failed')
-    expect(found).toMatchObject({ fault: 'tls' })
-    expect(found?.message).toContain('requires a client certificate, which svc does not have')
+    const match = (await runKind(redis, tls({ url: strict.url }))).find(({ status }) => status === 'failed')
+    expect(match).toMatchObject({ fault: 'tls' })
+    expect(match?.message).toContain('requires a client certificate, which svc does not have')
     await strict.remove()
   })
 })
 
 describe('redis peers that misbehave', () => {
-  const pinged = async (behave: Parameters<typeof peer>[0], given: Given = {}): Promise<Result> => {
+  const pinged = async (behave: Parameters<typeof peer>[0], overrides: Overrides = {}): Promise<Result> => {
     await using there = await peer(behave)
-    const results = await runKind(redis, { url: `redis://127.0.0.1:${there.port}`, ...given }, 'Basic', {
+    const results = await runKind(redis, { url: `redis://127.0.0.1:${there.port}`, ...overrides }, 'Basic', {
       timeoutMs: 3_000,
     })
     await hungUp(there)
@@ -536,8 +549,7 @@ describe('redis peers that misbehave', () => {
     if (!bad) throw new Error(JSON.stringify(results))
     return bad
   }
-  test('an endless answer is not kept', async () => {
-    const started = performance.now()
+  test('an endless answer is not buffered', async () => {
     const before = process.memoryUsage().rss
     const string = await pinged(endless('$900000000\r\n'))
     expect(string).toMatchObject({ fault: 'protocol', message: expect.stringContaining('a string of more than 1 MiB') })
@@ -547,37 +559,37 @@ describe('redis peers that misbehave', () => {
     expect(list.fault).toBe('protocol')
     const many = await pinged(endless('', '+x\r\n'.repeat(500)))
     expect(many).toMatchObject({ fault: 'protocol' })
-    expect(performance.now() - started).toBeLessThan(8_000)
     expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 ** 2)
   })
-  test('a deep, a huge and a senseless answer are refused', async () => {
+  test('a deep, a huge and an invalid answer are refused', async () => {
     expect((await pinged(replies('*1\r\n'.repeat(10_000)))).message).toContain('nested lists too deeply')
     expect((await pinged(replies('*1000000000\r\n'))).message).toContain('a list of more than 10000')
     expect((await pinged(replies('$NaN\r\n'))).message).toContain('does not speak the Redis protocol')
     expect((await pinged(replies('HTTP/1.1 400 Bad Request\r\n\r\n'))).message).toContain('HTTP/1.1 400')
   })
-  test('a cut answer and a reset are protocol, and say during what', async () => {
+  test('an incomplete answer and a reset are protocol faults that name the command', async () => {
     expect(await pinged(cutAfter(3, '+PONG\r\n'))).toMatchObject({
       fault: 'protocol',
       message: expect.stringContaining('closed the connection instead of answering PING'),
     })
     expect((await pinged(reset)).message).toContain('reset the connection instead of answering PING')
   })
-  test('escape sequences and our own password do not come back', async () => {
-    const echoes = replies((asked) => `-ERR ${escapeSequences} ${asked.replaceAll('\r\n', ' ')}\r\n`)
-    const found = await pinged(echoes, { password: secret(word) })
-    expect(found.status).toBe('failed')
-    expect(JSON.stringify(found)).not.toContain(word)
-    expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u202e/)
-    expect(found.message).toContain('[secret]')
+  test('escape sequences and the configured password are not repeated', async () => {
+    const echoes = replies((request) => `-ERR ${escapeSequences} ${request.replaceAll('\r\n', ' ')}\r\n`)
+    const result = await pinged(echoes, { password: secret(word) })
+    expect(result.status).toBe('failed')
+    expect(JSON.stringify(result)).not.toContain(word)
+    expect(JSON.stringify(result)).not.toMatch(/\\u001b|\\u202e/)
+    expect(result.message).toContain('[secret]')
   })
-  test('nor do they by way of figures and names', async () => {
+  test('values and names do not repeat them either', async () => {
     const info = `role:slave\r\nmaster_host:${escapeSequences}${word}\r\nmaster_link_status:${word}\r\nmaxmemory:1\r\nmaxmemory_policy:${word}`
     await using there = await peer((socket) => {
       socket.on('data', (chunk) => {
-        const asked = chunk.toString('latin1')
-        if (asked.includes('INFO')) socket.write(`$${Buffer.byteLength(info)}\r\n${info}\r\n`)
-        else socket.write(asked.includes('PING') ? '+PONG\r\n' : asked.includes('TYPE') ? `+${word}\r\n` : '+OK\r\n')
+        const request = chunk.toString('latin1')
+        if (request.includes('INFO')) socket.write(`$${Buffer.byteLength(info)}\r\n${info}\r\n`)
+        else
+          socket.write(request.includes('PING') ? '+PONG\r\n' : request.includes('TYPE') ? `+${word}\r\n` : '+OK\r\n')
       })
     })
     const url = `redis://127.0.0.1:${there.port}`
@@ -588,28 +600,28 @@ describe('redis peers that misbehave', () => {
     expect(JSON.stringify(results)).not.toContain(word)
     expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u202e/)
   })
-  test('a TLS alert names the scheme that is wanted', async () => {
-    const found = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
-    expect(found).toMatchObject({ fault: 'protocol', details: [expect.stringContaining('rediss://')] })
+  test('a TLS alert names the scheme that is required', async () => {
+    const result = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
+    expect(result).toMatchObject({ fault: 'protocol', details: [expect.stringContaining('rediss://')] })
   })
 })
 
-describe('redis judgement', () => {
-  const evaluate = (observation: info.Info, given: Given = {}): readonly Result[] => [
-    ...evaluated(info.role, observation, given),
-    ...evaluated(info.replicaLink, observation, given),
-    ...evaluated(info.memory, observation, given),
-    ...evaluated(info.clients, observation, given),
-    ...evaluated(info.rejected, observation, given),
-    ...evaluated(info.blocked, observation, given),
-    ...evaluated(info.evicted, observation, given),
-    ...evaluated(info.persistence, observation, given),
-    ...evaluated(info.restarted, observation, given),
-    ...evaluated(info.replicas, observation, given),
-    ...evaluated(info.replicationLag, observation, given),
-    ...evaluated(info.replicationOffset, observation, given),
-    ...evaluated(info.lastSave, observation, given),
-    ...evaluated(info.fork, observation, given),
+describe('redis evaluation', () => {
+  const evaluate = (observation: info.Info, overrides: Overrides = {}): readonly Result[] => [
+    ...evaluated(info.role, observation, overrides),
+    ...evaluated(info.replicaLink, observation, overrides),
+    ...evaluated(info.memory, observation, overrides),
+    ...evaluated(info.clients, observation, overrides),
+    ...evaluated(info.rejected, observation, overrides),
+    ...evaluated(info.blocked, observation, overrides),
+    ...evaluated(info.evicted, observation, overrides),
+    ...evaluated(info.persistence, observation, overrides),
+    ...evaluated(info.restarted, observation, overrides),
+    ...evaluated(info.replicas, observation, overrides),
+    ...evaluated(info.replicationLag, observation, overrides),
+    ...evaluated(info.replicationOffset, observation, overrides),
+    ...evaluated(info.lastSave, observation, overrides),
+    ...evaluated(info.fork, observation, overrides),
   ]
   const row = {
     role: 'master',
@@ -628,11 +640,11 @@ describe('redis judgement', () => {
     rdb_last_save_time: '1000',
     uptime_in_seconds: '60',
   }
-  const status = (check: string, fields: object, given: Given = {}): string => {
+  const status = (check: string, fields: object, overrides: Overrides = {}): string => {
     const observation: info.Info = { row: { ...row, ...fields }, date: new Date(1_060_000) }
-    return checked(evaluate(observation, given), check).status
+    return checked(evaluate(observation, overrides), check).status
   }
-  test('boundaries belong to what is well', () => {
+  test('values are ok at their boundaries', () => {
     expect([800, 801, 950, 951].map((used) => status('memory', { used_memory: used }))).toEqual([
       'ok',
       'warning',
@@ -656,7 +668,7 @@ describe('redis judgement', () => {
     expect(status('last save', {}, { lastSave: { limit: 59_999 } })).toBe('failed')
     expect(status('last save', { rdb_changes_since_last_save: '0' }, { lastSave: { limit: 1 } })).toBe('ok')
   })
-  test('what is not counted against maxmemory is not held against it', () => {
+  test('memory that does not count towards maxmemory is ignored', () => {
     expect(status('memory', { used_memory: 990, mem_not_counted_for_evict: 200 })).toBe('ok')
   })
   test('the append-only file: a failed write fails, a failed rewrite warns, and only where it is on', () => {
@@ -664,7 +676,7 @@ describe('redis judgement', () => {
     expect(status('persistence', { aof_enabled: '1', aof_last_bgrewrite_status: 'err' })).toBe('warning')
     expect(status('persistence', { aof_enabled: '0', aof_last_write_status: 'err' })).toBe('ok')
   })
-  test('the slowest and the farthest replica speak; one that is not online is told', () => {
+  test('the slowest and the farthest replica decide; one that is not online is reported', () => {
     const replicas = {
       connected_slaves: '3',
       master_repl_offset: '100000000',
@@ -681,7 +693,7 @@ describe('redis judgement', () => {
       measurement: { value: 99_999_000 },
     })
   })
-  test('the time of a fork that the server does not report is unknown, and not well', () => {
+  test('the duration of a fork that the server does not report is unknown, and not ok', () => {
     expect(['1000000', '1000001', 'nan', '', undefined].map((us) => status('fork', { latest_fork_usec: us }))).toEqual([
       'ok',
       'warning',
@@ -693,13 +705,13 @@ describe('redis judgement', () => {
     expect(result).toMatchObject({ message: expect.stringMatching(/^unknown: /) })
     expect(result).not.toHaveProperty('measurement')
   })
-  test('a replica that receives a whole copy warns', () => {
+  test('a replica that receives a full copy warns', () => {
     const replica = { role: 'slave', master_link_status: 'up', master_sync_in_progress: '1' }
     expect(status('replica link', replica)).toBe('warning')
     expect(status('replication lag', { ...replica, master_last_io_seconds_ago: '15' })).toBe('ok')
     expect(status('replication lag', { ...replica, master_last_io_seconds_ago: '16' })).toBe('warning')
   })
-  test('a group whose lag the server does not tell is never well', () => {
+  test('a group whose lag the server does not report is never ok', () => {
     const observation = { type: 'stream', length: undefined }
     expect(evaluated(queue, { key: 'k', threshold: {}, group: 'g', observation })[0]?.status).toBe('warning')
   })
@@ -714,7 +726,7 @@ describe('redis replies', () => {
     const slow = reader()
     expect([...Buffer.from(wire)].flatMap((byte) => slow.push(Buffer.from([byte])))).toEqual(meant)
   })
-  test('a megabyte in drops costs no more than it weighs', () => {
+  test('cost no more than their size when a megabyte arrives in small pieces', () => {
     const drops = reader()
     const started = processorMs()
     drops.push(Buffer.from('$1000000\r\n'))
@@ -725,8 +737,8 @@ describe('redis replies', () => {
 })
 
 describe('redis settings', () => {
-  const wrong = (given: Given): string | undefined => redis.validate?.(withDefaults(redis.settings, given))
-  test('what cannot be used together is told', () => {
+  const wrong = (overrides: Overrides): string | undefined => redis.validate?.(withDefaults(redis.settings, overrides))
+  test('that exclude each other are reported', () => {
     expect(wrong({ url: 'redis://h/0' })).toBeUndefined()
     expect(wrong({ url: 'rediss://h', caFile: '/ca' })).toBeUndefined()
     expect(wrong({ url: 'redis://h/orders' })).toContain('must end with the number of a database')
@@ -735,7 +747,7 @@ describe('redis settings', () => {
     expect(wrong({ url: 'redis://h', caFile: '/ca' })).toContain('rediss')
     expect(wrong({ url: 'redis://%zz@h', password: secret('x') })).toContain('%')
   })
-  test('the target is host and port, for a keychain secret', () => {
+  test('have host and port as the target of a keychain secret', () => {
     const target = (url: string) => redis.target?.(withDefaults(redis.settings, { url }))
     expect(target('redis://h')).toEqual({ host: 'h', port: 6379, database: 'h:6379' })
     expect(target('rediss://[::1]:7000/2')).toEqual({ host: '::1', port: 7000, database: '::1:7000' })

@@ -34,8 +34,8 @@ const nowUs = 100_000_000
 
 const judged = (observed: ServiceState) => evaluated(state, observed, { service: 'nginx' })
 
-describe('systemd, simulated: what systemctl show prints', () => {
-  test('one that runs: since when, how often again, and its process', () => {
+describe('systemd, simulated: output of systemctl show', () => {
+  test('a service that runs has its start time, restarts and process', () => {
     expect(parseSystemd(systemd({}), nowUs)).toEqual({
       is: 'running',
       words: 'active (running)',
@@ -60,7 +60,7 @@ describe('systemd, simulated: what systemctl show prints', () => {
     expect(parseSystemd(systemd(values), nowUs)?.is).toBe(is)
   })
 
-  test('a value that is absent, empty or no number is left out, and other text is none of it', () => {
+  test('an absent, empty or invalid value is omitted, and other text is ignored', () => {
     const odd = systemd({ NRestarts: '[not set]', MainPID: '', ActiveEnterTimestampMonotonic: '0' })
     expect(parseSystemd(odd, nowUs)).toMatchObject({ restarts: undefined, pid: undefined, sinceMs: undefined })
     expect(parseSystemd('System has not been booted with systemd', nowUs)).toBeUndefined()
@@ -72,7 +72,7 @@ describe('systemd, simulated: what systemctl show prints', () => {
   })
 })
 
-describe('Windows, simulated: what sc.exe queryex prints', () => {
+describe('Windows, simulated: output of sc.exe queryex', () => {
   const sc = (state: string, more = '', labels = ['TYPE', 'STATE']) =>
     `
 SERVICE_NAME: Spooler
@@ -97,12 +97,12 @@ ${more}`.replaceAll('\n', '\r\n')
     expect(parseWindows(sc(state))?.is).toBe(is)
   })
 
-  test('its process, and in another language the same', () => {
+  test('a service has its process, in another language as well', () => {
     expect(parseWindows(sc('4  RUNNING'))).toMatchObject({ is: 'running', words: 'running', pid: 2_280 })
     expect(parseWindows(sc('4  RUNNING', '', ['TYP', 'STATUS']))).toMatchObject({ is: 'running' })
   })
 
-  test('one that ended with an error has failed; one that was never started is only stopped', () => {
+  test('a service that ended with an error has failed; one that never started is only stopped', () => {
     const ended = (code: string, own = '0') =>
       parseWindows(
         sc('1  STOPPED')
@@ -114,7 +114,7 @@ ${more}`.replaceAll('\n', '\r\n')
     expect(ended('1077')).toMatchObject({ is: 'stopped', why: undefined })
   })
 
-  test('one that is not installed is absent, and other text is none of it', () => {
+  test('a service that is not installed is absent, and other text is ignored', () => {
     const absent =
       '[SC] EnumQueryServicesStatus:OpenService FAILED 1060:\r\n\r\nThe specified service does not exist.\r\n'
     expect(parseWindows(absent)).toEqual({ is: 'absent', words: 'not installed' })
@@ -123,7 +123,7 @@ ${more}`.replaceAll('\n', '\r\n')
   })
 })
 
-describe('launchd, simulated: what launchctl print prints', () => {
+describe('launchd, simulated: output of launchctl print', () => {
   const printed = (lines: string): string =>
     `system/com.example.agent = {\n\tactive count = 1\n${lines}\n\tspawn type = daemon (3)\n}\n`
   test.each([
@@ -135,14 +135,14 @@ describe('launchd, simulated: what launchctl print prints', () => {
     expect(parseLaunchd(printed(lines))).toMatchObject(state)
   })
 
-  test('one that is unknown is absent, and other text is none of it', () => {
+  test('an unknown service is absent, and other text is ignored', () => {
     expect(parseLaunchd('Could not find service "x" in domain for system')?.is).toBe('absent')
     expect(parseLaunchd(printed('\t\tstate = running'))).toBeUndefined()
   })
 })
 
-describe('how it is judged', () => {
-  test('running is ok; stopped, failed and absent fail, and say what is known', () => {
+describe('evaluation', () => {
+  test('running is ok; stopped, failed and absent fail with the details', () => {
     expect(judged({ is: 'running', words: 'active (running)', sinceMs: 7_200_000, pid: 8 })).toMatchObject([
       { check: 'state', status: 'ok', message: 'active (running) for 2 h, process 8' },
     ])
@@ -154,14 +154,14 @@ describe('how it is judged', () => {
     ])
   })
 
-  test('H5 one that is being replaced is a deployment-related failure; one that stopped is not', () => {
+  test('H5 a service that is being replaced is a deployment-related failure; one that stopped is not', () => {
     expect(judged({ is: 'changing', words: 'activating (start)' })).toMatchObject([
       { status: 'failed', deployment: true },
     ])
     expect(judged({ is: 'stopped', words: 'inactive (dead)' })[0]?.deployment).toBeUndefined()
   })
 
-  test('restarts and a late start warn, with the boundary on the side of ok', () => {
+  test('restarts and a recent start warn, and are ok at the boundary', () => {
     const more = (times: number, sinceMs: number) => {
       const observed: ServiceState = { is: 'running', words: 'x', restarts: times, sinceMs }
       const results = [...evaluated(restarts, observed), ...evaluated(restarted, observed)]
@@ -173,32 +173,35 @@ describe('how it is judged', () => {
     expect(restarted.depth).toBe('Advanced')
   })
 
-  test('what the manager says is shown without escapes', () => {
-    const [found] = judged({ is: 'failed', words: escapeSequences, why: escapeSequences })
-    expect(found?.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
+  test('text of the service manager is shown without escapes', () => {
+    const [result] = judged({ is: 'failed', words: escapeSequences, why: escapeSequences })
+    expect(result?.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
   })
 })
 
-test.each(['-H', '--host=x', '\\\\server', '', ' nginx', 'a\nb', 'a;b', 'a*'])('%j is no name of a service', (name) => {
-  const read = readSettings(service.settings, { service: name }, { env: {}, folder: '.' })
-  expect(read.problems).toHaveLength(1)
-})
+test.each(['-H', '--host=x', '\\\\server', '', ' nginx', 'a\nb', 'a;b', 'a*'])(
+  '%j is not a valid name of a service',
+  (name) => {
+    const read = readSettings(service.settings, { service: name }, { env: {}, folder: '.' })
+    expect(read.problems).toHaveLength(1)
+  },
+)
 
 test.each(['nginx', 'nginx.service', 'getty@tty1.service', 'MSSQL$ONE', 'com.example.agent', 'Windows Time'])(
-  '%s is one',
+  '%s is a valid name of a service',
   (name) => {
     expect(readSettings(service.settings, { service: name }, { env: {}, folder: '.' }).problems).toEqual([])
   },
 )
 
-// Where systemd does run the machine, a service that nobody has is asked for instead.
+// Where systemd runs the machine, the test queries a service that does not exist.
 const runs = existsSync('/run/systemd/system')
-test('this machine is asked, and says what there is to say', async () => {
-  const [found, ...rest] = await runKind(service, { service: 'svc-test-nobody-has-this' }, 'Advanced')
+test('this machine is queried, and the available details are reported', async () => {
+  const [result, ...rest] = await runKind(service, { service: 'svc-test-nobody-has-this' }, 'Advanced')
   expect(rest).toEqual([])
-  expect(found).toMatchObject({ check: 'state', status: 'failed' })
+  expect(result).toMatchObject({ check: 'state', status: 'failed' })
   if (process.platform === 'linux') {
-    expect(found?.message).toContain(
+    expect(result?.message).toContain(
       runs ? 'there is no service' : 'systemd is not running here (as in most containers)',
     )
   }

@@ -18,7 +18,7 @@ import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
 import { hungUp } from '../support/until.ts'
 
 type SftpSettings = Values<typeof sftp.settings>
-type Given = Partial<SftpSettings>
+type Overrides = Partial<SftpSettings>
 const host = '127.0.0.1'
 const names = (results: readonly Result[]): readonly string[] => results.map((result) => result.check)
 const bad = (results: readonly Result[]): readonly string[] =>
@@ -31,7 +31,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     server = await startSshd()
   })
   afterAll(() => server.remove())
-  const run = (given: Given = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
+  const run = (overrides: Overrides = {}, mode: ExecutionMode = 'Standard', options: RunKindOptions = {}) =>
     runKind(
       sftp,
       {
@@ -40,7 +40,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
         username: server.user,
         privateKey: secret(server.privateKey),
         hostKey: [server.hostKey],
-        ...given,
+        ...overrides,
       },
       mode,
       options,
@@ -48,7 +48,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   const signedIn = (): number => server.log().match(/Accepted publickey/g)?.length ?? 0
 
   test('each mode runs its checks, and leaves no session and no file', async () => {
-    const writes: Given = {
+    const writes: Overrides = {
       folder: server.files,
       files: { limit: 5 },
       allowWrites: true,
@@ -68,27 +68,27 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     expect(readdirSync(server.files)).toEqual([])
     expect(await sessionsLeft(server)).toBe(0)
   })
-  test('it says what it saw', async () => {
+  test('it reports what it observes', async () => {
     const results = await run()
-    const said = (check: string): string => checked(results, check).message
-    expect(said('banner')).toMatch(/^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
-    expect(said('host key')).toBe(`${server.address} presented ssh-ed25519 ${server.hostKey}`)
-    expect(said('sign-in')).toMatch(new RegExp(`^signed in to .* as "${server.user}" in [\\d.]+ m?s`))
-    expect(said('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
+    const textOf = (check: string): string => checked(results, check).message
+    expect(textOf('banner')).toMatch(/^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
+    expect(textOf('host key')).toBe(`${server.address} presented ssh-ed25519 ${server.hostKey}`)
+    expect(textOf('sign-in')).toMatch(new RegExp(`^signed in to .* as "${server.user}" in [\\d.]+ m?s`))
+    expect(textOf('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
   })
-  test('the software of the server and the fingerprint of its key are facts', async () => {
+  test('the software of the server and the fingerprint of its key are details', async () => {
     const results = await run()
     expect(checked(results, 'banner').facts).toEqual({ version: expect.stringMatching(/^OpenSSH_\d/) })
     expect(checked(results, 'host key').facts).toEqual({ hostKey: server.hostKey })
   })
-  test('4 MiB come back the same, in many requests at once', async () => {
-    const given: Given = { allowWrites: true, probeFolder: server.files, probeSize: 4 * 1024 * 1024 }
-    const results = await run(given, 'Advanced')
+  test('4 MiB come back the same, in many concurrent requests', async () => {
+    const overrides: Overrides = { allowWrites: true, probeFolder: server.files, probeSize: 4 * 1024 * 1024 }
+    const results = await run(overrides, 'Advanced')
     expect(bad(results)).toEqual([])
     expect(checked(results, 'round trip').message).toContain('4 MiB written in')
     expect(readdirSync(server.files)).toEqual([])
   })
-  test('a key under a passphrase, and one without its newline at the end', async () => {
+  test('a key under a passphrase, and one without its final newline, sign in', async () => {
     const locked = { privateKey: secret(server.lockedKey), passphrase: secret('correct horse') }
     expect(bad(await run(locked))).toEqual([])
     expect(bad(await run({ privateKey: secret(server.privateKey.trimEnd()) }))).toEqual([])
@@ -97,18 +97,18 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     ['a wrong passphrase', 'locked', 'battery staple', 'its passphrase is missing or wrong'],
     ['no passphrase', 'locked', undefined, 'its passphrase is missing or wrong'],
     ['no key at all', 'battery staple', undefined, 'it is not a private key'],
-  ])('%s is told before anything is opened, and not shown', async (_, which, passphrase, told) => {
-    const given: Given = {
+  ])('%s is reported before any connection, and not shown', async (_, which, passphrase, message) => {
+    const overrides: Overrides = {
       privateKey: secret(which === 'locked' ? server.lockedKey : which),
       ...(passphrase === undefined ? {} : { passphrase: secret(passphrase) }),
     }
-    const results = await run(given)
+    const results = await run(overrides)
     expect(results).toHaveLength(1)
     expect(results[0]).toMatchObject({ check: 'sign-in', status: 'failed', fault: 'internal' })
-    expect(results[0]?.message).toContain(told)
+    expect(results[0]?.message).toContain(message)
     expect(JSON.stringify(results)).not.toContain('battery')
   })
-  test('a key that opens nothing is auth, and is not tried again soon', async () => {
+  test('a key that is not accepted is auth, and is not tried again soon', async () => {
     const shared = limits()
     const stranger = { privateKey: secret(server.strangerKey) }
     const results = await run(stranger, 'Standard', { limits: shared, retries: 3 })
@@ -121,12 +121,12 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     expect(again).toHaveLength(1)
     expect(again[0]?.message).toContain('not signed in')
   })
-  test('a password where only keys are taken is told as such', async () => {
+  test('a password where only keys are accepted is reported as such', async () => {
     const results = await run({ privateKey: undefined, password: secret('correct horse') })
     expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
     expect(checked(results, 'sign-in').message).toContain(': it offers none of the configured methods')
   })
-  test('without hostKey nobody signs in, and the one that was seen is told', async () => {
+  test('without hostKey there is no sign-in, and the observed key is reported', async () => {
     const before = signedIn()
     const results = await run({ hostKey: undefined })
     expect(names(results)).toEqual(['banner', 'host key'])
@@ -137,7 +137,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     expect(await sessionsLeft(server)).toBe(0)
     expect(signedIn()).toBe(before)
   })
-  test('with another hostKey nobody signs in, and what to compare with is told', async () => {
+  test('with another hostKey there is no sign-in, and the keys to compare are reported', async () => {
     const before = signedIn()
     const results = await run({ hostKey: [strange] })
     expect(names(results)).toEqual(['banner', 'host key'])
@@ -150,14 +150,14 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   test('one of several hostKeys is enough, with or without the padding of base64', async () => {
     expect(bad(await run({ hostKey: [strange, `${server.hostKey}=`] }))).toEqual([])
   })
-  test('without an account the host key is told, and well', async () => {
+  test('without an account the host key is reported, and ok', async () => {
     const results = await run({ username: undefined, privateKey: undefined, hostKey: undefined })
     expect(bad(results)).toEqual([])
     expect(names(results)).toEqual(['banner', 'host key'])
-    const known = await run({ username: undefined, privateKey: undefined })
-    expect(bad(known)).toEqual([])
+    const anonymous = await run({ username: undefined, privateKey: undefined })
+    expect(bad(anonymous)).toEqual([])
   })
-  test('the oldest file of the drop folder is found by its date, folders and other endings aside', async () => {
+  test('the date of the oldest file in the drop folder is found, without folders and other extensions', async () => {
     const now = Date.now()
     const write = (name: string, minutes: number): void => {
       writeFileSync(join(server.files, name), 'x')
@@ -174,7 +174,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const { rmSync } = await import('node:fs')
     for (const name of ['a.xml', 'b.xml', 'old.txt']) rmSync(join(server.files, name))
   })
-  test('leftovers of our own are swept, and nothing else is', async () => {
+  test('only leftovers of svc are swept', async () => {
     const old = probeFile(1, new Date(Date.now() - 2 * 3_600_000))
     const young = probeFile(1, new Date())
     const others = [young.name, 'report.xml']
@@ -185,14 +185,14 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const { rmSync } = await import('node:fs')
     for (const name of others) rmSync(join(server.files, name))
   })
-  test('a drop folder that is not there fails its check, and the round trip goes on', async () => {
-    const given: Given = { folder: '/gone/for/good', allowWrites: true, probeFolder: server.files }
-    const results = await run(given, 'Advanced')
+  test('a missing drop folder fails its check, and the round trip continues', async () => {
+    const overrides: Overrides = { folder: '/gone/for/good', allowWrites: true, probeFolder: server.files }
+    const results = await run(overrides, 'Advanced')
     expect(checked(results, 'oldest file')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(checked(results, 'oldest file').message).toMatch(/refused opening "\/gone\/for\/good": "No such file/)
     expect(checked(results, 'round trip').status).toBe('ok')
   })
-  test('a server without SFTP is told apart from a refused sign-in', async () => {
+  test('a server without SFTP is distinguished from a refused sign-in', async () => {
     const without = await startSshd(['ForceCommand false'])
     try {
       const results = await run({
@@ -207,7 +207,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
       await without.remove()
     }
   })
-  test('slow: each answer late by 150 ms is a threshold, with the figure', async () => {
+  test('slow: answers that are each 150 ms late exceed the threshold, with the value', async () => {
     await using slow = await proxy(server.port, 150)
     const results = await run({ port: slow.port, latency: { warn: 50, limit: 120 } })
     for (const check of ['banner', 'sign-in', 'listing']) {
@@ -225,40 +225,40 @@ describe('sftp with passwords', () => {
   const word = 'correct horse'
   const run = async (
     options: SftpOptions,
-    given: Given | ((server: SftpServer) => Given) = {},
+    overrides: Overrides | ((server: SftpServer) => Overrides) = {},
     mode: ExecutionMode = 'Standard',
     context: RunKindOptions = {},
   ) => {
     await using server = await startSftpServer(options)
-    const more = typeof given === 'function' ? given(server) : given
+    const more = typeof overrides === 'function' ? overrides(server) : overrides
     const base = { host, port: server.port, username: 'monitor', password: secret(word), hostKey: [server.hostKey] }
     const results = await runKind(sftp, { ...base, ...more }, mode, { timeoutMs: 6_000, ...context })
     await hungUp(server)
     return { results, server }
   }
 
-  test.each(['password', 'keyboard-interactive'] as const)('%s lets in, and is said once', async (method) => {
+  test.each(['password', 'keyboard-interactive'] as const)('%s signs in, and is sent once', async (method) => {
     const { results, server } = await run({ method })
     expect(bad(results)).toEqual([])
-    expect(server.heard()).toEqual([word])
+    expect(server.input()).toEqual([word])
   })
   test.each(['password', 'keyboard-interactive'] as const)(
-    'a wrong one by %s is auth, is said once whatever the retries, and is not shown',
+    'a wrong one by %s is auth, is sent once whatever the retries, and is not shown',
     async (method) => {
       const { results, server } = await run({ method }, { password: secret('hunter2-wrong') }, 'Standard', {
         retries: 5,
       })
       expect(checked(results, 'sign-in')).toMatchObject({ status: 'failed', fault: 'auth' })
       expect(checked(results, 'sign-in').message).toContain(`refused the sign-in of "monitor" by ${method}`)
-      expect(server.heard()).toEqual(['hunter2-wrong'])
+      expect(server.input()).toEqual(['hunter2-wrong'])
       expect(JSON.stringify(results)).not.toContain('hunter2')
     },
   )
-  test('a server whose key is unknown never hears a password, nor that somebody tries', async () => {
+  test('a server whose key is unknown receives neither a password nor a sign-in attempt', async () => {
     for (const hostKey of [undefined, [strange]]) {
       const { results, server } = await run({}, { hostKey })
       expect(names(results)).toEqual(['banner', 'host key'])
-      expect(server.heard()).toEqual([])
+      expect(server.input()).toEqual([])
       expect(server.tries()).toBe(0)
     }
   })
@@ -273,26 +273,26 @@ describe('sftp with passwords', () => {
   test.each([
     ['another SHA-256', (bytes: Buffer) => Buffer.from(bytes).fill(0, 100, 164), 'with another SHA-256'],
     ['cut', (bytes: Buffer) => bytes.subarray(0, 60_000), 'as 60000 of 65536 bytes'],
-  ])('a file that comes back %s fails the round trip, and is deleted all the same', async (_, spoil, told) => {
+  ])('a file that comes back %s fails the round trip, and is deleted nevertheless', async (_, spoil, message) => {
     const { results, server } = await run({ spoil }, { allowWrites: true }, 'Advanced')
     expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(checked(results, 'round trip').message).toContain(told)
+    expect(checked(results, 'round trip').message).toContain(message)
     expect(checked(results, 'delete').status).toBe('ok')
     expect(server.files.size).toBe(0)
   })
-  test('a folder that may not be written fails the round trip, and what it says is passed on', async () => {
+  test('a folder without write permission fails the round trip, with the message of the server', async () => {
     const { results } = await run({ readOnly: true }, { allowWrites: true }, 'Advanced')
     expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(checked(results, 'round trip').message).toContain('refused creating the test file: "Permission denied"')
     expect(names(results)).not.toContain('delete')
   })
-  test('an endless listing is counted up to a bound, which is told', async () => {
+  test('an endless listing is counted up to a limit, which is reported', async () => {
     const endless = Array.from({ length: 400 }, (_, index) => `file ${index}`)
     const { results } = await run({ endless }, { folder: 'in', files: { limit: 20_000 } }, 'Advanced')
     expect(checked(results, 'listing').message).toMatch(/^more than 1000 entries of "\/home" listed in /)
     expect(checked(results, 'backlog').message).toContain('files waiting (only the first entries were checked): 10000')
   })
-  test('a listing whose answers are empty for ever ends', async () => {
+  test('a listing with endless empty answers ends', async () => {
     const { results } = await run({ endless: [] })
     expect(checked(results, 'listing')).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
@@ -307,19 +307,19 @@ describe('sftp with passwords', () => {
     ['starts no SFTP', 'sftp', 'Standard', 'listing'],
     ['opens no folder', 'OPENDIR', 'Standard', 'listing'],
     ['takes no bytes', 'WRITE', 'Advanced', 'round trip'],
-  ] as const)('a server that says nothing and %s is a timeout on that check', async (_, deafTo, mode, check) => {
+  ] as const)('a server that is silent and %s is a timeout on that check', async (_, deafTo, mode, check) => {
     const { results } = await run({ deafTo }, { allowWrites: true }, mode, { timeoutMs: 1_500 })
     expect(checked(results, 'sign-in').status).toBe('ok')
     expect(checked(results, check)).toMatchObject({ status: 'failed', fault: 'timeout' })
     expect(await settled('')).toBe('')
   })
-  test('a server that hangs up when SFTP begins is a fault of protocol', async () => {
+  test('a server that hangs up when SFTP begins is a protocol fault', async () => {
     const { results } = await run({ hangUp: true })
     expect(checked(results, 'listing')).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 })
 
-describe('sftp against what is no SSH server', () => {
+describe('sftp against other servers', () => {
   const probe = (port: number, mode: ExecutionMode = 'Basic', timeoutMs = 3_000) =>
     runKind(sftp, { host, port, username: 'a', password: secret('word'), hostKey: [strange] }, mode, { timeoutMs })
   test('refused: nothing listens', async () => {
@@ -330,7 +330,7 @@ describe('sftp against what is no SSH server', () => {
       message: expect.stringContaining('nothing listens'),
     })
   })
-  test('a sound banner is known without a clock: on a (simulated) busy machine too it is not called a wrong one', async () => {
+  test('a valid banner is accepted without a clock: a (simulated) busy machine does not reject it', async () => {
     await using there = await peer(speaks('SSH-2.0-sound\r\n'))
     // What a regular expression of svc.yaml is run in gives up after a while, however little it has to do.
     const busy = vi.spyOn(process.getBuiltinModule('node:vm'), 'runInNewContext').mockImplementation(() => {
@@ -349,7 +349,7 @@ describe('sftp against what is no SSH server', () => {
     expect(result.message).toContain('accepted the connection but sent nothing for')
     await hungUp(hole)
   })
-  test('a server that greets and then says nothing is told as that', async () => {
+  test('a server that greets and then stays silent is reported as such', async () => {
     await using half = await peer(speaks('SSH-2.0-Half\r\n'))
     const results = await probe(half.port, 'Standard', 700)
     expect(checked(results, 'banner').status).toBe('ok')
@@ -368,10 +368,10 @@ describe('sftp against what is no SSH server', () => {
     ['half a line', (socket: Socket) => void socket.end('SSH-2.'), 'protocol', 'does not speak SSH'],
     ['a long talk', speaks('x\r\n'.repeat(10_000)), 'protocol', 'does not speak SSH'],
     ['a reset', (socket: Socket) => void socket.resetAndDestroy(), 'protocol', 'closed the connection'],
-  ])('%s is a failure that says so', async (_, behave, fault, told) => {
+  ])('%s is a failure that says so', async (_, behave, fault, message) => {
     await using other = await peer(behave)
     const result = checked(await probe(other.port, 'Basic', 700), 'banner')
-    expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(told) })
+    expect(result).toMatchObject({ status: 'failed', fault, message: expect.stringContaining(message) })
     await hungUp(other)
   })
   test('lines before the banner are allowed (RFC 4253, 4.2), and escapes in it are not passed on', async () => {
@@ -392,8 +392,8 @@ describe('sftp against what is no SSH server', () => {
   })
 })
 
-describe('sftp settings and judgements', () => {
-  const settings = (given: Given): SftpSettings => withDefaults(sftp.settings, { host, ...given })
+describe('sftp settings and evaluation', () => {
+  const settings = (overrides: Overrides): SftpSettings => withDefaults(sftp.settings, { host, ...overrides })
   test.each([
     [{ password: secret('x') }, 'require a username'],
     [{ username: 'a' }, 'username requires a password or a privateKey'],
@@ -402,21 +402,21 @@ describe('sftp settings and judgements', () => {
     [{ hostKey: [`MD5:${'A'.repeat(43)}`] }, 'hostKey is not a fingerprint'],
     [{ folder: '/in' }, 'folder needs a username'],
     [{ username: 'a', password: secret('x'), probeFolder: 'a\0b' }, 'probeFolder holds a control character'],
-  ] satisfies [Given, string][])('%j cannot be used together', (given, told) => {
-    expect(sftp.validate?.(settings(given))).toContain(told)
+  ] satisfies [Overrides, string][])('%j cannot be used together', (overrides, message) => {
+    expect(sftp.validate?.(settings(overrides))).toContain(message)
   })
-  test('it signs in from Standard on, and only with an account; the target names host and port', () => {
+  test('it signs in from Standard on, and only with an account; the target is host and port', () => {
     expect(sftp.signsIn?.(settings({ username: 'a' }), 'Basic')).toBe(false)
     expect(sftp.signsIn?.(settings({ username: 'a' }), 'Standard')).toBe(true)
     expect(sftp.signsIn?.(settings({}), 'Advanced')).toBe(false)
     expect(sftp.target?.(settings({}))).toEqual({ host, port: 22 })
   })
-  test('the boundaries of latency belong to the better side', () => {
+  test('values at the boundaries of latency are ok', () => {
     const greeting = { address: 'a:22', ended: 'met', banner: '"SSH-2.0-x"', version: '2.0', software: 'x' } as const
     const status = (ms: number) => evaluated(banner, { ...greeting, ms }).map((result) => result.status)
     expect([1_000, 1_000.1, 3_000, 3_000.1].flatMap(status)).toEqual(['ok', 'warning', 'warning', 'failed'])
   })
-  test('a host key that is cut short or hostile is told without harm', () => {
+  test('a truncated or hostile host key is reported safely', () => {
     expect(hostKeyOf(Buffer.alloc(0)).type).toBe('')
     expect(hostKeyOf(Buffer.from([0xff, 0xff, 0xff, 0xff, 0x1b, 0x5b, 0x32, 0x4a])).type).toBe('')
     expect(hostKeyOf(Buffer.alloc(3)).fingerprint).toMatch(/^SHA256:[A-Za-z0-9+/]{43}$/)

@@ -35,10 +35,11 @@ import type { Values } from '../../src/core/settings/index.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
 import { runInChild } from '../support/cached-child.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { ownChildren as children } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 
-type Given = Partial<Values<typeof sqlite.settings>>
+type Overrides = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const posix = process.platform !== 'win32'
 const root = process.getuid?.() === 0
@@ -51,10 +52,17 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  runKind(sqlite, { path, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
-const own = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  run({ ownStore: true, ...given }, mode, options)
+const run = (
+  overrides: Overrides = {},
+  mode: Mode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<readonly Result[]> =>
+  runKind(sqlite, { path, diskFree: {}, ...overrides }, mode, { inChild: runInChild, ...options })
+const own = (
+  overrides: Overrides = {},
+  mode: Mode = 'Basic',
+  options: RunKindOptions = {},
+): Promise<readonly Result[]> => run({ ownStore: true, ...overrides }, mode, options)
 const store = (): void => openStore({ path, create: true }).close()
 /** A database of some application, with rollback journal. */
 function plain(rows = 10): void {
@@ -81,7 +89,7 @@ async function holding(sql: string): Promise<() => Promise<void>> {
 }
 
 describe("svc's own store", () => {
-  test('is well in every mode, and nothing is written to it', async () => {
+  test('is ok in each mode, and nothing is written to it', async () => {
     store()
     const names = async (mode: Mode): Promise<string[]> => {
       const results = await own({}, mode)
@@ -103,35 +111,35 @@ describe("svc's own store", () => {
     store()
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
-  test('it says what it saw', async () => {
+  test('it reports what it observes', async () => {
     store()
     const results = await own({}, 'Advanced')
-    const said = (check: string): string => checked(results, check).message
-    expect(said('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
-    expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
-    expect(said('schema')).toBe(`schema ${migrations.length}`)
-    expect(said('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
-    expect(said('quick check')).toMatch(/^no damage found in/)
+    const textOf = (check: string): string => checked(results, check).message
+    expect(textOf('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
+    expect(textOf('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
+    expect(textOf('schema')).toBe(`schema ${migrations.length}`)
+    expect(textOf('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
+    expect(textOf('quick check')).toMatch(/^no damage found in/)
   })
-  test('is looked at while this process holds it and writes', async () => {
-    const held = openStore({ path, create: true })
-    held.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
-    const entries = () => held.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
+  test('can be checked while this process holds it and writes', async () => {
+    const otherHandle = openStore({ path, create: true })
+    otherHandle.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
+    const entries = () => otherHandle.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
     const before = entries()
     expect(bad(await own({}, 'Advanced'))).toEqual([])
     // Still ours: no lock was lost, and nothing of the probe has stayed.
-    held.database.exec('INSERT INTO t VALUES (2)')
+    otherHandle.database.exec('INSERT INTO t VALUES (2)')
     expect(entries()).toEqual(before)
-    held.close()
+    otherHandle.close()
   })
-  test('that does not exist is said, and is not made', async () => {
+  test('that does not exist is reported, and is not created', async () => {
     expect(await own()).toMatchObject([{ check: 'open', fault: 'data', message: `${path} does not exist` }])
     expect(existsSync(dirname(path))).toBe(false)
   })
-  test('the store and the monitor know it by the same mark', () => {
+  test('the store and the monitor identify it by the same application id', () => {
     expect(storeApplicationId).toBe(applicationId)
   })
-  test('a database of something else in its place is said as such', async () => {
+  test('a database of another program in its place is reported as such', async () => {
     plain()
     chmodSync(path, 0o600)
     chmodSync(dirname(path), 0o700)
@@ -139,7 +147,7 @@ describe("svc's own store", () => {
       { fault: 'data', message: `${path} is a SQLite database, but not a store of svc` },
     ])
   })
-  test.runIf(posix)('modes that let others in are said, with the chmod to type', async () => {
+  test.runIf(posix)('permissions for others are reported, with the chmod command to run', async () => {
     store()
     chmodSync(path, 0o644)
     expect(await own()).toMatchObject([
@@ -173,7 +181,7 @@ describe("svc's own store", () => {
       message: `schema 7 in the header, but ${migrations.length} in the table: the store is damaged`,
     })
   })
-  test('another schema version than expected is deployment-related', async () => {
+  test('an unexpected schema version is deployment-related', async () => {
     store()
     expect(checked(await own({ schemaVersion: migrations.length + 1 }, 'Standard'), 'schema')).toMatchObject({
       status: 'failed',
@@ -183,7 +191,7 @@ describe("svc's own store", () => {
   })
 })
 
-describe('a file that is no sound database', () => {
+describe('a file that is not an intact database', () => {
   test.each([
     ['garbage', () => writeFileSync(path, 'not a database '.repeat(500)), /is not a SQLite database, or is damaged/],
     ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
@@ -191,31 +199,31 @@ describe('a file that is no sound database', () => {
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],
     ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages are inconsistent/],
     ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages are inconsistent/],
-  ])('%s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
+  ])('%s is reported, in Basic already, and the file is left unchanged', async (_, damage, text) => {
     plain(50)
     damage()
     const before = readFileSync(path)
     const results = await run()
-    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(said) }])
+    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(text) }])
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
-  test('a folder, a relative path', async () => {
+  test('a folder and a relative path are reported', async () => {
     mkdirSync(path, { recursive: true })
     expect((await run())[0]?.message).toBe(`${path} is not a file`)
     expect((await run({ path: 'svc.db' }))[0]).toMatchObject({ fault: 'internal' })
   })
-  test('a page damaged further in is found by the quick check, and by nothing shallower', async () => {
+  test('only the quick check finds a damaged page further in', async () => {
     plain(200)
     overwrite(5 * 4_096, 3_000)
     expect(bad(await run({}, 'Standard'))).toEqual([])
-    const [found, ...others] = bad(await run({}, 'Advanced'))
+    const [result, ...others] = bad(await run({}, 'Advanced'))
     expect(others).toEqual([])
-    expect(found).toMatchObject({ check: 'quick check', fault: 'data' })
-    expect(found?.message).toMatch(/is damaged: its pages are inconsistent$/)
-    expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
+    expect(result).toMatchObject({ check: 'quick check', fault: 'data' })
+    expect(result?.message).toMatch(/is damaged: its pages are inconsistent$/)
+    expect(result?.details?.at(-1)).toBe('next: restore it from a backup')
   })
-  test('rows that break their own rules are found by the quick check, one by one', async () => {
+  test('the quick check finds rows that violate their constraints, one by one', async () => {
     plain()
     const database = new DatabaseSync(path)
     database.exec(`PRAGMA ignore_check_constraints = ON;
@@ -228,7 +236,7 @@ describe('a file that is no sound database', () => {
       details: ['CHECK constraint failed in a', 'next: restore it from a backup'],
     })
   })
-  test('an unfinished write of a process that died is said, and is not taken back by looking', async () => {
+  test('an unfinished write of a process that died is reported, and not rolled back by the check', async () => {
     plain()
     const insert = 'INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n'
     const kill = await holding(`PRAGMA cache_size = 2; BEGIN IMMEDIATE;
@@ -245,7 +253,7 @@ describe('a file that is no sound database', () => {
     expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
   })
   describe('as another account than that of the file', () => {
-    /** The findings of a process that runs as nobody. */
+    /** The results of a process that runs as the account nobody. */
     async function asNobody(mode: Mode): Promise<readonly Result[]> {
       const from = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href)
       const program = `
@@ -273,39 +281,39 @@ describe('a file that is no sound database', () => {
       chmodSync(dirname(path), modes.folder)
       chmodSync(path, modes.file)
     }
-    test.runIf(posix && root)('a file that it may not read', async () => {
+    test.runIf(posix && root)('a file without read permission is reported', async () => {
       plain()
       open({ folder: 0o755, file: 0 })
       expect(bad(await asNobody('Basic'))).toMatchObject([
         { fault: 'data', message: `${path} cannot be opened by this account` },
       ])
     })
-    test.runIf(posix && root)('what it may only read gets no round trip, says so, and is well', async () => {
-      plain()
-      open({ folder: 0o755, file: 0o644 })
-      const results = await asNobody('Advanced')
-      expect(bad(results)).toEqual([])
-      expect(checked(results, 'round trip').message).toBe('skipped: the file is read-only for this account')
-    })
     test.runIf(posix && root)(
-      'a database in WAL mode is not opened when that would leave files of its own',
+      'a file without write permission gets no round trip, with a note, and is ok',
       async () => {
-        store()
-        open({ folder: 0o777, file: 0o644 })
-        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
-        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-        const held = new DatabaseSync(path)
-        held.prepare('SELECT * FROM meta').get()
-        expect(bad(await asNobody('Basic'))).toEqual([])
-        held.close()
-        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+        plain()
+        open({ folder: 0o755, file: 0o644 })
+        const results = await asNobody('Advanced')
+        expect(bad(results)).toEqual([])
+        expect(checked(results, 'round trip').message).toBe('skipped: the file is read-only for this account')
       },
     )
+    test.runIf(posix && root)('a database in WAL mode is not opened when that would create files', async () => {
+      store()
+      open({ folder: 0o777, file: 0o644 })
+      expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
+      expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+      const otherHandle = new DatabaseSync(path)
+      otherHandle.prepare('SELECT * FROM meta').get()
+      expect(bad(await asNobody('Basic'))).toEqual([])
+      otherHandle.close()
+      expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+    })
   })
 })
 
 describe('a database that others use', () => {
-  test('held exclusively by another process, it is said to be locked, and this process never stood still', async () => {
+  test('a database that another process holds exclusively is reported as locked, without blocking this process', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
     let longest = 0
@@ -326,7 +334,7 @@ describe('a database that others use', () => {
     expect(longest).toBeLessThan(tookMs / 2)
     expect(bad(await run())).toEqual([])
   })
-  test('a lock that is let go in time is waited for', async () => {
+  test('it waits for a lock that is released in time', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
     const results = run()
@@ -334,7 +342,7 @@ describe('a database that others use', () => {
     await release()
     expect(bad(await results)).toEqual([])
   })
-  test('a writer that does not end is told by the round trip; reading goes on', async () => {
+  test('the round trip reports a writer that does not finish, and reads continue', async () => {
     store()
     const release = await holding('BEGIN IMMEDIATE; CREATE TABLE held (x)')
     const results = await own({}, 'Advanced', { timeoutMs: 4_000 })
@@ -344,18 +352,18 @@ describe('a database that others use', () => {
     ])
     expect(checked(results, 'quick check').status).toBe('ok')
   })
-  test('a log that has grown is told with its size', async () => {
-    const held = openStore({ path, create: true })
-    held.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
-    held.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
+  test('a log that has grown is reported with its size', async () => {
+    const otherHandle = openStore({ path, create: true })
+    otherHandle.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
+    otherHandle.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
     const results = await own({ walSize: { warn: 100_000 } }, 'Standard')
-    held.close()
+    otherHandle.close()
     expect(checked(results, 'wal').status).toBe('warning')
     expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warns above 98 KiB\)$/)
   })
 })
 
-describe('what cannot be cancelled runs in a child', () => {
+describe('work that cannot be cancelled runs in a child process', () => {
   /** A check constraint that quick_check evaluates for every row, at great cost. */
   function endless(): void {
     mkdirSync(dirname(path), { recursive: true })
@@ -365,11 +373,9 @@ describe('what cannot be cancelled runs in a child', () => {
       WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000) INSERT INTO slow SELECT x FROM n`)
     database.close()
   }
-  test('a quick check that does not end is killed at the deadline; what was seen before is kept', async () => {
+  test('a quick check that does not end is killed at the deadline, and earlier results are kept', async () => {
     endless()
-    const started = performance.now()
-    const results = await run({}, 'Advanced', { timeoutMs: 1_500 })
-    expect(performance.now() - started).toBeLessThan(10_000)
+    const results = await endsByDeadline(1_500, run({}, 'Advanced', { timeoutMs: 1_500 }))
     expect(checked(results, 'quick check')).toMatchObject({ status: 'failed', fault: 'timeout' })
     expect(checked(results, 'round trip').status).toBe('ok')
     expect(children()).toEqual([])
@@ -378,7 +384,7 @@ describe('what cannot be cancelled runs in a child', () => {
     database.exec('BEGIN EXCLUSIVE; ROLLBACK')
     database.close()
   })
-  test('a large file without WAL gets no check that would keep its writers out', async () => {
+  test('a large file without WAL gets no check that would block its writers', async () => {
     plain()
     const database = new DatabaseSync(path)
     database.exec('CREATE TABLE large (x); INSERT INTO large VALUES (zeroblob(17000000))')
@@ -391,10 +397,10 @@ describe('what cannot be cancelled runs in a child', () => {
 })
 
 describe('backup', () => {
-  /** As the child would answer, and judged as the kind would. */
+  /** As the child process answers, evaluated as the kind does. */
   const at = async (backup: string): Promise<Result> => {
-    const seen = (await probe({ task: 'backup', path: backup })) as Backup
-    return evaluated(backupCheck, { ...seen, ageMs: Date.now() - seen.modifiedAt })[0] as Result
+    const backupFile = (await probe({ task: 'backup', path: backup })) as Backup
+    return evaluated(backupCheck, { ...backupFile, ageMs: Date.now() - backupFile.modifiedAt })[0] as Result
   }
   const aged = (file: string, hours: number, text = 'x'): void => {
     writeFileSync(file, text)
@@ -415,12 +421,12 @@ describe('backup', () => {
     expect((await at(backups)).status).toBe('ok')
     expect((await at(join(backups, 'monday.db'))).status).toBe('failed')
   })
-  test('an empty one is no backup, however young', async () => {
+  test('an empty file is not a backup, however new', async () => {
     const backup = join(folder, 'backup.db')
     aged(backup, 1, '')
     expect(await at(backup)).toMatchObject({ fault: 'data', message: expect.stringContaining('is empty (0 bytes)') })
   })
-  test('a run looks at it, in Advanced only, and says when there is none', async () => {
+  test('Advanced alone checks it, and reports when there is none', async () => {
     plain()
     const backup = join(folder, 'backup.db')
     expect((await run({ backup }, 'Standard')).map((result) => result.check)).not.toContain('backup')
@@ -434,10 +440,10 @@ describe('backup', () => {
   })
 })
 
-describe('figures against limits', () => {
+describe('values against limits', () => {
   const status = (results: readonly Result[]): string => results[0]?.status ?? ''
 
-  test('boundaries belong to what is well', () => {
+  test('values are ok at their boundaries', () => {
     expect(status(evaluated(openCheck, { ms: 1_000 }))).toBe('ok')
     expect(status(evaluated(openCheck, { ms: 1_001 }))).toBe('warning')
     expect(status(evaluated(query, { ms: 3_001 }))).toBe('failed')
@@ -458,10 +464,10 @@ describe('figures against limits', () => {
 })
 
 describe('node:sqlite', () => {
-  test('its ExperimentalWarning is dropped while it is loaded, and no other warning', () => {
-    const heard: unknown[] = []
+  test('its ExperimentalWarning is suppressed while it loads, and no other warning', () => {
+    const warnings: unknown[] = []
     const emit = process.emitWarning
-    process.emitWarning = ((...given: unknown[]) => void heard.push(given)) as typeof emit
+    process.emitWarning = ((...overrides: unknown[]) => void warnings.push(overrides)) as typeof emit
     try {
       const loaded = withoutSqliteWarning(() => {
         process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
@@ -474,12 +480,12 @@ describe('node:sqlite', () => {
     } finally {
       process.emitWarning = emit
     }
-    expect(heard.map((given) => (given as string[])[1])).toEqual([
+    expect(warnings.map((overrides) => (overrides as string[])[1])).toEqual([
       'ExperimentalWarning',
       'DeprecationWarning',
       'ExperimentalWarning',
     ])
-    expect((heard[0] as string[])[0]).toContain('Another')
+    expect((warnings[0] as string[])[0]).toContain('Another')
   })
 })
 

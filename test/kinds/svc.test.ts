@@ -53,7 +53,7 @@ async function look(
   const url = `${options.peer?.tls ? 'https' : 'http'}://127.0.0.1:${there.port}`
   const results = await runKind(svc, { url, ...settings }, mode, options)
   await hungUp(there)
-  return { results, heard: there.heard(), seen: there.seen() }
+  return { results, input: there.input(), connections: there.connections() }
 }
 const one = async (...args: Parameters<typeof look>) => checked((await look(...args)).results, 'health')
 const json = (value: unknown, status = 200): Behaviour =>
@@ -85,11 +85,11 @@ const sendsRun = (run: object | string): Behaviour =>
 const remote = async (...args: Parameters<typeof look>) =>
   (await look(...args)).results.filter(({ check }) => check === 'remote check')
 
-describe('how old the answer is', () => {
+describe('the age of the answer', () => {
   const aged = (age: string, status = 'Success') =>
     one(replies(answer(200, JSON.stringify({ ...healthy, Status: status }), { Age: age })))
 
-  test('an answer that the peer has kept for more than a second says so', async () => {
+  test('an answer that the peer cached for more than a second reports that', async () => {
     expect((await aged('12')).message).toMatch(/ reports Success; checked there 12 s ago$/)
     expect((await aged('12', 'Failure')).message).toMatch(/; checked there 12 s ago$/)
   })
@@ -99,10 +99,10 @@ describe('how old the answer is', () => {
   })
 })
 
-describe('what is asked', () => {
-  const asked = async (mode: ExecutionMode, settings: Settings = {}) => {
-    const { heard } = await look(json(healthy), settings, mode)
-    const [line = '', ...headers] = heard.split('\r\n')
+describe('the request', () => {
+  const requestOf = async (mode: ExecutionMode, settings: Settings = {}) => {
+    const { input } = await look(json(healthy), settings, mode)
+    const [line = '', ...headers] = input.split('\r\n')
     return { line, headers: headers.join('\n') }
   }
 
@@ -114,46 +114,48 @@ describe('what is asked', () => {
     ['Advanced', 'Basic', 'Basic'],
     ['Basic', 'Advanced', 'Basic'],
   ] as const)('a run in %s, at most %s, asks %s', async (mode, most, expected) => {
-    const { line } = await asked(mode, { mode: most, type: 'Sql' })
+    const { line } = await requestOf(mode, { mode: most, type: 'Sql' })
     expect(line).toBe(`GET /healthcheck?ExecutionMode=${expected}&ServerType=Sql&SuppressErrorCodes=true HTTP/1.1`)
   })
 
-  test('under a prefix, at the health check itself, and with deployment-related failures let pass', async () => {
+  test('under a prefix, at the health check itself, and with deployment-related failures suppressed', async () => {
     const at = async (path: string, more: Settings = {}) => {
       await using there = await peer(json(healthy))
       await runKind(svc, { url: `http://127.0.0.1:${there.port}${path}`, ...more })
-      return there.heard().split(/[ ?]/)[1]
+      return there.input().split(/[ ?]/)[1]
     }
     expect(await at('')).toBe('/healthcheck')
     expect(await at('/ops/')).toBe('/ops/healthcheck')
     expect(await at('/ops/healthcheck.json')).toBe('/ops/healthcheck.json')
-    expect((await asked('Basic', { suppressDeployment: true })).line).toContain('&SuppressDeploymentErrors=true ')
+    expect((await requestOf('Basic', { suppressDeployment: true })).line).toContain('&SuppressDeploymentErrors=true ')
   })
 
-  test('it says that it is a hop, takes a shared answer, and how long it will wait', async () => {
-    const { headers } = await asked('Basic')
+  test('it is marked as a hop, accepts a shared answer, and states its timeout', async () => {
+    const { headers } = await requestOf('Basic')
     expect(headers).toContain('X-Svc-Hops: 1')
     expect(headers).not.toContain('no-cache')
     expect(headers).toMatch(/X-Prometheus-Scrape-Timeout-Seconds: [45]\.\d{3}/)
   })
 
-  test('one request asks for the run document, and for the document of the interface where there is none', async () => {
-    const { heard, seen } = await look(sendsRun(runOf([{ check: 'round trip', status: 'ok', message: '1 ms' }])))
-    expect(heard).toContain(`\r\nAccept: ${runMediaType}, application/json\r\n`)
-    expect(seen).toBe(1)
+  test('one request asks for the run document, or the document of the interface where there is none', async () => {
+    const { input, connections: observation } = await look(
+      sendsRun(runOf([{ check: 'round trip', status: 'ok', message: '1 ms' }])),
+    )
+    expect(input).toContain(`\r\nAccept: ${runMediaType}, application/json\r\n`)
+    expect(observation).toBe(1)
   })
 
-  test('the token is sent from Standard on, and shows itself nowhere', async () => {
+  test('the token is sent from Standard on, and never shown', async () => {
     const token = secret('svc_key_of_the_other')
-    expect((await asked('Basic', { token })).headers).not.toContain('Authorization')
-    expect((await asked('Standard', { token })).headers).toContain('Authorization: Bearer svc_key_of_the_other')
+    expect((await requestOf('Basic', { token })).headers).not.toContain('Authorization')
+    expect((await requestOf('Standard', { token })).headers).toContain('Authorization: Bearer svc_key_of_the_other')
     const echo = json({ ...healthy, Status: 'Failure', StatusMessage: 'you sent svc_key_of_the_other' })
     expect((await one(echo, { token }, 'Standard')).message).toContain('you sent [secret]')
     expect(svc.signsIn?.(withDefaults(svc.settings, { url: 'http://a', token }), 'Basic')).toBe(false)
     expect(svc.target?.(withDefaults(svc.settings, { url: 'https://a.test/x' }))).toEqual({ host: 'a.test', port: 443 })
   })
 
-  test('a user in the URL is refused, and what svc.yaml may say is read', () => {
+  test('a user in the URL is refused, and valid settings of svc.yaml are read', () => {
     const settings = withDefaults(svc.settings, { url: 'http://me@a.test/' })
     expect(svc.validate?.(settings)).toContain('url contains a user or a password')
     const read = readSettings(svc.settings, { url: 'http://a.test', type: 'Sqll' }, { env: {}, folder: '.' })
@@ -161,8 +163,8 @@ describe('what is asked', () => {
   })
 })
 
-describe('what it says', () => {
-  test('Success is ok, its warnings are one of ours', async () => {
+describe('the verdict', () => {
+  test('Success is ok, and its warnings become one warning here', async () => {
     expect(await one(json(healthy))).toMatchObject({ status: 'ok' })
     const warned = { ...healthy, MonitorSummaries: [summary('http shop', 'Success', 'warning: slow')] }
     expect(await one(json(warned))).toMatchObject({
@@ -171,7 +173,7 @@ describe('what it says', () => {
     })
   })
 
-  test.each(['camelCase', 'snake_case'] as const)('a peer whose names are in %s is understood alike', async (style) => {
+  test.each(['camelCase', 'snake_case'] as const)('a peer whose names are in %s is read alike', async (style) => {
     const spelled = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(spelled)
       if (typeof value !== 'object' || value === null) return value
@@ -196,10 +198,10 @@ describe('what it says', () => {
       MonitorSummaries: [summary('postgres orders'), summary('host', 'Success'), summary('mysql shop')],
     }
     for (const status of [200, 503]) {
-      const found = await one(json(failed, status))
-      expect(found).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 2 } })
-      expect(found.message).toMatch(/reports Failure, 2 failed monitors.*; failed there: postgres orders, mysql shop$/)
-      expect(found.details).toEqual(['postgres orders: check: it is so', 'mysql shop: check: it is so'])
+      const result = await one(json(failed, status))
+      expect(result).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 2 } })
+      expect(result.message).toMatch(/reports Failure, 2 failed monitors.*; failed there: postgres orders, mysql shop$/)
+      expect(result.details).toEqual(['postgres orders: check: it is so', 'mysql shop: check: it is so'])
     }
     const many = { ...failed, MonitorSummaries: Array.from({ length: 9 }, (_, n) => summary(`m${n}`)) }
     expect((await one(json(many))).message).toMatch(/failed there: m0, m1, m2, m3, m4 and 4 more$/)
@@ -213,20 +215,25 @@ describe('what it says', () => {
     [503, 'protocol', /answered 503: "The server is stopping"/],
     [500, 'protocol', /answered 500/],
     [302, 'protocol', /answered 302/],
-  ])('%i is no verdict', async (status, fault, said) => {
-    const found = await one(json({ ResponseStatus: { Message: 'The server is stopping' } }, status))
-    expect(found).toMatchObject({ status: 'failed', fault })
-    expect(found.message).toMatch(said)
+  ])('%i is not a verdict', async (status, fault, text) => {
+    const result = await one(json({ ResponseStatus: { Message: 'The server is stopping' } }, status))
+    expect(result).toMatchObject({ status: 'failed', fault })
+    expect(result.message).toMatch(text)
   })
 
-  test('a refused token says so, and is not tried again', async () => {
+  test('a refused token is reported, and is not tried again', async () => {
     const options = { retries: 3 }
-    const { results, seen } = await look(json({}, 401), { token: secret('svc_key_x1') }, 'Standard', options)
+    const { results, connections: observation } = await look(
+      json({}, 401),
+      { token: secret('svc_key_x1') },
+      'Standard',
+      options,
+    )
     expect(checked(results, 'health')).toMatchObject({
       fault: 'auth',
       message: expect.stringContaining('rejected the token'),
     })
-    expect(seen).toBe(1)
+    expect(observation).toBe(1)
   })
 
   test.each([
@@ -240,7 +247,7 @@ describe('what it says', () => {
     expect(await one(behave)).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('what it says is hostile: one line, bounded, without escapes', async () => {
+  test('hostile text becomes one bounded line without escapes', async () => {
     const bad = `${escapeSequences}${'x'.repeat(3_000)}`
     const deep = JSON.parse(`${'['.repeat(500)}${']'.repeat(500)}`) as unknown
     const hostile = {
@@ -248,15 +255,15 @@ describe('what it says', () => {
       StatusMessage: bad,
       MonitorSummaries: [deep, 7, null, summary(bad, 'Failure', bad)],
     }
-    const found = await one(json(hostile))
-    expect(found.status).toBe('failed')
-    for (const line of [found.message, ...(found.details ?? [])]) {
+    const result = await one(json(hostile))
+    expect(result.status).toBe('failed')
+    for (const line of [result.message, ...(result.details ?? [])]) {
       expect(line).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
       expect(line.length).toBeLessThan(800)
     }
   })
 
-  test('a limit of its latency fails what comes too late', async () => {
+  test('a limit on its latency fails a late answer', async () => {
     const slow = replies(answer(200, JSON.stringify(healthy)), 80)
     const { results } = await look(slow, { latency: { limit: 40 } })
     expect(checked(results, 'latency')).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -276,7 +283,7 @@ describe('the run document of another svc', () => {
     { check: 'sign-in', status: 'failed', fault: 'auth', message: 'no such account', details: ['ask the owner'] },
   ]
 
-  test('its figures, warnings and fault classes are results as they are there, the worst first', async () => {
+  test('its values, warnings and fault classes are results here too, the worst first', async () => {
     expect(await remote(sendsRun(runOf(results)))).toMatchObject([
       {
         subject: 'postgres orders replication lag',
@@ -293,37 +300,37 @@ describe('the run document of another svc', () => {
     ])
   })
 
-  test('the verdict says what it says of the same answer in the document of the interface', async () => {
+  test('the verdict equals that of the same answer in the document of the interface', async () => {
     const failed = runOf(results)
-    const shown = ({ message, ...rest }: Awaited<ReturnType<typeof one>>) => ({
+    const withoutMessage = ({ message, ...rest }: Awaited<ReturnType<typeof one>>) => ({
       ...rest,
       address: '',
       message: message.replace(/^\S+ /, ''),
     })
     const document = (run: ReturnType<typeof runOf>) =>
       JSON.parse(encodeJson(HealthCheckResponse, healthCheckResponse(decodeRun(JSON.stringify(run))))) as object
-    expect(shown(await one(sendsRun(failed)))).toEqual(shown(await one(json(document(failed)))))
+    expect(withoutMessage(await one(sendsRun(failed)))).toEqual(withoutMessage(await one(json(document(failed)))))
     const warned = runOf(results.filter(({ status }) => status !== 'failed'))
-    const found = await one(sendsRun(warned))
-    expect(shown(found)).toEqual(shown(await one(json(document(warned)))))
-    expect(found).toMatchObject({
+    const result = await one(sendsRun(warned))
+    expect(withoutMessage(result)).toEqual(withoutMessage(await one(json(document(warned)))))
+    expect(result).toMatchObject({
       status: 'warning',
       message: expect.stringMatching(/reports Success with 1 warning: "postgres orders backup: old"$/),
     })
   })
 
-  test('a message that begins with "warning:" is no warning', async () => {
-    const { results: found } = await look(
+  test('a message that begins with "warning:" is not a warning', async () => {
+    const { results } = await look(
       sendsRun(runOf([{ check: 'log', status: 'ok', message: 'warning: is the last line' }])),
     )
-    expect(found.map(({ check, status }) => [check, status])).toEqual([
+    expect(results.map(({ check, status }) => [check, status])).toEqual([
       ['connect', 'ok'],
       ['health', 'ok'],
       ['latency', 'ok'],
     ])
   })
 
-  test('what a stranger may read there has no messages', async () => {
+  test('an anonymous caller reads no messages there', async () => {
     const brief = runOf([], {
       view: 'brief',
       status: 'failed',
@@ -344,19 +351,19 @@ describe('the run document of another svc', () => {
     ])
   })
 
-  test('a sign-in that is refused there, in a database, does not stop ours', async () => {
+  test('a refused sign-in there, to a database, does not pause ours', async () => {
     const options = { limits: limits() }
     const settings = { token: secret('svc_key_of_the_other') }
     await using there = await peer(sendsRun(runOf(results)))
     const url = `http://127.0.0.1:${there.port}`
     for (let time = 0; time < 2; time += 1) {
-      const found = await runKind(svc, { url, ...settings }, 'Standard', options)
-      expect(found.filter(({ fault }) => fault === 'auth').map(({ check }) => check)).toEqual(['remote check'])
+      const matches = await runKind(svc, { url, ...settings }, 'Standard', options)
+      expect(matches.filter(({ fault }) => fault === 'auth').map(({ check }) => check)).toEqual(['remote check'])
     }
-    expect(there.seen()).toBe(2)
+    expect(there.connections()).toBe(2)
   })
 
-  test('a unit or a fault class of a later svc is no figure, and no word that nobody here knows', async () => {
+  test('a unit or a fault class of a later svc is neither a value nor shown', async () => {
     const later: readonly RunResult[] = [
       { check: 'a', status: 'ok', message: 'a', measurement: { value: 1, unit: 'furlongs' } },
       { check: 'b', status: 'failed', message: 'b', fault: 'weather' },
@@ -377,18 +384,18 @@ describe('the run document of another svc', () => {
     expect(await one(sendsRun(run))).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('a run that says ok over a check that failed is a failure', async () => {
+  test('a run that reports ok over a failed check is a failure', async () => {
     expect(await one(sendsRun({ ...runOf(results), status: 'ok' }))).toMatchObject({ status: 'failed', fault: 'data' })
   })
 
-  test('a run of 3 MiB is read, one that is longer than 4 MiB is never Success', async () => {
+  test('a run of 3 MiB is read, and one over 4 MiB is never Success', async () => {
     const long = (count: number) =>
       runOf(Array.from({ length: count }, (_, n) => ({ check: `c${n}`, status: 'ok', message: 'x'.repeat(60_000) })))
     expect((await one(sendsRun(long(50)))).status).toBe('ok')
     expect(await one(sendsRun(long(72)))).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
 
-  test('what it says is hostile: one line each, bounded, without escapes and without the token', async () => {
+  test('hostile text becomes bounded single lines, without escapes and without the token', async () => {
     const bad = `${escapeSequences}svc_key_of_the_other${'x'.repeat(1_000)}`
     const hostile = Array.from({ length: 300 }, (_, n) => ({
       check: `${n} ${bad}`,
@@ -400,9 +407,9 @@ describe('the run document of another svc', () => {
     const settings = { token: secret('svc_key_of_the_other') }
     const { results: all } = await look(sendsRun(runOf(hostile)), settings, 'Standard')
     expect(checked(all, 'health').details?.at(-1)).toBe('(100 more checks there not shown)')
-    const found = all.filter(({ check }) => check === 'remote check')
-    expect(found).toHaveLength(200)
-    for (const { message, subject = '', details = [] } of found) {
+    const results = all.filter(({ check }) => check === 'remote check')
+    expect(results).toHaveLength(200)
+    for (const { message, subject = '', details = [] } of results) {
       for (const text of [message, subject, ...details]) {
         expect(text).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
         expect(text).not.toContain('svc_key_of_the_other')
@@ -412,10 +419,10 @@ describe('the run document of another svc', () => {
   })
 })
 
-describe('what goes wrong on the way', () => {
-  test('nobody there is told as refused', async () => {
-    const [found] = await runKind(svc, { url: `http://127.0.0.1:${await refusedPort()}` })
-    expect(found).toMatchObject({ check: 'connect', status: 'failed', fault: 'refused' })
+describe('transport faults', () => {
+  test('a port without a listener is reported as refused', async () => {
+    const [result] = await runKind(svc, { url: `http://127.0.0.1:${await refusedPort()}` })
+    expect(result).toMatchObject({ check: 'connect', status: 'failed', fault: 'refused' })
   })
 
   test.each<[string, Behaviour, string]>([
@@ -425,7 +432,7 @@ describe('what goes wrong on the way', () => {
     ['headers without end', replies(hugeHeaders(64 * 1024)), 'protocol'],
     ['a body without end', endless('HTTP/1.1 200 OK\r\n\r\n'), 'protocol'],
     ['a redirect, which is not followed', redirectLoop, 'protocol'],
-  ])('%s is told, and leaves no connection open', async (_, behave, fault) => {
+  ])('%s is reported, and leaves no connection open', async (_, behave, fault) => {
     const { results } = await look(behave, {}, 'Basic', { timeoutMs: 700 })
     expect(results.at(-1)?.status === 'failed' ? results.at(-1) : checked(results, 'health')).toMatchObject({ fault })
     expect(await settled('')).toBe('')
@@ -438,36 +445,39 @@ suiteWith(opensslMissing(), 'over https', () => {
     certificates = await makeCertificates()
   })
   afterAll(() => certificates.remove())
-  test('a server whose certificate is not trusted is asked nothing; a private CA is', async () => {
+  test('a server without a trusted certificate gets no request; one with a private CA does', async () => {
     const tls = certificates.good
     const refused = await look(json(healthy), {}, 'Basic', { peer: { tls } })
     expect(checked(refused.results, 'connect')).toMatchObject({ status: 'failed', fault: 'tls' })
-    expect(refused.heard).toBe('')
+    expect(refused.input).toBe('')
     const trusted = await look(json(healthy), { caFile: certificates.caFile }, 'Basic', { peer: { tls } })
     expect(checked(trusted.results, 'health').status).toBe('ok')
   })
 })
 
 describe('hops', () => {
-  test('a run that another svc asked for asks no further', async () => {
-    const { results, seen } = await look(json(healthy), {}, 'Advanced', { calledByPeer: true })
+  test('a run that another svc requested calls no other svc', async () => {
+    const { results, connections: observation } = await look(json(healthy), {}, 'Advanced', { calledByPeer: true })
     expect(results).toMatchObject([
       { check: 'health', status: 'ok', message: expect.stringContaining('skipped to avoid a loop') },
     ])
-    expect(seen).toBe(0)
+    expect(observation).toBe(0)
   })
 
-  test('this very process is never asked, however its address is spelt', async () => {
+  test('this very process is never called, however its address is written', async () => {
     for (const own of ['127.0.0.1', '0.0.0.0', 'localhost']) {
       await using there = await peer(json(healthy))
       const ownUrl = () => `http://${own}:${there.port}/`
-      const [found] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { ownUrl })
-      expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('is this svc process itself') })
-      expect(there.seen()).toBe(0)
+      const [result] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { ownUrl })
+      expect(result).toMatchObject({
+        status: 'warning',
+        message: expect.stringContaining('is this svc process itself'),
+      })
+      expect(there.connections()).toBe(0)
     }
   })
 
-  test('another process of this machine is another one', () => {
+  test('another process of this machine is a valid target', () => {
     expect(isOwnProcess('127.0.0.1', 8790, undefined)).toBe(false)
     expect(isOwnProcess('127.0.0.1', 8791, 'http://127.0.0.1:8790')).toBe(false)
     expect(isOwnProcess('127.0.0.2', 8790, 'http://127.0.0.1:8790')).toBe(false)
@@ -508,18 +518,18 @@ describe('real servers', () => {
   test('a healthy svc serve is ok at three depths, and a failing one names its monitor', async () => {
     const well = await serve('well', 'types: {}')
     for (const mode of ['Basic', 'Standard', 'Advanced'] as const) {
-      const found = await runKind(svc, { url: well.url, mode: 'Advanced' }, mode)
-      const checks = new Set(found.map(({ check }) => check))
+      const results = await runKind(svc, { url: well.url, mode: 'Advanced' }, mode)
+      const checks = new Set(results.map(({ check }) => check))
       expect([...checks]).toEqual(['connect', 'health', 'latency', 'remote check'])
-      expect(checked(found, 'health').status).not.toBe('failed')
+      expect(checked(results, 'health').status).not.toBe('failed')
     }
     const figures = (await runKind(svc, { url: well.url, mode: 'Standard' }, 'Standard')).map(
       ({ subject, measurement }) => [subject, measurement?.unit, measurement?.bound],
     )
     expect(figures).toContainEqual(['host cpu', 'percent', 'atMost'])
     const ill = await serve('ill', monitors(`{kind: tcp, name: gone, host: 127.0.0.1, port: ${await refusedPort()}}`))
-    const found = checked(await runKind(svc, { url: ill.url }), 'health')
-    expect(found).toMatchObject({ status: 'failed', message: expect.stringContaining('failed there: tcp gone') })
+    const result = checked(await runKind(svc, { url: ill.url }), 'health')
+    expect(result).toMatchObject({ status: 'failed', message: expect.stringContaining('failed there: tcp gone') })
     const there = (await runKind(svc, { url: ill.url })).filter(({ status }) => status === 'failed')
     expect(there.map(({ check, subject, fault }) => [check, subject, fault])).toEqual([
       ['health', undefined, 'data'],
@@ -530,7 +540,7 @@ describe('real servers', () => {
   const ask = async (url: string): Promise<string> =>
     await (await fetch(`${url}/healthcheck?ExecutionMode=Basic&ServerType=App`)).text()
 
-  test('of a chain only the next is asked: a run so asked asks no further', async () => {
+  test('of a chain only the next is called: its run calls no other', async () => {
     const a = await serve('a', 'types: {}')
     const b = await serve('b', monitors(`{kind: svc, name: a, url: "${a.url}"}`))
     const c = await serve('c', monitors(`{kind: svc, name: b, url: "${b.url}"}`))
@@ -542,7 +552,7 @@ describe('real servers', () => {
     expect(await asPeer.text()).toContain('skipped to avoid a loop: another svc requested this run')
   })
 
-  test('two that ask each other, and one that is told to ask itself, answer at once', async () => {
+  test('two that call each other, and one that is configured to call itself, answer at once', async () => {
     const [left, right, own] = [await freePort(), await freePort(), await freePort()]
     const asking = (port: number): string => monitors(`{kind: svc, url: "http://127.0.0.1:${port}"}`)
     const one = await serve('left', asking(right), left)

@@ -16,14 +16,14 @@ suiteWith(opensslMissing(), 'tls', () => {
   afterAll(() => made.remove())
 
   type Settings = Parameters<typeof runKind<typeof tls.settings>>[1]
-  const look = async (shown: ServerCertificate, settings: Settings = {}, options: RunKindOptions = {}) => {
-    await using there = await peer(blackHole, { tls: shown })
-    const given = { host, port: there.port, servername: 'svc.test', caFile: made.caFile, ...settings }
-    return await runKind(tls, given, 'Standard', options)
+  const look = async (server: ServerCertificate, settings: Settings = {}, options: RunKindOptions = {}) => {
+    await using there = await peer(blackHole, { tls: server })
+    const monitorSettings = { host, port: there.port, servername: 'svc.test', caFile: made.caFile, ...settings }
+    return await runKind(tls, monitorSettings, 'Standard', options)
   }
 
   describe('tls certificates', () => {
-    test('a good chain is ok in every check', async () => {
+    test('a valid chain is ok in each check', async () => {
       const results = await look(made.good)
       expect(results.map((result) => [result.check, result.status])).toEqual([
         ['handshake', 'ok'],
@@ -40,13 +40,13 @@ suiteWith(opensslMissing(), 'tls', () => {
       ])
     })
 
-    test('Basic only shakes hands', async () => {
+    test('Basic only completes the handshake', async () => {
       await using there = await peer(blackHole, { tls: made.expired })
       const results = await runKind(tls, { host, port: there.port })
       expect(results.map((result) => [result.check, result.status])).toEqual([['handshake', 'ok']])
     })
 
-    test('an expired certificate is dated, and its trust is judged without its dates', async () => {
+    test('an expired certificate is dated, and its trust is evaluated without its dates', async () => {
       const results = await look(made.expired)
       expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(checked(results, 'expiry').message).toMatch(/: certificate "svc.test" expired on \d{4}-.* UTC, 2 d ago$/)
@@ -61,13 +61,13 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(checked(results, 'trust')).toMatchObject({ status: 'failed', fault: 'tls' })
     })
 
-    test('an expired intermediate is found behind a good certificate', async () => {
+    test('an expired intermediate is found behind a valid certificate', async () => {
       const results = await look(made.expiredIntermediate)
       expect(checked(results, 'expiry')).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(checked(results, 'expiry').message).toMatch(/issuer certificate "Svc Old Issuer" expired on .* 7 d ago/)
     })
 
-    test('a certificate that is not valid yet says from when it is', async () => {
+    test('a certificate that is not valid yet reports its first day', async () => {
       const result = checked(await look(made.notYetValid), 'expiry')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(result.message).toContain('is not valid before')
@@ -83,25 +83,25 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(result.message).toMatch(/, in 2\.4 d \(at least 3 d\)$/)
     })
 
-    test('a wrong host name names the names that it is for', async () => {
+    test('a wrong host name is reported with the names of the certificate', async () => {
       const result = checked(await look(made.wrongHost), 'host name')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(result.message).toContain('is not for svc.test, but for elsewhere.test')
     })
 
-    test('an address is looked for among the addresses of the certificate', async () => {
+    test('an address is compared with the addresses of the certificate', async () => {
       expect(checked(await look(made.good, { servername: undefined }), 'host name').status).toBe('ok')
       expect(checked(await look(made.wrongHost, { servername: undefined }), 'host name').status).toBe('failed')
     })
 
-    test('a self-signed certificate is named as such, and trusted when caFile holds it', async () => {
+    test('a self-signed certificate is reported as such, and trusted when caFile contains it', async () => {
       const result = checked(await look(made.selfSigned), 'trust')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls', details: ['DEPTH_ZERO_SELF_SIGNED_CERT'] })
       expect(result.message).toContain('"self.test" is self-signed')
       expect(checked(await look(made.selfSigned, { caFile: made.selfSignedFile }), 'trust').status).toBe('ok')
     })
 
-    test('a missing intermediate is told from a certificate that nobody trusts', async () => {
+    test('a missing intermediate is distinguished from a certificate that is not trusted', async () => {
       const result = checked(await look(made.withoutIntermediate), 'trust')
       expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(result.message).toContain('issuer "Svc Test Issuer" is unknown here and not sent by the server')
@@ -112,7 +112,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(results.map((result) => result.check)).toEqual(['handshake', 'expiry', 'protocol'])
     })
 
-    test('a caFile adds to what this machine trusts and replaces nothing', async () => {
+    test('a caFile extends the trust of this machine and replaces nothing', async () => {
       const before = getCACertificates('default')
       try {
         setDefaultCACertificates([made.ca])
@@ -125,13 +125,13 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(checked(await look(made.good, { caFile: made.selfSignedFile }), 'trust').status).toBe('failed')
     })
 
-    test('a subject with escape sequences reaches no terminal', async () => {
+    test('a subject with escape sequences never reaches a terminal unescaped', async () => {
       const results = await look(made.hostile)
       expect(checked(results, 'expiry').message).toContain('evil')
       expect(JSON.stringify(results)).not.toMatch(/\\u00(?:0|1|9)|\x1b/)
     })
 
-    test('a caFile that is not there or holds nothing is named', async () => {
+    test('a caFile that is missing or empty is named', async () => {
       const missing = await look(made.good, { caFile: '/nowhere/ca.pem' })
       expect(missing).toEqual([expect.objectContaining({ status: 'failed', fault: 'data' })])
       expect(missing[0]?.message).toBe('caFile /nowhere/ca.pem cannot be read: ENOENT')
@@ -139,13 +139,13 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(empty[0]?.message).toContain('contains no PEM certificate')
     })
 
-    test('the boundaries of expiry belong to the better side', () => {
+    test('values at the boundaries of expiry are ok', () => {
       const day = 86_400_000
       const at = new Date('2026-01-01T00:00:00Z')
       const status = (days: number) => {
         const to = new Date(at.getTime() + days * day)
         const own = { name: 'a', issuer: 'b', from: new Date(0), to, selfSigned: false }
-        const seen = {
+        const observation = {
           address: 'x:1',
           host: 'a',
           protocol: 'TLSv1.3',
@@ -154,7 +154,7 @@ suiteWith(opensslMissing(), 'tls', () => {
         }
         return evaluateExpiry(
           'expiry',
-          { ...seen, certificates: [own], hostError: undefined, at },
+          { ...observation, certificates: [own], hostError: undefined, at },
           { warn: 20, limit: 3 },
         ).status
       }
@@ -163,20 +163,20 @@ suiteWith(opensslMissing(), 'tls', () => {
   })
 
   describe('tls protocol', () => {
-    test('a server that only speaks TLS 1.1 is told, not just failed', async () => {
+    test('a server that only supports TLS 1.1 is reported as such', async () => {
       const results = await look({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as ServerCertificate)
       expect(checked(results, 'protocol')).toMatchObject({ status: 'failed', fault: 'tls' })
       expect(checked(results, 'protocol').message).toMatch(/highest TLS version TLSv1\.1 \(at least TLSv1\.2\)$/)
       expect(checked(results, 'expiry').status).toBe('ok')
     })
 
-    test('TLS 1.2 is enough unless 1.3 is asked for', async () => {
-      const shown = { ...made.good, maxVersion: 'TLSv1.2' } as ServerCertificate
-      expect(checked(await look(shown), 'protocol').status).toBe('ok')
-      expect(checked(await look(shown, { minVersion: 'TLSv1.3' }), 'protocol').status).toBe('failed')
+    test('TLS 1.2 is enough unless 1.3 is required', async () => {
+      const server = { ...made.good, maxVersion: 'TLSv1.2' } as ServerCertificate
+      expect(checked(await look(server), 'protocol').status).toBe('ok')
+      expect(checked(await look(server, { minVersion: 'TLSv1.3' }), 'protocol').status).toBe('failed')
     })
 
-    test('a port that speaks no TLS says so', async () => {
+    test('a port without TLS is reported as such', async () => {
       for (const behave of [replies('HTTP/1.1 400 Bad Request\r\n\r\n'), speaks('220 Ready\r\n')]) {
         await using there = await peer(behave)
         const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
@@ -185,7 +185,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       }
     })
 
-    test('a reset and a hang-up during the handshake are told', async () => {
+    test('a reset and a hang-up during the handshake are reported', async () => {
       for (const behave of [reset, replies('')]) {
         await using there = await peer(behave)
         const result = checked(await runKind(tls, { host, port: there.port }), 'handshake')
@@ -194,7 +194,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       }
     })
 
-    test('a refused port is refused, not a fault of TLS', async () => {
+    test('a refused port is refused, not a TLS fault', async () => {
       const result = checked(await runKind(tls, { host, port: await refusedPort() }), 'handshake')
       expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
     })
@@ -208,7 +208,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     })
 
-    test('handshakes that are done twice leave nothing open', async () => {
+    test('repeated handshakes leave nothing open', async () => {
       expect(await settled('')).toBe('')
       const before = getCACertificates('default')
       await using there = await peer(blackHole, { tls: made.good })
@@ -218,7 +218,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       } finally {
         setDefaultCACertificates(before)
       }
-      expect(there.seen()).toBe(2)
+      expect(there.connections()).toBe(2)
       expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
     })
 
@@ -234,8 +234,8 @@ suiteWith(opensslMissing(), 'tls', () => {
     test('all finds the one node with an old certificate', async () => {
       await using good = await peer(blackHole, { tls: made.good })
       await using old = await peer(blackHole, { tls: made.expired, host: '127.0.0.2', port: good.port })
-      const given = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
-      const results = await runKind(tls, given, 'Standard', { resolve })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
+      const results = await runKind(tls, settings, 'Standard', { resolve })
       const expiry = results.filter((result) => result.check === 'expiry')
       expect(expiry.map((result) => `${result.address} ${result.status}`).sort()).toEqual([
         `127.0.0.1:${good.port} ok`,
@@ -243,12 +243,12 @@ suiteWith(opensslMissing(), 'tls', () => {
       ])
     })
 
-    test('any leaves a node that never answers for the next, in time', async () => {
+    test('any skips a node that never answers for the next, in time', async () => {
       expect(await settled('')).toBe('')
       await using good = await peer(blackHole, { tls: made.good })
       await using deaf = await peer(blackHole, { host: '127.0.0.2', port: good.port })
-      const given = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'any' as const }
-      const results = await runKind(tls, given, 'Standard', { resolve, timeoutMs: 2_000 })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'any' as const }
+      const results = await runKind(tls, settings, 'Standard', { resolve, timeoutMs: 2_000 })
       expect(results[0]).toMatchObject({ status: 'warning', address: `127.0.0.2:${deaf.port}` })
       expect(results.slice(1).map((result) => result.status)).toEqual(['ok', 'ok', 'ok', 'ok', 'ok'])
       expect(await settled('TCPServerWrap 2')).toBe('TCPServerWrap 2')
@@ -257,8 +257,8 @@ suiteWith(opensslMissing(), 'tls', () => {
     test('a deadline names the addresses that were silent, and no others', async () => {
       await using good = await peer(blackHole, { tls: made.good })
       await using deaf = await peer(blackHole, { host: '127.0.0.2', port: good.port })
-      const given = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
-      const results = await runKind(tls, given, 'Basic', { resolve, timeoutMs: 800 })
+      const settings = { host: 'svc.test', port: good.port, caFile: made.caFile, addresses: 'all' as const }
+      const results = await runKind(tls, settings, 'Basic', { resolve, timeoutMs: 800 })
       expect(results.map((result) => result.status)).toEqual(['ok', 'failed'])
       expect(results[1]?.message).toBe(`127.0.0.2:${deaf.port} did not answer within 0.8 s`)
     })

@@ -17,7 +17,7 @@ const health = (type: string) => new HealthCheckRequest({ ExecutionMode: Executi
 
 const got = await client.get(health(ServerType.App))
 const posted = await client.post(health(ServerType.App))
-const asked = await client.api(health(ServerType.App))
+const request = await client.api(health(ServerType.App))
 const failed = await client.api(health(ServerType.Mongo))
 const { BearerToken } = await client.post(
   new Authenticate({ provider: 'credentials', UserName: 'Ann', Password: password }),
@@ -32,15 +32,15 @@ const ended = await client.sendAll([change('Ned', 'Three'), change('nobody', 'x'
 const oneWay = new JsonServiceClient(url).useBasePath()
 oneWay.bearerToken = BearerToken
 await oneWay.sendAllOneWay([change('Ned', 'Five')])
-const [held] = await client.sendAll([new AssignRoles({ UserName: 'Ned' })])
+const [holder] = await client.sendAll([new AssignRoles({ UserName: 'Ned' })])
 process.stdout.write(
   JSON.stringify({
     got: got.Status,
     posted: posted.Status,
-    asked: asked.response?.Status,
+    requests: request.response?.Status,
     failed: failed.error?.errorCode,
     all: all.map(({ AllRoles }) => AllRoles),
     ended,
-    held: held?.AllRoles,
+    holder: holder?.AllRoles,
   }),
 )

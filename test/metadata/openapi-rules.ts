@@ -15,10 +15,10 @@ const mapOf = (values: object, names = '^[a-zA-Z0-9._-]+$') => ({
   propertyNames: { pattern: names },
   additionalProperties: values,
 })
-const when = (condition: object, wanted: object, otherwise: object) =>
+const when = (condition: object, expected: object, otherwise: object) =>
   Object.fromEntries([
     ['if', condition],
-    ['then', wanted],
+    ['then', expected],
     ['else', otherwise],
   ])
 const either = (kind: string, part: object) =>
@@ -96,7 +96,7 @@ export const rules = {
         },
         ['name', 'in', 'schema'],
       ),
-      // A path parameter is required; three headers are said elsewhere and would be passed over here.
+      // A path parameter is required; three headers are declared elsewhere and would be ignored here.
       ...when(
         { properties: { in: { const: 'path' } } },
         { properties: { required: { const: true } }, required: ['required'] },

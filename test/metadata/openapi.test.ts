@@ -22,7 +22,7 @@ function* objects(value: unknown): Generator<Readonly<Record<string, unknown>>> 
 }
 
 describe('R6 the document is OpenAPI 3.1', () => {
-  test('R6 its parts are what OpenAPI has, and nothing else', () => {
+  test('R6 its members are those of OpenAPI, and no others', () => {
     const ajv = new Ajv2020({ allErrors: true, strict: false })
     expect(ajv.validate(rules, document) ? [] : ajv.errors).toEqual([])
     const spoiled = structuredClone(document) as unknown as { paths: Record<string, { get: { responses: object } }> }
@@ -31,18 +31,18 @@ describe('R6 the document is OpenAPI 3.1', () => {
     expect(ajv.validate(rules, spoiled)).toBe(false)
   })
 
-  test('R6 every reference leads somewhere', () => {
-    const found = [...objects(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []))
-    expect(found.length).toBeGreaterThan(500)
+  test('R6 each reference resolves', () => {
+    const results = [...objects(document)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : []))
+    expect(results.length).toBeGreaterThan(500)
     const there = new Set(
       Object.entries(document.components).flatMap(([kind, parts]) =>
         Object.keys(parts as object).map((name) => `#/components/${kind}/${name}`),
       ),
     )
-    expect(found.filter((one) => !there.has(one))).toEqual([])
+    expect(results.filter((one) => !there.has(one))).toEqual([])
   })
 
-  test('R6 every schema is one of the 2020-12 dialect, by the strict rules of a validator', () => {
+  test('R6 each schema is valid in the 2020-12 dialect, by the strict rules of a validator', () => {
     const schemas = [...objects(document)].flatMap(({ schema }) => (schema === undefined ? [] : [schema as object]))
     expect(schemas.length).toBeGreaterThan(100)
     // What a body must hold stands beside a reference to its properties, where that one rule does not look.
@@ -59,7 +59,7 @@ describe('R6 the document is OpenAPI 3.1', () => {
     expect(() => ajv.compile({ type: 'string', patern: 'x' })).toThrow(/unknown keyword/)
   })
 
-  test('R6 operations have ids of their own, tags that are listed, and schemes that exist', () => {
+  test('R6 operations have unique ids, tags that are listed, and schemes that exist', () => {
     const ids = described.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
     const tags = (document['tags'] as { name: string }[]).map(({ name }) => name)
@@ -72,7 +72,7 @@ describe('R6 the document is OpenAPI 3.1', () => {
     }
   })
 
-  test('R6 the parameters of each path are declared, and no other', () => {
+  test('R6 the parameters of each path are declared, and no others', () => {
     for (const [path, item] of Object.entries(document.paths)) {
       const parameters = (item['parameters'] ?? []) as { in?: string; name?: string }[]
       const declared = parameters.flatMap((each) => (each.in === 'path' ? [each.name] : []))
@@ -81,7 +81,7 @@ describe('R6 the document is OpenAPI 3.1', () => {
   })
 })
 
-describe('R6 the document says what the server does', () => {
+describe('R6 the document matches the server', () => {
   const route = router()
   const at = (path: string) => route(path.replace(/\{\w+\}/g, 'x').toLowerCase())
 
@@ -94,7 +94,7 @@ describe('R6 the document says what the server does', () => {
     }
   })
 
-  test('R6 each path of the table is there: with its suffixes, by name, and in batches where they are taken', () => {
+  test('R6 each path of the table is present: with its suffixes, by name, and in batches where it accepts them', () => {
     const paths = new Set(Object.keys(document.paths))
     for (const { name, routes, batch } of rows) {
       for (const { path } of routes) {
@@ -113,34 +113,34 @@ describe('R6 the document says what the server does', () => {
     }
   })
 
-  test('R6 each field is a parameter of a GET, except those that a query may not hold', () => {
+  test('R6 each field is a parameter of a GET, except those that a query may not contain', () => {
     for (const { path, verb, operation } of described.filter(({ verb }) => verb === 'GET')) {
-      const found = at(path)
-      if (found.kind === 'own') continue
-      const row: OperationSpec = operations[found.operation]
-      const given = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
-      const named = (operation.parameters ?? []).flatMap(({ in: place, name }) =>
+      const result = at(path)
+      if (result.kind === 'own') continue
+      const row: OperationSpec = operations[result.operation]
+      const pathNames = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const declaredNames = (operation.parameters ?? []).flatMap(({ in: place, name }) =>
         place === 'query' && name !== 'format' ? [name] : [],
       )
-      const wanted = Object.keys(row.request.fields).filter(
-        (name) => !row.neverInQuery.includes(name) && !given.includes(name),
+      const expectedNames = Object.keys(row.request.fields).filter(
+        (name) => !row.neverInQuery.includes(name) && !pathNames.includes(name),
       )
-      expect([path, verb, named]).toEqual([path, verb, wanted])
+      expect([path, verb, declaredNames]).toEqual([path, verb, expectedNames])
     }
   })
 
-  test('R6 who may call is said: nobody has to sign in, but for what needs a role', () => {
+  test('R6 it describes the callers: sign-in is optional except where a role is needed', () => {
     expect(document['security']).toContainEqual({})
     for (const { path, verb, operation } of described) {
-      const found = at(path)
-      const guarded = found.kind === 'operation' && operations[found.operation].caller !== 'anyone'
+      const result = at(path)
+      const guarded = result.kind === 'operation' && operations[result.operation].caller !== 'anyone'
       if (verb !== 'OPTIONS') expect([path, 'security' in operation]).toEqual([path, guarded])
     }
     expect(operationAt('POST', '/assignroles')?.['security']).toContainEqual({ bearer: ['Admin'] })
   })
 })
 
-describe('R6 what the server answers is what the document says', () => {
+describe('R6 the answers of the server match the document', () => {
   let site: Accounts
   beforeAll(async () => {
     site = await startAccounts()
@@ -196,7 +196,7 @@ describe('R6 what the server answers is what the document says', () => {
     }
   })
 
-  test('R6 signing in, asking, refreshing and signing out', async () => {
+  test('R6 signing in, who is signed in, refreshing and signing out', async () => {
     const answer = await post('/auth/credentials', { UserName: 'Ann', Password: password, RememberMe: true })
     expect(answer.status).toBe(200)
     const { BearerToken, RefreshToken } = answer.json as unknown as { BearerToken: string; RefreshToken: string }
@@ -248,7 +248,7 @@ describe('R6 what the server answers is what the document says', () => {
     expect(statuses).toEqual([401, 403, 400, 404, 200, 200, 409, 200, 404, 403, 400, 200, 200, 503, 400])
   })
 
-  test('R6 pages, OPTIONS, and what is not there', async () => {
+  test('R6 pages, OPTIONS, and unknown paths', async () => {
     const pages = ['/', '/livez', '/readyz', '/metrics', '/metadata', '/openapi.json', '/types/typescript']
     for (const path of [...pages, '/types/metadata', '/types/metadata.json', '/metadata/app', '/metadata/app.json']) {
       for (const method of ['GET', 'HEAD', 'OPTIONS'])
@@ -264,7 +264,7 @@ describe('R6 what the server answers is what the document says', () => {
   })
 })
 
-describe('the check itself', () => {
+describe('the validator itself', () => {
   const healthy = {
     Status: 'Success',
     StatusMessage: 'fine',
@@ -277,27 +277,27 @@ describe('the check itself', () => {
       Duration: 'PT0.001S',
     },
   }
-  const held =
+  const schemas =
     (body: unknown, status = 200, type = 'application/json') =>
     () =>
       valid('GET', '/healthcheck?x=y', status, type, JSON.stringify(body))
 
-  test('an answer as it should be passes, and each that is not is refused', () => {
-    expect(held(healthy)).not.toThrow()
-    expect(held({ ...healthy, Status: undefined })).toThrow(/Status/)
-    expect(held({ ...healthy, Status: 'Perhaps' })).toThrow(/allowed values/)
-    expect(held({ ...healthy, Extra: 1 })).toThrow(/additional properties/)
-    expect(held({ ...healthy, ServerState: { ServerName: 'a', Extra: 1 } })).toThrow(/additional properties/)
+  test('a valid answer passes, and each invalid one is refused', () => {
+    expect(schemas(healthy)).not.toThrow()
+    expect(schemas({ ...healthy, Status: undefined })).toThrow(/Status/)
+    expect(schemas({ ...healthy, Status: 'Perhaps' })).toThrow(/allowed values/)
+    expect(schemas({ ...healthy, Extra: 1 })).toThrow(/additional properties/)
+    expect(schemas({ ...healthy, ServerState: { ServerName: 'a', Extra: 1 } })).toThrow(/additional properties/)
     const metrics = healthy.ExecutionMetrics
-    expect(held({ ...healthy, ExecutionMetrics: { ...metrics, EndDateTime: '2026-11-20T12:00:00Z' } })).toThrow(
+    expect(schemas({ ...healthy, ExecutionMetrics: { ...metrics, EndDateTime: '2026-11-20T12:00:00Z' } })).toThrow(
       /pattern/,
     )
     for (const Duration of ['P', 'PT', '1s', 'PT1.12345678S', 'P1M', '']) {
-      expect(held({ ...healthy, ExecutionMetrics: { ...metrics, Duration } })).toThrow(/pattern/)
+      expect(schemas({ ...healthy, ExecutionMetrics: { ...metrics, Duration } })).toThrow(/pattern/)
     }
-    expect(held(healthy, 503)).toThrow()
-    expect(held(healthy, 418)).toThrow(/no such status/)
-    expect(held(healthy, 200, 'text/html')).toThrow(/media types/)
+    expect(schemas(healthy, 503)).toThrow()
+    expect(schemas(healthy, 418)).toThrow(/no such status/)
+    expect(schemas(healthy, 200, 'text/html')).toThrow(/media types/)
     expect(() => valid('GET', '/healthcheck', 200, 'text/javascript', JSON.stringify(healthy))).toThrow(/no call/)
     expect(() => valid('HEAD', '/healthcheck', 200, 'application/json', '{}')).toThrow(/no body/)
     expect(() => valid('GET', '/nothing', 200, 'application/json', '{}')).toThrow(/no such status/)

@@ -28,25 +28,25 @@ type Metadata = {
 const metadata = typesMetadata(described) as unknown as Metadata
 const operation = (name: string) => metadata.operations.find(({ request }) => request.name === name)
 
-test('N9 tools are told how names are spelled', () => {
+test('N9 tools learn the letter case of names', () => {
   for (const names of ['PascalCase', 'camelCase'] as const) {
     expect(appMetadata({ ...described, names })).toMatchObject({ app: { jsTextCase: names } })
   }
 })
 
-test('R6 the metadata has every operation with its fields, routes and answer', () => {
+test('R6 the metadata has each operation with its fields, routes and answer', () => {
   expect(metadata.config.baseUrl).toBe('http://localhost:1')
   for (const { name, request, response, routes } of Object.values(operations)) {
-    const found = operation(name)
-    expect(found?.request.properties.map((property) => property.name)).toEqual(Object.keys(request.fields))
-    expect(found?.response.name).toBe(response.name)
-    expect(found?.routes.map(({ path, verbs }) => [path, verbs])).toEqual(
+    const result = operation(name)
+    expect(result?.request.properties.map((property) => property.name)).toEqual(Object.keys(request.fields))
+    expect(result?.response.name).toBe(response.name)
+    expect(result?.routes.map(({ path, verbs }) => [path, verbs])).toEqual(
       routes.map(({ path, verbs }) => [path, verbs.join(',')]),
     )
   }
 })
 
-test('R6 it says the types as .NET has them, and enumerations with their numbers from 1', () => {
+test('R6 it describes the types as .NET has them, and enumerations with their numbers from 1', () => {
   const types = operation('HealthCheckRequest')?.request.properties
   expect(types?.map(({ type, genericArgs }) => [type, ...(genericArgs ?? [])])).toEqual([
     ['Nullable`1', 'ExecutionMode'],
@@ -61,25 +61,25 @@ test('R6 it says the types as .NET has them, and enumerations with their numbers
   expect([server?.isEnum, server?.enumNames, server?.enumValues?.at(-1)]).toEqual([true, ServerType.values, '13'])
 })
 
-test('R6 it says who may call', () => {
+test('R6 it describes who may call', () => {
   expect(operation('AssignRoles')).toMatchObject({ requiresAuth: true, requiredRoles: ['Admin'], method: 'POST' })
   expect(operation('ReportHeartbeat')).toMatchObject({ requiresAuth: true, requiredPermissions: ['heartbeat'] })
   expect(operation('HealthCheckRequest')).toMatchObject({ requiresAuth: false, method: 'GET' })
 })
 
-test('R6 every type that is named is there', () => {
-  const known = new Set([
+test('R6 each type that is referenced is present', () => {
+  const typeNames = new Set([
     ...metadata.types.map(({ name }) => name),
     ...metadata.operations.flatMap(({ request, response }) => [request.name, response.name]),
     ...['String', 'Boolean', 'Int64', 'Double', 'DateTime', 'TimeSpan', 'Nullable`1', 'List`1', 'Dictionary`2'],
   ])
   const all = [...metadata.types, ...metadata.operations.flatMap(({ request, response }) => [request, response])]
-  const named = all.flatMap(({ properties = [] }) =>
+  const referencedNames = all.flatMap(({ properties = [] }) =>
     properties.flatMap(({ type, genericArgs = [] }) => [type, ...genericArgs]),
   )
-  expect(named.filter((name) => !known.has(name))).toEqual([])
+  expect(referencedNames.filter((name) => !typeNames.has(name))).toEqual([])
 })
 
-test('R6 the application names itself, its address and the same types', () => {
+test('R6 the application is described with its name, its address and the same types', () => {
   expect(appMetadata(described)).toMatchObject({ app: { baseUrl: 'http://localhost:1' }, api: metadata })
 })

@@ -38,12 +38,12 @@ async function run(args: readonly string[]): Promise<{ code: number | null; out:
 const tsc = (...args: string[]) =>
   run([new URL('../../node_modules/typescript/bin/tsc', import.meta.url).pathname, ...args])
 
-test('R6 it compiles by itself under tsc --strict, also where only erasable syntax is allowed', async () => {
+test('R6 it compiles on its own under tsc --strict, also where only erasable syntax is allowed', async () => {
   const strict = ['--strict', '--noEmit', '--noImplicitOverride', '--exactOptionalPropertyTypes']
   expect(await tsc(...strict, '--erasableSyntaxOnly', dtos)).toEqual({ code: 0, out: '' })
 }, 60_000)
 
-test('R6 its types say what is an answer of what, and refuse what is none', async () => {
+test('R6 its types connect each request with its answer, and refuse others', async () => {
   const use = join(folder, 'use.ts')
   const typed = (
     line: string,
@@ -68,15 +68,15 @@ test('R6 R3 the unmodified client works with them, alone and in batches', async 
   expect(JSON.parse(out)).toEqual({
     got: 'Success',
     posted: 'Success',
-    asked: 'Success',
+    requests: 'Success',
     failed: 'HealthCheckFailed',
     all: [['One'], ['One', 'Two']],
     ended: { errorCode: 'NotFound', message: 'nobody', errors: [], meta: { autoBatchIndex: '1' } },
-    held: ['One', 'Two', 'Three', 'Five'],
+    holder: ['One', 'Two', 'Three', 'Five'],
   })
 }, 60_000)
 
-test('R6 it holds the block that typescript-ref keeps, with the address to ask again', () => {
+test('R6 it contains the block that typescript-ref keeps, with the address to request again', () => {
   expect(text).toContain('Options:')
   // What the tool reads: lines of `Key: value` up to the end of the comment.
   const lines = text.slice(text.indexOf('Options:'), text.indexOf('*/')).split('\n')
@@ -84,7 +84,7 @@ test('R6 it holds the block that typescript-ref keeps, with the address to ask a
   expect(text).toContain('export class HealthCheckRequest implements IReturn<HealthCheckResponse> {')
 })
 
-test('R6 every operation and each of its fields is there', () => {
+test('R6 each operation and each of its fields is present', () => {
   const described = {
     base: 'http://localhost',
     pages: [],

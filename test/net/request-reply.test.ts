@@ -14,7 +14,7 @@ afterEach(() => {
 })
 
 /** Both ends of a connection, and what the far one has heard. */
-async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; readonly heard: () => string }> {
+async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; readonly input: () => string }> {
   const server = createServer().listen(0, '127.0.0.1')
   servers.push(server)
   await once(server, 'listening')
@@ -25,7 +25,7 @@ async function pair(): Promise<{ readonly near: Socket; readonly far: Socket; re
   far.on('data', (chunk) => {
     text += String(chunk)
   })
-  return { near, far, heard: () => text }
+  return { near, far, input: () => text }
 }
 /** Has the far end say something, and waits until it has arrived. */
 async function says({ near, far }: { readonly near: Socket; readonly far: Socket }, words: string): Promise<void> {
@@ -36,20 +36,20 @@ async function says({ near, far }: { readonly near: Socket; readonly far: Socket
 const hide = String
 const lines = (chunk: Uint8Array): readonly string[] => String(chunk).trim().split('\n')
 
-describe('one question, one answer', () => {
-  test('FTP: a second word about a transfer does not answer the next command', async () => {
+describe('one request, one reply', () => {
+  test('FTP: a second reply to a transfer does not answer the next command', async () => {
     const ends = await pair()
     const control = new Control(ends.near, 'h:21', hide)
     await says(ends, '220 hello\r\n')
     expect((await control.first(10_000)).code).toBe(220)
     await says(ends, '426 the transfer was cut\r\n')
-    const asked = control.ask('PWD', 10_000)
-    await until(() => ends.heard() === 'PWD\r\n')
+    const reply = control.ask('PWD', 10_000)
+    await until(() => ends.input() === 'PWD\r\n')
     ends.far.write('257 "/"\r\n')
-    expect((await asked).code).toBe(257)
+    expect((await reply).code).toBe(257)
   })
 
-  test('FTP: after a 421 nothing is said any more, and every command hears of it', async () => {
+  test('FTP: after a 421 no command is sent, and each one reports it', async () => {
     const ends = await pair()
     const control = new Control(ends.near, 'h:21', hide)
     await says(ends, '421 shutting down\r\n')
@@ -57,10 +57,10 @@ describe('one question, one answer', () => {
     await expect(control.ask('USER x', 10_000)).rejects.toMatchObject(cause)
     expect(control.usable).toBe(false)
     await expect(control.ask('PASS y', 10_000)).rejects.toMatchObject(cause)
-    expect(ends.heard()).toBe('')
+    expect(ends.input()).toBe('')
   })
 
-  test('it waits no longer than it is told to, and says for what', async () => {
+  test('it waits no longer than configured, and reports for what', async () => {
     const { near } = await pair()
     const silent = new RequestReplyConnection(near, 'h:1', { push: lines })
     await expect(silent.next(30)).rejects.toMatchObject({
@@ -79,19 +79,19 @@ describe('one question, one answer', () => {
     ['before sending anything', '', undefined],
     ['after its first message', 'hello\n', undefined],
     ['instead of answering PING', 'hello\n', 'PING'],
-  ])('a peer that hangs up is told as %s', async (when, first, name) => {
+  ])('a peer that hangs up is reported as %s', async (when, first, name) => {
     const ends = await pair()
     const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines })
     if (first !== '') {
       await says(ends, first)
       expect(await exchange.next()).toBe('hello')
     }
-    const asked = name === undefined ? exchange.next() : exchange.ask('x', name)
+    const reply = name === undefined ? exchange.next() : exchange.ask('x', name)
     ends.far.end()
-    await expect(asked).rejects.toMatchObject({ fault: 'protocol', message: `h:1 closed the connection ${when}` })
+    await expect(reply).rejects.toMatchObject({ fault: 'protocol', message: `h:1 closed the connection ${when}` })
   })
 
-  test('more than it was asked for is a flood', async () => {
+  test('unsolicited data beyond the limit is a flood', async () => {
     const ends = await pair()
     const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines })
     ends.far.write('a\n'.repeat(16))
@@ -105,14 +105,14 @@ describe('one question, one answer', () => {
   })
 
   test.each(['220 more\r\n', '220-half', '220-half\r\n'])(
-    '%j in the clear is not taken for said under TLS',
+    '%j in clear text does not count as sent under TLS',
     async (words) => {
       for (const speak of [Control, SmtpSession]) {
         const ends = await pair()
         const spoken = new speak(ends.near, 'h:1', hide)
         const agreed =
           spoken instanceof SmtpSession ? spoken.startTls() : spoken.ask('AUTH TLS', 10_000).then(() => spoken.detach())
-        await until(() => ends.heard() !== '')
+        await until(() => ends.input() !== '')
         ends.far.write(`220 go on\r\n${words}`)
         await expect(agreed).rejects.toThrow('h:1 continued in clear text after it had agreed to TLS')
       }
@@ -130,7 +130,7 @@ describe('replies that begin with a code', () => {
     return pieces.flatMap((piece) => reader.push(Buffer.from(piece)))
   }
 
-  test('SMTP: in pieces, each line with its code', () => {
+  test('SMTP: replies arrive in pieces, each line with its code', () => {
     expect(smtp('250-m', 'ail\r\n250-SIZE', ' 5\r', '\n250', '\r\n354 go\n')).toEqual([
       { code: 250, lines: ['mail', 'SIZE 5', ''] },
       { code: 354, lines: ['go'] },
@@ -140,7 +140,7 @@ describe('replies that begin with a code', () => {
     }
   })
 
-  test('FTP: empty lines between replies and any line within one', () => {
+  test('FTP: empty lines may separate replies, and any line may be within one', () => {
     expect(ftp('\r\n150-a\r\n\r\n151 b\r\n150-c\r\n150\r\n')).toEqual([
       { code: 150, text: '150-a\n\n151 b\n150-c\n150' },
     ])
@@ -149,7 +149,7 @@ describe('replies that begin with a code', () => {
     }
   })
 
-  test('16 KiB is a reply, more is none, however it is cut', () => {
+  test('16 KiB is a reply, more is not, however it is divided', () => {
     const longest = 16 * 1024
     expect(ftp(`220 ${'x'.repeat(longest - 4)}\r\n`)).toHaveLength(1)
     for (const read of [smtp, ftp]) {

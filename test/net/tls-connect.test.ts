@@ -24,12 +24,12 @@ suiteWith(opensslMissing(), 'connectTls', () => {
     return { protocol: socket.alpnProtocol, trustError: chain.trustError }
   }
 
-  test('it negotiates the protocol that it is to speak, and none without one', async () => {
+  test('it negotiates the configured protocol, and none without one', async () => {
     expect(await negotiated(['h2', 'http/1.1'], 'h2')).toEqual({ protocol: 'h2', trustError: undefined })
     expect(await negotiated(['h2', 'http/1.1'], undefined)).toEqual({ protocol: false, trustError: undefined })
   })
 
-  test('a server that does not have that protocol refuses the handshake', async () => {
+  test('a server without that protocol refuses the handshake', async () => {
     await expect(negotiated(['http/1.1'], 'h2')).rejects.toMatchObject({
       fault: 'tls',
       details: ['ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],

@@ -19,7 +19,7 @@ import { readSettings } from '../../src/core/settings/index.ts'
 import { engineWorld } from '../support/engine-world.ts'
 
 const never = new AbortController().signal
-const given = (more: Partial<AssembleOptions> = {}): AssembleOptions => ({
+const withDefaults = (more: Partial<AssembleOptions> = {}): AssembleOptions => ({
   configured: [],
   host: {},
   parts: { storePath: '/var/lib/svc/svc.db', version: '1.2.3' },
@@ -36,16 +36,16 @@ async function tcp(name: string, port: number, more: Partial<PlannedMonitor> = {
   return { name, kind, settings, depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false, ...more }
 }
 
-test.each(ServerType.values)('%s without configuration is never a plan of nothing', async (type) => {
-  const planned = await assemble(type, given())
+test.each(ServerType.values)('%s without configuration never has an empty plan', async (type) => {
+  const planned = await assemble(type, withDefaults())
   expect(planned.filter(({ host }) => !host).length).toBeGreaterThan(0)
   const [configuration] = planned.filter(({ name }) => name === 'Configuration')
-  const own = (plans[type].own?.(given().parts) ?? []).length
+  const own = (plans[type].own?.(withDefaults().parts) ?? []).length
   expect(configuration?.settings).toMatchObject({ level: own > 0 ? 'warn' : 'fail' })
 })
 
-test("Sql without configuration checks svc's own store and says so as a warning", async () => {
-  const planned = await assemble('Sql', given())
+test("Sql without configuration checks svc's own store and reports that as a warning", async () => {
+  const planned = await assemble('Sql', withDefaults())
   expect(names(planned)).toEqual(['host', 'sqlite own store', 'Configuration'])
   expect(planned[1]?.settings).toMatchObject({ path: '/var/lib/svc/svc.db' })
   expect(planned[2]?.settings).toEqual({
@@ -54,14 +54,14 @@ test("Sql without configuration checks svc's own store and says so as a warning"
   })
 })
 
-test('Sql without configuration and without a store of its own is a failure', async () => {
-  const planned = await assemble('Sql', given({ parts: { storePath: undefined, version: '1' } }))
+test('Sql without configuration and without a store is a failure', async () => {
+  const planned = await assemble('Sql', withDefaults({ parts: { storePath: undefined, version: '1' } }))
   expect(names(planned)).toEqual(['host', 'Configuration'])
   expect(planned[1]?.settings).toMatchObject({ level: 'fail' })
 })
 
-test('a type with nothing of its own fails for real, and names the next step', async () => {
-  const planned = await assemble('XcodeC', given({ host: false }))
+test('a type without built-in checks fails and names the next step', async () => {
+  const planned = await assemble('XcodeC', withDefaults({ host: false }))
   const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
   const { Status, StatusMessage, FailedMonitorCount } = healthCheckResponse(
     runDocument(run, { type: 'XcodeC', correlationId: 'c', flags: {}, view: 'full' }),
@@ -70,72 +70,76 @@ test('a type with nothing of its own fails for real, and names the next step', a
   expect(StatusMessage).toContain('XcodeC is not configured here: add it under types: in svc.yaml')
 })
 
-test('what is configured takes the place of the own parts', async () => {
-  const planned = await assemble('Sql', given({ configured: [await tcp('tcp orders', 1)] }))
+test('configured monitors replace the built-in ones', async () => {
+  const planned = await assemble('Sql', withDefaults({ configured: [await tcp('tcp orders', 1)] }))
   expect(names(planned)).toEqual(['host', 'tcp orders'])
 })
 
-test('the host block is planned with what svc.yaml sets of it, or left out', async () => {
+test('the host block is planned with its settings in svc.yaml, or omitted', async () => {
   const configured = [await tcp('tcp orders', 1)]
-  const [host] = await assemble('Sql', given({ configured, host: { disk: { warn: '40%', limit: '30%' } } }))
+  const [host] = await assemble('Sql', withDefaults({ configured, host: { disk: { warn: '40%', limit: '30%' } } }))
   expect(host).toMatchObject({ name: 'host', host: true, settings: { disk: { warn: 40, limit: 30 } } })
-  expect(names(await assemble('Sql', given({ configured, host: false })))).toEqual(['tcp orders'])
-  const wrong = assemble('Sql', given({ configured, host: { dsik: 1 } }))
+  expect(names(await assemble('Sql', withDefaults({ configured, host: false })))).toEqual(['tcp orders'])
+  const wrong = assemble('Sql', withDefaults({ configured, host: { dsik: 1 } }))
   await expect(wrong).rejects.toThrow(Fault)
 })
 
-test('a usual port that listens is looked at and never counts as something found', async () => {
-  const asked: number[] = []
+test('a usual port that listens is probed and never counts as a result', async () => {
+  const requests: number[] = []
   const listening: AssembleOptions['listening'] = async (ports) => {
-    asked.push(...ports.map(({ port }) => port))
+    requests.push(...ports.map(({ port }) => port))
     return ports.slice(0, 1)
   }
-  const planned = await assemble('Mongo', given({ listening }))
-  expect(asked).toEqual([27_017])
+  const planned = await assemble('Mongo', withDefaults({ listening }))
+  expect(requests).toEqual([27_017])
   expect(names(planned)).toEqual(['host', 'Configuration', 'listening'])
   expect(planned.at(-1)?.host).toBe(true)
 })
 
-test('a type that is configured is not looked around for', async () => {
+test('a configured type is not discovered', async () => {
   const listening = (): never => {
     throw new Error('looked around')
   }
-  await assemble('Mongo', given({ configured: [await tcp('tcp m', 1)], listening }))
+  await assemble('Mongo', withDefaults({ configured: [await tcp('tcp m', 1)], listening }))
 })
 
-test('what cannot be looked around for costs nothing, but a cancelled run ends', async () => {
+test('a discovery that is not possible costs nothing, but a cancelled run ends', async () => {
   const listening: AssembleOptions['listening'] = async (_, signal) => {
     signal.throwIfAborted()
     throw new Error('no sockets left')
   }
-  expect(names(await assemble('Mongo', given({ listening })))).toEqual(['host', 'Configuration'])
+  expect(names(await assemble('Mongo', withDefaults({ listening })))).toEqual(['host', 'Configuration'])
   const stopped = AbortSignal.abort(new Error('stopped'))
-  await expect(assemble('Mongo', given({ listening, signal: stopped }))).rejects.toThrow('stopped')
+  await expect(assemble('Mongo', withDefaults({ listening, signal: stopped }))).rejects.toThrow('stopped')
 })
 
-test('a mode in which nothing configured is due is a failure that names the mode', async () => {
+test('a mode without configured checks is a failure that names the mode', async () => {
   const configured = [await tcp('tcp a', 1, { depth: 'Advanced' }), await tcp('tcp b', 1, { depth: 'Standard' })]
-  const basic = await assemble('Sql', given({ configured, mode: 'Basic' }))
+  const basic = await assemble('Sql', withDefaults({ configured, mode: 'Basic' }))
   expect(basic.at(-1)?.settings).toEqual({
     level: 'fail',
     message: 'Sql: no monitor runs in Basic: the shallowest is Standard, use --mode Standard',
   })
-  expect(names(await assemble('Sql', given({ configured, mode: 'Standard' })))).toEqual(['host', 'tcp a', 'tcp b'])
+  expect(names(await assemble('Sql', withDefaults({ configured, mode: 'Standard' })))).toEqual([
+    'host',
+    'tcp a',
+    'tcp b',
+  ])
 })
 
-test('an assembled plan runs for real', async () => {
+test('an assembled plan can run', async () => {
   const server = createServer((socket) => socket.end())
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const { port } = server.address() as AddressInfo
-  const planned = await assemble('Ftp', given({ configured: [await tcp('tcp ftp1', port)], host: false }))
+  const planned = await assemble('Ftp', withDefaults({ configured: [await tcp('tcp ftp1', port)], host: false }))
   const run = await runMonitors(planned, engineWorld(), { mode: 'Basic', signal: never })
   expect(run.monitors.map(({ name, results }) => [name, results[0]?.status])).toEqual([['tcp ftp1', 'ok']])
 })
 
 test('a plan is described by mode, without running it', async () => {
-  const planned = await assemble('Sql', given({ configured: [await tcp('tcp late', 1, { depth: 'Standard' })] }))
+  const planned = await assemble('Sql', withDefaults({ configured: [await tcp('tcp late', 1, { depth: 'Standard' })] }))
   expect(describePlan(planned, 'Basic').map(({ MonitorName }) => MonitorName)).toEqual(['host'])
   const rows = describePlan(planned, 'Advanced')
   expect(rows.map(({ MonitorName, Kind, Depth, Host }) => [MonitorName, Kind, Depth, Host])).toEqual([
@@ -148,7 +152,7 @@ test('a plan is described by mode, without running it', async () => {
   }
 })
 
-test('every kind is described but the internal ones', async () => {
+test('each kind is described except the internal ones', async () => {
   const kinds = await describeKinds()
   const listed = kinds.map(({ name }) => name)
   expect(listed).toEqual([...listed].sort())
@@ -163,7 +167,7 @@ test('every kind is described but the internal ones', async () => {
   })
 })
 
-test('what the plans propose can be configured', async () => {
+test('what the plans propose is valid configuration', async () => {
   const configurable = (await configurableKinds()).map(({ name }) => name)
   for (const type of ServerType.values) {
     expect(plans[type].kinds.length, type).toBeGreaterThan(0)

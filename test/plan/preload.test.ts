@@ -25,11 +25,11 @@ function importsOf(file: string): { readonly atOnce: readonly string[]; readonly
   const code = readFileSync(file, 'utf8')
     .replace(/\/\*[\s\S]*?\*\//g, '')
     .replace(/(^|\s)\/\/.*$/gm, '$1')
-  const found = (pattern: RegExp): readonly string[] =>
+  const find = (pattern: RegExp): readonly string[] =>
     [...code.matchAll(pattern)].map(([, specifier = '']) => specifier)
   return {
-    atOnce: found(/(?:^|\n)(?:import|export) (?!type )[^'"]*?from '([^']+)'/g),
-    whenDue: found(/(?<!typeof )\bimport\('([^']+)'\)/g),
+    atOnce: find(/(?:^|\n)(?:import|export) (?!type )[^'"]*?from '([^']+)'/g),
+    whenDue: find(/(?<!typeof )\bimport\('([^']+)'\)/g),
   }
 }
 
@@ -51,13 +51,13 @@ function packagesWhenDue(kind: string): readonly string[] {
   return [...packages]
 }
 
-test('each kind preloads the packages that its sources import when they are due', async () => {
+test('each kind preloads the packages that its sources import lazily', async () => {
   const due = Object.fromEntries(Object.keys(monitors).map((kind) => [kind, packagesWhenDue(kind)]))
   expect(due).toMatchObject({ postgres: ['pg'], oidc: ['jose'], sftp: ['ssh2'], http: ['fast-xml-parser'], dns: [] })
-  const asked = (await preloaded()) as Readonly<Record<string, readonly string[]>>
+  const requests = (await preloaded()) as Readonly<Record<string, readonly string[]>>
   const missing = Object.entries(due).map(([kind, packages]) => [
     kind,
-    packages.filter((one) => !asked[kind]?.includes(one)),
+    packages.filter((one) => !requests[kind]?.includes(one)),
   ])
   expect(missing.filter(([, packages]) => packages?.length !== 0)).toEqual([])
 })

@@ -15,41 +15,41 @@ async function ask(
 ) {
   const reports = await runType(yaml(server.port), 'XcodeC', mode, { timeoutMs, ...more })
   await expect.poll(() => server.open()).toBe(0)
-  const said = reports.flatMap(({ results }) => results.map(({ check, message }) => `${check}: ${message}`))
+  const messages = reports.flatMap(({ results }) => results.map(({ check, message }) => `${check}: ${message}`))
   return {
     names: reports.map(({ name }) => name),
     failed: complaints(reports),
     warned: complaints(reports, 'warning'),
-    said,
+    messages: messages,
   }
 }
 async function look(change: (state: CarbonState) => void, mode: Mode = 'Advanced') {
   const state = soundCarbon()
   change(state)
   await using server = await carbon(state)
-  return { ...(await ask(server, mode)), heard: server.heard() }
+  return { ...(await ask(server, mode)), input: server.input() }
 }
 
 describe('the profile carbon', () => {
-  test('a simulated Carbon Coder on which all is well passes at every depth, and is only asked questions', async () => {
+  test('a simulated Carbon Coder without problems passes at each depth, and only gets queries', async () => {
     expect(await look(() => {}, 'Basic')).toMatchObject({
       names: ['tcp c1 port', 'tcp c1 version'],
       failed: [],
       warned: [],
     })
     expect(await look(() => {}, 'Standard')).toMatchObject({ failed: [], warned: [] })
-    const { names, failed, warned, heard } = await look(() => {})
+    const { names, failed, warned, input } = await look(() => {})
     expect([names, failed, warned]).toEqual([
       ['tcp c1 port', 'tcp c1 version', 'tcp c1 node', 'tcp c1 free slots', 'tcp c1 job list', 'tcp c1 jobs'],
       [],
       [],
     ])
     const reports = await look(() => {}, 'Basic')
-    expect(reports.said).toContainEqual(expect.stringMatching(/^answer: \S+ answered 97 B in /))
-    expect(heard).toContain(
+    expect(reports.messages).toContainEqual(expect.stringMatching(/^answer: \S+ answered 97 B in /))
+    expect(input).toContain(
       'CarbonAPIXML1 86 <?xml version="1.0" encoding="UTF-8"?><cnpsXML CarbonAPIVer="1.2" TaskType="Version"/>',
     )
-    expect(heard).not.toMatch(/JobQueue|JobCommand|Stop|Pause|Remove/)
+    expect(input).not.toMatch(/JobQueue|JobCommand|Stop|Pause|Remove/)
   })
 
   test.each([
@@ -73,11 +73,11 @@ describe('the profile carbon', () => {
       (s: CarbonState) => s.jobs.push({ Status: 'STARTED', start: Date.now() - 13 * 3_600_000 }),
       /running jobs: oldest 13 h \(limit 12 h\)$/,
     ],
-  ])('a simulated Carbon Coder %s fails, and says so', async (_, change, message) => {
+  ])('a simulated Carbon Coder %s fails with that reason', async (_, change, message) => {
     expect((await look(change)).failed[0]).toMatch(message)
   })
 
-  test('a simulated Carbon Coder without a free slot is a warning after 15 minutes, at once where nothing is kept', async () => {
+  test('a simulated Carbon Coder without a free slot is a warning after 15 minutes, at once where there is no history', async () => {
     await using server = await carbon(Object.assign(soundCarbon(), { freeSlots: 0 }))
     await using store = await storeOfTest()
     const slots = /^tcp c1 free slots measure: .*: free slots: 0 \(warns below 1\)/
@@ -92,13 +92,13 @@ describe('the profile carbon', () => {
     expect((await minutesLater(0)).warned).toEqual([])
     const still = await minutesLater(15)
     expect(still.warned).toEqual([])
-    expect(still.said).toContainEqual(
+    expect(still.messages).toContainEqual(
       expect.stringMatching(/free slots: 0 .*, exceeded for 15 min: counts after 15 min$/),
     )
     expect((await minutesLater(16)).warned).toEqual([expect.stringMatching(/free slots: 0 .*, exceeded for 16 min$/)])
   })
 
-  test('a simulated Carbon Coder that is silent, cut short, endless or hostile is told as such', async () => {
+  test('a simulated Carbon Coder that is silent, incomplete, endless or hostile is reported as such', async () => {
     const version = async (behave: Parameters<typeof peer>[0]): Promise<string> => {
       await using server = await peer(behave)
       return (await ask(server, 'Basic', 900)).failed.find((line) => line.startsWith('tcp c1 version')) ?? ''
@@ -116,7 +116,7 @@ describe('the profile carbon', () => {
     expect(escaping).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
   })
 
-  test('where nothing listens there is one cause', async () => {
+  test('without a listener there is one cause', async () => {
     const reports = await runType(yaml(await refusedPort()), 'XcodeC', 'Advanced')
     expect(complaints(reports).filter((line) => !line.includes('not run'))).toEqual([
       expect.stringMatching(/^tcp c1 port connect: .*refused the connection/),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { load, refused, said } from '../config/given.ts'
+import { load, problemsOf, refused } from '../config/given.ts'
 import { badClip, goodClip, type QcState, qc, soundQc } from '../support/qc.ts'
 import { complaints, runType } from '../support/run-types.ts'
 
@@ -28,7 +28,7 @@ ${more}`
 const days = (n: number): Date => new Date(Date.now() + n * 86_400_000 + 60_000)
 
 describe('the profile file-qc', () => {
-  test('a simulated quality control on which all is well passes, and what is not given is not looked at', async () => {
+  test('a simulated quality control without problems passes, and omitted parameters omit their checks', async () => {
     expect(await look(() => {})).toEqual({
       names: ['tcp qc port', 'http qc web', 'http qc licence', 'http qc workers', 'http qc tasks'],
       failed: [],
@@ -53,13 +53,13 @@ describe('the profile file-qc', () => {
       (s: QcState) => s.tasks.push({ state: 'running', updated: new Date(Date.now() - 1_200_000).toISOString() }),
       /tasks without progress: oldest 20 min \(limit 15 min\)$/,
     ],
-  ])('a simulated quality control %s fails, and says so', async (_, change, message) => {
+  ])('a simulated quality control %s fails with that reason', async (_, change, message) => {
     const { failed } = await look(change)
     expect(failed).toHaveLength(1)
     expect(failed[0]).toMatch(message)
   })
 
-  test('a simulated licence of 29 days is a warning, and its boundaries belong to the better side', async () => {
+  test('a simulated licence of 29 days is a warning, and is ok at its boundaries', async () => {
     const { failed, warned } = await look((state) => Object.assign(state, { expires: days(29) }))
     expect(failed).toEqual([])
     expect(warned).toEqual([expect.stringMatching(/licence: 29 d left \(warns below 30 d\)$/)])
@@ -67,13 +67,13 @@ describe('the profile file-qc', () => {
     expect((await look((state) => Object.assign(state, { expires: days(7) }))).failed).toEqual([])
   })
 
-  test('a refused key of a simulated quality control is a fault of sign-in', async () => {
+  test('a refused key of a simulated quality control is a sign-in fault', async () => {
     const { failed } = await look(() => {}, '', { QC_KEY: 'wrong-key-1' })
     expect(failed.filter((line) => line.includes('the sign-in of this monitor was refused')).length).toBeGreaterThan(0)
     expect(failed.join()).not.toContain('wrong-key-1')
   })
 
-  test('a parameter says where another simulated product keeps its figures', async () => {
+  test('a parameter locates the values of another simulated product', async () => {
     const { failed } = await look(() => {}, '      seats: $.seats.free\n')
     expect(failed).toEqual([
       expect.stringMatching(/^http qc licence measure: .*: free seats: the answer has no \$\.seats\.free$/),
@@ -104,7 +104,7 @@ ${more}`
   const reports = await runType(yaml, 'Qc', 'Advanced', { env })
   return {
     reports,
-    asked: server.asked(),
+    requests: server.requestLines(),
     left: [...state.jobs.values()].map(({ file }) => file).sort(),
     failed: complaints(reports).map((line) => line.replaceAll(/qc%2F\d/g, 'qc%2F1')),
   }
@@ -112,8 +112,8 @@ ${more}`
 const remove = '      jobRemove: /jobs/\x24{job}\n'
 
 describe('the clips of the profile file-qc', () => {
-  test('a simulated analyser that passes the good clip and fails the bad one is well, and its jobs are removed', async () => {
-    const { reports, failed, left, asked } = await clips(() => {}, remove)
+  test('a simulated analyser that passes the valid clip and fails the defective one is ok, and its jobs are removed', async () => {
+    const { reports, failed, left, requests } = await clips(() => {}, remove)
     expect(failed).toEqual([])
     expect(left).toEqual([])
     expect(reports.map(({ name }) => name)).toEqual([
@@ -123,11 +123,11 @@ describe('the clips of the profile file-qc', () => {
     ])
     const good = reports[1]?.results.map(({ message }) => message.replace(/ in [\d.]+ m?s.*/, '')) ?? []
     expect(good[2]).toMatch(/^job: GET \/api\/jobs\/qc%2F\d was answered 200 with \d+ B, sent 2 times$/)
-    expect(asked.filter((line) => line.startsWith('POST'))).toHaveLength(2)
-    expect(asked.filter((line) => line.startsWith('DELETE'))).toHaveLength(2)
+    expect(requests.filter((line) => line.startsWith('POST'))).toHaveLength(2)
+    expect(requests.filter((line) => line.startsWith('DELETE'))).toHaveLength(2)
   })
 
-  test('without a way to remove them, the jobs of a simulated analyser stay', async () => {
+  test('without a request that removes them, the jobs of a simulated analyser stay', async () => {
     const { failed, left } = await clips(() => {})
     expect(failed).toEqual([])
     expect(left).toEqual([badClip, goodClip].sort())
@@ -169,35 +169,35 @@ describe('the clips of the profile file-qc', () => {
       (s) => Object.assign(s, { verdict: () => 'perhaps' }),
       [/good clip step: job: .*\$\.verdict is "perhaps" and does not match/, /bad clip step: job: .*"perhaps"/],
     ],
-  ])('a simulated analyser that %s fails, says so, and keeps no job', async (_, change, messages) => {
+  ])('a simulated analyser that %s fails with that reason, and keeps no job', async (_, change, messages) => {
     const { failed, left } = await clips(change, remove)
     expect(failed).toHaveLength(messages.length)
     for (const [index, message] of messages.entries()) expect(failed[index]).toMatch(message)
     expect(left).toEqual([])
   })
 
-  test('a simulated analyser that takes no job fails at the submitting, and nothing is removed', async () => {
-    const { failed, asked } = await clips((state) => Object.assign(state, { accepts: 503 }), remove)
+  test('a simulated analyser that accepts no job fails at the submission, and nothing is removed', async () => {
+    const { failed, requests } = await clips((state) => Object.assign(state, { accepts: 503 }), remove)
     expect(failed[0]).toMatch(/good clip step: submit: POST \/api\/jobs was answered 503 \(expected 2xx\)$/)
     expect(failed[1]).toMatch(/good clip step: job: not run: step "submit" failed$/)
     // Nobody knows what a 503 has made; there is no id by which to remove it.
     expect(failed[2]).toMatch(/good clip cleanup: remove: .* may be left behind/)
-    expect(asked.filter((line) => line.startsWith('DELETE'))).toEqual([])
+    expect(requests.filter((line) => line.startsWith('DELETE'))).toEqual([])
   })
 
-  test('the verdict of a simulated job that has not ended does not count', async () => {
+  test('the verdict of an unfinished simulated job does not count', async () => {
     expect((await clips((state) => Object.assign(state, { early: 'passed' }), remove)).failed).toEqual([])
     expect((await clips((state) => Object.assign(state, { early: 'failed' }), remove)).failed).toEqual([])
   })
 
-  test('a refused key of a simulated analyser is a fault of sign-in, and no clip is submitted', async () => {
+  test('a refused key of a simulated analyser is a sign-in fault, and no clip is submitted', async () => {
     const { failed, left } = await clips(() => {}, remove, { QC_KEY: 'wrong-key-1' })
     expect(failed.join()).toMatch(/submit: POST \/api\/jobs was answered 401: the sign-in was refused/)
     expect(failed.join()).not.toContain('wrong-key-1')
     expect(left).toEqual([])
   })
 
-  test('parameters say where another simulated product keeps it all, state and verdict in one place too', async () => {
+  test('parameters locate all values of another simulated product, with state and verdict in one place too', async () => {
     const { failed, left } = await clips(
       (state) => Object.assign(state, { ends: 'passed', verdict: () => undefined }),
       `${remove}      badClip: ''
@@ -214,21 +214,21 @@ describe('the clips of the profile file-qc', () => {
     await using server = await qc(state)
     const yaml = `types: {Qc: [{profile: file-qc, host: 127.0.0.1, port: ${server.port}, allowWrites: true, api: "${server.origin}/api", goodClip: /a}]}`
     expect((await runType(yaml, 'Qc', 'Standard')).map(({ name }) => name)).toEqual(['tcp file-qc port'])
-    expect(server.asked()).toEqual([])
+    expect(server.requestLines()).toEqual([])
   })
 
   const use = (more: string): string => `types:\n  Qc:\n    - profile: file-qc\n      host: qc1\n${more}`
 
-  test('a clip without allowWrites, or without where it goes, is a mistake in the file', async () => {
-    expect(said(await refused(use('      goodClip: /a\n      api: http://qc1/\n')))).toEqual([
+  test('a clip without allowWrites, or without its destination, is a mistake in the file', async () => {
+    expect(problemsOf(await refused(use('      goodClip: /a\n      api: http://qc1/\n')))).toEqual([
       '5:7: types.Qc[0].goodClip requires `allowWrites: true`',
     ])
-    expect(said(await refused(use('      badClip: /a\n      allowWrites: false\n')))).toEqual([
+    expect(problemsOf(await refused(use('      badClip: /a\n      allowWrites: false\n')))).toEqual([
       '5:7: types.Qc[0].badClip requires `allowWrites: true` and `api:`',
     ])
   })
 
-  test('without a clip nothing is sent, allowWrites or not', async () => {
+  test('without a clip nothing is sent, with or without allowWrites', async () => {
     const config = await load(use('      api: http://qc1/\n      allowWrites: true\n'))
     expect(config.types.Qc?.monitors.map(({ name }) => name)).toEqual(['tcp file-qc port'])
   })

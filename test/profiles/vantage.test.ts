@@ -2,7 +2,7 @@ import { mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { refused, said } from '../config/given.ts'
+import { problemsOf, refused } from '../config/given.ts'
 import { blackHole, cutAfter, endless, escapeSequences, http, peer, refusedPort, replies } from '../support/faults.ts'
 import { complaints, runType } from '../support/run-types.ts'
 import { soundVantage, testWorkflow, type VantageState, vantage } from '../support/vantage.ts'
@@ -19,7 +19,7 @@ async function look(change: (state: VantageState) => void, mode: 'Basic' | 'Stan
   await expect.poll(() => server.open()).toBe(0)
   return {
     names: reports.map(({ name }) => name),
-    asked: server.asked(),
+    requests: server.requestLines(),
     failed: complaints(reports),
     warned: complaints(reports, 'warning'),
     clocks: reports.flatMap(({ results }) => results).filter(({ check }) => check === 'clock').length,
@@ -27,11 +27,11 @@ async function look(change: (state: VantageState) => void, mode: 'Basic' | 'Stan
 }
 
 describe('the profile vantage', () => {
-  test('a simulated domain on which all is well passes at every depth, and is asked only by GET', async () => {
+  test('a simulated domain without problems passes at each depth, and only gets GET requests', async () => {
     const basic = await look(() => {}, 'Basic')
     expect(basic).toMatchObject({
       names: ['tcp vantage port', 'http vantage online'],
-      asked: ['GET /Rest/Domain/Online'],
+      requests: ['GET /Rest/Domain/Online'],
       failed: [],
       warned: [],
     })
@@ -51,9 +51,9 @@ describe('the profile vantage', () => {
       'http vantage failed jobs',
       'http vantage active jobs',
     ])
-    expect(advanced.asked.filter((line) => !line.startsWith('GET /Rest/'))).toEqual([])
+    expect(advanced.requests.filter((line) => !line.startsWith('GET /Rest/'))).toEqual([])
     expect(advanced.clocks).toBe(1)
-    expect(advanced.asked.join()).not.toMatch(/stop|shutdown|submit|restart/i)
+    expect(advanced.requests.join()).not.toMatch(/stop|shutdown|submit|restart/i)
   })
 
   test('a domain that is not online fails in Basic already', async () => {
@@ -102,7 +102,7 @@ describe('the profile vantage', () => {
       (s: VantageState) => s.active.push(Date.now() - 13 * 3_600_000),
       /active jobs: oldest 13 h \(limit 12 h\)$/,
     ],
-  ])('a simulated domain with %s fails, and says so', async (_, change, message) => {
+  ])('a simulated domain with %s fails with that reason', async (_, change, message) => {
     const { failed } = await look(change)
     expect(failed).toHaveLength(1)
     expect(failed[0]).toMatch(message)
@@ -122,7 +122,7 @@ describe('the profile vantage', () => {
     ])
   })
 
-  test('where nothing listens there is one cause, and the rest is not run', async () => {
+  test('without a listener there is one cause, and the rest is skipped', async () => {
     const reports = await runType(yaml(await refusedPort()), 'XcodeV', 'Advanced')
     const failed = complaints(reports)
     expect(failed[0]).toMatch(/^tcp vantage port connect: .* refused the connection/)
@@ -130,8 +130,8 @@ describe('the profile vantage', () => {
     expect(failed).toHaveLength(9)
   })
 
-  test('a simulated domain that is silent, cut short, endless or hostile is told as such', async () => {
-    const told = async (behave: Parameters<typeof peer>[0]): Promise<string> => {
+  test('a simulated domain that is silent, incomplete, endless or hostile is reported as such', async () => {
+    const messageOf = async (behave: Parameters<typeof peer>[0]): Promise<string> => {
       await using server = await peer(behave)
       const reports = await runType(
         yaml(server.port, '      change: {online: {timeout: 1s}}\n'),
@@ -142,16 +142,16 @@ describe('the profile vantage', () => {
       await expect.poll(() => server.open()).toBe(0)
       return complaints(reports).find((line) => line.startsWith('http vantage online')) ?? ''
     }
-    expect(await told(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ did not answer within 1 s$/)
-    expect(await told(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(
+    expect(await messageOf(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ did not answer within 1 s$/)
+    expect(await messageOf(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(
       /body: .* sent an incomplete response/,
     )
-    expect(await told(endless('HTTP/1.1 200 OK\r\n\r\n'))).toMatch(/json: .* is longer than maxBody/)
-    const escaping = await told(replies(http(200, JSON.stringify({ Online: escapeSequences }))))
+    expect(await messageOf(endless('HTTP/1.1 200 OK\r\n\r\n'))).toMatch(/json: .* is longer than maxBody/)
+    const escaping = await messageOf(replies(http(200, JSON.stringify({ Online: escapeSequences }))))
     expect(escaping).toContain('$.Online is "redgnp", expected "true"')
   })
 
-  test('the watch folder is looked at where it is given', async () => {
+  test('the watch folder is checked where it is configured', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'svc-watch-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     await writeFile(join(folder, 'old.mxf'), '')
@@ -162,7 +162,7 @@ describe('the profile vantage', () => {
     expect(complaints(reports)).toEqual(['file-age vantage watch folder age: oldest file old.mxf: age 3 h (limit 2 h)'])
   })
 
-  test('a password goes to the server from Standard on, and is shown nowhere', async () => {
+  test('a password goes to the server from Standard on, and is never shown', async () => {
     await using server = await vantage({ ...soundVantage(), online: false })
     const more = '      user: probe\n      password: {env: V_PASSWORD}\n'
     const reports = await runType(yaml(server.port, more), 'XcodeV', 'Standard', {
@@ -186,11 +186,11 @@ describe('the test job of the profile vantage', () => {
     change(state)
     await using server = await vantage(state)
     const reports = await runType(yaml(server.port, jobOf(`${leave}${more}`)), 'XcodeV', 'Advanced')
-    return { state, reports, asked: server.asked(), failed: complaints(reports) }
+    return { state, reports, requests: server.requestLines(), failed: complaints(reports) }
   }
 
   test('a simulated domain that completes it passes; it is submitted once, and never stopped or removed', async () => {
-    const { state, reports, asked, failed } = await submit(() => {})
+    const { state, reports, requests, failed } = await submit(() => {})
     expect(failed).toEqual([])
     expect(reports.map(({ name }) => name)).toEqual(['tcp vantage port', 'http-steps vantage test job'])
     expect(reports[1]?.results.at(-1)?.message).toMatch(/^job: GET \/Rest\/Jobs\/\S+ was answered 200 .*sent 2 times/)
@@ -200,34 +200,34 @@ describe('the test job of the profile vantage', () => {
         Medias: [{ Name: 'Original', Files: ['\\\\nas\\probe.mov'] }],
       },
     ])
-    expect(asked.filter((line) => !line.startsWith('GET'))).toEqual([`POST /Rest/Workflows/${testWorkflow}/Submit`])
+    expect(requests.filter((line) => !line.startsWith('GET'))).toEqual([`POST /Rest/Workflows/${testWorkflow}/Submit`])
   })
 
-  test('a simulated domain in which it fails, or never ends, is told by its own message', async () => {
-    const { failed, asked } = await submit((state) => Object.assign(state, { ends: 4 }))
+  test('a simulated domain in which it fails, or never ends, is reported with its own message', async () => {
+    const { failed, requests } = await submit((state) => Object.assign(state, { ends: 4 }))
     expect(failed).toEqual([
       expect.stringMatching(
         /^http-steps vantage test job step: job: the test job failed \(GET \S+ was answered 200, sent 2 times in .*: \$\.Job\.State is "4"\)$/,
       ),
     ])
-    expect(asked.join()).not.toMatch(/stop|remove|delete|put/i)
+    expect(requests.join()).not.toMatch(/stop|remove|delete|put/i)
     const never = await submit((state) => Object.assign(state, { looks: 1_000 }), '      testTimeout: 2s\n')
     expect(never.failed).toEqual([
       expect.stringMatching(
         /test job step: job: GET \S+ is not finished, .*; last answer: \$\.Job\.State is "0", expected "5"$/,
       ),
     ])
-    expect(never.asked.filter((line) => !line.startsWith('GET'))).toHaveLength(1)
+    expect(never.requests.filter((line) => !line.startsWith('GET'))).toHaveLength(1)
   })
 
-  test('without allowWrites, without its body, or with one that is no JSON, it is a mistake in the file', async () => {
-    expect(said(await refused(yaml(1, jobOf())))).toEqual([
+  test('without allowWrites, without its body, or with invalid JSON, it is a mistake in the file', async () => {
+    expect(problemsOf(await refused(yaml(1, jobOf())))).toEqual([
       '6:7: types.XcodeV[0].testWorkflow requires `allowWrites: true`',
     ])
-    expect(said(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
+    expect(problemsOf(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
       '6:7: types.XcodeV[0].testWorkflow requires `testBody:`',
     ])
     const broken = '      testWorkflow: x\n      testBody: "{x"\n      allowWrites: true\n'
-    expect(said(await refused(yaml(1, broken)))[0]).toMatch(/step "submit" has a body that is not JSON/)
+    expect(problemsOf(await refused(yaml(1, broken)))[0]).toMatch(/step "submit" has a body that is not JSON/)
   })
 })

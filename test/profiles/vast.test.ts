@@ -18,25 +18,30 @@ async function look(
   const yaml = `types: {${type}: [{profile: vast, name: ads, url: "${server.origin}/tag"${more}}]}`
   const reports = await runType(yaml, type, mode)
   await expect.poll(() => server.open()).toBe(0)
-  const told = reports.flatMap(({ results }) => results.map(({ message }) => message)).join('\n')
-  return { asked: server.asked(), failed: complaints(reports), warned: complaints(reports, 'warning'), told }
+  const messages = reports.flatMap(({ results }) => results.map(({ message }) => message)).join('\n')
+  return {
+    requests: server.requestLines(),
+    failed: complaints(reports),
+    warned: complaints(reports, 'warning'),
+    messages: messages,
+  }
 }
 const billed = /impression|track|click|error\?/
 
 describe('the profile vast', () => {
-  test('a simulated tag, its wrappers and its media files are asked, and nothing that is billed', async () => {
+  test('a simulated tag, its wrappers and its media files are requested, and nothing that is billed', async () => {
     for (const type of ['MsgVast', 'AsgVast'] as const) {
-      const { asked, failed, warned } = await look(() => {}, 'Advanced', '', type)
+      const { requests, failed, warned } = await look(() => {}, 'Advanced', '', type)
       expect([failed, warned]).toEqual([[], []])
-      expect(asked.filter((line) => line.startsWith('HEAD'))).toEqual(['HEAD /a.mp4', 'HEAD /b.webm'])
-      expect(asked).toContain('GET /one?cb=[CACHEBUSTING]')
-      expect(asked.join()).not.toMatch(billed)
+      expect(requests.filter((line) => line.startsWith('HEAD'))).toEqual(['HEAD /a.mp4', 'HEAD /b.webm'])
+      expect(requests).toContain('GET /one?cb=[CACHEBUSTING]')
+      expect(requests.join()).not.toMatch(billed)
     }
-    expect((await look(() => {}, 'Basic')).asked).toEqual(['GET /tag'])
-    expect((await look(() => {}, 'Standard')).asked).toEqual(['GET /tag', 'GET /tag'])
+    expect((await look(() => {}, 'Basic')).requests).toEqual(['GET /tag'])
+    expect((await look(() => {}, 'Standard')).requests).toEqual(['GET /tag', 'GET /tag'])
   })
 
-  test('a simulated empty answer is a warning with its code, or what `ads` makes of it', async () => {
+  test('a simulated empty answer is a warning with its code, or what `ads` sets', async () => {
     const empty = (state: VastState) => Object.assign(state.documents, { '/tag': '<VAST version="3.0"/>' })
     const { failed, warned } = await look(empty)
     expect(failed).toEqual([])
@@ -101,49 +106,49 @@ describe('the profile vast', () => {
       /error 403 \(media type\): .* whose type is "text\/html", expected "video\/mp4"$/,
     ],
   ])('a simulated tag %s fails with its code', async (_, change, message) => {
-    const { failed, asked } = await look(change)
+    const { failed, requests } = await look(change)
     expect(failed[0]).toMatch(message)
-    expect(asked.join()).not.toMatch(billed)
+    expect(requests.join()).not.toMatch(billed)
   })
 
-  test('simulated wrappers that lead to each other are told, and asked once', async () => {
-    const { failed, asked } = await look((state) =>
+  test('simulated wrappers that refer to each other are reported, and requested once', async () => {
+    const { failed, requests } = await look((state) =>
       Object.assign(state.documents, { '/two': vastDocument(wrapper('{origin}/one?cb=[CACHEBUSTING]')) }),
     )
     expect(failed).toEqual([expect.stringMatching(/error 302 \(wrapper loop\)/)])
-    expect(asked.filter((line) => line.startsWith('GET /one'))).toHaveLength(1)
+    expect(requests.filter((line) => line.startsWith('GET /one'))).toHaveLength(1)
   })
 
-  test('simulated wrapper loop are followed five deep, and no further', async () => {
-    const { failed, asked } = await look((state) => {
+  test('a simulated chain of wrappers without end is followed five deep, and no further', async () => {
+    const { failed, requests } = await look((state) => {
       for (let n = 0; n < 12; n += 1) state.documents[`/w${n}`] = vastDocument(wrapper(`/w${n + 1}`))
       state.documents['/tag'] = vastDocument(wrapper('/w0'))
     })
     expect(failed).toEqual([
       expect.stringMatching(/error 302 \(too many wrappers\): wrapped tag \S+\/w5 exceeds the depth of 5 levels$/),
     ])
-    expect(asked.filter((line) => line.includes('/w'))).toEqual([0, 1, 2, 3, 4].map((n) => `GET /w${n}`))
+    expect(requests.filter((line) => line.includes('/w'))).toEqual([0, 1, 2, 3, 4].map((n) => `GET /w${n}`))
   })
 
-  test('a simulated media file that does not answer is given up, and the others are asked', async () => {
-    const { failed, asked } = await look((state) =>
+  test('a simulated media file that does not answer is abandoned, and the others are requested', async () => {
+    const { failed, requests: request } = await look((state) =>
       Object.assign(state.media, { '/a.mp4': { type: '', silent: true } }),
     )
     expect(failed).toEqual([expect.stringMatching(/error 402 \(media file timed out\): .*gave no answer within 5 s$/)])
-    expect(asked).toContain('HEAD /b.webm')
+    expect(request).toContain('HEAD /b.webm')
   }, 20_000)
 
-  test('a simulated document of a thousand media files costs ten questions, and says what was left', async () => {
+  test('a simulated document of a thousand media files costs ten requests, and the rest is counted', async () => {
     const many = Array.from({ length: 1_000 }, (_, n) => mediaFile(`/${n}.mp4`))
-    const { asked, warned } = await look((state) =>
+    const { requests, warned } = await look((state) =>
       Object.assign(state.documents, { '/tag': vastDocument(inLine(many)) }),
     )
-    expect(asked.filter((line) => line.startsWith('HEAD'))).toHaveLength(10)
+    expect(requests.filter((line) => line.startsWith('HEAD'))).toHaveLength(10)
     expect(warned).toEqual([expect.stringMatching(/media file: 990 more not requested \(limit 10\)$/)])
   })
 
   test('a simulated document cannot send svc to other machines of this network, nor to plain http', async () => {
-    const { failed, asked } = await look((state) => {
+    const { failed, requests } = await look((state) => {
       const files = [
         'http://192.0.2.1/a',
         'https://127.0.0.1:1/b',
@@ -153,7 +158,7 @@ describe('the profile vast', () => {
       ]
       state.documents['/tag'] = vastDocument(inLine(files.map((path) => mediaFile(path))))
     })
-    expect(asked.filter((line) => line.startsWith('HEAD'))).toEqual([])
+    expect(requests.filter((line) => line.startsWith('HEAD'))).toEqual([])
     expect(failed.map((line) => line.replace(/^.*media file: /, ''))).toEqual([
       'http://192.0.2.1/a is not requested: it is not https',
       'https://127.0.0.1:1/b is not requested: its port is not the default: add host:port to linkHosts',
@@ -171,7 +176,7 @@ suiteWith(opensslMissing(), 'the profile vast over https', () => {
   })
   afterAll(() => certs.remove())
 
-  test('simulated media files elsewhere are asked over https where linkHosts names their host, and nobody else', async () => {
+  test('simulated media files elsewhere are requested over https where linkHosts names their host, and from no other', async () => {
     await using cdn = await vast({ documents: {}, media: { '/a.mp4': { type: 'video/mp4' } } }, certs.good)
     const state = soundVast()
     state.documents['/tag'] = vastDocument(
@@ -188,8 +193,8 @@ suiteWith(opensslMissing(), 'the profile vast over https', () => {
     expect(complaints(listed)).toEqual([
       expect.stringMatching(/elsewhere\.test\/b is not requested: its host is not in linkHosts$/),
     ])
-    expect(cdn.asked()).toEqual(['HEAD /a.mp4'])
+    expect(cdn.requestLines()).toEqual(['HEAD /a.mp4'])
     await run('ads.example')
-    expect(cdn.asked()).toHaveLength(1)
+    expect(cdn.requestLines()).toHaveLength(1)
   })
 })

@@ -35,9 +35,9 @@ export function readAnswers(
     const status = Number(statusLine.exec(first)?.[1])
     if (Number.isNaN(status)) throw new Error(`no status line: ${JSON.stringify(first.slice(0, 200))}`)
     const headers = lines.map((line) => {
-      const found = headerLine.exec(line)
-      if (!found) throw new Error(`no header: ${JSON.stringify(line.slice(0, 200))}`)
-      return [found[1] ?? '', found[2] ?? ''] as const
+      const matches = headerLine.exec(line)
+      if (!matches) throw new Error(`no header: ${JSON.stringify(line.slice(0, 200))}`)
+      return [matches[1] ?? '', matches[2] ?? ''] as const
     })
     if (status === 100) {
       if (headers.length > 0) throw new Error('100 Continue with headers')

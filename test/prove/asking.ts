@@ -5,8 +5,8 @@ import { evaluate } from './judge.ts'
 import type { Question } from './questions.ts'
 import type { CheckContext } from './world.ts'
 
-/** What was asked and answered, so that nobody believes a proof that looked at nothing. */
-export class Seen {
+/** The requests and answers, so that a proof that checked nothing is noticed. */
+export class Observation {
   requests = 0
   rounds = 0
   /** By the operation and the status: how often. */
@@ -29,13 +29,13 @@ export const newId = (): string => `p${randomBytes(12).toString('hex')}`
 
 /** The bytes of a question. */
 export function bytesOf({ method, target, headers, body }: Question, id: string, context: CheckContext): Buffer {
-  const said = headers.map(([name, value]) => `${name}: ${context.secrets.fill(value)}\r\n`).join('')
+  const headerLines = headers.map(([name, value]) => `${name}: ${context.secrets.fill(value)}\r\n`).join('')
   const own = headers.some(([name]) => name === 'X-Correlation-Id') ? '' : `X-Correlation-Id: ${id}\r\n`
   const content = body === undefined ? '' : context.secrets.fill(body.bytes)
   const type = body?.type === undefined ? '' : `Content-Type: ${body.type}\r\n`
   const length =
     body === undefined ? '' : body.chunked ? 'Transfer-Encoding: chunked\r\n' : `Content-Length: ${content.length}\r\n`
-  const head = `${method} ${context.secrets.fill(target)} HTTP/1.1\r\n${said}${own}${type}${length}\r\n`
+  const head = `${method} ${context.secrets.fill(target)} HTTP/1.1\r\n${headerLines}${own}${type}${length}\r\n`
   return Buffer.from(head + (body?.chunked ? inChunks(content) : content), 'latin1')
 }
 
@@ -57,11 +57,11 @@ const verbOf = ({ method, headers }: Question): string => {
   return method === 'POST' && overridden.test(override) ? override.toUpperCase() : method
 }
 
-/** Asks several questions at once, each on a lane of its own, and judges every answer. */
+/** Sends several requests concurrently, each on its own lane, and checks each answer. */
 export class Asking {
   readonly #context: CheckContext
   readonly #lanes: Lane[]
-  readonly seen = new Seen()
+  readonly observation = new Observation()
 
   constructor(context: CheckContext, lanes: number) {
     this.#context = context
@@ -86,21 +86,21 @@ export class Asking {
     const bytes = bytesOf(question, id, this.#context)
     const answer = await lane.ask(bytes, question.method)
     if (!this.#context.running()) throw new Error('svc serve ended')
-    // What is wrong with a body is said as to the POST that brought it.
+    // A fault in a body is reported as for the POST that sent it.
     const method = [413, 415].includes(answer.status) ? question.method : verbOf(question)
     const { secrets, folders } = this.#context
     const bodiless = question.method === 'HEAD' && answer.body === ''
     evaluate({ method, bodiless, target: question.target, sent: bytes.toString('latin1'), answer }, secrets, folders)
-    const told = headerOf(answer, 'x-correlation-id')
-    const named = question.headers.some(([name]) => name === 'X-Correlation-Id')
+    const correlationId = headerOf(answer, 'x-correlation-id')
+    const hasCorrelationId = question.headers.some(([name]) => name === 'X-Correlation-Id')
     // What the parser refused has no headers yet, and ends the connection.
-    if (told !== id && !named && !(isLast(answer) && [400, 413, 431].includes(answer.status))) {
+    if (correlationId !== id && !hasCorrelationId && !(isLast(answer) && [400, 413, 431].includes(answer.status))) {
       throw new Error(
-        `H6 ${question.method} ${question.target} ${answer.status}: answered as ${told}, and asked as ${id}`,
+        `H6 ${question.method} ${question.target} ${answer.status}: answered as ${correlationId}, and asked as ${id}`,
       )
     }
-    this.seen.requests += 1
-    this.seen.note(kindOf(method, question.target), answer)
+    this.observation.requests += 1
+    this.observation.note(kindOf(method, question.target), answer)
   }
 
   close(): void {

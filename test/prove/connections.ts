@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, isLast, readAnswers } from './answers.ts'
 
-/** Nothing that is asked here takes as long. Milliseconds. */
+/** No request here takes as long. Milliseconds. */
 const patienceMs = 30_000
 
 /** A connection, and everything that came on it. */
@@ -110,7 +110,7 @@ export type Conversation = {
   readonly parts: readonly Buffer[]
   readonly methods: readonly string[]
   /** How many answers to wait for. */
-  readonly wanted: number
+  readonly expected: number
   /** What the caller does then, or as soon as everything is sent: half-closes, or resets the connection. */
   readonly end: 'waits' | 'half-closes' | 'resets'
 }
@@ -118,7 +118,7 @@ export type Conversation = {
 /** Holds one conversation on a connection of its own, up to its end. */
 export async function converse(
   port: number,
-  { parts, methods, wanted, end }: Conversation,
+  { parts, methods, expected, end }: Conversation,
 ): Promise<ReturnType<typeof readAnswers>> {
   const line = new Line(port)
   const { socket } = line
@@ -134,7 +134,7 @@ export async function converse(
       return { answers: [], rest: Buffer.alloc(0) }
     }
     if (end === 'half-closes') socket.end()
-    const { answers } = await line.answers(wanted, methods)
+    const { answers } = await line.answers(expected, methods)
     const last = answers.at(-1)
     if (!line.closed && !(last && isLast(last))) socket.end()
     return await line.answers(Number.POSITIVE_INFINITY, methods)

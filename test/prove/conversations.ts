@@ -41,7 +41,7 @@ export type Noise = {
   readonly leaves: 'half-closes' | 'resets'
 }
 
-/** Requests with bytes lost, doubled or changed: nobody can say what they are. */
+/** Requests with bytes lost, doubled or changed: their meaning is undefined. */
 export const noise: fc.Arbitrary<Noise> = fc.record({
   bytes: fc
     .tuple(

@@ -96,8 +96,8 @@ async function breakAll(load: Load, breaks: Iterable<() => Promise<string>>): Pr
   let changeMs = 0
   for (const one of breaks) {
     const after = await Promise.race([one(), load.failed])
-    const begun = performance.now()
-    const plain = server.query('SELECT 1').then(() => performance.now() - begun)
+    const start = performance.now()
+    const plain = server.query('SELECT 1').then(() => performance.now() - start)
     const recovery = await load.recovery()
     const { ms, ownMs } = recovery.answer
     answers.push({ ms, ownMs: Math.min(ownMs, ms - (await plain)), after })
@@ -138,7 +138,7 @@ async function preparedStore() {
   return { direct, proxy, url: direct.replace(`:${server.port}/`, `:${proxy.port}/`) }
 }
 
-test(`D3 PostgreSQL's connections break ${faults} times in the middle of what they carry: 503 meanwhile, nothing acknowledged is lost`, async () => {
+test(`D3 PostgreSQL's connections break ${faults} times during their requests: 503 meanwhile, no acknowledged change is lost`, async () => {
   const { direct, proxy, url } = await preparedStore()
   const uncaught: unknown[] = []
   const catching = (error: unknown): void => void uncaught.push(error)
@@ -169,7 +169,7 @@ test(`D3 PostgreSQL's connections break ${faults} times in the middle of what th
 
 if (!proving) process.stderr.write('skipped: svc serve while PostgreSQL restarts: npm run prove does it\n')
 test.runIf(proving)(
-  `D3 svc serve lives through ${faults} restarts of PostgreSQL and ${faults} breaks of its connections, and loses nothing that it acknowledged`,
+  `D3 svc serve survives ${faults} restarts of PostgreSQL and ${faults} breaks of its connections, and loses nothing that it acknowledged`,
   async () => {
     const { direct, proxy, url } = await preparedStore()
     const serve = await startServe(url)

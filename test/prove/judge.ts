@@ -7,7 +7,7 @@ export type Judged = {
   readonly method: string
   /** Whether the answer may have a body. */
   readonly bodiless: boolean
-  /** Undefined where nobody can say what was asked. */
+  /** Undefined where the request cannot be determined. */
   readonly target: string | undefined
   /** The request as it was sent, for what it presents of itself. */
   readonly sent: string
@@ -42,8 +42,8 @@ export function evaluate(
     if (values.length !== 1 || !form.test(values[0] ?? ''))
       throw wrong(`F4 S6 the header ${name} is ${values.join(' | ')}`)
   }
-  for (const told of ['x-powered-by', 'server'])
-    if (headerOf(answer, told) !== undefined) throw wrong(`F4 it says ${told}`)
+  for (const header of ['x-powered-by', 'server'])
+    if (headerOf(answer, header) !== undefined) throw wrong(`F4 it says ${header}`)
   const contentType = headerOf(answer, 'content-type')
   if (!bodiless && (contentType === undefined) !== (body === '')) throw wrong('a body and its type belong together')
   if (status >= 500 && !explained(answer, bodiless)) throw wrong('S6 a 5xx that says neither Failure nor Retry-After')
@@ -59,18 +59,18 @@ export function evaluate(
   const secret = betrayed()
   if (secret !== undefined) throw wrong(`S7 it holds a secret: ${secret}`)
 
-  /** S7, F2: a token is told to whoever signs in, once; the id of a session also to who presents it; nothing to a script. */
+  /** S7, F2: a sign-in returns its token once; the id of a session also goes to the caller that presents it; a script gets nothing. */
   function betrayed(): string | undefined {
     const operation = target === undefined || status !== 200 ? '' : (operationAt(method, target)?.operationId ?? '')
     const called = contentType?.startsWith('text/javascript') === true
     const signsIn = operation.includes('Auth') && !called
     const refreshes = operation.includes('AccessToken') && !called
-    const known = secrets
+    const knownSecrets = secrets
       .in(whole)
       .find((each) => !(refreshes || (signsIn && each.startsWith('svc_ss_') && sent.includes(each))))
-    const told = tokensIn(whole)
-    for (const token of told) secrets.give(token)
-    return known ?? (signsIn || refreshes ? undefined : told[0])
+    const header = tokensIn(whole)
+    for (const token of header) secrets.give(token)
+    return knownSecrets ?? (signsIn || refreshes ? undefined : header[0])
   }
 }
 

@@ -3,7 +3,7 @@ import { queryObjects, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /** What a process holds that has an end of its own: these must be as before, to the last one. */
-export type Held = {
+export type Holdings = {
   /** What keeps the event loop busy, e.g. `TCPSocketWrap: 2`. */
   readonly resources: Readonly<Record<string, number>>
   readonly files: number
@@ -16,7 +16,12 @@ export type Held = {
 }
 
 /** What lies in memory, everything that can be freed having been freed. Bytes, and objects that are alive. */
-export type Kept = { readonly rss: number; readonly heap: number; readonly external: number; readonly objects: number }
+export type Memory = {
+  readonly rss: number
+  readonly heap: number
+  readonly external: number
+  readonly objects: number
+}
 
 const counted = (names: readonly string[]): Readonly<Record<string, number>> => {
   const counts: Record<string, number> = {}
@@ -25,7 +30,7 @@ const counted = (names: readonly string[]): Readonly<Record<string, number>> => 
 }
 
 /** Of this process. Linux. */
-export function held(): Held {
+export function measureHoldings(): Holdings {
   const tasks = readdirSync('/proc/self/task')
   const children = tasks.flatMap((task) => readFileSync(`/proc/self/task/${task}/children`, 'utf8').match(/\d+/g) ?? [])
   return {
@@ -51,7 +56,7 @@ function isZombie(pid: string): boolean {
 }
 
 /** Of this process; frees first what can be freed. */
-export async function kept(): Promise<Kept> {
+export async function measureMemory(): Promise<Memory> {
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   // What is freed by a finalizer is freed in a later turn.

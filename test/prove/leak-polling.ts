@@ -90,22 +90,22 @@ export type Answers = {
 
 /**
  * Asks for every type in every mode in turn, `atOnce` at a time: on connections that are kept and on new
- * ones, for fresh runs and for shared ones, as a stranger and as another svc. Every seventh caller is killed in between.
+ * ones, for fresh runs and for shared ones, anonymously and as another svc. Every seventh caller is killed in between.
  */
 export async function poll(port: number, types: Polled['types'], polls: number, atOnce = 12): Promise<Answers> {
   const agent = new Agent({ keepAlive: true, maxSockets: atOnce })
   const unexpected = new Set<string>()
-  let begun = 0
+  let start = 0
   let answered = 0
   let killed = 0
   const lane = async (): Promise<void> => {
-    while (begun < polls) {
-      const turn = begun
-      begun += 1
+    while (start < polls) {
+      const turn = start
+      start += 1
       const [type, status] = types[turn % types.length] ?? ['Sql', 'Success']
       const mode = modes[Math.floor(turn / types.length) % modes.length] ?? 'Basic'
       const killAfterMs = turn % 7 === 3 ? (turn * 13) % 120 : undefined
-      const told = await ask(port, `/healthcheck?ServerType=${type}&ExecutionMode=${mode}&SuppressErrorCodes=true`, {
+      const answer = await ask(port, `/healthcheck?ServerType=${type}&ExecutionMode=${mode}&SuppressErrorCodes=true`, {
         agent: turn % 3 === 0 ? false : agent,
         headers: {
           Accept: 'application/json',
@@ -114,11 +114,11 @@ export async function poll(port: number, types: Polled['types'], polls: number, 
         },
         killAfterMs,
       })
-      if (told === undefined) killed += 1
+      if (answer === undefined) killed += 1
       else {
         answered += 1
-        if (told.status !== status && !slowHash.test(told.said))
-          unexpected.add(`${type} ${mode}: ${told.said.slice(0, 300)}`)
+        if (answer.status !== status && !slowHash.test(answer.text))
+          unexpected.add(`${type} ${mode}: ${answer.text.slice(0, 300)}`)
       }
     }
   }
@@ -138,32 +138,34 @@ function ask(
   port: number,
   path: string,
   { agent, headers, killAfterMs }: Asking,
-): Promise<{ readonly status: string; readonly said: string } | undefined> {
+): Promise<{ readonly status: string; readonly text: string } | undefined> {
   return new Promise((resolve) => {
-    const asked = request({ host: '127.0.0.1', port, path, agent, headers })
-    const timer = killAfterMs === undefined ? undefined : setTimeout(() => asked.destroy(), killAfterMs)
-    const done = (said: string | undefined): void => {
+    const clientRequest = request({ host: '127.0.0.1', port, path, agent, headers })
+    const timer = killAfterMs === undefined ? undefined : setTimeout(() => clientRequest.destroy(), killAfterMs)
+    const done = (text: string | undefined): void => {
       clearTimeout(timer)
-      const status = /"Status":"(\w+)"/.exec(said ?? '')?.[1] ?? 'none'
-      resolve(said === undefined ? undefined : { status, said })
+      const status = /"Status":"(\w+)"/.exec(text ?? '')?.[1] ?? 'none'
+      resolve(text === undefined ? undefined : { status, text: text })
     }
-    asked.on('error', (error) => done(asked.destroyed && killAfterMs !== undefined ? undefined : String(error)))
-    asked.on('response', (response) => {
-      let said = ''
+    clientRequest.on('error', (error) =>
+      done(clientRequest.destroyed && killAfterMs !== undefined ? undefined : String(error)),
+    )
+    clientRequest.on('response', (response) => {
+      let text = ''
       response.setEncoding('utf8')
       response.on('data', (chunk: string) => {
-        said += chunk
+        text += chunk
       })
-      response.on('end', () => done(said))
+      response.on('end', () => done(text))
       response.on('error', () => done(undefined))
     })
-    asked.end()
+    clientRequest.end()
   })
 }
 
 /** Asks, and leaves at once: what the run that began has started is the server's to end. */
 export async function askAndLeave(port: number, types: Polled['types']): Promise<void> {
-  const asked = types.map(([type]) => {
+  const clientRequest = types.map(([type]) => {
     const one = request({ host: '127.0.0.1', port, path: `/healthcheck?ServerType=${type}&ExecutionMode=Advanced` })
     one.on('error', () => {}).on('response', (response) => response.resume())
     one.setHeader('Cache-Control', 'no-cache')
@@ -171,5 +173,5 @@ export async function askAndLeave(port: number, types: Polled['types']): Promise
     return one
   })
   await wait(150)
-  for (const one of asked.slice(asked.length / 2)) one.destroy()
+  for (const one of clientRequest.slice(clientRequest.length / 2)) one.destroy()
 }

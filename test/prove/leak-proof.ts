@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import type { KindName } from '../../src/core/kinds/index.ts'
-import type { Held, Kept } from './leak-figures.ts'
+import type { Holdings, Memory } from './leak-figures.ts'
 import type { Row, Started } from './leak-row.ts'
 import type { Case, Order, Ran, Reply } from './leak-runner.ts'
 
@@ -31,7 +31,7 @@ const patienceMs = 10_000
 class Runner {
   readonly #child: ChildProcess
   readonly #exit: Promise<unknown[]>
-  #said = ''
+  #output = ''
 
   constructor(started: Started) {
     // Small young generations: what dies young must not pass for what stays.
@@ -46,24 +46,24 @@ class Runner {
     })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.on('data', (chunk) => {
-        this.#said = `${this.#said}${chunk}`.slice(-4_000)
+        this.#output = `${this.#output}${chunk}`.slice(-4_000)
       })
     }
     this.#exit = once(this.#child, 'exit')
   }
 
   async ask<T>(order: Order): Promise<T> {
-    const heard = new AbortController()
+    const abort = new AbortController()
     const ended = this.#exit.then((how): never => {
-      throw new Error(`the runner ended: ${how.join(' ')} ${this.#said}`)
+      throw new Error(`the runner ended: ${how.join(' ')} ${this.#output}`)
     })
     try {
       this.#child.send(order)
-      const [reply] = (await Promise.race([once(this.#child, 'message', { signal: heard.signal }), ended])) as [Reply]
+      const [reply] = (await Promise.race([once(this.#child, 'message', { signal: abort.signal }), ended])) as [Reply]
       if ('error' in reply) throw new Error(reply.error)
       return reply.value as T
     } finally {
-      heard.abort()
+      abort.abort()
     }
   }
 
@@ -73,7 +73,7 @@ class Runner {
     const timer = setTimeout(() => this.kill(), patienceMs)
     const [code, signal] = await this.#exit
     clearTimeout(timer)
-    return `exit ${code ?? signal}${this.#said === '' ? '' : `: ${this.#said}`}`
+    return `exit ${code ?? signal}${this.#output === '' ? '' : `: ${this.#output}`}`
   }
 
   kill(): void {
@@ -81,46 +81,48 @@ class Runner {
   }
 }
 
-export const added = (now: Kept, before: Kept): Kept =>
-  Object.fromEntries(Object.keys(now).map((key) => [key, now[key as keyof Kept] - before[key as keyof Kept]])) as Kept
+export const added = (now: Memory, before: Memory): Memory =>
+  Object.fromEntries(
+    Object.keys(now).map((key) => [key, now[key as keyof Memory] - before[key as keyof Memory]]),
+  ) as Memory
 
-export type Looked = Held & Kept
-type Process = { readonly held: () => Promise<Held>; readonly kept: () => Promise<Kept> }
+export type Looked = Holdings & Memory
+type Process = { readonly holdings: () => Promise<Holdings>; readonly memory: () => Promise<Memory> }
 
 /** Looks once it holds what is wanted, or after a while: what settles takes a moment, what leaks never does. */
-export async function look({ held, kept }: Process, wanted: Held, calmMs = 0): Promise<Looked> {
+export async function look({ holdings, memory }: Process, expected: Holdings, calmMs = 0): Promise<Looked> {
   const until = performance.now() + patienceMs
-  let seen = await held()
-  while (!isDeepStrictEqual(seen, holds(wanted)) && performance.now() < until) {
+  let records = await holdings()
+  while (!isDeepStrictEqual(records, holds(expected)) && performance.now() < until) {
     await wait(50)
-    seen = await held()
+    records = await holdings()
   }
-  return { ...seen, ...(await least(kept, calmMs)) }
+  return { ...records, ...(await least(memory, calmMs)) }
 }
 
 /** What is kept before and after a moment, whichever is less: some of it is let go of by finalizers, in their own time. */
-async function least(kept: Process['kept'], calmMs: number): Promise<Kept> {
-  const first = await kept()
+async function least(memory: Process['memory'], calmMs: number): Promise<Memory> {
+  const first = await memory()
   if (calmMs === 0) return first
   await wait(calmMs)
-  const second = await kept()
+  const second = await memory()
   return second.objects < first.objects ? second : first
 }
 
 /** Looks once what it holds has stayed the same for so many milliseconds: the last run may be still letting go. */
-export async function rested({ held, kept }: Process, calmMs: number): Promise<Looked> {
+export async function rested({ holdings, memory }: Process, calmMs: number): Promise<Looked> {
   // The first look at what is kept brings three objects of its own, and costs as much as ten runs.
-  if (proving) await kept()
-  let last = await held()
+  if (proving) await memory()
+  let last = await holdings()
   let since = performance.now()
   const until = since + patienceMs
   while (performance.now() - since < calmMs && performance.now() < until) {
     await wait(50)
-    const next = await held()
+    const next = await holdings()
     if (!isDeepStrictEqual(next, last)) since = performance.now()
     last = next
   }
-  return { ...last, ...(await least(kept, proving ? calmMs : 0)) }
+  return { ...last, ...(await least(memory, proving ? calmMs : 0)) }
 }
 
 /** What a kind was measured to do; numbers of the second half, which no cache explains. */
@@ -130,7 +132,7 @@ export type Measured = {
   readonly seconds: number
   readonly before: Looked
   readonly after: Looked
-  readonly second: Kept
+  readonly second: Memory
 }
 
 /** Runs a kind against all that its row names, and expects that nothing of it is left anywhere. */
@@ -144,13 +146,13 @@ export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
     Math.ceil(one.expect === 'well' ? well / (cases.length - wrong) : broken / Math.max(1, wrong))
   try {
     await runner.ask({ do: 'begin', task: { kind, env, allow, store } })
-    let [tried, late] = [0, 0]
+    let [attempts, late] = [0, 0]
     const all = async (many: (one: Case) => number): Promise<number> => {
       let runs = 0
       for (const one of cases) {
         const ran = await runner.ask<Ran>({ do: 'run', one, runs: many(one) })
         runs += many(one)
-        if (one.expect === 'well') tried += many(one)
+        if (one.expect === 'well') attempts += many(one)
         late += ran.late
         expect({ case: one.name, ...ran, ms: 0, late: 0 }).toEqual({
           case: one.name,
@@ -164,25 +166,25 @@ export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
       return runs
     }
     const there: Process = {
-      held: () => runner.ask<Held>({ do: 'held' }),
-      kept: () => runner.ask<Kept>({ do: 'kept' }),
+      holdings: () => runner.ask<Holdings>({ do: 'holdings' }),
+      memory: () => runner.ask<Memory>({ do: 'memory' }),
     }
     // Drivers are loaded, and keep what they learn once.
     await all(() => warm)
     await all(() => warm)
     const before = await rested(there, 300)
-    const begun = performance.now()
+    const start = performance.now()
     let runs = await all((one) => Math.floor(of(one) / 2))
     const middle = await look(there, before)
     const half = runs
     runs += await all((one) => Math.ceil(of(one) / 2))
     const after = await look(there, before)
-    const seconds = (performance.now() - begun) / 1_000
+    const seconds = (performance.now() - start) / 1_000
     const measured = { kind, runs, seconds, before, after, second: added(after, middle) }
     expect(holds(after)).toEqual(holds(before))
     expect(tooMuch(measured, half, fewest(half) + (row.hoards ?? 0))).toEqual([])
     // What ends before it has done anything leaks nothing.
-    expect(late).toBeLessThanOrEqual(tried / 2)
+    expect(late).toBeLessThanOrEqual(attempts / 2)
     expect(await emptied(started.left)).toEqual([])
     expect(await runner.end()).toBe('exit 0')
     return measured
@@ -192,7 +194,7 @@ export async function proveKind(kind: KindName, row: Row): Promise<Measured> {
   }
 }
 
-export const holds = ({ resources, files, threads, children, zombies, listeners }: Held): Held => ({
+export const holds = ({ resources, files, threads, children, zombies, listeners }: Holdings): Holdings => ({
   resources,
   files,
   threads,
@@ -209,15 +211,15 @@ const fewest = (runs: number): number => 30 + 0.01 * runs
 
 /** What grew with the runs, as sentences. A cache that is full grows no more; noise does not grow with the count. */
 export function tooMuch({ before, after, second }: Measured, half: number, objects: number): readonly string[] {
-  const bounds: Partial<Record<keyof Kept, number>> = {
+  const bounds: Partial<Record<keyof Memory, number>> = {
     objects,
     heap: learned + 32 * half,
     external: learned + 32 * half,
     rss: 12 * 1024 * 1024,
   }
   return Object.entries(bounds).flatMap(([name, most]) => {
-    const [first, last] = [before[name as keyof Kept], after[name as keyof Kept]]
-    const late = second[name as keyof Kept]
+    const [first, last] = [before[name as keyof Memory], after[name as keyof Memory]]
+    const late = second[name as keyof Memory]
     // What leaks grows over all of the runs, and over the last ones as well.
     return Math.min(late, last - first) > most
       ? [`${name}: ${first} at first, ${last} at last, ${late} more in the last ${half} runs`]
@@ -229,14 +231,14 @@ export function tooMuch({ before, after, second }: Measured, half: number, objec
 export async function emptied(left: Started['left']): Promise<readonly string[]> {
   const until = performance.now() + patienceMs
   for (;;) {
-    const seen = await left()
-    if (seen.length === 0 || performance.now() > until) return seen
+    const records = await left()
+    if (records.length === 0 || performance.now() > until) return records
     await wait(100)
   }
 }
 
 /** One line of figures. */
-export function told({ kind, runs, seconds, before, after, second }: Measured): string {
+export function describeMeasured({ kind, runs, seconds, before, after, second }: Measured): string {
   const mib = (bytes: number): string => (bytes / 1024 ** 2).toFixed(1)
   const kib = (bytes: number): string => (bytes / 1024).toFixed(0)
   const busy = Object.values(after.resources).reduce((sum, one) => sum + one, 0)

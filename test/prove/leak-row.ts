@@ -11,7 +11,7 @@ export type Row = {
   readonly simulated?: string | undefined
   /** `dear`: a run starts processes, here or there, or waits by design. */
   readonly cost: 'cheap' | 'dear'
-  /** Objects that its driver hoards and lets go of in turn: within so many no growth can be told. */
+  /** Objects that its driver caches and releases in turn: growth below this number cannot be detected. */
   readonly hoards?: number | undefined
   readonly start: () => Promise<Started>
 }

@@ -15,7 +15,8 @@ const env = { WORD: word, WRONG: 'wrong horse' }
 const password = { env: 'WORD' }
 const wrong = { env: 'WRONG' }
 const at = (scheme: string, port: number, rest = ''): string => `${scheme}://monitor@127.0.0.1:${port}${rest}`
-const rows = (found: readonly Record<string, unknown>[]): readonly string[] => found.map((row) => JSON.stringify(row))
+const rows = (results: readonly Record<string, unknown>[]): readonly string[] =>
+  results.map((row) => JSON.stringify(row))
 
 const queries = [{ name: 'one', sql: 'SELECT 1 AS answer', atMost: 1 }]
 
@@ -27,7 +28,7 @@ export const databaseRows = {
     start: async () => {
       const server = await startPostgres()
       await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
-      // The server offers no TLS, whatever the client wishes, and then asks for a password in a way that nobody knows.
+      // The server offers no TLS, whatever the client requests, and then demands an unknown authentication method.
       const breaks = await broken((port) => ({ url: at('postgres', port, '/postgres'), password }), 'R\0\0')
       const url = server.url('monitor')
       return {

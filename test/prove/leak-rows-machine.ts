@@ -75,9 +75,9 @@ export const machineRows = {
     missing: undefined,
     cost: 'cheap',
     start: async () => {
-      const sound = await datagrams((asked) => nameAnswer(asked))
+      const sound = await datagrams((request) => nameAnswer(request))
       const silent = await datagrams(() => undefined)
-      const cutting = await datagrams((asked) => nameAnswer(asked, true))
+      const cutting = await datagrams((request) => nameAnswer(request, true))
       const settings = (port: number) => ({
         query: 'db.example.test',
         server: `127.0.0.1:${port}`,
@@ -210,7 +210,7 @@ export const machineRows = {
       const folder = folderOf('heartbeat')
       const store = join(folder, 'store', 'svc.db')
       const data = await openData({ store, create: true })
-      const told = {
+      const heartbeat = {
         who: 'Hal',
         status: 'Ok',
         message: undefined,
@@ -221,7 +221,7 @@ export const machineRows = {
       for (let agent = 0; agent < 20; agent += 1) {
         const age = agent === 7 ? 86_400_000 : 0
         const name = agent === 7 ? 'silent' : `agent-${agent}`
-        await data.heartbeats.report({ ...told, name, at: Date.now() - age, intervalMs: 3_600_000, skewMs: 5 })
+        await data.heartbeats.report({ ...heartbeat, name, at: Date.now() - age, intervalMs: 3_600_000, skewMs: 5 })
       }
       await data.close()
       return {

@@ -16,7 +16,7 @@ const host = '127.0.0.1'
 const cutAnswer = http(200, '{"name":"x","size":12345}').slice(0, -12)
 const at = (port: number, path = ''): string => `http://${host}:${port}${path}`
 
-/** Lets in whoever knows the password, and then makes, shows and removes orders. */
+/** Signs in with the password, and then creates, shows and removes orders. */
 const orders: RequestListener = (request, response) => {
   const say = (status: number, what: object = {}): void =>
     void response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(what))
@@ -237,7 +237,7 @@ export const webRows = {
       return {
         cases: [well(settings), ...breaks.cases],
         left: async () => {
-          const { resources } = await serve.held()
+          const { resources } = await serve.holdings()
           return [...(resources['TCPSocketWrap'] ? ['svc serve: connections'] : []), ...breaks.left()]
         },
         stop: async () => {
@@ -255,16 +255,16 @@ export const webRows = {
       const marker = join(folder, 'marker')
       writeFileSync(join(folder, 'version'), '1.2.3\n')
       const documents = await httpPeer(pages(() => ({ '/version': { build: { version: '1.2.3' } } })))
-      const asked = (port: number) => ({
+      const requestAt = (port: number) => ({
         expected: '1.2.3',
         url: at(port, '/version'),
         versionKey: 'build.version',
         marker,
       })
-      const breaks = await broken(asked, cutAnswer, { modes: ['Standard'] })
+      const breaks = await broken(requestAt, cutAnswer, { modes: ['Standard'] })
       return {
         cases: [
-          well(asked(documents.port), { modes: ['Standard', 'Advanced'] }),
+          well(requestAt(documents.port), { modes: ['Standard', 'Advanced'] }),
           well({ expected: '1.2.3', versionFile: join(folder, 'version') }, { modes: ['Standard'] }),
           ...breaks.cases,
           run('missing', 'fails', { expected: '1', versionFile: join(folder, 'none') }, { modes: ['Standard'] }),

@@ -19,7 +19,7 @@ import type { FaultClass } from '../../src/core/probe-error.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
 import { openData } from '../../src/core/store/index.ts'
-import { type Held, held, type Kept, kept } from './leak-figures.ts'
+import { type Holdings, type Memory, measureHoldings, measureMemory } from './leak-figures.ts'
 
 /** One way to run a kind, well or against something broken. */
 export type Case = {
@@ -28,7 +28,7 @@ export type Case = {
   readonly settings: Readonly<Record<string, unknown>>
   /** Taken in turn. */
   readonly modes: readonly ExecutionMode[]
-  /** `well`: nothing fails; `fails`: something does, and not svc itself; else the classes of which one must be told. */
+  /** `well`: nothing fails; `fails`: a check does, and not svc itself; else the fault classes of which one must be reported. */
   readonly expect: 'well' | 'fails' | readonly FaultClass[]
   readonly atOnce: number
 }
@@ -43,8 +43,8 @@ export type Task = {
 export type Order =
   | { readonly do: 'begin'; readonly task: Task }
   | { readonly do: 'run'; readonly one: Case; readonly runs: number }
-  | { readonly do: 'held' }
-  | { readonly do: 'kept' }
+  | { readonly do: 'holdings' }
+  | { readonly do: 'memory' }
   | { readonly do: 'end' }
 /** What `runs` came to. */
 export type Ran = {
@@ -57,7 +57,7 @@ export type Ran = {
   readonly listeners: number
   readonly warnings: readonly string[]
 }
-export type Reply = { readonly error: string } | { readonly value: Ran | Held | Kept | undefined }
+export type Reply = { readonly error: string } | { readonly value: Ran | Holdings | Memory | undefined }
 
 const warnings: string[] = []
 process.on('warning', ({ name, message }) => {
@@ -72,17 +72,17 @@ let close: () => Promise<void> = async () => {}
 // Wide, so that runs are at once; one for all, so that what it keeps is seen.
 const slots = new Slots({ all: 200, host: 200, database: 200 })
 
-async function begin(given: Task): Promise<void> {
-  const data = given.store === undefined ? undefined : await openData({ store: given.store, create: false })
+async function begin(input: Task): Promise<void> {
+  const data = input.store === undefined ? undefined : await openData({ store: input.store, create: false })
   close = async () => await data?.close()
-  task = given
+  task = input
   context = {
     now: () => performance.now(),
     date: () => new Date(),
     resolve: resolveHost,
     inChild: runInChild,
     measureState: () => () => ({}),
-    exec: { allow: given.allow },
+    exec: { allow: input.allow },
     heartbeats: data && (() => data.heartbeats.list()),
   }
 }
@@ -108,18 +108,18 @@ async function run(one: Case, runs: number): Promise<Ran> {
   const monitor = await planned(one, task)
   const unexpected = new Set<string>()
   const signals: AbortSignal[] = [life.signal]
-  let begun = 0
+  let startMs = 0
   let late = 0
   const start = performance.now()
   const lane = async (): Promise<void> => {
-    while (begun < runs) {
-      const mode = one.modes[begun % one.modes.length] ?? 'Basic'
-      begun += 1
+    while (startMs < runs) {
+      const mode = one.modes[startMs % one.modes.length] ?? 'Basic'
+      startMs += 1
       const watched: AnyKind = {
         ...monitor.kind,
-        run: (settings: never, seen: CheckContext) => {
-          signals.push(seen.signal)
-          return monitor.kind.run(settings, seen)
+        run: (settings: never, observation: CheckContext) => {
+          signals.push(observation.signal)
+          return monitor.kind.run(settings, observation)
         },
       }
       // A refused sign-in is not repeated, so each run begins without a memory of the last.
@@ -161,27 +161,27 @@ const isLate = (results: Results): boolean =>
 
 function evaluate({ name, expect }: Case, mode: ExecutionMode, results: Results): string | undefined {
   const failed = results.filter(({ status }) => status === 'failed')
-  const told = failed.map(({ check, fault, message }) => `${check} (${fault}): ${message}`).join(' | ')
+  const failures = failed.map(({ check, fault, message }) => `${check} (${fault}): ${message}`).join(' | ')
   if (results.length === 0) return `${name} ${mode}: nothing was found`
-  if (expect === 'well') return failed.length === 0 ? undefined : `${name} ${mode}: ${told}`
+  if (expect === 'well') return failed.length === 0 ? undefined : `${name} ${mode}: ${failures}`
   const fitting =
     expect === 'fails'
       ? failed.length > 0 && failed.every(({ fault }) => fault !== 'internal')
       : failed.some(({ fault }) => fault !== undefined && expect.includes(fault))
-  return fitting ? undefined : `${name} ${mode}: not ${String(expect)}, but ${told || 'well'}`
+  return fitting ? undefined : `${name} ${mode}: not ${String(expect)}, but ${failures || 'well'}`
 }
 
-async function obey(order: Order): Promise<Ran | Held | Kept | undefined> {
+async function obey(order: Order): Promise<Ran | Holdings | Memory | undefined> {
   switch (order.do) {
     case 'begin':
       await begin(order.task)
       return undefined
     case 'run':
       return await run(order.one, order.runs)
-    case 'held':
-      return held()
-    case 'kept':
-      return await kept()
+    case 'holdings':
+      return measureHoldings()
+    case 'memory':
+      return await measureMemory()
     case 'end':
       await close()
       return undefined

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Held, Kept } from './leak-figures.ts'
+import type { Holdings, Memory } from './leak-figures.ts'
 
 const program = new URL('../../bin/dev.js', import.meta.url).pathname
 const watched = new URL('./leak-watched.ts', import.meta.url).href
@@ -14,8 +14,8 @@ export type Serve = {
   readonly origin: string
   readonly port: number
   readonly pid: number
-  readonly held: () => Promise<Held>
-  readonly kept: () => Promise<Kept>
+  readonly holdings: () => Promise<Holdings>
+  readonly memory: () => Promise<Memory>
   /** What Node itself warned of: listeners that pile up, for instance. */
   readonly warnings: () => readonly string[]
   /** SIGTERM: its exit code, and which of the processes that it had started are still there. */
@@ -51,7 +51,7 @@ export async function startServe(yaml: string, env: Readonly<Record<string, stri
     throw new Error(`svc serve did not start: ${log}`)
   }
   const { pid } = child
-  const asked = async <T>(what: 'held' | 'kept'): Promise<T> => {
+  const measurementOf = async <T>(what: 'holdings' | 'memory'): Promise<T> => {
     const answer = once(child, 'message')
     child.send(what)
     return ((await answer) as [T])[0]
@@ -60,8 +60,8 @@ export async function startServe(yaml: string, env: Readonly<Record<string, stri
     port,
     origin: `http://127.0.0.1:${port}`,
     pid,
-    held: () => asked<Held>('held'),
-    kept: () => asked<Kept>('kept'),
+    holdings: () => measurementOf<Holdings>('holdings'),
+    memory: () => measurementOf<Memory>('memory'),
     warnings: () => warnings,
     stop: async () => {
       if (!running()) return { code: child.exitCode, left: [] }
@@ -104,14 +104,14 @@ function descendants(pid: number): readonly string[] {
     [...parents].filter(([, parent]) => parent === of).flatMap(([one]) => [one, ...below(one)])
   return below(String(pid)).flatMap((one) => {
     try {
-      return [named({ pid: one, began: fields(one)[19] ?? '' })]
+      return [processName({ pid: one, began: fields(one)[19] ?? '' })]
     } catch {
       return []
     }
   })
 }
 
-const named = ({ pid, began }: Process): string => `${pid}@${began}`
+const processName = ({ pid, began }: Process): string => `${pid}@${began}`
 
 function alive(name: string): boolean {
   const [pid = '', began] = name.split('@')

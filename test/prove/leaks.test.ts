@@ -4,7 +4,18 @@ import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import { configurableKinds, loadKind } from '../../src/core/plan/index.ts'
 import { peerSuite } from '../support/peer.ts'
 import { askAndLeave, poll, polled } from './leak-polling.ts'
-import { added, emptied, forgetCode, holds, look, proveKind, proving, rested, told, tooMuch } from './leak-proof.ts'
+import {
+  added,
+  describeMeasured,
+  emptied,
+  forgetCode,
+  holds,
+  look,
+  proveKind,
+  proving,
+  rested,
+  tooMuch,
+} from './leak-proof.ts'
 import { removeCertificates } from './leak-row.ts'
 import { rows } from './leak-rows.ts'
 import { startServe } from './leak-serve.ts'
@@ -30,7 +41,7 @@ afterAll(() => {
   removeCertificates()
 })
 
-test('every kind that looks at anything of others has its proof', async () => {
+test('each kind that contacts other systems has its proof', async () => {
   const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))
   // What is internal and has no target looks at this very process; the proof of svc serve runs it.
   const due = kinds.filter((kind) => !kind.internal || kind.target !== undefined).map(({ name }) => name)
@@ -41,7 +52,7 @@ test('every kind that looks at anything of others has its proof', async () => {
 describe.concurrent('nothing leaks', () => {
   peerSuite(uncounted, 'svc serve', () => {
     test(
-      'svc serve: polled, its callers killed among them, it holds what it held, and leaves no process behind',
+      'svc serve: after many polls, some by callers that are killed, it holds what it held, and leaves no process behind',
       {
         timeout: 900_000,
       },
@@ -51,9 +62,9 @@ describe.concurrent('nothing leaks', () => {
   for (const [kind, row] of Object.entries(rows)) {
     const against = row.simulated === undefined ? '' : `, ${row.simulated} being simulated`
     peerSuite(uncounted ?? row.missing, kind, () => {
-      test(`after its runs nothing of ${kind} is left, here or there${against}`, { timeout: 900_000 }, async () => {
+      test(`after its runs nothing of ${kind} is left, on either side${against}`, { timeout: 900_000 }, async () => {
         const measured = await inTurn(() => proveKind(kind as KindName, row))
-        if (proving) process.stderr.write(told(measured))
+        if (proving) process.stderr.write(describeMeasured(measured))
       })
     })
   }
@@ -68,31 +79,31 @@ async function proveServe(): Promise<void> {
   const peers = await polled()
   const serve = await startServe(peers.yaml, peers.env)
   const all = proving ? 3_000 : 144
-  const asked = async (polls: number): Promise<void> => {
+  const pollAll = async (polls: number): Promise<void> => {
     const { unexpected, answered, killed } = await poll(serve.port, peers.types, polls)
     expect(unexpected).toEqual([])
     expect(answered + killed).toBe(polls)
     expect(killed).toBeGreaterThan(polls / 100)
   }
   try {
-    // The last run of each type in each mode is kept, for strangers and for other svc: until all of them are there.
-    await asked(proving ? 840 : 144)
+    // The server keeps the last run of each type in each mode, for anonymous callers and for peers: wait for all of them.
+    await pollAll(proving ? 840 : 144)
     const before = await rested(serve, calmMs)
-    const begun = performance.now()
-    await asked(all / 2)
+    const start = performance.now()
+    await pollAll(all / 2)
     const middle = await look(serve, before, apartMs)
-    await asked(all / 2)
+    await pollAll(all / 2)
     const after = await look(serve, before, apartMs)
     const second = added(after, middle)
     const measured = {
       kind: 'svc serve',
       runs: all,
-      seconds: (performance.now() - begun) / 1_000,
+      seconds: (performance.now() - start) / 1_000,
       before,
       after,
       second,
     }
-    if (proving) process.stderr.write(told(measured))
+    if (proving) process.stderr.write(describeMeasured(measured))
     expect(holds(after)).toEqual(holds(before))
     // After few polls what it keeps for good is still filling up: only the full run is strict.
     expect(tooMuch(measured, all / 2, proving ? 150 + 0.02 * all : 600)).toEqual([])

@@ -59,7 +59,7 @@ export const piece = (kind: Piece['kind'], method: string, bytes: string, status
   ...(statuses ? { statuses } : {}),
 })
 
-const asked = fc
+const requests = fc
   .tuple(
     fc.constantFrom('GET', 'HEAD', 'OPTIONS', 'DELETE', 'PUT', 'TRACE', 'PROPFIND'),
     fc.constantFrom(...paths),
@@ -69,7 +69,7 @@ const asked = fc
 
 const leading = fc
   .constantFrom('', '', '\r\n', '\r\n\r\n')
-  .chain((lines) => asked.map((one) => ({ ...one, bytes: lines + one.bytes })))
+  .chain((lines) => requests.map((one) => ({ ...one, bytes: lines + one.bytes })))
 
 const sent = fc
   .tuple(

@@ -139,7 +139,7 @@ const query = (operation: Operation, schema: JsonSchema | undefined): fc.Arbitra
     fc.tuple(fc.constantFrom('x', '__proto__', 'ss-id', 'continue', 'Password', 'debug', ...fields), strange),
     { maxLength: 3 },
   )
-  const said = fc.tuple(
+  const headerArbitrary = fc.tuple(
     mostly(
       fc.constant<Fields>([]),
       fc.constantFrom(...formats).map((value): Fields => [['format', value]]),
@@ -153,7 +153,7 @@ const query = (operation: Operation, schema: JsonSchema | undefined): fc.Arbitra
     mostly(fc.constant<Fields>([]), others, 3),
   )
   return fc
-    .tuple(fc.tuple(...pairs), said, mostly(fc.constant(''), garbage, 20))
+    .tuple(fc.tuple(...pairs), headerArbitrary, mostly(fc.constant(''), garbage, 20))
     .map(([own, more, rest]) =>
       [...own.flat(), ...more.flat()]
         .map(encodedPair)
@@ -187,10 +187,10 @@ export const question: fc.Arbitrary<Question> = fc.constantFrom(...places).chain
       body: bodyOf(schema, path.endsWith('[]')),
       oddBody: fc.nat(20),
     })
-    .map(({ method, path: written, query: asked, headers: said, body, oddBody }) => ({
+    .map(({ method, path: written, query: request, headers: headerArbitrary, body, oddBody }) => ({
       method,
-      target: `${written}${asked}`,
-      headers: said,
+      target: `${written}${request}`,
+      headers: headerArbitrary,
       // A body where none belongs is refused, so there is seldom one.
       body: method === 'POST' || method === 'DELETE' || oddBody === 0 ? body : undefined,
     }))

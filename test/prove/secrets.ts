@@ -3,30 +3,30 @@ const token = /svc_(?:at|rt|ss|key)_[A-Za-z0-9_-]{10,}/g
 /** The passwords and tokens of a store: those that requests present by a name, and all that were ever given out. */
 export class Secrets {
   readonly #passwords: readonly string[]
-  readonly #named = new Map<string, string>()
-  readonly #given = new Set<string>()
+  readonly #byName = new Map<string, string>()
+  readonly #issued = new Set<string>()
 
   constructor(passwords: readonly string[]) {
     this.#passwords = passwords
   }
 
   know(name: string, secret: string): void {
-    this.#named.set(name, secret)
-    this.#given.add(secret)
+    this.#byName.set(name, secret)
+    this.#issued.add(secret)
   }
 
   /** Given out in an answer: from now on in no other. */
   give(secret: string): void {
-    this.#given.add(secret)
+    this.#issued.add(secret)
   }
 
-  named(name: string): string {
-    return this.#named.get(name) ?? ''
+  label(name: string): string {
+    return this.#byName.get(name) ?? ''
   }
 
   /** A text with each `{{name}}` replaced by the secret of that name. */
   fill(text: string): string {
-    return text.includes('{{') ? text.replace(/\{\{(\w+)\}\}/g, (whole, name) => this.#named.get(name) ?? whole) : text
+    return text.includes('{{') ? text.replace(/\{\{(\w+)\}\}/g, (whole, name) => this.#byName.get(name) ?? whole) : text
   }
 
   /** The secrets that a text holds. */
@@ -34,7 +34,7 @@ export class Secrets {
     const tokens = text.includes('svc_') ? (text.match(token) ?? []) : []
     return [
       ...this.#passwords.filter((password) => text.includes(password)),
-      ...tokens.filter((found) => this.#given.has(found)),
+      ...tokens.filter((result) => this.#issued.has(result)),
     ]
   }
 }

@@ -11,7 +11,10 @@ const passwords = {
   Lou: 'amber-falcon-58',
 }
 
-/** Ann is Admin, Ned and Lou hold no role, Lou is disabled, Hal reports heartbeats, Root is nobody's to guess. */
+/**
+ * Ann is Admin, Ned and Lou have no role, Lou is disabled, Hal reports heartbeats, and the requests do not know the
+ * password of Root.
+ */
 export async function makeAccounts(store: string): Promise<Secrets> {
   const secrets = new Secrets(Object.values(passwords))
   const { runtime } = await openCore({
@@ -55,7 +58,7 @@ export async function renewed(port: number, secrets: Secrets): Promise<void> {
       headers: { 'content-type': 'application/json', ...more },
       body: JSON.stringify(body),
     })
-  const root = { authorization: `Bearer ${secrets.named('rootKey')}` }
+  const root = { authorization: `Bearer ${secrets.label('rootKey')}` }
   const roles = await Promise.all([
     post('/assignroles', { UserName: 'Ann', Roles: ['Admin', 'Editor'] }, root),
     post('/unassignroles', { UserName: 'Ned', Roles: ['Admin'] }, root),

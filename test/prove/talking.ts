@@ -1,5 +1,5 @@
 import { type Answer, headerOf, isLast } from './answers.ts'
-import { newId, type Seen } from './asking.ts'
+import { newId, type Observation } from './asking.ts'
 import { converse } from './connections.ts'
 import { type Noise, rubbish, type Talk } from './conversations.ts'
 import { evaluate } from './judge.ts'
@@ -10,7 +10,12 @@ import type { CheckContext } from './world.ts'
 export type Hidden = string[]
 
 /** Holds a conversation, and checks that it was understood as it must be. */
-export async function holdTalk(context: CheckContext, talk: Talk, seen: Seen, hidden: Hidden): Promise<void> {
+export async function holdTalk(
+  context: CheckContext,
+  talk: Talk,
+  observation: Observation,
+  hidden: Hidden,
+): Promise<void> {
   const hiddenId = newId()
   hidden.push(hiddenId)
   const pieces = [...talk.wholes, ...(talk.end ? [talk.end] : [])].map((piece) => ({ ...piece, id: newId() }))
@@ -19,13 +24,13 @@ export async function holdTalk(context: CheckContext, talk: Talk, seen: Seen, hi
   const { answers, rest } = await converse(context.port, {
     parts: cut(bytes.replaceAll(hiddenMark, hiddenId), talk.cuts),
     methods: pieces.map(({ method }) => method),
-    wanted: pieces.length,
+    expected: pieces.length,
     end: talk.leaves,
   })
   if (!context.running()) throw new Error('svc serve ended')
-  const told = answers.map((answer) => `${answer.status} ${headerOf(answer, 'x-correlation-id')}`)
+  const summaries = answers.map((answer) => `${answer.status} ${headerOf(answer, 'x-correlation-id')}`)
   const wrong = (what: string): Error =>
-    new Error(`${what}: ${told.join(', ')} for ${pieces.map(({ id }) => id).join(', ')}`)
+    new Error(`${what}: ${summaries.join(', ')} for ${pieces.map(({ id }) => id).join(', ')}`)
 
   if (answers.length > pieces.length) throw wrong('more answers than requests')
   for (const [i, answer] of answers.entries()) {
@@ -33,7 +38,7 @@ export async function holdTalk(context: CheckContext, talk: Talk, seen: Seen, hi
     if (piece) check(piece, answer)
     if (isLast(answer) && i < answers.length - 1) throw wrong('an answer behind the last one')
   }
-  seen.requests += pieces.length
+  observation.requests += pieces.length
   const end = answers.at(-1)
   const silent = talk.leaves !== 'waits' || (end && isLast(end))
   // Of what came before an error, answers that are not ready in a moment are lost with the connection.
@@ -51,26 +56,30 @@ export async function holdTalk(context: CheckContext, talk: Talk, seen: Seen, hi
     const target = /^\s*[A-Z]+ (\S+) HTTP/.exec(piece.bytes)?.[1] ?? '/'
     const where = kind === 'broken' ? { method: 'POST', target: '/assignroles' } : { method, target }
     evaluate({ ...where, bodiless: method === 'HEAD', sent: '', answer }, context.secrets, context.folders)
-    seen.note(`${kind} ${method}`, answer)
+    observation.note(`${kind} ${method}`, answer)
   }
 }
 
-/** Sends what nobody can understand: whatever is answered must be an answer, and the connection must end. */
-export async function makeNoise(context: CheckContext, { bytes, cuts, leaves }: Noise, seen: Seen): Promise<void> {
+/** Sends garbage: anything that comes back must be a valid answer, and the connection must end. */
+export async function makeNoise(
+  context: CheckContext,
+  { bytes, cuts, leaves }: Noise,
+  observation: Observation,
+): Promise<void> {
   const filled = bytes.replaceAll('{{id}}', newId).replaceAll(hiddenMark, newId).replaceAll('HEAD ', 'GET ')
   const { answers } = await converse(context.port, {
     parts: cut(filled, cuts),
     methods: [],
-    wanted: Number.POSITIVE_INFINITY,
+    expected: Number.POSITIVE_INFINITY,
     end: leaves,
   })
   if (!context.running()) throw new Error('svc serve ended')
   for (const [i, answer] of answers.entries()) {
     evaluate({ method: '', bodiless: false, target: undefined, sent: '', answer }, context.secrets, context.folders)
     if (isLast(answer) && i < answers.length - 1) throw new Error('an answer behind the last one')
-    seen.note('noise', answer)
+    observation.note('noise', answer)
   }
-  seen.requests += 1
+  observation.requests += 1
 }
 
 function cut(bytes: string, cuts: readonly number[]): Buffer[] {

@@ -53,7 +53,7 @@ export const text: fc.Arbitrary<string> = fc.oneof(
   },
 )
 
-/** JSON values that nobody expects. */
+/** Unexpected JSON values. */
 export const strange: fc.Arbitrary<unknown> = fc.oneof(
   text,
   fc.constantFrom<unknown>(null, true, false, 0, -1, 1.5, 1e300, [], {}, [null], [[]], [{}], { a: null }, ['']),

@@ -41,10 +41,10 @@ const meaningful: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
 }
 
 /** A value that the schema describes. */
-export function validOf(name: string, given: JsonSchema): fc.Arbitrary<unknown> {
-  const known = meaningful[name]
-  if (known) return known
-  const schema = resolved(given)
+export function validOf(name: string, input: JsonSchema): fc.Arbitrary<unknown> {
+  const generator = meaningful[name]
+  if (generator) return generator
+  const schema = resolved(input)
   if (schema.enum) return fc.constantFrom(...schema.enum)
   if (schema.examples) return fc.constantFrom(...schema.examples)
   switch (schema.type) {

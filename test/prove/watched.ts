@@ -1,13 +1,13 @@
-import type { Held } from './world.ts'
+import type { ProcessResources } from './world.ts'
 
-/** Preloaded into the program under test: asked for it, frees what can be freed and says what is still held. */
+/** Preloaded into the program under test: on request, frees what can be freed and reports what is still in use. */
 process.on('message', () => {
   globalThis.gc?.()
   globalThis.gc?.()
   const { rss, heapUsed, external } = process.memoryUsage()
   const resources = process.getActiveResourcesInfo()
   const sockets = resources.filter((name) => name === 'TCPSocketWrap').length
-  process.send?.({ rss, heapUsed, external, sockets } satisfies Omit<Held, 'files'>)
+  process.send?.({ rss, heapUsed, external, sockets } satisfies Omit<ProcessResources, 'files'>)
 })
 // A program that stops must not be kept by who watches it.
 process.channel?.unref()

@@ -12,8 +12,8 @@ import type { Secrets } from './secrets.ts'
 import { ServeLog } from './serve-log.ts'
 import { makeAccounts, renewed } from './signed-in.ts'
 
-/** What a process holds on to. Bytes, but `sockets` and `files`, which are undefined where nobody counts them. */
-export type Held = {
+/** The resources of a process. Bytes, except `sockets` and `files`, which are undefined where they cannot be counted. */
+export type ProcessResources = {
   readonly rss: number
   readonly heapUsed: number
   readonly external: number
@@ -21,7 +21,10 @@ export type Held = {
   readonly files: number | undefined
 }
 
-/** A `svc serve` of its own: Ann is Admin, Ned holds no role, Hal reports heartbeats, Root is nobody's to guess. */
+/**
+ * A separate `svc serve`: Ann is Admin, Ned has no role, Hal reports heartbeats, and the requests do not know the password
+ * of Root.
+ */
 export type CheckContext = {
   readonly port: number
   readonly log: ServeLog
@@ -32,7 +35,7 @@ export type CheckContext = {
   /** Gives Ann and Ned their roles back, and new sessions in place of those that were ended. */
   readonly renew: () => Promise<void>
   /** What it holds after everything that can be freed has been. */
-  readonly measure: () => Promise<Held>
+  readonly measure: () => Promise<ProcessResources>
   /** SIGTERM; gives the exit code. */
   readonly stop: () => Promise<number | null>
   readonly remove: () => Promise<void>
@@ -105,11 +108,11 @@ types:
     - {kind: heartbeat, name: agents}
 `
 
-async function measured(child: ChildProcess): Promise<Held> {
+async function measured(child: ChildProcess): Promise<ProcessResources> {
   const answer = once(child, 'message')
   child.send('measure')
-  const [held] = (await answer) as [Omit<Held, 'files'>]
-  return { ...held, files: files(child.pid) }
+  const [holdings] = (await answer) as [Omit<ProcessResources, 'files'>]
+  return { ...holdings, files: files(child.pid) }
 }
 
 function files(pid: number | undefined): number | undefined {

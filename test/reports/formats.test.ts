@@ -55,11 +55,11 @@ describe('nagios', () => {
     ['healthy and warning', [healthy, warning], 1],
     ['warning and unknown', [warning, refused], 3],
     ['unknown and critical', [refused, failing, healthy], 2],
-  ] as const)('%s exits as its state', (_, entries, state) => {
+  ] as const)('%s exits with the code of its state', (_, entries, state) => {
     expect(nagiosState(entries)).toBe(state)
   })
 
-  test.each(Object.keys(samples))('the status line of %s keeps to the guidelines', async (sample) => {
+  test.each(Object.keys(samples))('the status line of %s conforms to the guidelines', async (sample) => {
     const entries = samples[sample] ?? []
     const [line = ''] = (await render('nagios', entries)).split('\n')
     const { state, text } = nagiosLine(line)
@@ -67,7 +67,7 @@ describe('nagios', () => {
     expect(text.length).toBeLessThanOrEqual(200)
   })
 
-  test('performance data has a label for a figure whose server leaves its names empty', async () => {
+  test('performance data has a label for a value whose server has an empty name', async () => {
     const run = measured.Run
     if (!run) throw new Error('the sample has no run')
     const result = { check: '', status: 'ok', measurement: { value: 5, unit: 'count' } } as const
@@ -76,7 +76,7 @@ describe('nagios', () => {
     expect(nagiosLine(line).data.at(-1)).toEqual({ label: 'figure', value: 5, unit: '' })
   })
 
-  test('performance data tells the counts, the duration and the server', async () => {
+  test('performance data contains the counts, the duration and the server', async () => {
     const [line = ''] = (await render('nagios', [failing])).split('\n')
     expect(nagiosLine(line).data).toEqual([
       { label: 'failed', value: 1, unit: '' },
@@ -87,7 +87,7 @@ describe('nagios', () => {
     ])
   })
 
-  test('labels stay apart when one type is asked at two targets', async () => {
+  test('labels differ when one type is checked at two targets', async () => {
     const [line = ''] = (await render('nagios', [healthy, { ...healthy, Target: "lab's = b|ox" }])).split('\n')
     const labels = nagiosLine(line).data.map(({ label }) => label)
     expect(new Set(labels).size).toBe(labels.length)
@@ -99,7 +99,7 @@ describe('nagios', () => {
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['FAIL', 'FAIL', 'FAIL', 'FAIL', 'WARN', 'OK', 'OK'])
   })
 
-  test('no text begins performance data of its own', async () => {
+  test('no text can begin performance data of its own', async () => {
     const [first = '', ...rest] = (await render('nagios', [hostile])).split('\n')
     expect(first.split('|')).toHaveLength(2)
     expect(rest.join('\n')).not.toContain('|')
@@ -128,7 +128,7 @@ describe('prtg', () => {
     })
   })
 
-  test('an unhealthy answer keeps its channels and turns the sensor by their limits', async () => {
+  test('an unhealthy answer keeps its channels, and their limits set the state of the sensor', async () => {
     const { error, result = [] } = await prtg([failing])
     expect(error).toBeUndefined()
     expect(result).toContainEqual(expect.objectContaining({ channel: 'Failed monitors', value: 1, limitmaxerror: 0 }))
@@ -158,14 +158,14 @@ describe('prtg', () => {
     expect(await limits([mended])).toEqual(await limits([failing]))
   })
 
-  test('nothing answered is an error, one of several not answered is a channel', async () => {
+  test('a missing answer is an error, one missing of several is a channel', async () => {
     expect(await prtg([unreachable])).toEqual({ error: 1, text: expect.stringContaining('refused the connection') })
     const { error, result } = await prtg([healthy, unreachable])
     expect(error).toBeUndefined()
     expect(result).toContainEqual(expect.objectContaining({ channel: 'Not answered', value: 1, limitmaxerror: 0 }))
   })
 
-  test('at most 50 channels with names of their own, 2000 characters of text and no number sign', async () => {
+  test('at most 50 channels with unique names, 2000 characters of text and no number sign', async () => {
     const summaries = Array.from({ length: 300 }, (_, n) => ({
       MonitorName: `tcp host#${n % 200}`,
       Status: 'Failure' as const,
@@ -185,12 +185,12 @@ describe('prtg', () => {
 describe('prometheus', () => {
   const seriesOf = async (...entries: readonly Entry[]) => prometheusSeries(await render('prometheus', entries))
 
-  test.each(Object.keys(samples))('Prometheus would take the scrape of %s', async (sample) => {
+  test.each(Object.keys(samples))('Prometheus would accept the scrape of %s', async (sample) => {
     const series = await seriesOf(...(samples[sample] ?? []))
     expect(series.filter(({ name }) => name === 'svc_type_success')).toHaveLength(samples[sample]?.length ?? 0)
   })
 
-  test('labels come back as they were, backslashes and quotes included', async () => {
+  test('labels survive a round trip, backslashes and quotes included', async () => {
     const [monitor, ...others] = measured.Run?.monitors ?? []
     if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const results = [{ check: 'disk D:\\Data', slug: 'disk', subject: 'D:\\Data', status: 'ok' as const }]
@@ -204,7 +204,7 @@ describe('prometheus', () => {
     expect(series.map(({ labels }) => labels['monitor'])).toContain(`=cmd|' /C calc'!A0 "q" <b>&amp; a:b,c`)
   })
 
-  test('of two results of one check the worse counts', async () => {
+  test('the worse of two results of one check counts', async () => {
     const twice = (status: 'Success' | 'Failure') => ({ MonitoringName: 'same', Status: status, StatusMessage: 'x' })
     const entry: Entry = {
       ...failing,
@@ -219,7 +219,7 @@ describe('prometheus', () => {
     expect(series.filter(({ name }) => name === 'svc_check_success').map(({ value }) => value)).toEqual([0])
   })
 
-  test('what did not answer is 0 and never absent; a warning is a success with a warning', async () => {
+  test('a server without an answer is 0 and never absent; a warning is a success with a warning', async () => {
     const series = await seriesOf(unreachable, warning)
     const of = (metric: string) => series.filter(({ name }) => name === metric).map(({ value }) => value)
     expect(of('svc_type_success')).toEqual([0, 1])
@@ -228,7 +228,7 @@ describe('prometheus', () => {
     expect(of('svc_type_duration_seconds')).toEqual([0.0614])
   })
 
-  test('servers are told apart where several are asked, and have no label where one is', async () => {
+  test('servers are distinguished where there are several, and have no label where there is one', async () => {
     const there = { ...measured, Target: 'lab' }
     const servers = async (...entries: readonly Entry[]) => [
       ...new Set((await seriesOf(...entries)).flatMap(({ labels }) => labels['server'] ?? [])),
@@ -237,7 +237,7 @@ describe('prometheus', () => {
     expect(await servers(measured, there)).toEqual([measured.Target, 'lab'])
   })
 
-  test('what has not run is neither up nor down: skipped after another failure, not checked when its turn never came', async () => {
+  test('a monitor that did not run is neither up nor down: skipped after another failure, or not checked before the end', async () => {
     const [monitor] = measured.Run?.monitors ?? []
     if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const notRun = (name: string, fault: string, cause?: string) => ({
@@ -262,7 +262,7 @@ describe('prometheus', () => {
     ])
   })
 
-  test('a check exports 50 items, those that failed first, and counts the others', async () => {
+  test('a check exports 50 items, failed ones first, and counts the others', async () => {
     const [monitor] = measured.Run?.monitors ?? []
     if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const results = Array.from({ length: 60 }, (_, at) => ({
@@ -277,7 +277,7 @@ describe('prometheus', () => {
     expect(series.find(({ name }) => name === 'svc_check_items_dropped')?.value).toBe(10)
   })
 
-  test('series beyond the bound are left out and counted', async () => {
+  test('series beyond the limit are omitted and counted', async () => {
     const { healthFamilies } = await loadPrometheus()
     const size = (families: readonly Family[]) => families.reduce((sum, { samples: all }) => sum + all.length, 0)
     const whole = healthFamilies([read(measured)], 1_000)
@@ -315,7 +315,7 @@ describe('junit', () => {
     ])
   })
 
-  test('an unhealthy answer without monitors is a failure, not an empty green report', async () => {
+  test('an unhealthy answer without monitors is a failure, not an empty report of success', async () => {
     const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
     const elements = xmlElements(await render('junit', [bare]))
     expect(elements.find(({ name }) => name === 'failure')?.attributes['message']).toBe('all is lost')
@@ -323,7 +323,7 @@ describe('junit', () => {
 })
 
 describe('github', () => {
-  test.each(Object.keys(samples))('every line of %s is one annotation of ours', async (sample) => {
+  test.each(Object.keys(samples))('each line of %s is one annotation of svc', async (sample) => {
     const lines = (await render('github', samples[sample] ?? [])).split('\n').filter(Boolean)
     const commands = lines.map(workflowCommand)
     expect(commands.map((command) => command?.command ?? 'none')).toEqual(
@@ -341,10 +341,10 @@ describe('github', () => {
     expect(command?.data.split('\n')[0]).toContain('line one ::add-mask::x # #[error]y %0A::stop-commands::z')
   })
 
-  test('root causes are errors and come first, what was not run because of them is a notice', async () => {
+  test('root causes are errors and come first, and checks that were skipped because of them are a notice', async () => {
     const lines = (await render('github', [broken])).split('\n').filter(Boolean)
-    const told = lines.map(workflowCommand).map((command) => [command?.command, command?.properties['title']])
-    expect(told).toEqual([
+    const annotations = lines.map(workflowCommand).map((command) => [command?.command, command?.properties['title']])
+    expect(annotations).toEqual([
       ['error', 'Ftp tcp 10.1.2.3:5432 connect'],
       ['error', 'Ftp ftp ftp1 data connection'],
       ['error', 'Ftp http 管理画面 応答'],
@@ -354,7 +354,7 @@ describe('github', () => {
     ])
   })
 
-  test('an unhealthy answer always leaves an error', async () => {
+  test('an unhealthy answer always has an error', async () => {
     const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
     const output = await render('github', [bare])
     expect(workflowCommand(output)).toMatchObject({ command: 'error', data: expect.stringContaining('all is lost') })
@@ -385,7 +385,7 @@ describe('health+json', () => {
     expect(keys.map((key) => key.split(':').length)).toEqual(keys.map(() => 2))
   })
 
-  test('checks of one name at several targets stand side by side', async () => {
+  test('checks of one name at several targets are separate', async () => {
     const { checks } = await health([healthy, { ...healthy, Target: 'lab' }])
     expect(checks['http shop:status']).toEqual([
       expect.objectContaining({ componentId: 'App at prod · https://svc.example.com' }),
@@ -416,7 +416,7 @@ describe('csv, tsv and ndjson', () => {
     'Fault',
   ]
 
-  test('csv is read back by a CSV reader, line feeds inside cells included', async () => {
+  test('csv is read back by a CSV reader, line feeds within cells included', async () => {
     const text = await render('csv', [failing, hostile])
     const [head, ...rows] = parse(text, { record_delimiter: '\r\n' }) as string[][]
     expect(head).toEqual(header)
@@ -445,7 +445,7 @@ describe('csv, tsv and ndjson', () => {
     expect(row.slice(0, 8)).toEqual([safe, 'Sql', 'Advanced', safe, safe, 'Failure', safe, safe])
   })
 
-  test('tsv has one line a record and as many cells a line as the header, whatever the text holds', async () => {
+  test('tsv has one line for each record and as many cells on each line as the header, whatever the text', async () => {
     const [head, ...lines] = (await render('tsv', [failing, hostile])).trimEnd().split('\n')
     expect(head?.split('\t')).toEqual(header)
     expect(lines.map((line) => line.split('\t').length)).toEqual([18, 18, 18, 18])
@@ -465,7 +465,7 @@ describe('csv, tsv and ndjson', () => {
     expect(rows[3]).toMatchObject({ ErrorMessages: [expect.any(String), 'fault: threshold'] })
   })
 
-  test('no entry goes missing: an error and an answer without results are a record each', async () => {
+  test('no entry is lost: an error and an answer without results are one record each', async () => {
     const bare: Entry = { ...foreign, Response: { Status: 'Failure', StatusMessage: 'Batch node 3 is down' } }
     const rows = (await render('ndjson', [unreachable, bare, foreign]))
       .trimEnd()
@@ -480,8 +480,8 @@ describe('csv, tsv and ndjson', () => {
   })
 })
 
-describe('figures', () => {
-  test('performance data has ranges on the side on which the limits lie', async () => {
+describe('values', () => {
+  test('performance data has ranges on the side of the limits', async () => {
     const [line = ''] = (await render('nagios', [measured])).split('\n')
     expect(line).toContain("'postgres orders round trip'=0.000413s;;3 ")
     expect(line).toContain("'postgres orders connections'=85%;80;95 ")
@@ -489,7 +489,7 @@ describe('figures', () => {
     expect(line).toContain("'host memory'=2576980378B ")
   })
 
-  test('a prtg channel has the unit of its figure, and its limits on their side', async () => {
+  test('a prtg channel has the unit of its value, and its limits on their side', async () => {
     const { result } = JSON.parse(await render('prtg', [measured])).prtg
     expect(result).toContainEqual({
       channel: 'postgres orders connections',
@@ -506,7 +506,7 @@ describe('figures', () => {
     expect(result).toContainEqual({ channel: 'host memory', value: 2_576_980_378, unit: 'BytesDisk' })
   })
 
-  test('of more than 50 prtg channels the figures that failed stay, and the text says how many are left out', async () => {
+  test('of more than 50 prtg channels the failed values stay, and the text counts the omitted ones', async () => {
     const [monitor] = measured.Run?.monitors ?? []
     if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const results = Array.from({ length: 60 }, (_, n) => ({
@@ -523,14 +523,14 @@ describe('figures', () => {
     expect(text).toMatch(/ \(15 channels left out\)$/)
   })
 
-  test('health+json observes a value in a unit, of a component where there are several', async () => {
+  test('health+json reports a value in a unit, of a component where there are several', async () => {
     const { checks } = JSON.parse(await render('health+json', [measured]))
     expect(checks['postgres orders:replication lag']).toEqual([
       expect.objectContaining({ componentId: 'standby eu', observedValue: 12_000, observedUnit: 'milliseconds' }),
     ])
   })
 
-  test('prometheus has every figure in its base unit, instants in Unix time, and the thresholds beside them', async () => {
+  test('prometheus has each value in its base unit, instants in Unix time, and the thresholds beside them', async () => {
     const series = prometheusSeries(await render('prometheus', [measured]))
     const of = (name: string, check: string) =>
       series
@@ -553,7 +553,7 @@ describe('figures', () => {
     ])
   })
 
-  test('a spreadsheet reads a negative figure as a number', async () => {
+  test('a spreadsheet reads a negative value as a number', async () => {
     const rows = parse(await render('csv', [measured]), { record_delimiter: '\r\n', columns: true }) as Record<
       string,
       string
@@ -562,7 +562,7 @@ describe('figures', () => {
     expect([clock?.['StatusMessage'], clock?.['Value'], clock?.['Unit']]).toEqual(["'-2", '-2', 'count'])
   })
 
-  test('results of one check at several addresses are told apart by the address', async () => {
+  test('results of one check at several addresses are distinguished by the address', async () => {
     const [monitor] = measured.Run?.monitors ?? []
     if (!measured.Run || !monitor) throw new Error('The sample has no run')
     const results = ['10.0.0.5:25', '10.0.0.6:25'].map((address, at) => ({

@@ -5,7 +5,7 @@ import { samples } from './samples.ts'
 const names = Object.keys(reports) as ReportName[]
 const cases = names.flatMap((name) => Object.keys(samples).map((sample) => ({ name, sample })))
 
-test.each(cases)('$name of $sample is as reviewed', async ({ name, sample }) => {
+test.each(cases)('$name of $sample equals the reviewed text', async ({ name, sample }) => {
   const { default: report } = await reports[name]()
   expect(report.name).toBe(name)
   const file = `../golden/reports/${sample}.${name.replace('+', '-')}.txt`

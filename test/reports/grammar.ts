@@ -6,7 +6,7 @@ export function xmlElements(text: string): readonly { readonly name: string; rea
   if (/[^\t\n\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/u.test(text)) throw new Error('a character XML forbids')
   const body = text.replace(/^<\?xml version="1\.0" encoding="UTF-8"\?>\n/, '')
   const open: string[] = []
-  const found: { name: string; attributes: Attributes }[] = []
+  const results: { name: string; attributes: Attributes }[] = []
   let at = 0
   const token = /<(\/?)([A-Za-z][\w.-]*)((?:\s+[\w:-]+="[^"<]*")*)\s*(\/?)>|([^<]+)/y
   while (at < body.length) {
@@ -19,13 +19,13 @@ export function xmlElements(text: string): readonly { readonly name: string; rea
     else if (closing) {
       if (open.pop() !== name) throw new Error(`</${name}> closes something else`)
     } else {
-      if (open.length === 0 && found.length > 0) throw new Error('two root elements')
-      found.push({ name: name ?? '', attributes: readAttributes(attributes ?? '') })
+      if (open.length === 0 && results.length > 0) throw new Error('two root elements')
+      results.push({ name: name ?? '', attributes: readAttributes(attributes ?? '') })
       if (!empty) open.push(name ?? '')
     }
   }
   if (open.length > 0) throw new Error(`unclosed ${open.join(' ')}`)
-  return found
+  return results
 }
 type Attributes = Readonly<Record<string, string>>
 
@@ -34,7 +34,7 @@ function checkText(text: string): void {
   if (text.includes(']]>')) throw new Error('a bare ]]>')
 }
 
-const named: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 
 function readAttributes(text: string): Attributes {
   return Object.fromEntries(
@@ -42,7 +42,10 @@ function readAttributes(text: string): Attributes {
       checkText(value)
       // A literal tab or line feed would be read as a space.
       if (/[\t\n]/.test(value)) throw new Error('an attribute that a reader would change')
-      return [name, value.replace(/&(#(\d+)|\w+);/g, (_, entity, code) => named[entity] ?? String.fromCharCode(code))]
+      return [
+        name,
+        value.replace(/&(#(\d+)|\w+);/g, (_, entity, code) => entities[entity] ?? String.fromCharCode(code)),
+      ]
     }),
   )
 }
@@ -55,14 +58,15 @@ export type WorkflowCommand = {
 
 /** What GitHub's runner obeys in one line of output: the form at the line's start, else the older one anywhere. */
 export function workflowCommand(line: string): WorkflowCommand | undefined {
-  const known = /^(error|warning|notice|debug|add-mask|set-output|set-env|add-path|stop-commands|group|endgroup|echo)$/
+  const knownCommand =
+    /^(error|warning|notice|debug|add-mask|set-output|set-env|add-path|stop-commands|group|endgroup|echo)$/
   const trimmed = line.trimStart()
   const end = trimmed.startsWith('::') ? trimmed.indexOf('::', 2) : -1
   if (end > 0) {
     const info = trimmed.slice(2, end)
     const space = info.indexOf(' ')
     const command = space < 0 ? info : info.slice(0, space)
-    if (known.test(command)) {
+    if (knownCommand.test(command)) {
       const pairs =
         space < 0
           ? []
@@ -78,7 +82,9 @@ export function workflowCommand(line: string): WorkflowCommand | undefined {
     }
   }
   const [, older] = /##\[([^\] ]*)[^\]]*\]/.exec(line) ?? []
-  return older !== undefined && known.test(older) ? { command: `##[${older}]`, properties: {}, data: '' } : undefined
+  return older !== undefined && knownCommand.test(older)
+    ? { command: `##[${older}]`, properties: {}, data: '' }
+    : undefined
 }
 
 const unescaped = (text: string): string =>
@@ -100,7 +106,7 @@ export function prometheusSeries(text: string): readonly Series[] {
   if (text !== '' && !text.endsWith('\n')) throw new Error('the last line must end with a line feed')
   const typed = new Set<string>()
   const helped = new Set<string>()
-  const seen = new Set<string>()
+  const names = new Set<string>()
   let current = ''
   return text
     .split('\n')
@@ -108,9 +114,9 @@ export function prometheusSeries(text: string): readonly Series[] {
     .flatMap((line) => {
       const [, keyword, about = ''] = /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) .+$/.exec(line) ?? []
       if (keyword) {
-        const known = keyword === 'HELP' ? helped : typed
-        if (known.has(about)) throw new Error(`a second ${keyword} of ${about}`)
-        known.add(about)
+        const knownCommand = keyword === 'HELP' ? helped : typed
+        if (knownCommand.has(about)) throw new Error(`a second ${keyword} of ${about}`)
+        knownCommand.add(about)
         if (keyword === 'TYPE' && !/ (counter|gauge|histogram|summary|untyped)$/.test(line)) throw new Error(line)
         current = about
         return []
@@ -121,8 +127,8 @@ export function prometheusSeries(text: string): readonly Series[] {
         ) ?? []
       if (name === '' || name !== current || !typed.has(name)) throw new Error(`not a sample of ${current}: ${line}`)
       const key = `${name}{${labels}}`
-      if (seen.has(key)) throw new Error(`collected twice: ${key}`)
-      seen.add(key)
+      if (names.has(key)) throw new Error(`collected twice: ${key}`)
+      names.add(key)
       const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, label = '', raw = '']) => [
         label,
         raw.replace(/\\(.)/g, (_, char) => (char === 'n' ? '\n' : char)),
@@ -148,14 +154,14 @@ export function nagiosLine(line: string): {
     String.raw`(?:'([^'=|]+)'|([^'=|\s]+))=(-?\d+(?:\.\d+)?)(s|ms|us|%|B|KB|MB|TB|c)?(?:;${range}(?:;${range}(?:;${figure}(?:;${figure})?)?)?)?(?:\s|$)`,
     'y',
   )
-  const found: PerfDatum[] = []
+  const results: PerfDatum[] = []
   let at = 0
   while (data !== undefined && at < data.length) {
     datum.lastIndex = at
     const match = datum.exec(data)
     if (!match) throw new Error(`not performance data: ${data.slice(at)}`)
     at = datum.lastIndex
-    found.push({ label: match[1] ?? match[2] ?? '', value: Number(match[3]), unit: match[4] ?? '' })
+    results.push({ label: match[1] ?? match[2] ?? '', value: Number(match[3]), unit: match[4] ?? '' })
   }
-  return { state, text, data: found }
+  return { state, text, data: results }
 }

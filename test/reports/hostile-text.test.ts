@@ -70,7 +70,7 @@ async function problemsOf(work: (text: string) => unknown): Promise<readonly str
   return problems
 }
 
-describe('the processor time of showing what a server says grows as its text does', () => {
+describe('the CPU time of showing text from a server grows in proportion to the text', () => {
   test.each(Object.entries(renderers))(
     '%s',
     async (_, render) => {
@@ -94,7 +94,7 @@ describe('the processor time of showing what a server says grows as its text doe
   test('names and values on a terminal', async () => {
     expect(await problemsOf((text) => pairs([['roles', text]], { isTTY: true, columns: 80 }))).toEqual([])
   }, 120_000)
-  test('text that is made safe', async () => {
+  test('text that is sanitized', async () => {
     expect(await problemsOf(sanitizeText)).toEqual([])
   }, 120_000)
 })

@@ -142,12 +142,12 @@ const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => 
   'health+json': (output) => {
     expect(JSON.parse(output)).toMatchObject({ status: expect.stringMatching(/^(pass|warn|fail)$/) })
   },
-  csv: (output, given) => {
+  csv: (output, input) => {
     const [header, ...rows] = parse(output, { record_delimiter: '\r\n' }) as string[][]
     expect(header).toEqual(columns)
     const safe = (cell: string): string => (/^[=+\-@＝＋－＠]/.test(cell) ? `'${cell}` : cell)
     expect(rows).toEqual(
-      records(given).map((record) =>
+      records(input).map((record) =>
         columns.map((column) => {
           const cell = record[column] ?? ''
           return typeof cell === 'number' ? String(cell) : safe(typeof cell === 'string' ? cell : cell.join('\n'))
@@ -155,23 +155,23 @@ const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => 
       ),
     )
   },
-  tsv: (output, given) => {
+  tsv: (output, input) => {
     const lines = output.split('\n').slice(1, -1)
-    expect(lines).toHaveLength(records(given).length)
+    expect(lines).toHaveLength(records(input).length)
     expect(lines.filter((line) => line.split('\t').length !== columns.length)).toEqual([])
   },
-  ndjson: (output, given) => {
+  ndjson: (output, input) => {
     const lines = output.split('\n').slice(0, -1)
-    expect(lines.map((line) => JSON.parse(line))).toEqual(records(given))
+    expect(lines.map((line) => JSON.parse(line))).toEqual(records(input))
   },
 }
 
-test.each(Object.keys(judges) as ReportName[])('K6 %s stays what it is, whatever a server sends', async (name) => {
+test.each(Object.keys(judges) as ReportName[])('K6 %s stays well-formed, whatever a server sends', async (name) => {
   const { default: report } = await reports[name]()
   fc.assert(
-    fc.property(entries, (given) => {
-      const output = report.render(given)
-      judges[name](output, given)
+    fc.property(entries, (input) => {
+      const output = report.render(input)
+      judges[name](output, input)
       expect(output).not.toMatch(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufffe]/)
       expect(output.isWellFormed()).toBe(true)
     }),

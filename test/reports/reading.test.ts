@@ -5,8 +5,8 @@ import { sanitizeLine, sanitizeText } from '../../src/core/sanitize.ts'
 import { processorMs } from '../support/processor-time.ts'
 import { broken, failing, foreign, healthy, unreachable, warning } from './samples.ts'
 
-describe('what an entry says', () => {
-  test('healthy, with warnings, unhealthy, not answered', () => {
+describe('the meaning of an entry', () => {
+  test('healthy, with warnings, unhealthy, or without an answer', () => {
     expect([healthy, warning, failing, unreachable].map((entry) => [read(entry).level, read(entry).headline])).toEqual([
       ['ok', 'App is healthy: 1 monitor passed'],
       ['warn', 'Sql is healthy, 1 warning'],
@@ -15,7 +15,7 @@ describe('what an entry says', () => {
     ])
   })
 
-  test('H10 causes are root causes, never what was not run because of them', () => {
+  test('H10 causes are root causes, never checks that were skipped because of them', () => {
     const { causes, failed } = read(broken)
     expect(failed).toBe(4)
     expect(causes.map((cause) => cause.split(':')[0])).toEqual([
@@ -25,7 +25,7 @@ describe('what an entry says', () => {
     ])
   })
 
-  test('H11 a warning loses its prefix and keeps its level; the fault class stands apart', () => {
+  test('H11 a warning loses its prefix and keeps its level; the fault class is separate', () => {
     const [configured] = read(warning).monitors.flatMap((monitor) => monitor.results)
     expect(configured).toMatchObject({ level: 'warn', message: expect.stringMatching(/^Sql: no server/) })
     expect(read(warning).causes).toEqual(["Sql: no server configured; svc's own store was checked"])
@@ -33,7 +33,7 @@ describe('what an entry says', () => {
     expect(backup).toMatchObject({ fault: 'threshold', details: ['started 2026-02-26 22:00, job "nightly full"'] })
   })
 
-  test('what only a foreign StatusMessage or a monitor says is kept', () => {
+  test('text that only a foreign StatusMessage or a monitor contains is kept', () => {
     const reading = read(foreign)
     expect(reading.causes).toEqual(['Batch node 3 is down', 'Queue: 412 jobs waiting'])
     expect(reading.monitors[0]?.results).toEqual([
@@ -96,7 +96,7 @@ describe('safe text', () => {
       'disk D:\\Data 41 % – 管理画面 é 👩‍👩‍👧 https://h/x@y',
       'disk D:\\Data 41 % – 管理画面 é 👩‍👩‍👧 https://h/x@y',
     ],
-  ])('K6 it takes out %s', (_, text, safe) => {
+  ])('K6 it removes %s', (_, text, safe) => {
     expect(sanitizeText(text)).toBe(safe)
   })
 
@@ -104,7 +104,7 @@ describe('safe text', () => {
     expect(sanitizeLine(' a\r\n\tb\u2029 c ')).toBe('a b c')
   })
 
-  test('K6 text made of nothing but openings costs time in proportion to its length', () => {
+  test('K6 text that consists of openings costs time in proportion to its length', () => {
     const openings = ['\u001b]', '\u009d', '\u001b[', '\u001bP', '\u0090', '://', '\u001b', '\u009b0;']
     // Were any of them searched for its end again and again, each would take minutes.
     const started = processorMs()

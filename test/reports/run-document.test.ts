@@ -55,7 +55,7 @@ const skew: Result = {
 }
 
 describe("the interface's document of a run", () => {
-  test('H1 all pass: Success, and no failed monitor', () => {
+  test('H1 Success without a failed monitor when all pass', () => {
     const made = shape(run(report('postgres orders', [ok])))
     expect(made).toMatchObject({
       Status: 'Success',
@@ -83,7 +83,7 @@ describe("the interface's document of a run", () => {
     )
   })
 
-  test('H11 a boundary belongs to ok, from above and from below', () => {
+  test('H11 a value at its boundary is ok, from above and from below', () => {
     const status = (evaluate: typeof atMost, value: number, threshold: { warn?: number; limit?: number }) =>
       evaluate({ check: 'use', value, unit: 'percent', threshold }).status
     const high = { warn: 80, limit: 95 }
@@ -103,7 +103,7 @@ describe("the interface's document of a run", () => {
     expect([status(atMost, 95, { limit: 95 }), status(atLeast, 5, { limit: 5 })]).toEqual(['ok', 'ok'])
   })
 
-  test('H11 a warning is Success on the wire and says so', () => {
+  test('H11 a warning is Success on the wire and is marked as one', () => {
     const made = shape(run(report('postgres orders', [ok, warned])))
     expect(made.Status).toBe('Success')
     expect(made.MonitorSummaries?.[0]?.Results?.[1]).toMatchObject({
@@ -119,13 +119,13 @@ describe("the interface's document of a run", () => {
     expect(made.MonitorSummaries?.[0]?.ErrorMessages).toEqual(['round trip: 127.0.0.1:5432 refused'])
   })
 
-  test('H4 server state only when it is asked for', () => {
+  test('H4 server state is present only on request', () => {
     expect('ServerState' in shape(run(report('a', [ok])))).toBe(false)
-    const asked = shape(run(report('a', [ok])), { flags: { IncludeServerStateInformation: true } })
-    expect(asked.ServerState?.ServerName).toBe('db1')
+    const request = shape(run(report('a', [ok])), { flags: { IncludeServerStateInformation: true } })
+    expect(request.ServerState?.ServerName).toBe('db1')
   })
 
-  test('H5 SuppressDeploymentErrors lets deployment failures pass, says what, and hides nothing else', () => {
+  test('H5 SuppressDeploymentErrors suppresses deployment failures, reports which, and hides nothing else', () => {
     const one = run(report('deployment shop', [skew]))
     expect(shape(one).Status).toBe('Failure')
     const suppressed = shape(one, { flags: { SuppressDeploymentErrors: true } })
@@ -137,14 +137,14 @@ describe("the interface's document of a run", () => {
     expect(shape(both, { flags: { SuppressDeploymentErrors: true } }).FailedMonitorCount).toBe(1)
   })
 
-  test('S11 a stranger learns states and fault classes, and nothing of messages, names or hosts', () => {
+  test('S11 an anonymous caller reads statuses and fault classes, and no messages, names or hosts', () => {
     const made = shape(run(report('postgres orders', [failed, warned, ok])), {
       view: 'brief',
       flags: { IncludeServerStateInformation: true },
     })
-    const said = JSON.stringify(made)
+    const json = JSON.stringify(made)
     for (const secret of ['127.0.0.1', 'orders', 'ECONNREFUSED', 'db1', '85 %', '14 ms'])
-      expect(said).not.toContain(secret)
+      expect(json).not.toContain(secret)
     expect(made.MonitorSummaries?.[0]?.Results?.map((result) => result.StatusMessage)).toEqual([
       'failed: refused',
       'warning: see the server',
@@ -165,7 +165,7 @@ describe("the interface's document of a run", () => {
 describe('the run document', () => {
   const measured = atMost({ check: 'lag', value: 2_500, unit: 'duration', threshold: { warn: 2_000, limit: 9_000 } })
 
-  test('a result keeps its figure, subject, address, facts, cause and depth', () => {
+  test('a result keeps its value, subject, address, details, cause and depth', () => {
     const result: Result = {
       ...measured,
       subject: 'eu',
@@ -216,12 +216,12 @@ describe('the run document', () => {
     expect(members?.map(({ subject }) => subject)).toEqual(['/var', undefined, undefined])
   })
 
-  test.each([Number.NaN, Number.POSITIVE_INFINITY])('a figure that is %s is none', (value) => {
+  test.each([Number.NaN, Number.POSITIVE_INFINITY])('a value that is %s is omitted', (value) => {
     const result: Result = { ...ok, measurement: { value, unit: 'count' } }
     expect(document(run(report('a', [result]))).monitors[0]?.results[0]?.measurement).toBeUndefined()
   })
 
-  test('S11 the brief view holds statuses, checks and fault classes, and no figure, name, address or machine', () => {
+  test('S11 the brief view contains statuses, checks and fault classes, and no value, name, address or machine', () => {
     const result: Result = { ...measured, subject: 'eu', address: '10.0.0.5:5432', facts: { role: 'replica' } }
     const brief = document(run(report('postgres orders', [result, failed, ok])), {
       view: 'brief',
@@ -246,7 +246,7 @@ describe('the run document', () => {
   })
 })
 
-describe('whatever a run holds', () => {
+describe('for any run', () => {
   const word = fc.constantFrom('disk', 'lag', 'round trip', 'a/b', 'orders', '14 ms', 'x: y', 'not run')
   const faults = fc.constantFrom<FaultClass>('refused', 'timeout', 'dependency', 'auth')
   const base = { check: word, message: word, details: fc.option(fc.array(word, { maxLength: 2 }), { nil: undefined }) }
@@ -267,13 +267,13 @@ describe('whatever a run holds', () => {
   })
 
   /** What the document of the interface has a place for. */
-  const told = ({ name, level, results }: MonitorReading) => ({
+  const summaryOf = ({ name, level, results }: MonitorReading) => ({
     name,
     level,
     results: results.map(({ depth: _depth, cause: _cause, ...result }) => result),
   })
 
-  test('a report of the run says what a report of the document made of it says', () => {
+  test('a report of the run equals a report of the document made of it', () => {
     fc.assert(
       fc.property(runs, options, (of, more) => {
         const Run = document(of, more)
@@ -281,12 +281,12 @@ describe('whatever a run holds', () => {
         const own = read({ ...entry, Run, Response: healthCheckResponse(Run) })
         const foreign = read({ ...entry, Response: healthCheckResponse(Run) })
         expect({ ...own, node: '', monitors: [] }).toEqual({ ...foreign, monitors: [] })
-        expect(own.monitors.map(told)).toEqual(foreign.monitors.map(told))
+        expect(own.monitors.map(summaryOf)).toEqual(foreign.monitors.map(summaryOf))
       }),
     )
   })
 
-  test('a selection of the run is the selection of the document made of it', () => {
+  test('a selection of the run equals the selection of the document made of it', () => {
     const patterns = fc.array(fc.constantFrom('disk', 'orders', 'post*', 'host/lag', 'round trip', 'q'), {
       maxLength: 2,
     })

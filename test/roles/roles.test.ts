@@ -49,7 +49,7 @@ const here: Call = { ...over(), caller: { kind: 'local', account: 'alice' } }
 const both = ['assignRoles', 'unAssignRoles'] as const
 
 describe.each(both)('%s', (operation) => {
-  test('O1 401 comes first, then 403, then no user name, then an unknown one', async () => {
+  test('O1 401 precedes 403, which precedes a missing user name, which precedes an unknown one', async () => {
     await withCore(async (core) => {
       const { service } = core
       const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
@@ -83,7 +83,7 @@ describe.each(both)('%s', (operation) => {
     })
   })
 
-  test('O3 empty lists show what is held and change nothing, the audit included', async () => {
+  test('O3 empty lists show the current roles and change nothing, the audit included', async () => {
     await withCore(async ({ service, admin }) => {
       await service.assignRoles({ UserName: 'Ned', Roles: ['B', 'A'], Permissions: ['P'] }, here)
       const before = await admin.audit.list({ limit: 100 })
@@ -95,7 +95,7 @@ describe.each(both)('%s', (operation) => {
 })
 
 describe('roles', () => {
-  test('O2 the lists are complete, first granted first, without duplicates, in their letter case', async () => {
+  test('O2 the lists are complete, in the order granted, without duplicates, in their letter case', async () => {
     await withCore(async (core) => {
       const ann = await signIn(core, 'Ann')
       const assign = (Roles: readonly string[], Permissions: readonly string[] = []) =>
@@ -107,17 +107,17 @@ describe('roles', () => {
     })
   })
 
-  test('O3 assigning what is held and unassigning what is not is no error', async () => {
+  test('O3 assigning a role that the user has, or unassigning one that it lacks, is not an error', async () => {
     await withCore(async ({ service }) => {
       const request = { UserName: 'Ned', Roles: ['Editor'] }
-      const held = { AllRoles: ['Editor'], AllPermissions: [] }
-      expect(await service.assignRoles(request, here)).toEqual(held)
-      expect(await service.assignRoles(request, here)).toEqual(held)
-      expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['editor'] }, here)).toEqual(held)
+      const lists = { AllRoles: ['Editor'], AllPermissions: [] }
+      expect(await service.assignRoles(request, here)).toEqual(lists)
+      expect(await service.assignRoles(request, here)).toEqual(lists)
+      expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['editor'] }, here)).toEqual(lists)
     })
   })
 
-  test('O4 the exact name is meant before the e-mail', async () => {
+  test('O4 an exact name takes precedence over an e-mail address', async () => {
     await withCore(async ({ service, admin }) => {
       await service.assignRoles({ UserName: 'NED@example.com', Roles: ['Mail'] }, here)
       expect((await admin.roles.show('Ned')).roles).toEqual(['Mail'])
@@ -125,7 +125,7 @@ describe('roles', () => {
     })
   })
 
-  test('O5 a grant and a revocation hold from the next request, with the same token', async () => {
+  test('O5 a grant and a revocation apply from the next request on, with the same token', async () => {
     await withCore(async (core) => {
       const { service } = core
       const ned = await signIn(core, 'Ned')
@@ -138,7 +138,7 @@ describe('roles', () => {
     })
   })
 
-  test('O6 the last Admin keeps Admin, whoever asks', async () => {
+  test('O6 the last Admin keeps Admin, whoever makes the request', async () => {
     await withCore(async (core) => {
       const { service, runtime } = core
       const request = { UserName: 'Ann', Roles: ['Admin'] }
@@ -149,7 +149,7 @@ describe('roles', () => {
     })
   })
 
-  test('O6 two Admins who remove each other at once: one remains', async () => {
+  test('O6 when two Admins remove each other concurrently, one remains', async () => {
     await withCore(async (core) => {
       const { service, admin } = core
       for (let round = 0; round < 5; round += 1) {
@@ -166,7 +166,7 @@ describe('roles', () => {
     })
   })
 
-  test('O6 S10 a change is one audit entry: who, from where, before, after and why', async () => {
+  test('O6 S10 each change is one audit entry: who, from which address, before, after and why', async () => {
     await withCore(async (core) => {
       const { service, admin } = core
       const ann = await signIn(core, 'Ann')
@@ -207,7 +207,7 @@ describe('the guard', () => {
     )
   })
 
-  test('P8 over HTTP loopback alone is nobody', async () => {
+  test('P8 over HTTP a loopback address alone does not sign a caller in', async () => {
     await withCore(async ({ service }) => {
       const call = from('127.0.0.1')
       expect((await faultOf(service.assignRoles({ UserName: 'Ned', Roles: ['Admin'] }, call))).status).toBe(401)
@@ -215,25 +215,25 @@ describe('the guard', () => {
     })
   })
 
-  test('P8 every answer of the administration names its store', async () => {
+  test('P8 each answer of the administration names its store', async () => {
     await withCore(async ({ admin, runtime, store }) => {
       expect([admin.store, runtime.facts.store]).toEqual([store, store])
     })
   })
 
-  test('S11 off loopback a signed-in caller sees the whole health answer, a stranger the state only', async () => {
+  test('S11 beyond loopback a signed-in caller sees the whole health answer, an anonymous one only the status', async () => {
     await withCore(async (core) => {
       const request = { ExecutionMode: 'Basic', ServerType: 'App', IncludeServerStateInformation: true } as const
       const [ned] = [await signIn(core, 'Ned')]
       const stranger = await core.service.healthCheck(request, over())
       const liar = await core.service.healthCheck(request, over(bearer('nonsense')))
-      const known = await core.service.healthCheck(request, over(ned))
+      const signedIn = await core.service.healthCheck(request, over(ned))
       expect([stranger.ServerState, liar.ServerState]).toEqual([undefined, undefined])
-      expect(known.ServerState).toBeDefined()
+      expect(signedIn.ServerState).toBeDefined()
     })
   }, 20_000)
 
-  test('S11 off loopback a stranger gets no figure of the run, a signed-in caller all of them', async () => {
+  test('S11 beyond loopback an anonymous caller sees no values of the run, a signed-in one all of them', async () => {
     await withCore(async (core) => {
       const request = { ExecutionMode: 'Basic', ServerType: 'Sql', IncludeServerStateInformation: true } as const
       const [ned] = [await signIn(core, 'Ned')]
@@ -246,10 +246,10 @@ describe('the guard', () => {
         return run
       }
       const stranger = await runFor(over())
-      const known = await runFor(over(ned))
+      const signedIn = await runFor(over(ned))
       const figures = (run: RunDocument | undefined) =>
         (run?.monitors ?? []).flatMap(({ results }) => results.filter(({ measurement }) => measurement))
-      expect(figures(known)).not.toEqual([])
+      expect(figures(signedIn)).not.toEqual([])
       expect(figures(stranger)).toEqual([])
       const members = new Set((stranger?.monitors ?? []).flatMap((monitor) => Object.keys(monitor)))
       expect([stranger?.view, [...members]]).toEqual(['brief', ['kind', 'scope', 'status', 'results']])
@@ -258,7 +258,7 @@ describe('the guard', () => {
     })
   }, 20_000)
 
-  test('P6 without a store nobody signs in, and health answers', async () => {
+  test('P6 without a store nobody can sign in, and health still answers', async () => {
     const { service, runtime } = await openCore({
       version: '0.0.0',
       config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
@@ -273,14 +273,14 @@ describe('the guard', () => {
       }
       expect([runtime.admin, await runtime.anyAdmin()]).toEqual([undefined, false])
       await runtime.ready(new AbortController().signal)
-      const asked = { ExecutionMode: 'Basic', ServerType: 'App' } as const
-      expect((await service.healthCheck(asked, over())).MonitorSummaries).not.toEqual([])
+      const question = { ExecutionMode: 'Basic', ServerType: 'App' } as const
+      expect((await service.healthCheck(question, over())).MonitorSummaries).not.toEqual([])
     } finally {
       await runtime.close()
     }
   })
 
-  test('P6 a command asks for what a missing store holds and does not make it', async () => {
+  test('P6 a command reports what a missing store contains and does not create it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'svc-roles-'))
     const store = join(folder, 'store', 'svc.db')
     const { runtime } = await openCore({

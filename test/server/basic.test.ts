@@ -16,12 +16,12 @@ describe('HTTP Basic', () => {
   })
   afterAll(() => Promise.all([on.close(), off.close()]))
 
-  test('A9 it is off unless it is turned on', async () => {
+  test('A9 HTTP Basic is off unless the configuration turns it on', async () => {
     expect((await off.post('/assignroles', change, basic('Ann', password))).status).toBe(401)
     expect((await ask(off.port, '/auth', { headers: basic('Ann', password) })).status).toBe(401)
   })
 
-  test('A9 turned on, it signs in for one request and begins no session', async () => {
+  test('A9 when it is on, it signs the caller in for one request and creates no session', async () => {
     const got = await on.post('/assignroles', change, basic('Ann', password))
     expect(got).toMatchObject({ status: 200, json: { AllRoles: ['Ops'] } })
     expect(got.headers['set-cookie']).toBeUndefined()
@@ -40,26 +40,26 @@ describe('HTTP Basic', () => {
     ['no colon', { authorization: `Basic ${Buffer.from('Ann').toString('base64')}` }],
     ['no base64', { authorization: 'Basic %%%' }],
     ['no UTF-8', { authorization: `Basic ${Buffer.from([0x41, 0xff, 0x3a, 0x42]).toString('base64')}` }],
-  ])('A10 %s is answered like nobody', async (_, headers) => {
+  ])('A10 %s gets the same answer as an anonymous caller', async (_, headers) => {
     const got = await on.post('/assignroles', change, headers)
     expect(got.status).toBe(401)
     expect(got.json.ResponseStatus).toMatchObject({ ErrorCode: 'Unauthorized', Message: 'Not Authenticated' })
   })
 
-  test('A9 a client that waits to be asked is asked, and a sign-in is not', async () => {
-    const asked = await on.post('/assignroles', change)
-    expect(asked.headers['www-authenticate']).toBe('Basic realm="svc", charset="UTF-8"')
+  test('A9 a client that waits for a challenge gets one, and a sign-in does not', async () => {
+    const request = await on.post('/assignroles', change)
+    expect(request.headers['www-authenticate']).toBe('Basic realm="svc", charset="UTF-8"')
     expect((await off.post('/assignroles', change)).headers['www-authenticate']).toBeUndefined()
     const wrong = await on.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' })
     expect(wrong.status).toBe(401)
     expect(wrong.headers['www-authenticate']).toBeUndefined()
   })
 
-  test('O1 a user without Admin is refused by role', async () => {
+  test('O1 a user without Admin is refused because a role is missing', async () => {
     expect((await on.post('/assignroles', change, basic('Ned', password))).status).toBe(403)
   })
 
-  test('P5 wrong passwords lock the name for that address, as at a sign-in', async () => {
+  test('P5 wrong passwords lock the name for that address, as they do at a sign-in', async () => {
     await on.admin.users.add({ userName: 'Zoe', password, roles: ['Admin'] }, by)
     for (let i = 0; i < 10; i += 1) await on.post('/assignroles', change, basic('Zoe', 'wrong'))
     expect((await on.post('/assignroles', change, basic('Zoe', password))).status).toBe(401)
@@ -68,12 +68,12 @@ describe('HTTP Basic', () => {
     expect(JSON.stringify(on.log)).not.toContain(password)
   })
 
-  test('T6 a page of another site cannot make a browser use what it remembers', async () => {
+  test('T6 a page of another site cannot make a browser use its stored credentials', async () => {
     const foreign = { ...basic('Ann', password), origin: 'https://evil.example.com' }
     expect((await on.post('/assignroles', change, foreign)).status).toBe(403)
   })
 
-  test('T2 a revocation holds for the very next request', async () => {
+  test('T2 a revocation takes effect on the next request', async () => {
     await on.admin.users.add({ userName: 'Tom', password, roles: ['Admin'] }, by)
     expect((await on.post('/assignroles', change, basic('Tom', password))).status).toBe(200)
     await on.post('/unassignroles', { UserName: 'Tom', Roles: ['Admin'] }, basic('Ann', password))

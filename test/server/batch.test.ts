@@ -35,7 +35,7 @@ describe('R3 role changes', () => {
     '/json/reply/AssignRoles[]',
     '/json/reply/ASSIGNROLES%5b%5d/',
     '/json/oneway/AssignRoles[]',
-  ])('R3 POST %s: an array in, an array out', async (path) => {
+  ])('R3 POST %s takes an array and answers with an array', async (path) => {
     await site.admin.users.add({ userName: path.slice(0, 40), password: 'violet-harbour-42' }, by)
     const change = (role: string) => ({ UserName: path.slice(0, 40), Roles: [role] })
     const got = await send(site.port, path, [change('One'), change('Two')], ann)
@@ -47,7 +47,7 @@ describe('R3 role changes', () => {
     ])
   })
 
-  test('R3 the first failure ends it: its status, its body, its index; what came before stays done', async () => {
+  test('R3 the first failure ends the batch with its status, body and index, and earlier changes remain', async () => {
     const got = await send(
       site.port,
       '/api/AssignRoles[]',
@@ -64,7 +64,7 @@ describe('R3 role changes', () => {
     expect(await rolesOf('Ned')).not.toContain('After')
   })
 
-  test('R3 a request that cannot be read fails when its turn comes, and not before', async () => {
+  test('R3 a request that cannot be parsed fails in its turn, not before', async () => {
     for (const bad of [7, { UserName: 5 }, { Roles: 'x' }]) {
       const got = await send(site.port, '/json/reply/AssignRoles[]', [{ UserName: 'Ned', Roles: ['Read'] }, bad], ann)
       expect(done(got)).toEqual([400, '1'])
@@ -73,7 +73,7 @@ describe('R3 role changes', () => {
     expect(await rolesOf('Ned')).toContain('Read')
   })
 
-  test('R3 each is guarded by itself: who takes Admin from itself is refused from there on', async () => {
+  test('R3 each request is authorized separately: a caller that revokes its own Admin is refused from there on', async () => {
     await site.admin.users.add({ userName: 'Eve', password: 'violet-harbour-42', roles: ['Admin'] }, by)
     const eve = bearer((await site.signIn({ UserName: 'Eve' })).BearerToken)
     const drop = { UserName: 'Eve', Roles: ['Admin'] }
@@ -83,7 +83,7 @@ describe('R3 role changes', () => {
     expect(await rolesOf('Ann')).toContain('Editor')
   })
 
-  test('R3 who is not signed in, or no Admin, changes nothing', async () => {
+  test('R3 a caller that is anonymous or lacks Admin changes nothing', async () => {
     const change = [{ UserName: 'Ned', Roles: ['Admin'] }]
     const ned = bearer((await site.signIn({ UserName: 'Ned' })).BearerToken)
     expect(done(await send(site.port, '/api/AssignRoles[]', change))).toEqual([401, '0'])
@@ -91,7 +91,7 @@ describe('R3 role changes', () => {
     expect(await rolesOf('Ned')).not.toContain('Admin')
   })
 
-  test('R3 T6 a page of another site cannot make a browser send one', async () => {
+  test('R3 T6 a page of another site cannot make a browser send a batch', async () => {
     const { cookie } = await site.signIn()
     const headers = { cookie, 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
     const got = await send(site.port, '/api/AssignRoles[]', [{ UserName: 'Ned', Roles: ['Admin'] }], headers)
@@ -99,7 +99,7 @@ describe('R3 role changes', () => {
     expect(await rolesOf('Ned')).not.toContain('Admin')
   })
 
-  test('R3 each is audited by itself, and counted and logged by itself', async () => {
+  test('R3 each request of a batch is audited, counted and logged separately', async () => {
     const before = (await site.admin.audit.list({ limit: 1 }))[0]?.id ?? 0
     const logged = site.log.length
     const headers = { ...ann, 'x-correlation-id': 'batch-7' }
@@ -124,9 +124,9 @@ describe('R3 role changes', () => {
   })
 })
 
-describe('R3 what is taken', () => {
+describe('R3 accepted bodies', () => {
   test.each(['Authenticate', 'GetAccessToken', 'ReportHeartbeat'])(
-    'R3 %s is not: a 400 before anything is read or asked',
+    'R3 %s is a 400 before anything is read or executed',
     async (name) => {
       await withSite({}, async ({ port, calls }) => {
         for (const path of [`/api/${name}[]`, `/json/reply/${name}%5B%5D`]) {
@@ -139,7 +139,7 @@ describe('R3 what is taken', () => {
     },
   )
 
-  test('R3 64 are, 65 are a 400 and none of them is done', async () => {
+  test('R3 64 requests are accepted; 65 are a 400, and none of them is executed', async () => {
     await withSite({}, async ({ port, calls }) => {
       expect(done(await send(port, '/api/HealthCheckRequest[]', Array(64).fill(health())))).toEqual([200, '64'])
       expect(calls).toHaveLength(64)
@@ -148,7 +148,7 @@ describe('R3 what is taken', () => {
     })
   })
 
-  test('R3 no requests are no answers, and what is no array is a 400', async () => {
+  test('R3 an empty array is answered with an empty array, and anything but an array is a 400', async () => {
     await withSite({}, async ({ port, calls }) => {
       for (const none of ['[]', '']) {
         const got = await send(port, '/api/HealthCheckRequest[]', none)
@@ -175,7 +175,7 @@ describe('R3 what is taken', () => {
     })
   })
 
-  test('R3 it speaks JSON, whatever is asked for, and takes plain text as JSON', async () => {
+  test('R3 a batch is answered in JSON whatever Accept says, and reads plain text as JSON', async () => {
     await withSite({}, async ({ port }) => {
       const headers = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/csv' }
       for (const query of ['', '?format=csv', '?format=prtg', '?callback=cb']) {
@@ -187,7 +187,7 @@ describe('R3 what is taken', () => {
     })
   })
 
-  test('R5 OPTIONS says POST', async () => {
+  test('R5 OPTIONS allows POST', async () => {
     await withSite({}, async ({ port }) => {
       const got = await ask(port, '/api/HealthCheckRequest[]', { method: 'OPTIONS' })
       expect([got.status, got.headers.allow, got.text]).toEqual([200, 'POST, OPTIONS', ''])
@@ -196,7 +196,7 @@ describe('R3 what is taken', () => {
 })
 
 describe('R3 health', () => {
-  test('R3 an unhealthy answer ends it, as it would be an error alone, and carries the index', async () => {
+  test('R3 an unhealthy answer ends the batch with the error that it has alone, and carries its index', async () => {
     await withSite(mongoDown, async ({ port, calls }) => {
       const got = await send(port, '/api/HealthCheckRequest[]', [health(), health('Mongo'), health('App')])
       expect(done(got)).toEqual([503, '1'])
@@ -211,7 +211,7 @@ describe('R3 health', () => {
     })
   })
 
-  test('R3 H2 with SuppressErrorCodes all are asked, and the bodies say which failed', async () => {
+  test('R3 H2 with SuppressErrorCodes every request is executed, and the bodies show which failed', async () => {
     await withSite(mongoDown, async ({ port }) => {
       const types = ['Sql', 'Mongo', 'App']
       const requests = types.map((type) => health(type, { SuppressErrorCodes: true }))
@@ -222,7 +222,7 @@ describe('R3 health', () => {
     })
   })
 
-  test('R3 H3 what is missing is named, with the index', async () => {
+  test('R3 H3 a missing field is named together with the index of its request', async () => {
     await withSite({}, async ({ port }) => {
       const got = await send(port, '/api/HealthCheckRequest[]', [health(), { ServerType: 'Sql' }])
       expect(done(got)).toEqual([400, '1'])
@@ -239,7 +239,7 @@ describe('R3 health', () => {
     })
   })
 
-  test('R3 S3 a batch may take longer than a silent connection is kept, as long as none of its requests does', async () => {
+  test('R3 S3 a batch may last longer than a silent connection is kept open, as long as none of its requests does', async () => {
     const silenceMs = 1_000
     const slow: SiteOptions = {
       limits: { silenceMs },
@@ -251,7 +251,7 @@ describe('R3 health', () => {
     })
   })
 
-  test('R3 S6 a defect says nothing but its index and its correlation id', async () => {
+  test('R3 S6 an internal error shows nothing but its index and its correlation id', async () => {
     const broken: SiteOptions = { health: () => Promise.reject(new TypeError('secret detail')) }
     await withSite(broken, async ({ port, log }) => {
       const got = await send(port, '/api/HealthCheckRequest[]', [health()])

@@ -10,7 +10,7 @@ const who = (trusted: readonly string[], peer: string, forwardedFor?: string) =>
   return loopback ? `${address} here` : address
 }
 
-describe('who calls', () => {
+describe('the address of the caller', () => {
   test.each([
     [[], '127.0.0.1', undefined, '127.0.0.1 here'],
     [[], '::1', undefined, '::1 here'],
@@ -27,7 +27,7 @@ describe('who calls', () => {
     expect(who(trusted, peer, forwarded)).toBe(expected)
   })
 
-  test('X-Forwarded-For counts from a trusted proxy alone', () => {
+  test('only a trusted proxy may set X-Forwarded-For', () => {
     expect(who([], '192.0.2.7', '127.0.0.1')).toBe('192.0.2.7')
     expect(who(['192.0.2.8'], '192.0.2.7', '127.0.0.1')).toBe('192.0.2.7')
     expect(who(['192.0.2.7'], '192.0.2.7', '198.51.100.4')).toBe('198.51.100.4')
@@ -35,7 +35,7 @@ describe('who calls', () => {
     expect(who(['fd00::/8'], 'fd00::7', '[2001:db8::1]:443')).toBe('2001:db8::1')
   })
 
-  test('X-Forwarded-For is read from the right, past trusted proxies, and never believed further', () => {
+  test('X-Forwarded-For is read from right to left, past trusted proxies and no further', () => {
     const trusted = ['10.0.0.0/8']
     expect(who(trusted, '10.0.0.1', '127.0.0.1, 198.51.100.4, 10.0.0.2')).toBe('198.51.100.4')
     expect(who(trusted, '10.0.0.1', '127.0.0.1, rubbish, 10.0.0.2')).toBe('10.0.0.2')
@@ -43,7 +43,7 @@ describe('who calls', () => {
     expect(who(trusted, '10.0.0.1', ' 198.51.100.4 ,10.0.0.3')).toBe('198.51.100.4')
   })
 
-  test('S11 nobody is of this machine who was relayed from elsewhere', () => {
+  test('S11 a caller that was relayed from another machine never counts as local', () => {
     // A proxy on this machine that is not known to be one must not open what loopback may see.
     expect(who([], '127.0.0.1', '198.51.100.4')).toBe('127.0.0.1')
     expect(who(['127.0.0.1'], '127.0.0.1', '198.51.100.4')).toBe('198.51.100.4')
@@ -55,11 +55,11 @@ describe('who calls', () => {
     }
   })
 
-  test('S11 the Service and the Runtime are told who calls', async () => {
-    const seen: unknown[] = []
+  test('S11 the Service and the Runtime receive the address of the caller', async () => {
+    const callers: unknown[] = []
     const runtime = {
       viewOf: async ({ caller }: Pick<Call, 'caller'>) => {
-        seen.push(caller)
+        callers.push(caller)
         return 'brief' as const
       },
     }
@@ -71,12 +71,12 @@ describe('who calls', () => {
       expect(log[0]?.address).toBe('198.51.100.4')
       await ask(port, '/', { headers })
       await ask(port, '/metrics', { headers })
-      expect(seen).toEqual([stranger, stranger])
+      expect(callers).toEqual([stranger, stranger])
     })
   })
 
   test.each(['localhost', '10.0.0.0/33', '10.0.0.0/8/8', '10.0.0.0/', '10.0.0.0/x', 'fd00::/129', ''])(
-    'the trusted proxy %j is refused at the start',
+    'the trusted proxy %j is refused at start-up',
     (entry) => {
       expect(() => trustedProxies([entry])).toThrow(Fault)
     },

@@ -21,24 +21,21 @@ test.each([
     'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n',
   ],
   ['websocket', 'connection: keep-alive, Upgrade\r\nupgrade: websocket\r\n'],
-])(
-  'a request that would upgrade to %s is answered and the connection closed: nothing would be answered on it any more',
-  async (_, headers) => {
-    const next = 'GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n'
-    for (const [line, body, status] of [
-      ['GET /livez', '', 200],
-      ['POST /assignroles', 'Content-Length: 2\r\n\r\n{}', 501],
-      ['POST /assignroles', 'Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n', 501],
-    ] as const) {
-      const got = await raw(site.port, `${line} HTTP/1.1\r\nHost: localhost\r\n${headers}${body || '\r\n'}${next}`)
-      expect(statuses(got.text)).toEqual([`HTTP/1.1 ${status}`])
-      expect(got.text).toMatch(/^Connection: close\r$/m)
-      expect(got.closed).toBe(true)
-    }
-  },
-)
+])('a request that would upgrade to %s is answered and its connection closed', async (_, headers) => {
+  const next = 'GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n'
+  for (const [line, body, status] of [
+    ['GET /livez', '', 200],
+    ['POST /assignroles', 'Content-Length: 2\r\n\r\n{}', 501],
+    ['POST /assignroles', 'Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n', 501],
+  ] as const) {
+    const got = await raw(site.port, `${line} HTTP/1.1\r\nHost: localhost\r\n${headers}${body || '\r\n'}${next}`)
+    expect(statuses(got.text)).toEqual([`HTTP/1.1 ${status}`])
+    expect(got.text).toMatch(/^Connection: close\r$/m)
+    expect(got.closed).toBe(true)
+  }
+})
 
-test('R3 R6 a batch under /api with the suffix .json is described as it is answered', async () => {
+test('R3 R6 the description of a batch under /api with the suffix .json matches its answer', async () => {
   const target = '/api/AssignRoles[].json'
   const got = await ask(site.port, target, {
     method: 'POST',
@@ -66,7 +63,7 @@ test('E2 a request whose Content-Length is too small is answered, and the connec
   expect(got.closed).toBe(true)
 })
 
-test('E2 a body that breaks off is refused in its turn, as the request that it belongs to', async () => {
+test('E2 an incomplete body is refused in its turn, as part of its own request', async () => {
   const head =
     'POST /access-token HTTP/1.1\r\nHost: localhost\r\nX-Correlation-Id: second\r\nTransfer-Encoding: chunked\r\n'
   const got = await raw(site.port, `${get('/livez', 'first')}${head}\r\n2\r\n{}x\r\n`)
@@ -76,7 +73,7 @@ test('E2 a body that breaks off is refused in its turn, as the request that it b
   await until(() => site.log.some(({ correlationId, status }) => correlationId === 'second' && status === 400))
 })
 
-test('a caller that has closed its side, as nc does, gets its answers', async () => {
+test('a caller that has closed its sending side, as nc does, gets its answers', async () => {
   await withSite({ health: async (_, call) => await sleep(50, healthy(call)) }, async ({ port }) => {
     const socket = connect(port, '127.0.0.1')
     socket.end(get(question, 'one') + get('/livez', 'two'))
@@ -90,7 +87,7 @@ test('a caller that has closed its side, as nc does, gets its answers', async ()
   })
 })
 
-test('S2 CONNECT is refused after the answers to what came before it, and a caller that leaves meanwhile ends nothing', async () => {
+test('S2 CONNECT is refused after the earlier requests are answered, and a caller that leaves meanwhile disturbs nothing', async () => {
   await withSite({ health: async (_, call) => await sleep(100, healthy(call)) }, async ({ port }) => {
     const bytes = `${get(question, 'one')}CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n`
     expect(statuses((await raw(port, bytes)).text)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 405'])

@@ -54,7 +54,7 @@ describe('R6 descriptions of the interface', () => {
     },
   )
 
-  test('R6 A9 HTTP Basic is described where it is turned on, and only there', async () => {
+  test('R6 A9 HTTP Basic is described only where it is turned on', async () => {
     type Described = {
       readonly components: { readonly securitySchemes: Readonly<Record<string, unknown>> }
       readonly paths: Readonly<Record<string, { readonly post: { readonly security?: readonly object[] } }>>
@@ -71,18 +71,18 @@ describe('R6 descriptions of the interface', () => {
     }
   })
 
-  test('R6 each caller is told the address that it used', async () => {
+  test('R6 each caller sees the address that it used', async () => {
     await withSite({ options: { trustProxy: ['127.0.0.1'], allowedHosts: ['svc.example'] } }, async ({ port }) => {
-      const asked = async (headers: Record<string, string>) =>
+      const textFor = async (headers: Record<string, string>) =>
         ((await ask(port, '/openapi.json', { headers })).json['servers'] as { url: string }[])[0]?.url
-      expect(await asked({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
-      expect(await asked({ host: 'svc.example' })).toBe('http://svc.example')
-      expect(await asked({ host: `localhost:${port}` })).toBe(`http://localhost:${port}`)
-      expect(await asked({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
+      expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
+      expect(await textFor({ host: 'svc.example' })).toBe('http://svc.example')
+      expect(await textFor({ host: `localhost:${port}` })).toBe(`http://localhost:${port}`)
+      expect(await textFor({ host: 'svc.example', 'x-forwarded-proto': 'https' })).toBe('https://svc.example')
     })
   })
 
-  test('R6 they are made once for an address, and a caller who makes up ports spoils nothing', async () => {
+  test('R6 descriptions are built once for each address, and made-up ports do not fill the cache', async () => {
     const dateOf = async (host: string) =>
       /^Date: .*$/m.exec((await ask(site.port, '/types/typescript', { headers: { host } })).text)?.[0]
     const first = await ask(site.port, '/openapi.json')
@@ -94,13 +94,13 @@ describe('R6 descriptions of the interface', () => {
     for (const host of ["localhost'-*/evil", 'localhost"><script>', 'localhost*']) {
       const { text } = await raw(site.port, `GET /metadata HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
       expect(text).toMatch(/^HTTP\/1\.1 4(00|21) /)
-      // What is refused is told in JSON, which no browser takes for a page.
+      // A refusal is JSON, which no browser renders as a page.
       expect(text).toMatch(/^content-type: application\/json/im)
       expect(text).not.toMatch(/<html|\/\* Options:/)
     }
   })
 
-  test('S6 they carry no version of the program, no path and no configuration', async () => {
+  test('S6 they contain no version of the program, no path and no configuration', async () => {
     for (const [path] of documents) {
       const { text } = await ask(site.port, path)
       expect(text).not.toContain('9.8.7')
@@ -108,7 +108,7 @@ describe('R6 descriptions of the interface', () => {
     }
   })
 
-  test('S6 the page may load, run and send nothing', async () => {
+  test('S6 the page may not load, run or send anything', async () => {
     const got = await ask(site.port, '/metadata')
     const policy = String(got.headers['content-security-policy'])
     expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-[^']+'/)
@@ -127,16 +127,16 @@ describe('R6 descriptions of the interface', () => {
     }
   })
 
-  test('P7 its examples put no password where everyone on the machine can read it', async () => {
+  test('P7 its examples put no password where other users of the machine can read it', async () => {
     const { text } = await ask(site.port, '/metadata')
-    const examples = [...text.matchAll(/<pre>([\s\S]*?)<\/pre>/g)].map(([, shown = '']) => shown)
-    const signIn = examples.find((shown) => shown.includes('Password')) ?? expect.fail('no example signs in')
+    const examples = [...text.matchAll(/<pre>([\s\S]*?)<\/pre>/g)].map(([, output = '']) => output)
+    const signIn = examples.find((output) => output.includes('Password')) ?? expect.fail('no example signs in')
     expect(signIn.split('\n')[0]).not.toContain('Password')
   })
 })
 
-describe('N8 what unmodified clients send', () => {
-  test('N8 a JSON content type on a GET or HEAD without a body is nothing', async () => {
+describe('N8 requests of unmodified clients', () => {
+  test('N8 a JSON content type on a GET or HEAD without a body is ignored', async () => {
     for (const method of ['GET', 'HEAD']) {
       const headers = { 'content-type': 'application/json', 'content-length': '0' }
       const got = await ask(site.port, '/healthcheck?ExecutionMode=Basic&ServerType=Sql', { method, headers })
@@ -144,7 +144,7 @@ describe('N8 what unmodified clients send', () => {
     }
   })
 
-  test('N6 a list in a query arrives as the clients write it', async () => {
+  test('N6 a list in a query is read as the clients write it', async () => {
     for (const query of ['Roles=a%2Cb', 'Roles=a&Roles=b', 'roles=[a,b]']) {
       await ask(site.port, `/api/AssignRoles?UserName=x&${query}`, { method: 'POST' })
       expect(site.calls.at(-1)?.request).toEqual({ UserName: 'x', Roles: ['a', 'b'] })

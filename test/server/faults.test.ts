@@ -10,7 +10,7 @@ const throwing = (thrown: unknown) => ({
 })
 
 describe('S6 an unexpected exception', () => {
-  test('S6 is a 500 with a correlation id and no detail, logged with its stack, and the process serves on', async () => {
+  test('S6 is a 500 with a correlation id and no detail, is logged with its stack, and the process continues to serve', async () => {
     const defect = new Error('connect to postgres://svc:hunter2@db1/orders failed', { cause: new TypeError('inner') })
     await withSite(throwing(defect), async ({ port, log }) => {
       const got = await ask(port, question)
@@ -29,7 +29,7 @@ describe('S6 an unexpected exception', () => {
     ['undefined', undefined],
     ['a string', 'hunter2'],
     ['a Service that throws before it promises', null],
-  ])('S6 %s thrown is a 500 as well', async (_what, thrown) => {
+  ])('S6 %s as a thrown value is a 500 as well', async (_what, thrown) => {
     const health = () => {
       throw thrown
     }
@@ -40,14 +40,14 @@ describe('S6 an unexpected exception', () => {
     })
   })
 
-  test('S6 an answer that cannot be written is a 500', async () => {
+  test('S6 a response that cannot be serialized is a 500', async () => {
     const health = async () => ({ MonitorSummaries: 7 }) as never
     await withSite({ health }, async ({ port }) => {
       expect((await ask(port, question)).status).toBe(500)
     })
   })
 
-  test('S6 an answer that cannot be sent closes the connection, and the process serves on', async () => {
+  test('S6 a response that cannot be sent closes the connection, and the process continues to serve', async () => {
     const fault = new Fault('Conflict', 'x', { headers: { 'X-Bad': 'a\r\nSet-Cookie: b=c' } })
     await withSite(throwing(fault), async ({ port, log }) => {
       await expect(ask(port, question)).rejects.toThrow(/hang up|ECONNRESET/)
@@ -56,7 +56,7 @@ describe('S6 an unexpected exception', () => {
     })
   })
 
-  test('S6 a fault of this machine is not told to callers', async () => {
+  test('S6 a fault of this machine is not disclosed to callers', async () => {
     const local = new Fault('Local', '/var/lib/svc/store.db is owned by root')
     await withSite(throwing(local), async ({ port, log }) => {
       const got = await ask(port, question)
@@ -66,7 +66,7 @@ describe('S6 an unexpected exception', () => {
     })
   })
 
-  test('E1 the debug switch puts the stack into the answer, and only that of a defect', async () => {
+  test('E1 the debug switch adds the stack to the response, and only for an internal error', async () => {
     await withSite({ ...throwing(new Error('boom')), options: { debug: true } }, async ({ port }) => {
       expect((await ask(port, question)).json.ResponseStatus?.StackTrace).toContain('Error: boom')
       expect((await ask(port, '/healthcheck')).json.ResponseStatus?.StackTrace).toBeUndefined()
@@ -75,7 +75,7 @@ describe('S6 an unexpected exception', () => {
 })
 
 describe('E1 faults of the Service', () => {
-  test('E1 their status, code, fields and headers are told', async () => {
+  test('E1 their status, code, fields and headers reach the caller', async () => {
     const fields = [{ ErrorCode: 'NotEmpty', FieldName: 'UserName', Message: 'empty' }]
     const fault = new Fault('Conflict', 'The last Admin stays', { fields, headers: { 'X-Extra': '1' } })
     await withSite(throwing(fault), async ({ port }) => {
@@ -104,7 +104,7 @@ describe('E1 faults of the Service', () => {
 })
 
 describe('S7 log lines', () => {
-  test('S7 text of callers is escaped and cut', async () => {
+  test('S7 text from callers is escaped and truncated', async () => {
     expect(escapeControls('a\r\nb\x1b[31m\u202eevil\u0000')).toBe('a\\u{d}\\u{a}b\\u{1b}[31m\\u{202e}evil\\u{0}')
     expect(escapeControls('x'.repeat(10_000)).length).toBe(257)
     expect(escapeControls('\x1b'.repeat(10_000)).length).toBe(257)
@@ -119,14 +119,14 @@ describe('S7 log lines', () => {
     })
   })
 
-  test('S7 of a query only what a health check asks for is logged', async () => {
+  test('S7 only the query parameters of a health check are logged', async () => {
     await withSite({}, async ({ port, log }) => {
       await ask(port, `${question}&token=hunter2&format=nagios&hunter2`)
       expect(log[0]?.path).toBe(`${question}&format=nagios&…`)
     })
   })
 
-  test('S7 every answer is one line with method, path, status, time and address', async () => {
+  test('S7 each response is logged on one line with method, path, status, time and address', async () => {
     await withSite({}, async ({ port, log }) => {
       await ask(port, '/auth', { method: 'DELETE' })
       await ask(port, '/nothing?a=b')

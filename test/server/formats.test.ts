@@ -15,7 +15,7 @@ const type = async (path: string, accept?: string): Promise<string | undefined> 
 const json = 'application/json; charset=utf-8'
 const csv = 'text/csv; charset=utf-8'
 
-describe('F1 suffix, then format, then Accept, then JSON', () => {
+describe('F1 the suffix precedes format, which precedes Accept, which precedes JSON', () => {
   const [path, query] = question.split('?')
   test.each([
     [question, undefined, json],
@@ -50,21 +50,21 @@ describe('F2 JSONP', () => {
     expect(got.text).toMatch(/^cb\(\{"Status":"Failure"/)
   })
 
-  test('F2 a name that is none is a 400 in plain JSON', async () => {
+  test('F2 an invalid callback name is a 400 in plain JSON', async () => {
     const got = await ask(site.port, `${question}&callback=alert(1)//`)
     expect(got.status).toBe(400)
     expect(got.headers['content-type']).toBe(json)
     expect(got.json.ResponseStatus?.ErrorCode).toBe('BadRequest')
   })
 
-  test('F2 an empty callback is plain JSON, and other methods ignore it', async () => {
+  test('F2 an empty callback gives plain JSON, and other methods ignore it', async () => {
     expect((await ask(site.port, `${question}&callback=`)).json.Status).toBe('Success')
     const body = '{"ExecutionMode":"Basic","ServerType":"Sql"}'
     const got = await ask(site.port, '/api/HealthCheckRequest?callback=cb', { method: 'POST', body })
     expect(got.json.Status).toBe('Success')
   })
 
-  test('F2 it can be switched off', async () => {
+  test('F2 the configuration can switch it off', async () => {
     await withSite({ options: { jsonp: false } }, async ({ port }) => {
       expect((await ask(port, `${question}&callback=alert(1)`)).json.Status).toBe('Success')
     })
@@ -146,7 +146,7 @@ describe('F5 reports', () => {
     expect((await accept('application/health+json;q=0')).headers['content-type']).toBe(json)
   })
 
-  test('F5 a suffix or a callback comes before a report, and other operations have none', async () => {
+  test('F5 a suffix or a callback precedes a report, and other operations have no reports', async () => {
     expect((await ask(sick.port, `${question.replace('?', '.json?')}&format=prtg`)).json.Status).toBe('Failure')
     expect((await ask(sick.port, `${question}&format=prtg&callback=cb`)).text).toMatch(/^cb\(\{"Status"/)
     expect((await ask(sick.port, '/auth?format=prtg', { method: 'POST' })).json.ResponseStatus?.ErrorCode).toBe(
@@ -160,7 +160,7 @@ describe('F5 reports', () => {
     expect(got.json.ResponseStatus?.ErrorCode).toBe('NotEmpty')
   })
 
-  test('one target asked in several forms answers each in its own', async () => {
+  test('one target that is requested in several formats answers each in its own', async () => {
     await withSite({ health: async (_request, call) => healthy(call) }, async ({ port }) => {
       for (const accept of ['text/csv', 'application/json', 'application/health+json', 'text/csv']) {
         const got = await ask(port, question, { headers: { accept } })

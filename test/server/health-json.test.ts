@@ -11,7 +11,7 @@ const response: HealthCheckResponse = {
   MonitorSummaries: summaries,
 }
 
-test('S11 the text of one answer is used for no other answer, even with the same summaries', () => {
+test('S11 the text of one answer is never reused for another, even with the same summaries', () => {
   const json = new HealthJson()
   const others: readonly HealthCheckResponse[] = [
     response,
@@ -27,7 +27,7 @@ test('S11 the text of one answer is used for no other answer, even with the same
   }
 })
 
-test('answers that share their members have each its own correlation id, style and ResponseStatus', () => {
+test('each answer that shares its members has its own correlation id, style and ResponseStatus', () => {
   const json = new HealthJson()
   const text = json.write(response, false, 'PascalCase')
   expect(json.write({ ...response, CorrelationId: '"2"' }, false, 'PascalCase')).toBe(

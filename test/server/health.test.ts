@@ -14,14 +14,14 @@ beforeAll(async () => {
 afterAll(() => Promise.all([site.server.stop(), sick.server.stop()]))
 
 describe('H1 the status', () => {
-  test('H1 all monitors pass: 200 and no ResponseStatus', async () => {
+  test('H1 200 without a ResponseStatus when all monitors pass', async () => {
     const got = await ask(site.port, question)
     expect(got.status).toBe(200)
     expect(got.json).toMatchObject({ Status: 'Success', FailedMonitorCount: 0 })
     expect(got.json.ResponseStatus).toBeUndefined()
   })
 
-  test('H1 any fails: 503, the whole answer, and last a ResponseStatus', async () => {
+  test('H1 503 with the whole answer and a final ResponseStatus when any monitor fails', async () => {
     const got = await ask(sick.port, question)
     expect(got.status).toBe(503)
     expect(Object.keys(got.json)).toEqual([
@@ -42,7 +42,7 @@ describe('H1 the status', () => {
 })
 
 describe('H2 SuppressErrorCodes', () => {
-  test('H2 a failed check is 200 and the body says Failure', async () => {
+  test('H2 a failed check is a 200 whose body says Failure', async () => {
     const got = await ask(sick.port, `${question}&suppresserrorcodes=1`)
     expect(got.status).toBe(200)
     expect(got.json.Status).toBe('Failure')
@@ -67,7 +67,7 @@ describe('H2 SuppressErrorCodes', () => {
   })
 })
 
-describe('H3 what is missing or wrong', () => {
+describe('H3 missing and invalid fields', () => {
   const errors = async (query: string) => {
     const got = await ask(site.port, `/healthcheck?${query}`)
     expect(got.status).toBe(400)
@@ -93,7 +93,7 @@ describe('H3 what is missing or wrong', () => {
     expect(got.json.ResponseStatus?.Errors[0]?.Message).toBe("'Foo' is an Invalid value for 'executionMODE'")
   })
 
-  test('H3 what is wrong and what is missing are told in one answer', async () => {
+  test('H3 one answer names what is invalid and what is missing', async () => {
     expect((await errors('ServerType=Foo&SuppressErrorCodes=maybe')).fields).toEqual([
       'ServerType',
       'SuppressErrorCodes',
@@ -101,7 +101,7 @@ describe('H3 what is missing or wrong', () => {
     ])
   })
 
-  test('H3 a bad field in a form is told as well', async () => {
+  test('H3 an invalid field in a form is named as well', async () => {
     const got = await ask(site.port, '/api/HealthCheckRequest?ServerType=Sql', {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -118,15 +118,15 @@ describe('H8 the age of an answer', () => {
     ['JSONP', '&callback=cb'],
     ['CSV', '&format=csv'],
     ['a report', '&format=nagios'],
-  ])('H8 every answer has Age: %s', async (_, query) => {
-    const told = (shape: typeof healthy): Parameters<typeof withSite>[0] => ({
+  ])('H8 each answer has Age: %s', async (_, query) => {
+    const siteAnswering = (shape: typeof healthy): Parameters<typeof withSite>[0] => ({
       health: async (_request, call) => {
         call.note?.({ ageSeconds: 3.9, runId: 'run-1' })
         return shape(call)
       },
     })
     for (const shape of [healthy, failing]) {
-      await withSite(told(shape), async ({ port }) => {
+      await withSite(siteAnswering(shape), async ({ port }) => {
         expect((await ask(port, `${question}${query}`)).headers.age).toBe('3')
       })
     }
@@ -135,7 +135,7 @@ describe('H8 the age of an answer', () => {
 })
 
 describe('H6 the correlation id', () => {
-  test('H6 stands in the body, in the header and in the log line beside the run', async () => {
+  test('H6 is in the body, in the header and in the log line of the run', async () => {
     const run = { ageSeconds: 3.9, runId: 'run-1' }
     const health: Parameters<typeof withSite>[0]['health'] = async (_request, call) => {
       call.note?.(run)
@@ -150,7 +150,7 @@ describe('H6 the correlation id', () => {
       expect(log).toEqual([
         expect.objectContaining({ correlationId: id, runId: 'run-1', status: 200, method: 'GET', path: question }),
       ])
-      // Two answers from one run are told apart.
+      // Two answers from one run are distinguished.
       expect((await ask(port, question)).json.CorrelationId).not.toBe(id)
       expect(log.map((entry) => entry.runId)).toEqual(['run-1', 'run-1'])
     })
@@ -162,7 +162,7 @@ describe('H6 the correlation id', () => {
     [{ traceparent: `00-${trace}-b7ad6b7169203331-01` }, trace],
     [{ traceparent: `cc-${trace}-b7ad6b7169203331-01-what-the-future-brings` }, trace],
     [{ 'x-correlation-id': 'mine', traceparent: `00-${trace}-b7ad6b7169203331-01` }, 'mine'],
-  ])('H6 a sane id of the caller is kept: %j', async (headers, id) => {
+  ])('H6 a valid id from the caller is kept: %j', async (headers, id) => {
     expect((await ask(site.port, question, { headers })).json.CorrelationId).toBe(id)
   })
 
@@ -175,13 +175,13 @@ describe('H6 the correlation id', () => {
     { traceparent: `00-${trace}-${'0'.repeat(16)}-01` },
     { traceparent: `ff-${trace}-b7ad6b7169203331-01` },
     { traceparent: `00-${trace}-b7ad6b7169203331-01-more` },
-  ])('H6 another gets a new one: %j', async (headers) => {
+  ])('H6 an invalid id is replaced by a new one: %j', async (headers) => {
     expect((await ask(site.port, question, { headers })).json.CorrelationId).toMatch(/^[0-9a-f-]{36}$/)
   })
 })
 
 describe('answers that share a run', () => {
-  test('are told only what was shaped for their caller', async () => {
+  test('contain only what was prepared for their caller', async () => {
     // One run, two views: the same run id, flags and status, and other words.
     const health: Parameters<typeof withSite>[0]['health'] = async (_request, call) => {
       call.note?.({ ageSeconds: 0, runId: 'shared' })
@@ -202,7 +202,7 @@ describe('answers that share a run', () => {
     })
   })
 
-  test('a failed one has its ResponseStatus whether or not another suppressed it', async () => {
+  test('a failed one has its ResponseStatus whether or not another caller suppressed it', async () => {
     const health: Parameters<typeof withSite>[0]['health'] = async (_request, call) => {
       call.note?.({ ageSeconds: 0, runId: 'shared' })
       return failing(call)
@@ -216,7 +216,7 @@ describe('answers that share a run', () => {
   })
 })
 
-describe('what a call carries', () => {
+describe('the input of a call', () => {
   const called = async (headers: Record<string, string>, path = question) => {
     await ask(site.port, path, { headers })
     return site.calls.at(-1)?.call
@@ -228,7 +228,7 @@ describe('what a call carries', () => {
     expect(await called({})).toMatchObject({ fresh: false, calledByPeer: false, timeoutMs: undefined })
   })
 
-  test('X-Svc-Hops says that another svc asks', async () => {
+  test('X-Svc-Hops marks a request from another svc', async () => {
     expect(await called({ 'x-svc-hops': '1' })).toMatchObject({ calledByPeer: true })
     expect(await called({ 'x-svc-hops': '0' })).toMatchObject({ calledByPeer: false })
   })
@@ -240,11 +240,11 @@ describe('what a call carries', () => {
     ['0', undefined],
     ['-3', undefined],
     ['soon', undefined],
-  ])('X-Prometheus-Scrape-Timeout-Seconds %s leaves %s ms', async (seconds, timeoutMs) => {
+  ])('X-Prometheus-Scrape-Timeout-Seconds %s allows %s ms', async (seconds, timeoutMs) => {
     expect((await called({ 'x-prometheus-scrape-timeout-seconds': seconds }))?.timeoutMs).toBe(timeoutMs)
   })
 
-  test('the request is the same for everyone who asks for the same target, and nobody can change it', async () => {
+  test('all callers that ask for one target share one request, and nobody can change it', async () => {
     await ask(site.port, question)
     const first = site.calls.at(-1)?.request
     await ask(site.port, question)
@@ -252,7 +252,7 @@ describe('what a call carries', () => {
     expect(Object.isFrozen(site.calls.at(-1)?.request)).toBe(true)
   })
 
-  test('a caller that goes away cancels its call', async () => {
+  test('a caller that disconnects cancels its call', async () => {
     let reason: unknown
     const health: Parameters<typeof withSite>[0]['health'] = (_request, call) =>
       new Promise((_resolve, reject) => {

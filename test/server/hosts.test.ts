@@ -49,13 +49,13 @@ describe('S1 the Host header', () => {
   })
 
   test.each(['a b', 'user@localhost', 'localhost/x', 'localhost:port', '::1', '[::1', 'localhost:1:2', 'a,b:c'])(
-    'S1 %j is no host name',
+    'S1 %j is not a valid host name',
     async (host) => {
       expect([400, 421]).toContain(await status(host))
     },
   )
 
-  test('S1 the 421 names the cure and shows the name harmlessly', async () => {
+  test('S1 the 421 names the remedy and shows the host name safely', async () => {
     const got = await ask(site.port, question, { headers: { host: `${'evil'.repeat(80)}.example` } })
     const message = got.json.ResponseStatus?.Message ?? ''
     expect(got.json.ResponseStatus?.ErrorCode).toBe('MisdirectedRequest')
@@ -63,7 +63,7 @@ describe('S1 the Host header', () => {
     expect(message.length).toBeLessThan(800)
   })
 
-  test('S1 an unknown path under a foreign name is a 421 as well, and nothing is asked', async () => {
+  test('S1 an unknown path under a foreign host name is a 421 as well, and nothing runs', async () => {
     const before = site.calls.length
     expect(await status('evil.example', '/nothing')).toBe(421)
     expect(await status('evil.example', '/')).toBe(421)
@@ -77,14 +77,14 @@ describe('S1 the Host header', () => {
     expect(await status('10.42.0.7:8790', '/ReadyZ/')).toBe(200)
   })
 
-  test('S1 the allow-list holds for a POST that stands for another verb', async () => {
+  test('S1 the allow-list applies to a POST that stands for another verb', async () => {
     const headers = { host: 'evil.example', 'x-http-method-override': 'GET' }
     expect((await ask(site.port, question, { method: 'POST', headers })).status).toBe(421)
   })
 })
 
-describe('S1 bound elsewhere', () => {
-  test('S1 this machine answers to its own names, and to the address that was reached', async () => {
+describe('S1 listening beyond loopback', () => {
+  test('S1 this machine answers to its own names, and to the address that received the connection', async () => {
     await withSite({ host: '0.0.0.0' }, async ({ port }) => {
       const ours = async (host: string) => (await ask(port, question, { headers: { host } })).status
       expect(await ours(hostname())).toBe(200)
@@ -103,13 +103,13 @@ describe('S1 bound elsewhere', () => {
     expect(() => check('192.0.2.1', '::ffff:192.0.2.1')).not.toThrow()
   })
 
-  test('S1 bound to loopback, the names of this machine are foreign', async () => {
+  test('S1 on loopback, the other names of this machine are foreign', async () => {
     expect(await status(`${hostname()}x`)).toBe(421)
     const check = hostCheck({ bound: '127.0.0.1', allowedHosts: [], certificate: undefined })
     if (hostname().toLowerCase() !== 'localhost') expect(() => check(hostname(), '127.0.0.1')).toThrow()
   })
 
-  test('S1 the names of the certificate are this server', async () => {
+  test('S1 the names in the certificate belong to this server', async () => {
     const check = hostCheck({ bound: '127.0.0.1', allowedHosts: [], certificate: cert })
     expect(() => check('svc.example.test:8443', '127.0.0.1')).not.toThrow()
     expect(() => check('other.example.test', '127.0.0.1')).toThrow()

@@ -66,7 +66,7 @@ async function scrape(options: SiteOptions) {
 }
 
 describe('which results /metrics shows', () => {
-  test('a newer run stands for all checks up to its depth, and what lies deeper stays beside it', async () => {
+  test('a newer run replaces all checks up to its depth, and deeper checks remain', async () => {
     const older = recent('Advanced', 60, [result('connect', 'Basic', { status: 'warning' }), result('lag', 'Advanced')])
     const newer = recent('Basic', 5, [result('connect', 'Basic')])
     const { successes, of } = await scrape(showing([older, newer]))
@@ -74,19 +74,19 @@ describe('which results /metrics shows', () => {
     expect(of('svc_check_warning').map(({ value }) => value)).toEqual([0, 0])
   })
 
-  test('what lies deeper is unknown once a newer run finds the monitor failing', async () => {
+  test('deeper checks become unknown once a newer run finds that the monitor fails', async () => {
     const older = recent('Advanced', 60, [result('connect', 'Basic'), result('lag', 'Advanced')])
     const newer = recent('Basic', 5, [result('connect', 'Basic', { status: 'failed', fault: 'refused' })])
     expect((await scrape(showing([older, newer]))).successes).toEqual(['connect 0'])
   })
 
-  test('a check that is gone in a newer run of its depth is gone', async () => {
+  test('a check that is absent from a newer run of its depth disappears', async () => {
     const older = recent('Standard', 60, [result('connect', 'Basic'), result('queue', 'Standard')])
     const newer = recent('Advanced', 5, [result('connect', 'Basic')])
     expect((await scrape(showing([older, newer]))).successes).toEqual(['connect 1'])
   })
 
-  test('an old result is none: only the end of its run stays', async () => {
+  test('an old result expires: only the end time of its run remains', async () => {
     const { successes, of } = await scrape(showing([recent('Standard', 901, [result('connect', 'Basic')])]))
     expect(successes).toEqual([])
     expect(of('svc_type_success')).toEqual([])
@@ -97,13 +97,13 @@ describe('which results /metrics shows', () => {
     ])
   })
 
-  test('types that are not configured do not appear, whoever asked for them', async () => {
-    const asked: RecentRun = { ...recent('Basic', 1, [result('connect', 'Basic')]), type: 'Mongo' }
-    const { series } = await scrape(showing([asked]))
+  test('types that are not configured do not appear, whoever requests them', async () => {
+    const request: RecentRun = { ...recent('Basic', 1, [result('connect', 'Basic')]), type: 'Mongo' }
+    const { series } = await scrape(showing([request]))
     expect(series.some(({ labels }) => labels['type'] === 'Mongo')).toBe(false)
   })
 
-  test('series beyond serve.metrics.maxSeries are left out and counted', async () => {
+  test('series beyond serve.metrics.maxSeries are omitted and counted', async () => {
     const results = Array.from({ length: 40 }, (_, at) => result(`check_${at}`, 'Basic'))
     const options = { ...showing([recent('Basic', 1, results)]), options: { metrics: { maxSeries: 20 } } }
     const { series, of } = await scrape(options)
@@ -112,8 +112,8 @@ describe('which results /metrics shows', () => {
   })
 })
 
-describe('what else /metrics shows', () => {
-  test('the runs that were started and for whom, the store, the audit and the version', async () => {
+describe('other metrics of /metrics', () => {
+  test('counts the runs by caller, and describes the store, the audit and the version', async () => {
     const runtime: Partial<Runtime> = {
       facts: { store: '/var/lib/svc/svc.db', configuration: undefined, types: [] },
       startedRuns: () => [{ type: 'Sql', mode: 'Basic', trigger: 'peer', count: 7 }],
@@ -133,7 +133,7 @@ describe('what else /metrics shows', () => {
   test.each([
     ['refuses', () => Promise.reject(new Fault('Unavailable', 'gone'))],
     ['never answers', () => new Promise<void>(() => {})],
-  ])('a store that %s is down, and everything else is answered', async (_, ready) => {
+  ])('a store that %s is reported as down, and all other metrics are present', async (_, ready) => {
     const facts = { store: '/var/lib/svc/svc.db', configuration: undefined, types: [] }
     const options = { ...showing([], { facts, ready }), limits: { readyMs: 100 } }
     const { of } = await scrape(options)
@@ -172,7 +172,7 @@ test('docs/metrics.md names every metric that can be exported', async () => {
   expect(missing).toEqual([])
 })
 
-test('S11 off loopback a stranger gets states without names, items and figures, a key gets all of it', async () => {
+test('S11 beyond loopback an anonymous caller sees states without names, items and values; a key sees all of them', async () => {
   const accounts = await startAccounts({ trustProxy: ['127.0.0.1'] })
   try {
     const by = { who: 'local:tester', correlationId: 'test' }

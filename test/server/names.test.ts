@@ -16,7 +16,7 @@ describe('N9 a server whose names are in camelCase', async () => {
   })
   afterAll(() => site.close())
 
-  const asked = async (
+  const answerTo = async (
     method: string,
     path: string,
     body?: unknown,
@@ -31,30 +31,30 @@ describe('N9 a server whose names are in camelCase', async () => {
     return { status: got.status, text: got.text, json: JSON.parse(got.text) as Record<string, unknown> }
   }
 
-  test('N9 says so in every answer, as its openapi.json describes it', async () => {
-    const signedIn = await asked('POST', '/auth/credentials', { UserName: 'Ann', password })
+  test('N9 uses them in each answer, as its openapi.json describes', async () => {
+    const signedIn = await answerTo('POST', '/auth/credentials', { UserName: 'Ann', password })
     expect(signedIn.json).toMatchObject({ userName: 'Ann', roles: ['Admin', 'Editor'] })
     const ann = bearer(String(signedIn.json['bearerToken']))
-    const refused = await asked('POST', '/assignroles', { userName: 'Ned' })
+    const refused = await answerTo('POST', '/assignroles', { userName: 'Ned' })
     expect([refused.status, refused.json]).toEqual([
       401,
       expect.objectContaining({ allRoles: [], responseStatus: expect.objectContaining({ errorCode: 'Unauthorized' }) }),
     ])
-    const given = await asked('POST', '/api/AssignRoles', { userName: 'Ned', roles: ['Deploy'] }, ann)
-    expect(given.json).toEqual({ allRoles: ['Deploy'], allPermissions: [] })
-    const batch = await asked('POST', '/api/AssignRoles[]', [{ userName: 'Ned' }, { userName: 'Nobody' }], ann)
+    const answer = await answerTo('POST', '/api/AssignRoles', { userName: 'Ned', roles: ['Deploy'] }, ann)
+    expect(answer.json).toEqual({ allRoles: ['Deploy'], allPermissions: [] })
+    const batch = await answerTo('POST', '/api/AssignRoles[]', [{ userName: 'Ned' }, { userName: 'Nobody' }], ann)
     expect(batch.json['responseStatus']).toMatchObject({ errorCode: 'NotFound', meta: { AutoBatchIndex: '1' } })
-    const renewed = await asked('POST', '/access-token', { refreshToken: signedIn.json['refreshToken'] })
+    const renewed = await answerTo('POST', '/access-token', { refreshToken: signedIn.json['refreshToken'] })
     expect(keys(renewed.text)).toEqual(['accessToken'])
-    const beat = await asked('POST', '/heartbeats/agent-7', { status: 'Ok' }, ann)
+    const beat = await answerTo('POST', '/heartbeats/agent-7', { status: 'Ok' }, ann)
     expect(keys(beat.text)).toEqual(['name', 'receivedAt'])
-    const missing = await asked('GET', '/healthcheck')
+    const missing = await answerTo('GET', '/healthcheck')
     expect(missing.json['responseStatus']).toMatchObject({ errors: [{ fieldName: 'ExecutionMode' }, {}] })
-    const unknown = await asked('GET', '/nothing')
+    const unknown = await answerTo('GET', '/nothing')
     expect([unknown.status, keys(unknown.text)]).toEqual([404, ['responseStatus']])
   })
 
-  test('N9 so do the answers of its health, well or not, and one that was never understood', async () => {
+  test('N9 uses them in its health answers, healthy or not, and in the answer to a request that it cannot parse', async () => {
     const options = { names: 'camelCase' } as const
     await withSite({ options, health: async (_, call) => failing(call) }, async ({ port }) => {
       const got = await ask(port, health)
@@ -70,14 +70,14 @@ describe('N9 a server whose names are in camelCase', async () => {
     expect(await text(socket)).toContain('{"responseStatus":{"errorCode":')
   })
 
-  test('N9 it understands requests of any letter case, as ever', async () => {
+  test('N9 reads requests in any letter case', async () => {
     for (const written of ['UserName', 'userName', 'USERNAME']) {
-      const got = await asked('POST', '/auth/credentials', { [written]: 'Ann', password })
+      const got = await answerTo('POST', '/auth/credentials', { [written]: 'Ann', password })
       expect(got.json).toMatchObject({ userName: 'Ann' })
     }
   })
 
-  test('N9 its DTOs and documents have those names', async () => {
+  test('N9 uses them in its DTOs and documents', async () => {
     const dtos = await ask(site.port, '/types/typescript')
     expect(dtos.text).toContain('public userName?: string')
     expect(dtos.text).not.toMatch(/public [A-Z]\w+\?/)
@@ -90,7 +90,7 @@ describe('N9 a server whose names are in camelCase', async () => {
 })
 
 describe('N9 ?jsconfig=', () => {
-  test('N9 asks for other names in one request, and changes none for the next', async () => {
+  test('N9 selects other names for one request, and changes none for the next', async () => {
     await withSite({}, async ({ port }) => {
       const usual = await ask(port, health)
       const camel = await ask(port, `${health}&jsconfig=eccn`)
@@ -106,7 +106,7 @@ describe('N9 ?jsconfig=', () => {
     })
   })
 
-  test('N9 answers that share a run are each spelled as asked', async () => {
+  test('N9 answers that share a run each use the names that their caller requested', async () => {
     const service = {
       healthCheck: async (_: unknown, call: Parameters<typeof healthy>[0]) => {
         call.note?.({ ageSeconds: 0, runId: 'one run' })
@@ -125,7 +125,7 @@ describe('N9 ?jsconfig=', () => {
     })
   })
 
-  test('N9 of a server with other names it gives those of the interface', async () => {
+  test('N9 on a server with other names, it selects those of the interface', async () => {
     await withSite({ options: { names: 'camelCase' } }, async ({ port }) => {
       expect(keys((await ask(port, health)).text)[1]).toBe('statusMessage')
       expect(keys((await ask(port, `${health}&jsconfig=TextCase:PascalCase`)).text)[1]).toBe('StatusMessage')

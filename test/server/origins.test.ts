@@ -26,7 +26,7 @@ describe('S11 pages of other sites', () => {
     },
   )
 
-  test('S11 a listed origin is answered, by its Origin or by the Referer of a script', async () => {
+  test('S11 a listed origin is answered, whether its Origin or the Referer of a script names it', async () => {
     expect((await ask(site.port, question, { headers: { ...cross, origin: ops } })).status).toBe(200)
     const script = { ...cross, referer: `${ops}/board?x=1`, 'sec-fetch-dest': 'script' }
     expect((await ask(site.port, `${question}&callback=cb`, { headers: script })).status).toBe(200)
@@ -37,7 +37,7 @@ describe('S11 pages of other sites', () => {
     expect((await ask(site.port, question, { headers: mixed })).status).toBe(403)
   })
 
-  test('S11 a browser without Sec-Fetch-Site is known by its Origin', async () => {
+  test('S11 a browser without Sec-Fetch-Site is identified by its Origin', async () => {
     expect((await ask(closed.port, question, { headers: { origin: 'https://evil.example' } })).status).toBe(403)
     expect((await ask(closed.port, question, { headers: { origin: 'null' } })).status).toBe(403)
     const own = `http://127.0.0.1:${closed.port}`
@@ -45,7 +45,7 @@ describe('S11 pages of other sites', () => {
   })
 
   test.each([question, `${question}&callback=cb`])(
-    'S11 %s is a 403 to a page at another port of this host, unless that is listed',
+    'S11 %s is a 403 to a page at another port of this host, unless that origin is listed',
     async (path) => {
       // What fetch() and a script tag send; a script tag has no Origin.
       const page = `http://127.0.0.1:${site.port + 1}`
@@ -53,7 +53,7 @@ describe('S11 pages of other sites', () => {
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors', origin: page },
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', referer: `${page}/` },
         { 'sec-fetch-site': 'same-site' },
-        // A frame: nobody reads the answer, and yet the run is begun.
+        // A frame: no script reads the answer, but the run would begin.
         { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
       ]) {
         expect((await ask(site.port, path, { headers })).status).toBe(403)
@@ -63,12 +63,12 @@ describe('S11 pages of other sites', () => {
     },
   )
 
-  test('S11 a link that is followed from another page of this host is answered', async () => {
+  test('S11 a link from another page of this host is answered', async () => {
     const link = { 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
     expect((await ask(closed.port, question, { headers: link })).status).toBe(200)
   })
 
-  test('S11 the same site, a typed address and callers that are no browser pass', async () => {
+  test('S11 the same site, a typed address and callers other than browsers pass', async () => {
     for (const headers of [{ 'sec-fetch-site': 'same-origin' }, { 'sec-fetch-site': 'none' }, {}]) {
       expect((await ask(closed.port, question, { headers })).status).toBe(200)
     }
@@ -78,21 +78,21 @@ describe('S11 pages of other sites', () => {
 describe('CORS for listed origins', () => {
   const allowed = (headers: object) => Object.keys(headers).filter((name) => name.startsWith('access-control'))
 
-  test('a listed origin may read, with exactly its name', async () => {
+  test('a listed origin may read the answer, and the header names exactly that origin', async () => {
     const { headers } = await ask(site.port, question, { headers: { origin: ops, 'sec-fetch-site': 'cross-site' } })
     expect(headers['access-control-allow-origin']).toBe(ops)
     expect(headers['access-control-allow-credentials']).toBe('true')
     expect(headers.vary).toBe('Accept, Origin')
   })
 
-  test('an error can be read as well', async () => {
+  test('a listed origin may read an error as well', async () => {
     const { status, headers } = await ask(site.port, '/healthcheck', { headers: { origin: ops } })
     expect(status).toBe(400)
     expect(headers['access-control-allow-origin']).toBe(ops)
   })
 
   test.each(['https://evil.example', 'https://ops.example.com.evil.example', 'http://ops.example.com', 'null', '*'])(
-    'the origin %s is told nothing',
+    'the origin %s gets no CORS header',
     async (origin) => {
       const { headers } = await ask(site.port, '/livez', { headers: { origin } })
       expect(allowed(headers)).toEqual([])
@@ -105,7 +105,7 @@ describe('CORS for listed origins', () => {
     expect(allowed(headers)).toEqual([])
   })
 
-  test('R5 a preflight of a listed origin is told the verbs, of another only Allow', async () => {
+  test('R5 a preflight shows the verbs to a listed origin, and only Allow to another', async () => {
     const preflight = (origin: string) =>
       ask(site.port, '/healthcheck', {
         method: 'OPTIONS',

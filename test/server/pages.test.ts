@@ -11,7 +11,7 @@ const recent = (
   ageSeconds: number,
   response: HealthCheckResponse = healthy(call),
 ): RecentRun => ({ type, mode, ageSeconds, response })
-const told = (message: string, status: MonitoringStatus = 'Success', name = 'disk /'): HealthCheckResponse =>
+const healthAnswer = (message: string, status: MonitoringStatus = 'Success', name = 'disk /'): HealthCheckResponse =>
   healthy(call, {
     Status: status,
     MonitorSummaries: [
@@ -43,7 +43,7 @@ const page = async (options: SiteOptions, headers: Record<string, string> = {}):
 const heading = (text: string): string | undefined => /<h1>(.*?)<\/h1>/.exec(text)?.[1]
 
 describe('/livez and /readyz', () => {
-  test('liveness asks nobody', async () => {
+  test('liveness does not query the store', async () => {
     const ready = () => Promise.reject(new Fault('Unavailable', 'gone'))
     await withSite({ runtime: { ready } }, async ({ port, calls }) => {
       const got = await ask(port, '/livez')
@@ -52,7 +52,7 @@ describe('/livez and /readyz', () => {
     })
   })
 
-  test('readiness is 200 while the store answers, and runs no monitor', async () => {
+  test('readiness is 200 while the store answers, and does not run monitors', async () => {
     await withSite({}, async ({ port, calls }) => {
       const got = await ask(port, '/readyz')
       expect([got.status, got.text]).toEqual([200, 'ready\n'])
@@ -60,7 +60,7 @@ describe('/livez and /readyz', () => {
     })
   })
 
-  test('readiness is 503 with Retry-After when it does not, and says why to this machine alone', async () => {
+  test('readiness is 503 with Retry-After when the store fails, and only this machine sees the reason', async () => {
     const ready = () => Promise.reject(new Fault('Local', '/var/lib/svc/store.db is locked'))
     await withSite({ runtime: { ready } }, async ({ port }) => {
       const here = await ask(port, '/readyz')
@@ -77,8 +77,8 @@ describe('/livez and /readyz', () => {
   test('D3 readiness is 503 when the store does not answer in time', async () => {
     const { promise: never } = Promise.withResolvers<void>()
     let signal: AbortSignal | undefined
-    const ready = (given: AbortSignal) => {
-      signal = given
+    const ready = (input: AbortSignal) => {
+      signal = input
       return never
     }
     await withSite({ runtime: { ready }, limits: { readyMs: 100 } }, async ({ port }) => {
@@ -89,7 +89,7 @@ describe('/livez and /readyz', () => {
     })
   })
 
-  test('S6 a defect behind readiness is a 500 without detail', async () => {
+  test('S6 an internal error behind readiness is a 500 without detail', async () => {
     const ready = () => Promise.reject(new TypeError('x is not a function'))
     await withSite({ runtime: { ready } }, async ({ port, log }) => {
       const got = await ask(port, '/readyz')
@@ -101,7 +101,7 @@ describe('/livez and /readyz', () => {
 })
 
 describe('/metrics', () => {
-  test('shows the recent runs, requests by status, and the process', async () => {
+  test('shows the latest runs, the requests by status, and the process', async () => {
     await withSite(showing([recent('Sql', 'Basic', 3, failing(call))]), async ({ port, calls }) => {
       for (const path of ['/nothing', '/nothing/else', '/livez']) await ask(port, path)
       await ask(port, '/livez', { method: 'PROPFIND' })
@@ -127,7 +127,7 @@ describe('/metrics', () => {
     })
   })
 
-  test('callers cannot make up labels', async () => {
+  test('callers cannot invent labels', async () => {
     await withSite({}, async ({ port }) => {
       for (let i = 0; i < 20; i += 1) {
         await ask(port, `/made-up-${i}`)
@@ -140,7 +140,7 @@ describe('/metrics', () => {
 })
 
 describe('the status page', () => {
-  test('shows configured types with their latest results, and how to ask', async () => {
+  test('shows configured types with their latest results, and the commands that run them', async () => {
     const runs = [recent('Sql', 'Standard', 4), recent('App', 'Basic', 90)]
     const text = await page(showing(runs, { types: ['Sql', 'Mongo'], configuration: '/etc/svc/svc.yaml' }))
     expect(text.match(/<h2>(.*?)<\/h2>/g)).toEqual([
@@ -158,7 +158,7 @@ describe('the status page', () => {
     expect(text).toContain('width=device-width')
   })
 
-  test('what failed comes first, with its causes', async () => {
+  test('failures come first, with their causes', async () => {
     const runs = [recent('App', 'Basic', 1), recent('Sql', 'Basic', 9, failing(call))]
     const text = await page(showing(runs))
     expect(heading(text)).toBe('Sql is unhealthy')
@@ -166,35 +166,35 @@ describe('the status page', () => {
     expect(text).toContain('<li class="fail">postgres orders connect: refused in 2 ms</li>')
   })
 
-  test('a warning is neither hidden nor a failure', async () => {
-    const text = await page(showing([recent('Sql', 'Basic', 9, told('warning: 18 % free'))]))
+  test('a warning is visible and is not a failure', async () => {
+    const text = await page(showing([recent('Sql', 'Basic', 9, healthAnswer('warning: 18 % free'))]))
     expect(heading(text)).toBe('Healthy, with warnings: Sql')
     expect(text).toContain('<li class="warn">host disk /: 18 % free</li>')
   })
 
-  test('a shallow run that passes does not take back what a deeper one found; a deep one does', async () => {
+  test('a shallow run that passes does not replace the failure of a deeper one; a deep one does', async () => {
     const deep = recent('Sql', 'Advanced', 60, failing(call))
     expect(heading(await page(showing([recent('Sql', 'Basic', 1), deep])))).toBe('Sql is unhealthy')
     const shallow = recent('Sql', 'Basic', 60, failing(call))
     expect(heading(await page(showing([recent('Sql', 'Advanced', 1), shallow])))).toBe('All healthy')
   })
 
-  test('without a run or a configuration it says what to do', async () => {
+  test('without a run or a configuration it explains what to do', async () => {
     const text = await page(showing([], { types: [] }))
     expect(heading(text)).toBe('Nothing has been checked yet')
     expect(text).toContain('svc monitors discover')
   })
 
-  test('everything from outside is escaped', async () => {
+  test('all text from outside is escaped', async () => {
     const hostile = `<script>alert(1)</script>"'&`
     const text = await page(
-      showing([recent('Sql', 'Basic', 1, told(hostile, 'Failure', `<img src=x onerror=alert(1)>`))]),
+      showing([recent('Sql', 'Basic', 1, healthAnswer(hostile, 'Failure', `<img src=x onerror=alert(1)>`))]),
     )
     expect(text).not.toMatch(/<script|<img/)
     expect(text).toContain('&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;')
   })
 
-  test('S6 nothing can be loaded or run: the policy names the one style by its hash', async () => {
+  test('S6 the policy forbids everything except the one style, by its hash', async () => {
     await withSite(showing([recent('Sql', 'Basic', 1)]), async ({ port }) => {
       const { headers, text } = await ask(port, '/')
       const { createHash } = await import('node:crypto')
@@ -207,19 +207,19 @@ describe('the status page', () => {
     })
   })
 
-  test('the commands name the address that the caller uses, and https where a trusted proxy says so', async () => {
+  test('the commands name the address that the caller uses, with https where a trusted proxy reports it', async () => {
     const headers = { host: 'localhost:9000', 'x-forwarded-proto': 'https' }
     expect(await page(showing([]), headers)).toContain('--server http://localhost:9000 ')
     const trusting = { ...showing([]), options: { trustProxy: ['127.0.0.1'] } }
     expect(await page(trusting, headers)).toContain('--server https://localhost:9000 ')
   })
 
-  test('S11 strangers do not learn where the configuration lies', async () => {
+  test('S11 anonymous callers do not see the path of the configuration', async () => {
     const options = showing([], { configuration: '/etc/svc/svc.yaml' })
     expect(await page(options, { 'x-forwarded-for': '192.0.2.7' })).not.toContain('/etc/svc')
   })
 
-  test('looking at it causes no run', async () => {
+  test('viewing it starts no run', async () => {
     await withSite(showing([]), async ({ port, calls }) => {
       await ask(port, '/')
       expect(calls).toEqual([])

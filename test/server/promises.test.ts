@@ -12,7 +12,7 @@ test.each([
   ['a bearer token that nobody gave out', { authorization: 'Bearer nonsense' }],
   ['a session that never was', { cookie: 'ss-id=nonsense; ss-opt=temp' }],
   ['a sign-in of another scheme', { authorization: 'Basic Zm9vOmJhcg==' }],
-])('H7 health is answered to a caller who presents %s', async (_, headers) => {
+])('H7 a caller that presents %s gets health', async (_, headers) => {
   expect((await ask(site.port, question, { headers })).status).toBe(200)
 })
 
@@ -24,10 +24,10 @@ test('S5 with JSONP switched off a callback changes nothing', async () => {
   })
 })
 
-test('S8 nothing in a request names a target: what the interface does not know never reaches the checks', async () => {
-  const asked = `${question}&url=http://127.0.0.1:9/&Host=10.0.0.1&Config=/etc/passwd&Monitors[0].kind=exec&types=x`
+test('S8 no request names a target: unknown fields never reach the checks', async () => {
+  const query = `${question}&url=http://127.0.0.1:9/&Host=10.0.0.1&Config=/etc/passwd&Monitors[0].kind=exec&types=x`
   const headers = { 'x-forwarded-host': '10.0.0.1', 'x-target': '10.0.0.1' }
-  expect((await ask(site.port, asked, { headers })).status).toBe(200)
+  expect((await ask(site.port, query, { headers })).status).toBe(200)
   const { request, call } = site.calls.at(-1) ?? expect.fail('the service was not asked')
   expect(request).toEqual({ ExecutionMode: 'Basic', ServerType: 'Sql' })
   expect(JSON.stringify(call)).not.toMatch(/10\.0\.0\.1|passwd|exec/)

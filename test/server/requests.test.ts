@@ -34,7 +34,7 @@ function refused(got: { text: string; closed: boolean }, status: number, errorCo
   expect(got.closed).toBe(true)
 }
 
-describe('S2 what could be read in two ways', () => {
+describe('S2 ambiguous requests', () => {
   const host = 'Host: localhost\r\n'
   const get = (headers: string, target = '/livez', version = '1.1') => `GET ${target} HTTP/${version}\r\n${headers}\r\n`
 
@@ -60,11 +60,11 @@ describe('S2 what could be read in two ways', () => {
     ['GET with a chunked body', `GET /livez HTTP/1.1\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['chunks in HTTP/1.0', `POST /livez HTTP/1.0\r\n${host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
     ['an unknown expectation', get(`${host}Expect: 200-ok\r\n`)],
-  ])('S2 %s is a 400 and the end of the connection', async (_what, bytes) => {
+  ])('S2 %s is a 400 and closes the connection', async (_what, bytes) => {
     refused(await raw(site.port, bytes), 400, 'BadRequest')
   })
 
-  test('S2 HEAD with a body is a 400 without one', async () => {
+  test('S2 HEAD with a body is a 400 without a body', async () => {
     const got = await raw(site.port, `HEAD /livez HTTP/1.1\r\n${host}Content-Length: 3\r\n\r\nabc`)
     expect(got.text).toMatch(/^HTTP\/1\.1 400 [\s\S]*\r\n\r\n$/)
     expect(got.closed).toBe(true)
@@ -80,7 +80,7 @@ describe('S2 what could be read in two ways', () => {
     expect(site.calls.length).toBe(before)
   })
 
-  test('S2 TRACE and CONNECT are 405, and say what is not', async () => {
+  test('S2 TRACE and CONNECT are 405 and name what is allowed', async () => {
     const trace = await ask(site.port, '/healthcheck', { method: 'TRACE' })
     expect(trace.status).toBe(405)
     expect(trace.headers.allow).toBe('GET, HEAD, POST, DELETE, OPTIONS')
@@ -90,7 +90,7 @@ describe('S2 what could be read in two ways', () => {
     expect(connected.text).toMatch(/^allow: GET, HEAD, POST, DELETE, OPTIONS$/im)
   })
 
-  test('S2 an upgrade is not made', async () => {
+  test('S2 an upgrade is ignored', async () => {
     const got = await ask(site.port, '/livez', { headers: { connection: 'Upgrade', upgrade: 'websocket' } })
     expect(got.status).toBe(200)
   })
@@ -112,7 +112,7 @@ describe('S2 what could be read in two ways', () => {
     'GARBAGE\r\n\r\n',
     'get /livez HTTP/1.1\r\nHost: x\r\n\r\n',
     '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03',
-  ])('E2 %j is no request', async (bytes) =>
+  ])('E2 %j is not a valid request', async (bytes) =>
     refused(await raw(site.port, Buffer.from(bytes, 'latin1')), 400, 'BadRequest'),
   )
 
@@ -124,7 +124,7 @@ describe('S2 what could be read in two ways', () => {
     refused(got, 400, 'BadRequest')
   })
 
-  test('E2 rubbish behind an unanswered request neither answers for it nor keeps the connection', async () => {
+  test('E2 garbage after an unanswered request neither changes its answer nor keeps the connection open', async () => {
     const { promise: answered, resolve: letGo } = Promise.withResolvers<void>()
     await withSite(
       { health: () => answered.then(() => Promise.reject(new Error('late'))) },
@@ -153,7 +153,7 @@ describe('S3 bounds', () => {
     refused(await raw(site.port, bytes(400)), 431, 'RequestHeaderFieldsTooLarge')
   })
 
-  test('S3 a body above the limit is a 413: announced, streamed, and just below it is read', async () => {
+  test('S3 a body above the limit is a 413 whether announced or streamed, and one just below it is read', async () => {
     await withSite({ options: { maxBody: 1_000 } }, async ({ port, calls }) => {
       const post = (head: string) => `POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n${head}`
       refused(await raw(port, post('Content-Length: 1001\r\n\r\n')), 413, 'RequestEntityTooLarge')
@@ -164,7 +164,7 @@ describe('S3 bounds', () => {
     })
   })
 
-  test('S3 a caller who sends a large body to the end still reads why it was refused', async () => {
+  test('S3 a caller that sends a large body to its end still reads why it was refused', async () => {
     const body = Buffer.alloc(3 * 1024 * 1024, 'a')
     const got = await ask(site.port, '/auth', { method: 'POST', body })
     expect(got.status).toBe(413)
@@ -173,7 +173,7 @@ describe('S3 bounds', () => {
     expect((await ask(site.port, '/nothing', { method: 'POST', body })).status).toBe(404)
   })
 
-  test('S3 a body that never ends is cut off', async () => {
+  test('S3 an endless body is cut off', async () => {
     await withSite({ options: { maxBody: 1_000 }, limits: { lingerBytes: 100_000 } }, async ({ port }) => {
       const socket = connect(port, '127.0.0.1')
       let sent = 0
@@ -199,16 +199,19 @@ describe('S3 bounds', () => {
     expect(got.json.ResponseStatus?.ErrorCode).toBe('UnsupportedMediaType')
   })
 
-  test('S3 100-continue is said only to a body that is wanted', async () => {
+  test('S3 100-continue is sent only when the server wants the body', async () => {
     const head = (path: string) =>
       `POST ${path} HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n`
     const unwanted = await raw(site.port, `${head('/nothing')}\r\n`)
     expect(unwanted.text).toMatch(/^HTTP\/1\.1 404 /)
-    const wanted = await raw(site.port, `${head('/auth')}Content-Type: application/json\r\nConnection: close\r\n\r\n{}`)
-    expect(wanted.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 501 /)
+    const expectedAnswer = await raw(
+      site.port,
+      `${head('/auth')}Content-Type: application/json\r\nConnection: close\r\n\r\n{}`,
+    )
+    expect(expectedAnswer.text).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 501 /)
   })
 
-  test('S3 slow headers, a slow body and a silent connection are a 408 each', async () => {
+  test('S3 slow headers, a slow body and a silent connection each end in a 408', async () => {
     const limits = { headersMs: 300, requestMs: 600, checkEveryMs: 100 }
     await withSite({ limits }, async ({ port, log }) => {
       const [headers, body, silent] = await Promise.all([
@@ -235,13 +238,13 @@ describe('S3 bounds', () => {
     for (const socket of slow) socket.destroy()
   })
 
-  test('S3 connections beyond the limit are closed as they come, and counted', async () => {
+  test('S3 connections beyond the limit are closed at once, and counted', async () => {
     await withSite({ limits: { connections: 3 } }, async ({ port }) => {
-      const held = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'))
-      await Promise.all(held.map((socket) => until(() => socket.readyState === 'open')))
+      const sockets = Array.from({ length: 3 }, () => connect(port, '127.0.0.1'))
+      await Promise.all(sockets.map((socket) => until(() => socket.readyState === 'open')))
       await sleep(50)
       expect(await raw(port, 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')).toEqual({ text: '', closed: true })
-      for (const socket of held) socket.destroy()
+      for (const socket of sockets) socket.destroy()
       let refused = 1
       const metrics = await until(() =>
         ask(port, '/metrics').catch(() => {
@@ -280,7 +283,7 @@ describe('S3 bounds', () => {
     })
   })
 
-  test('S3 an address with too many connections gets no further one, others do', async () => {
+  test('S3 an address with too many connections gets no more, and other addresses do', async () => {
     let refused = 0
     let address = '192.0.2.7'
     const admitted = admit({
@@ -326,7 +329,7 @@ describe('S3 bounds', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('S3 a connection on which nothing moves is closed', async () => {
+  test('S3 an idle connection is closed', async () => {
     const { promise: never } = Promise.withResolvers<never>()
     await withSite({ limits: { silenceMs: 200 }, health: () => never }, async ({ port, calls }) => {
       const got = await raw(port, `GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
@@ -335,7 +338,7 @@ describe('S3 bounds', () => {
     })
   })
 
-  test('requests on one connection are answered one after the other', async () => {
+  test('requests on one connection are answered one after another', async () => {
     const one = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n'
     const last = 'GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
     const got = await raw(site.port, one + one + last)

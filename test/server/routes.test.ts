@@ -24,13 +24,13 @@ describe('R1 the routes', () => {
     expect(got.json.Status).toBe('Success')
   })
 
-  test('R1 doubled slashes inside do not matter', async () => {
+  test('R1 doubled slashes within a path do not matter', async () => {
     const got = await ask(site.port, '/auth//credentials//', { method: 'POST' })
     expect(got.status).toBe(501)
     expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials' })
   })
 
-  test('R1 every operation of the table answers at its path and with a suffix', async () => {
+  test('R1 each operation of the table answers at its path and with a suffix', async () => {
     for (const path of ['/auth', '/auth/credentials', '/assignroles', '/unassignroles']) {
       for (const suffix of ['', '.json', '.csv']) {
         const got = await ask(site.port, `${path}${suffix}`, { method: 'POST' })
@@ -50,7 +50,7 @@ describe('R1 the routes', () => {
     },
   )
 
-  test('R1 an encoded slash belongs to a name and never divides two', async () => {
+  test('R1 an encoded slash is part of a name and never divides it', async () => {
     const got = await ask(site.port, '/auth/a%2fb', { method: 'POST' })
     expect(got.status).toBe(501)
     expect(site.calls.at(-1)?.request).toEqual({ provider: 'a/b' })
@@ -94,7 +94,7 @@ describe('R2 the pre-defined routes', () => {
     expect(site.calls.at(-1)?.request).toEqual({ ExecutionMode: 'Advanced', ServerType: 'Ftp' })
   })
 
-  test('R2 a role change cannot hang on a link', async () => {
+  test('R2 a link cannot change roles', async () => {
     const got = await ask(site.port, '/json/reply/AssignRoles?UserName=eve&Roles=Admin')
     expect(got.status).toBe(405)
     expect(got.headers.allow).toBe('POST, OPTIONS')
@@ -103,7 +103,7 @@ describe('R2 the pre-defined routes', () => {
   })
 
   test.each(['/json/reply/Foo', '/api/Foo', '/csv/reply/Foo', '/json/reply/HealthCheckRequest.json'])(
-    'R2 %s is an operation that does not exist',
+    'R2 %s is an unknown operation',
     async (path) => {
       const got = await ask(site.port, path, { method: 'POST' })
       expect(got.status).toBe(405)
@@ -122,14 +122,14 @@ describe('R4 verbs', () => {
     ['HEAD', '/assignroles', 'POST, OPTIONS'],
     ['PATCH', '/auth/credentials', 'GET, HEAD, OPTIONS, POST, DELETE'],
     ['DELETE', '/livez', 'GET, HEAD, OPTIONS'],
-  ])('R4 %s %s is a 405 that says what is allowed', async (method, path, allow) => {
+  ])('R4 %s %s is a 405 that lists the allowed verbs', async (method, path, allow) => {
     const got = await ask(site.port, path, { method })
     expect(got.status).toBe(405)
     expect(got.headers.allow).toBe(allow)
     if (method !== 'HEAD') expect(got.json.ResponseStatus?.ErrorCode).toBe('MethodNotAllowed')
   })
 
-  test('R4 HEAD has the status and the headers of GET and no body', async () => {
+  test('R4 HEAD has the status and headers of GET and no body', async () => {
     const got = await ask(site.port, question)
     const head = await ask(site.port, question, { method: 'HEAD' })
     expect(head.status).toBe(200)
@@ -138,7 +138,7 @@ describe('R4 verbs', () => {
     expect(head.headers['content-length']).toBe(got.headers['content-length'])
   })
 
-  test('R4 X-Http-Method-Override counts on POST alone', async () => {
+  test('R4 X-Http-Method-Override applies to POST alone', async () => {
     const override = (value: string) => ({ 'x-http-method-override': value })
     const got = await ask(site.port, '/healthcheck', {
       method: 'POST',
@@ -167,7 +167,7 @@ describe('R5 OPTIONS', () => {
   })
 })
 
-describe('N7 where the parts of a request come from', () => {
+describe('N7 the sources of a request', () => {
   test('N7 secrets are refused in a query, and the log does not repeat them', async () => {
     await withSite({}, async ({ port, log, calls }) => {
       const got = await ask(port, '/auth?UserName=mallory&pAssWord=hunter2', { method: 'POST' })
@@ -179,7 +179,7 @@ describe('N7 where the parts of a request come from', () => {
     })
   })
 
-  test('N7 the path beats the body and the query beats the path', async () => {
+  test('N7 the path overrides the body and the query overrides the path', async () => {
     const options = { method: 'POST', headers: { 'content-type': 'application/json' } }
     await ask(site.port, '/auth/credentials', { ...options, body: '{"provider":"body","UserName":"x"}' })
     expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials', UserName: 'x' })

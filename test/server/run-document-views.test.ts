@@ -7,7 +7,7 @@ import { admin, type ServeCommand, startServe } from '../support/serve-command.t
 import { type Home, svcHome } from '../support/svc.ts'
 
 const runType = 'application/vnd.svc.run+json;version=1'
-/** An address of this machine that is not loopback: what asks there is asked from there. */
+/** An address of this machine that is not loopback: a request to it also comes from it. */
 const address = Object.values(networkInterfaces())
   .flat()
   .find((one) => one?.family === 'IPv4' && !one.internal)?.address
@@ -49,7 +49,7 @@ suiteWith(missing, 'the run document at an address that is not loopback', () => 
     expect([typeof run.node, typeof run.serverState?.totalRamInMb]).toEqual(['string', 'number'])
   }
 
-  test('S11 a stranger reads kinds, checks, statuses and fault classes, and nothing else of it', async () => {
+  test('S11 an anonymous caller reads kinds, checks, statuses and fault classes, and nothing else', async () => {
     const { run, text } = await ask(server.url)
     const { correlationId, startedAt, endedAt, durationMs, monitors, ...rest } = run
     expect(rest).toEqual({
@@ -76,12 +76,12 @@ suiteWith(missing, 'the run document at an address that is not loopback', () => 
     }
   })
 
-  test('S11 who presents a credential that is no good is a stranger', async () => {
+  test('S11 a credential that is invalid makes the caller anonymous', async () => {
     const { run } = await ask(server.url, { Authorization: 'Bearer no-good' })
     expect([run.view, run.node, run.serverState]).toEqual(['brief', undefined, undefined])
   })
 
-  test('S11 who is signed in reads all of it', async () => {
+  test('S11 a signed-in caller reads all of it', async () => {
     const signIn = await fetch(`${server.url}/auth/credentials`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'application/json' },
@@ -91,7 +91,7 @@ suiteWith(missing, 'the run document at an address that is not loopback', () => 
     expectFull(await ask(server.url, { Authorization: `Bearer ${BearerToken}` }))
   })
 
-  test('S11 with serve.details: anyone a stranger reads all of it', async () => {
+  test('S11 with serve.details: anyone an anonymous caller reads all of it', async () => {
     expectFull(await ask(openServer.url))
   })
 })

@@ -10,7 +10,7 @@ const health = async (_: unknown, call: Parameters<typeof failing>[0]) => {
   return failing(call)
 }
 
-test('F5 who names the run document first gets it, with the status and the age of the answer', async () => {
+test('F5 a caller that prefers the run document gets it, with the status and the age of the answer', async () => {
   await withSite({ health }, async ({ port }) => {
     const got = await ask(port, question, { headers: { accept: `${runType}, application/json` } })
     expect([got.status, got.headers['content-type'], got.headers['age']]).toEqual([503, runType, '3'])
@@ -35,7 +35,7 @@ test.each([
   })
 })
 
-test('a format in the path or the query decides before Accept', async () => {
+test('a format in the path or the query overrides Accept', async () => {
   await withSite({ health }, async ({ port }) => {
     const csv = await ask(port, `${question}&format=csv`, { headers: { accept: runType } })
     expect(csv.headers['content-type']).toContain('text/csv')
@@ -44,7 +44,7 @@ test('a format in the path or the query decides before Accept', async () => {
   })
 })
 
-test('an answer without a run is the document of the interface', async () => {
+test('an answer without a run uses the document of the interface', async () => {
   await withSite({ health: async (_, call) => healthy(call) }, async ({ port }) => {
     const got = await ask(port, question, { headers: { accept: runType } })
     expect([got.headers['content-type'], got.json.Status]).toEqual(['application/json; charset=utf-8', 'Success'])

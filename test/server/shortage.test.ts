@@ -138,7 +138,7 @@ function questions(signedIn: Answer, host: string): readonly Question[] {
 /** Without those that differ from another in their format alone: each hashes a password. */
 const unlike = (all: readonly Question[]): readonly Question[] => all.filter(({ sameInside }) => !sameInside)
 
-/** A peer that says one line of XML to whoever connects, over HTTP and by itself. */
+/** A peer that sends one line of XML on each connection, over HTTP and on its own. */
 async function startPeers() {
   const web = createServer((_, response) => response.end('<a>1</a>')).listen(0, '127.0.0.1')
   const line = createTcp((socket) => socket.on('error', () => {}).end('<a>1</a>\n')).listen(0, '127.0.0.1')
@@ -194,7 +194,7 @@ async function withServe(
     })
   } finally {
     close()
-    // Not by itself, and not because of an error that nobody caught.
+    // Not on its own, and not because of an uncaught error.
     expect(await serve.stop(), serve.log().slice(-2_000)).toBe(0)
   }
 }
@@ -210,14 +210,14 @@ function essence({ status, text }: Answer): readonly unknown[] {
   return [status, ...failed]
 }
 
-test('no request loads a module: all were loaded before svc serve listened', async () => {
+test('no request loads a module: all are loaded before svc serve listens', async () => {
   await withServe({ yaml }, async (serve, ask) => {
     const start = await serve.order({ type: 'reset' })
     expect(start.loaded.length).toBeGreaterThan(50)
     for (const question of questions(await ask(signIn), 'localhost')) await ask(question)
     const { count, loaded } = await serve.order({ type: 'reset' })
     expect(loaded).toEqual([])
-    // What is looked at in these runs was seen by who counts.
+    // The counters include the checks of these runs.
     expect(Math.min(count.files, count.store)).toBeGreaterThan(20)
   })
 })
@@ -258,13 +258,13 @@ test('each call to the file system fails once (simulated), and the same request 
   expect(await failEach('files', 1)).toBeGreaterThan(20)
 }, 240_000)
 
-test('each statement of the store fails, and the rollback after it (simulated), and the same request then succeeds', async () => {
+test('each statement of the store fails, as does the rollback after it (simulated), and the same request then succeeds', async () => {
   expect(await failEach('store', 2)).toBeGreaterThan(100)
 }, 240_000)
 
-test('with every number of descriptors left, from none on, requests are answered, and succeed when there are more', async () => {
+test('with any number of free descriptors, from none on, requests are answered, and they succeed once there are more', async () => {
   await withServe({ yaml, descriptors: 128 }, async (serve, ask) => {
-    // The connection is there before the descriptors are gone, and nobody has signed in yet.
+    // The connection is open before the descriptors are used up, and there is no sign-in yet.
     expect((await ask(readiness)).status).toBe(200)
     let refused = 0
     for (let free = 0; free <= 8; free += 1) {
@@ -289,7 +289,7 @@ test('with every number of descriptors left, from none on, requests are answered
 }, 240_000)
 
 test.runIf(process.platform === 'linux')(
-  'the first sign-in comes while idle connections take all descriptors, and sign-in works once they are gone',
+  'the first sign-in arrives while idle connections use all descriptors, and sign-in works once they close',
   async () => {
     await withServe({ descriptors: 64 }, async (serve, ask) => {
       expect((await ask(readiness)).status).toBe(200)
@@ -311,7 +311,7 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('a start in which a file cannot be opened ends with exit code 12 and says so, or serves everything', async () => {
+test('a start-up that cannot open a file ends with exit code 12 and a message, or serves everything', async () => {
   const whole = await startServeProcess({ yaml })
   const { count } = await whole.order({ type: 'reset' })
   await whole.stop()

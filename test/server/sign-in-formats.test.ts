@@ -42,7 +42,7 @@ describe('bodies', () => {
     expect([got.status, got.json['UserName']]).toEqual([200, 'Ann'])
   })
 
-  test('N7 a form beats the query, the query the path, and the path the body', async () => {
+  test('N7 a form overrides the query, the query the path, and the path the body', async () => {
     const form = await send(
       '/auth?UserName=Nobody&provider=nope',
       'application/x-www-form-urlencoded',
@@ -65,7 +65,7 @@ describe('bodies', () => {
     },
   )
 
-  test('N7 so is the refresh token in that of a refresh', async () => {
+  test('N7 the refresh token is refused in the query of a refresh', async () => {
     const { RefreshToken } = await site.signIn()
     const got = await ask(site.port, `/access-token?RefreshToken=${RefreshToken}`, { method: 'POST' })
     expect([got.status, got.json.ResponseStatus?.Errors[0]?.FieldName]).toEqual([400, 'RefreshToken'])
@@ -79,7 +79,7 @@ describe('bodies', () => {
     expect((await ask(site.port, '/auth', { method: 'DELETE', headers })).status).toBe(200)
   })
 
-  test('E2 a body that does not parse is a 400 that repeats nothing of it', async () => {
+  test('E2 a body that does not parse is a 400 that repeats none of it', async () => {
     const got = await send('/auth/credentials', 'application/json', `{"Password":"${password}",`)
     expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([400, 'SerializationException'])
     expect(got.text).not.toContain(password)
@@ -91,7 +91,7 @@ describe('bodies', () => {
     expect(got.text).not.toContain(password)
   })
 
-  test('F3 a sign-in and a refresh speak CSV', async () => {
+  test('F3 a sign-in and a refresh answer in CSV', async () => {
     const got = await send('/auth/credentials.csv', 'text/csv', `UserName,Password\r\nAnn,${password}\r\n`)
     expect(got.headers['content-disposition']).toBe('attachment;filename="Authenticate.csv"')
     const [header = '', row = ''] = got.text.split('\r\n')
@@ -102,7 +102,7 @@ describe('bodies', () => {
     expect(got.headers['set-cookie']?.[0]).toMatch(/^ss-id=svc_ss_/)
   })
 
-  test('F4 nothing under /auth is kept by a cache', async () => {
+  test('F4 no cache keeps anything under /auth', async () => {
     for (const [method, path] of [
       ['GET', '/auth'],
       ['POST', '/auth/credentials'],
@@ -117,14 +117,14 @@ describe('bodies', () => {
 })
 
 describe('F2 JSONP', () => {
-  test('F2 a script never counts as signed in by cookie', async () => {
+  test('F2 a cookie never signs a script in', async () => {
     const { cookie } = await site.signIn()
     const got = await get('/auth?callback=cb', { cookie })
     expect([got.status, got.text]).toEqual([401, expect.stringMatching(/^cb\(\{"ResponseStatus":/)])
     expect((await get('/auth?callback=cb', { cookie: cookie.replace('ss-id=', 'ss-tok=') })).status).toBe(401)
   })
 
-  test('F2 a script carries no token, whatever is presented, and gets no cookie', async () => {
+  test('F2 a script gets no token and no cookie, whatever it presents', async () => {
     const { SessionId, cookie } = await site.signIn()
     const got = await get('/auth?callback=cb', { 'x-ss-id': SessionId })
     expect(got.status).toBe(200)
@@ -135,7 +135,7 @@ describe('F2 JSONP', () => {
     expect(await whoIs({ cookie })).toBe(200)
   })
 
-  test('F2 a POST that says it is a GET is wrapped, and signs nobody in', async () => {
+  test('F2 a POST that overrides its method with GET is wrapped, and signs nobody in', async () => {
     const override = { 'x-http-method-override': 'GET' }
     const body = { UserName: 'Ann', Password: password }
     const got = await site.post('/auth?callback=cb', body, override)

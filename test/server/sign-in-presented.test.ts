@@ -19,7 +19,7 @@ type Headers = Record<string, string>
 const get = (path: string, headers: Headers = {}) => ask(site.port, path, { headers })
 const whoIs = async (headers: Headers) => (await get('/auth', headers)).status
 
-describe('A9 what a request presents', () => {
+describe('A9 credentials of a request', () => {
   const cases: readonly (readonly [string, () => Headers])[] = [
     ['a bearer token', () => bearer(ann.BearerToken)],
     ['a bearer token in other letter case', () => ({ authorization: `bEARER ${ann.BearerToken}` })],
@@ -68,7 +68,7 @@ describe('A9 what a request presents', () => {
   })
 
   // Also from elsewhere, where it matters who asks (S11).
-  test.each(refused)('H7 %s is in nobody’s way to a health check', async (_, headers) => {
+  test.each(refused)('H7 %s does not prevent a health check', async (_, headers) => {
     for (const where of [{}, { 'x-forwarded-for': '192.0.2.7' }]) {
       const got = await get(`${question}&SuppressErrorCodes=true`, { ...headers(), ...where })
       expect([got.status, typeof got.json.Status]).toEqual([200, 'string'])
@@ -81,7 +81,7 @@ describe('A9 what a request presents', () => {
     }
   })
 
-  test('A9 two session headers are none of the two', async () => {
+  test('A9 two session headers count as none', async () => {
     const header = `X-ss-id: ${ann.SessionId}\r\n`
     const got = await raw(
       site.port,
@@ -90,7 +90,7 @@ describe('A9 what a request presents', () => {
     expect(got.text).toMatch(/^HTTP\/1\.1 401 /)
   })
 
-  test('A9 cookies in two headers are one list', async () => {
+  test('A9 cookies in two headers form one list', async () => {
     const lines = `Cookie: a=b\r\nCookie: ss-id=${ann.SessionId}\r\n`
     const got = await raw(site.port, `GET /auth HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${lines}\r\n`)
     expect(got.text).toMatch(/^HTTP\/1\.1 200 /)
@@ -140,14 +140,14 @@ describe('T6 changes that a page asks for', () => {
     if (status === 403) expect(got.headers['set-cookie']).toBeUndefined()
   })
 
-  test('T6 a header cannot be added by a page, so what it signs in may come from anywhere', async () => {
+  test('T6 a page cannot add a header, so a credential in a header may come from anywhere', async () => {
     const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
     expect((await change({ ...bearer(ann.BearerToken), ...foreign })).status).toBe(200)
     expect((await change({ 'x-ss-id': ann.SessionId, cookie: ann.cookie, ...foreign })).status).toBe(200)
     expect((await change({ cookie: `ss-tok=${ann.BearerToken}`, ...foreign })).status).toBe(403)
   })
 
-  test('T6 GET /auth/logout is a change: typed in it passes, as the link or image of another site it does not', async () => {
+  test('T6 GET /auth/logout is a change: a typed address passes, and a link or image of another site does not', async () => {
     const { cookie } = await site.signIn()
     for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }]) {
       for (const path of ['/auth/logout', '/auth?provider=logout', '/api/Authenticate?provider=logout']) {
@@ -160,14 +160,14 @@ describe('T6 changes that a page asks for', () => {
     expect(await whoIs({ cookie })).toBe(401)
   })
 
-  test('T6 a POST does not become a typed address by calling itself GET', async () => {
+  test('T6 a POST that overrides its method with GET does not pass as a typed address', async () => {
     const { cookie } = await site.signIn()
     const headers = { cookie, 'sec-fetch-site': 'none', 'x-http-method-override': 'GET' }
     expect((await site.post('/auth/logout', {}, headers)).status).toBe(403)
     expect(await whoIs({ cookie })).toBe(200)
   })
 
-  test('T6 no page of another site signs a browser in, or takes its cookies away', async () => {
+  test('T6 no page of another site signs a browser in or removes its cookies', async () => {
     const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
     const form = { ...foreign, 'content-type': 'application/x-www-form-urlencoded' }
     const body = `UserName=Ned&Password=${password}`
@@ -177,14 +177,14 @@ describe('T6 changes that a page asks for', () => {
     expect([out.status, out.headers['set-cookie']]).toEqual([403, undefined])
   })
 
-  test('T6 asking is no change', async () => {
+  test('T6 reading is not a change', async () => {
     const foreign = { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }
     const got = await get('/auth', { cookie: ann.cookie, ...foreign })
     // Without CORS headers no page can read it.
     expect([got.status, got.headers['access-control-allow-origin']]).toEqual([200, undefined])
   })
 
-  test('T6 over TLS only the https origin is this server’s', async () => {
+  test('T6 over TLS only the https origin belongs to this server', async () => {
     const service = { assignRoles: async () => ({ AllRoles: [], AllPermissions: [] }) }
     await withSite({ service, tls: { cert, key } }, async ({ port }) => {
       const statusFor = (origin: string): Promise<number | undefined> =>
@@ -202,18 +202,18 @@ describe('T6 changes that a page asks for', () => {
     })
   })
 
-  test('R5 a listed origin may send what signs in', async () => {
+  test('R5 a listed origin may send credentials', async () => {
     const got = await ask(site.port, '/assignroles', { method: 'OPTIONS', headers: { origin: ops } })
     expect(got.headers['access-control-allow-headers']).toMatch(/Authorization.*X-ss-id, X-ss-opt, X-ss-pid/)
   })
 })
 
-describe('callers from elsewhere', () => {
+describe('callers from other machines', () => {
   const from = (address: string): Headers => ({ 'x-forwarded-for': address })
   const health = '/healthcheck?ExecutionMode=Basic&ServerType=Mongo&IncludeServerStateInformation=true'
   const secret = 'Mongo is not configured here'
 
-  test('S11 off loopback the whole health answer is for those who are signed in', async () => {
+  test('S11 beyond loopback only signed-in callers see the whole health answer', async () => {
     const stranger = await get(health, from('203.0.113.9'))
     expect(stranger.json['ServerState']).toBeUndefined()
     expect(stranger.text).not.toContain(secret)
@@ -231,7 +231,7 @@ describe('callers from elsewhere', () => {
     }
   })
 
-  test('S11 not for a bad credential, and not by cookie for a script that any page may load', async () => {
+  test('S11 neither an invalid credential nor the cookie of a script that any page may load shows it', async () => {
     for (const [path, headers] of [
       [health, bearer('garbage')],
       [health, bearer(ann.RefreshToken)],
@@ -245,7 +245,7 @@ describe('callers from elsewhere', () => {
     }
   })
 
-  test('P5 thirty failures of one address are a 429 with Retry-After there, and nowhere else', async () => {
+  test('P5 thirty failures of one address are a 429 with Retry-After for that address alone', async () => {
     const wrong = (address: string, i: number) =>
       site.post('/auth/credentials', { UserName: `nobody-${i}`, Password: 'wrong' }, from(address))
     for (let i = 0; i < 30; i += 1) expect((await wrong('203.0.113.30', i)).status).toBe(401)
@@ -258,7 +258,7 @@ describe('callers from elsewhere', () => {
   })
 })
 
-test('S7 the log of all this holds no password, no token and no part of a credential', async () => {
+test('S7 the log of these requests holds no password, no token and no part of a credential', async () => {
   const secrets = [password, ...[ann, remembered].flatMap((one) => [one.SessionId, one.BearerToken, one.RefreshToken])]
   for (const secret of secrets) {
     await get(`/auth?ss-id=${secret}&x=${secret}&format=${secret}&ServerType=${secret}`)

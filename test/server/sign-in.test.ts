@@ -30,14 +30,14 @@ describe('A1 signing in', () => {
     expect([got.status, got.json['UserName']]).toEqual([200, 'Ann'])
   })
 
-  test('A1 neither provider nor user name is the question who is signed in', async () => {
+  test('A1 a request without provider and user name asks who is signed in', async () => {
     expect((await site.post('/auth', {})).json.ResponseStatus).toEqual(notAuthenticated)
     const { BearerToken } = await site.signIn()
     const got = await site.post('/auth', {}, bearer(BearerToken))
     expect([got.status, got.json['UserName'], got.headers['set-cookie']]).toEqual([200, 'Ann', undefined])
   })
 
-  test('A2 the answer holds the facts and the tokens, in the order of the interface', async () => {
+  test('A2 the answer holds the details of the session and the tokens, in the order of the interface', async () => {
     const got = await site.post('/auth/credentials', { ...credentials, UserName: 'aNN' })
     expect(Object.keys(got.json)).toEqual([
       'UserId',
@@ -58,7 +58,7 @@ describe('A1 signing in', () => {
     })
   })
 
-  test('A2 the session stands in ss-id until the browser ends', async () => {
+  test('A2 ss-id holds the session until the browser closes', async () => {
     const got = await site.post('/auth/credentials', credentials)
     expect(got.headers['set-cookie']).toEqual([
       `ss-id=${got.json['SessionId']}; Path=/; HttpOnly; SameSite=Lax`,
@@ -66,9 +66,9 @@ describe('A1 signing in', () => {
     ])
   })
 
-  test('A2 RememberMe stands in ss-pid for 30 days, and takes the place of ss-id', async () => {
-    const wanted = { ...credentials, RememberMe: true }
-    const got = await site.post('/auth/credentials', wanted, { cookie: 'ss-id=old; ss-opt=temp' })
+  test('A2 with RememberMe, ss-pid holds it for 30 days instead of ss-id', async () => {
+    const remembered = { ...credentials, RememberMe: true }
+    const got = await site.post('/auth/credentials', remembered, { cookie: 'ss-id=old; ss-opt=temp' })
     expect(got.headers['set-cookie']).toEqual([
       `ss-pid=${got.json['SessionId']}; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax`,
       'ss-opt=perm; Path=/; Max-Age=2592000; HttpOnly; SameSite=Lax',
@@ -76,7 +76,7 @@ describe('A1 signing in', () => {
     ])
   })
 
-  test('A2 no cookie says Expires, and none holds a comma', async () => {
+  test('A2 no cookie has Expires, and none contains a comma', async () => {
     const body = JSON.stringify({ ...credentials, RememberMe: true })
     const head = `POST /auth/credentials HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`
     const lines = (await raw(site.port, head + body)).text.match(/^set-cookie: .*$/gim) ?? []
@@ -84,7 +84,7 @@ describe('A1 signing in', () => {
     for (const line of lines) expect(line).not.toMatch(/expires|,/i)
   })
 
-  test('A2 over TLS, or behind a trusted proxy that speaks it, cookies are Secure', async () => {
+  test('A2 over TLS, or behind a trusted proxy that reports TLS, cookies are Secure', async () => {
     const service = { authenticate: async () => ({ SessionId: 'secret-1' }) }
     const secure = ['ss-id=secret-1; Path=/; HttpOnly; SameSite=Lax; Secure']
     await withSite({ service, tls: { cert, key } }, async ({ port }) => {
@@ -111,16 +111,16 @@ describe('A1 signing in', () => {
     })
   })
 
-  test('A2 nothing but a sign-in and a sign-out sets a cookie', async () => {
+  test('A2 only a sign-in and a sign-out set a cookie', async () => {
     const { cookie, BearerToken } = await site.signIn()
-    const given = { cookie, ...bearer(BearerToken) }
+    const input = { cookie, ...bearer(BearerToken) }
     const answers = [
-      await get('/healthcheck?ExecutionMode=Basic&ServerType=App', given),
-      await get('/auth', given),
+      await get('/healthcheck?ExecutionMode=Basic&ServerType=App', input),
+      await get('/auth', input),
       await get('/auth'),
-      await get('/', given),
-      await site.post('/assignroles', { UserName: 'Ned' }, given),
-      await site.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' }, given),
+      await get('/', input),
+      await site.post('/assignroles', { UserName: 'Ned' }, input),
+      await site.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' }, input),
     ]
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 401, 200, 200, 401])
     for (const { headers } of answers) expect(headers['set-cookie']).toBeUndefined()
@@ -151,14 +151,18 @@ describe('A1 signing in', () => {
     ])
   })
 
-  test('A5 an unknown provider is a 404, by any verb that asks for it', async () => {
-    const told = { ErrorCode: 'NotFound', Message: "No configuration was added for OAuth provider 'nope'", Errors: [] }
+  test('A5 an unknown provider is a 404 with every verb', async () => {
+    const status = {
+      ErrorCode: 'NotFound',
+      Message: "No configuration was added for OAuth provider 'nope'",
+      Errors: [],
+    }
     for (const got of [await site.post('/auth/nope', credentials), await get('/auth/nope')]) {
-      expect([got.status, got.json.ResponseStatus]).toEqual([404, told])
+      expect([got.status, got.json.ResponseStatus]).toEqual([404, status])
     }
   })
 
-  test('A5 GET /auth/credentials is a 405 that says what is allowed', async () => {
+  test('A5 GET /auth/credentials is a 405 that lists the allowed verbs', async () => {
     for (const path of ['/auth/credentials', '/auth?provider=credentials', '/api/Authenticate?provider=credentials']) {
       const got = await get(path)
       expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([405, 'NotSupportedException'])
@@ -166,7 +170,7 @@ describe('A1 signing in', () => {
     }
   })
 
-  test('A6 GET /auth tells the facts and no tokens, and the session only to whom it presents', async () => {
+  test('A6 GET /auth shows the details and no tokens, and the session only to the caller that presents it', async () => {
     expect((await get('/auth')).json.ResponseStatus).toEqual(notAuthenticated)
     const { UserId, SessionId, BearerToken, cookie } = await site.signIn()
     const facts = { UserId, UserName: 'Ann', DisplayName: 'Ann Example', Roles: ['Admin', 'Editor'], Permissions: [] }
@@ -175,7 +179,7 @@ describe('A1 signing in', () => {
     expect((await get('/auth', { 'x-ss-id': SessionId })).json).toEqual({ ...facts, SessionId })
   })
 
-  test('A8 signing in ends the session that came with it, even beside a bearer token', async () => {
+  test('A8 a sign-in ends the session that came with it, even beside a bearer token', async () => {
     const first = await site.signIn()
     const second = await site.signIn({}, { cookie: first.cookie })
     expect(await whoIs({ cookie: first.cookie })).toBe(401)
@@ -184,14 +188,14 @@ describe('A1 signing in', () => {
     expect(await whoIs({ cookie: third.cookie })).toBe(200)
   })
 
-  test('A8 a session id of the client’s choice is never adopted', async () => {
+  test('A8 the server never adopts a session id that the client chose', async () => {
     const chosen = `svc_ss_${'A'.repeat(49)}`
     const { SessionId } = await site.signIn({}, { cookie: `ss-id=${chosen}`, 'x-ss-id': chosen })
     expect(SessionId).not.toBe(chosen)
     expect(await whoIs({ 'x-ss-id': chosen })).toBe(401)
   })
 
-  test('A14 a continue stays on this origin, or is a 400', async () => {
+  test('A14 a continue URL stays on this origin, or is a 400', async () => {
     const to = (url: string) => site.post(`/auth/credentials?continue=${encodeURIComponent(url)}`, credentials)
     const own = `http://127.0.0.1:${site.port}`
     expect((await to('/board?x=1')).json['ReferrerUrl']).toBe(`${own}/board?x=1`)
@@ -202,7 +206,7 @@ describe('A1 signing in', () => {
     }
   })
 
-  test('T5 fields that nobody may set have no effect', async () => {
+  test('T5 fields that no caller may set have no effect', async () => {
     const { Roles, UserId } = await site.signIn({
       UserName: 'Ned',
       Roles: ['Admin'],
@@ -242,13 +246,13 @@ describe('A7 signing out', () => {
     expect(await whoIs({ cookie })).toBe(401)
   })
 
-  test('A7 whoever is not signed in is signed out', async () => {
+  test('A7 a caller that is not signed in may sign out', async () => {
     const got = await site.post('/auth/logout', {}, { cookie: 'ss-tok=left; ss-id=over' })
     expect([got.status, got.text]).toEqual([200, '{}'])
     expect(got.headers['set-cookie']).toEqual([...expired, 'ss-tok=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax'])
   })
 
-  test('A7 a failed sign-in leaves the present session alone', async () => {
+  test('A7 a failed sign-in leaves the current session alone', async () => {
     const { cookie } = await site.signIn()
     expect((await site.post('/auth/credentials', { UserName: 'Ann', Password: 'wrong' }, { cookie })).status).toBe(401)
     expect(await whoIs({ cookie })).toBe(200)
@@ -272,14 +276,14 @@ describe('A11 refresh', () => {
     expect((await site.post(path, { RefreshToken })).status).toBe(200)
   })
 
-  test('A11 a rotating family gets its next refresh token with it', async () => {
+  test('A11 a rotating family returns its next refresh token', async () => {
     const { RefreshToken } = await site.signIn({ Meta: { refresh: 'rotate' } })
     const got = await site.post('/access-token', { RefreshToken })
     expect(Object.keys(got.json)).toEqual(['accessToken', 'refreshToken'])
     expect((await site.post('/access-token', { RefreshToken: got.json['refreshToken'] })).status).toBe(200)
   })
 
-  test('A11 none and garbage are a 400 naming it, and a cookie is none', async () => {
+  test('A11 a missing or malformed token is a 400 that names it, and a cookie does not count', async () => {
     const { RefreshToken, BearerToken } = await site.signIn()
     for (const [body, headers] of [
       [{}, {}],
@@ -293,7 +297,7 @@ describe('A11 refresh', () => {
   })
 
   test.each(['/access-token', '/json/reply/GetAccessToken', '/api/GetAccessToken'])(
-    'A11 POST %s takes no notice of an access token that is not good any more',
+    'A11 POST %s ignores an access token that is no longer valid',
     async (path) => {
       const { RefreshToken, BearerToken } = await site.signIn()
       for (const old of ['garbage', `${BearerToken}x`, BearerToken]) {
@@ -303,7 +307,7 @@ describe('A11 refresh', () => {
     },
   )
 
-  test('T5 a refresh token signs nobody in, as bearer or as session', async () => {
+  test('T5 a refresh token signs nobody in, neither as a bearer token nor as a session', async () => {
     const { RefreshToken, SessionId } = await site.signIn()
     for (const headers of [bearer(RefreshToken), { 'x-ss-id': RefreshToken }, bearer(SessionId)]) {
       expect(await whoIs(headers)).toBe(401)
@@ -312,7 +316,7 @@ describe('A11 refresh', () => {
 })
 
 describe('a busy server', () => {
-  test('P3 more sign-ins at once than can be checked are a 503 with Retry-After, and health still answers', async () => {
+  test('P3 more concurrent sign-ins than can be checked are a 503 with Retry-After, and health still answers', async () => {
     const many = Array.from({ length: 40 }, () =>
       site.post('/auth/credentials', { UserName: 'Ned', Password: password }),
     )
@@ -326,7 +330,7 @@ describe('a busy server', () => {
     }
   })
 
-  test('a health check needs no sign-in, and a bad credential does not spoil it', async () => {
+  test('a health check needs no sign-in, and an invalid credential does not prevent it', async () => {
     const headers = { ...bearer('garbage'), cookie: 'ss-id=garbage' }
     expect((await get(question.replace('Sql', 'App'), headers)).status).toBe(200)
   })

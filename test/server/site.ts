@@ -73,7 +73,7 @@ export type SiteOptions = {
   readonly tls?: StartOptions['tls']
 }
 
-/** Starts a server on a free port, with a Service that answers as told and remembers what it was asked. */
+/** Starts a server on a free port, with a Service that answers as configured and records its requests. */
 export async function startSite(over: SiteOptions = {}): Promise<Site> {
   const log: LogEntry[] = []
   const calls: Site['calls'] = []

@@ -4,7 +4,7 @@ import { cert, key } from './certificate.ts'
 import { question, startSite, withSite } from './site.ts'
 
 describe('starting', () => {
-  test('tells where it listens', async () => {
+  test('reports the address at which it listens', async () => {
     await withSite({}, async ({ server }) => {
       expect(server.url).toBe(`http://127.0.0.1:${server.port}`)
       expect(server.host).toBe('127.0.0.1')
@@ -16,7 +16,7 @@ describe('starting', () => {
     })
   })
 
-  test('an IPv6 address stands in brackets', async () => {
+  test('writes an IPv6 address in brackets', async () => {
     await withSite({ host: '::1' }, async ({ server }) => {
       expect(server.url).toBe(`http://[::1]:${server.port}`)
       expect((await fetch(`${server.url}${question}`)).status).toBe(200)
@@ -41,14 +41,14 @@ describe('starting', () => {
     })
   })
 
-  test('a trusted proxy that is no address is a fault', async () => {
+  test('a trusted proxy without a valid address is a fault', async () => {
     await expect(startSite({ options: { trustProxy: ['proxy'] } })).rejects.toMatchObject({ fault: 'Local' })
   })
 
   test.each([
     ['no certificate', { cert: 'rubbish', key }],
     ['no key', { cert, key: 'rubbish' }],
-  ])('%s is a fault that does not repeat it', async (_what, tls) => {
+  ])('%s is a fault that does not repeat the value', async (_what, tls) => {
     const started = startSite({ tls })
     await expect(started).rejects.toMatchObject({ fault: 'Local' })
     await expect(started).rejects.not.toThrow(/rubbish|PRIVATE/)

@@ -37,7 +37,7 @@ const handshake = async (port: number): Promise<void> => {
 }
 
 /** A site whose health check ends when the test says so. */
-const held = async (limits: Parameters<typeof startSite>[0] = {}) => {
+const siteWithPendingCall = async (limits: Parameters<typeof startSite>[0] = {}) => {
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   const health = async (_request: unknown, call: Call) => {
     await promise
@@ -47,28 +47,28 @@ const held = async (limits: Parameters<typeof startSite>[0] = {}) => {
 }
 
 describe('S9 shutting down', () => {
-  test('S9 the bounds are 8 s for calls and less than 10 s for everything', () => {
+  test('S9 the limits are 8 s for calls and less than 10 s altogether', () => {
     expect(serverLimits.cancelAfterMs).toBe(8_000)
     expect(serverLimits.closeAfterMs).toBeGreaterThan(serverLimits.cancelAfterMs)
     expect(serverLimits.closeAfterMs).toBeLessThan(10_000)
   })
 
-  test('S9 what is under way is answered with Connection: close, and nothing new is accepted', async () => {
-    const site = await held()
+  test('S9 a request in progress is answered with Connection: close, and no new connection is accepted', async () => {
+    const site = await siteWithPendingCall()
     const socket = connect(site.port, '127.0.0.1')
-    const said = text(socket)
+    const answerText = text(socket)
     socket.write(`GET ${question} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     await until(() => site.calls.length === 1)
     const stopped = site.server.stop()
     await until(() => refuses(site.port))
     site.letGo()
     await stopped
-    expect(await said).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*^Connection: close\r$[\s\S]*"Status":"Success"/m)
+    expect(await answerText).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*^Connection: close\r$[\s\S]*"Status":"Success"/m)
     expect(site.calls[0]?.call.signal.aborted).toBe(false)
   })
 
-  test('S9 a further request on an open connection is refused with 503, readiness too, liveness not', async () => {
-    const site = await held()
+  test('S9 a further request on an open connection gets a 503, as does readiness, but not liveness', async () => {
+    const site = await siteWithPendingCall()
     const { socket, outcome } = await openConnection(site.port)
     socket.write(get(question))
     await until(() => site.calls.length === 1)
@@ -84,16 +84,17 @@ describe('S9 shutting down', () => {
     await stopped
     // Nothing is answered behind `Connection: close`, so the last answer alone says it.
     const { answers } = await outcome
-    const shown = answers.map(({ status, head }) => `${status} ${/^Connection: (.+)$/m.exec(head)?.[1]}`)
-    expect(shown).toEqual(['200 keep-alive', '503 keep-alive', '200 keep-alive', '503 close'])
+    const summaries = answers.map(({ status, head }) => `${status} ${/^Connection: (.+)$/m.exec(head)?.[1]}`)
+    expect(summaries).toEqual(['200 keep-alive', '503 keep-alive', '200 keep-alive', '503 close'])
     expect(site.calls.length).toBe(1)
   })
 
-  test('S9 a call that does not end is cancelled and answered 503, heeding its signal or not', async () => {
+  test('S9 a call that does not end is cancelled and answered 503, whether or not it observes its signal', async () => {
     const { promise: never } = Promise.withResolvers<void>()
     const reasons: unknown[] = []
     const site = await startSite({
-      limits: { cancelAfterMs: 200, closeAfterMs: 20_000 },
+      // To close connections takes longer than this test may: only the cancellation can end the stop in time.
+      limits: { cancelAfterMs: 200, closeAfterMs: 120_000 },
       health: async (_request, call) => {
         call.signal.addEventListener('abort', () => reasons.push(call.signal.reason))
         await never
@@ -102,9 +103,7 @@ describe('S9 shutting down', () => {
     })
     const got = ask(site.port, question)
     await until(() => site.calls.length === 1)
-    const started = performance.now()
     await site.server.stop()
-    expect(performance.now() - started).toBeLessThan(10_000)
     const { status, headers, json } = await got
     expect(status).toBe(503)
     expect(headers.connection).toBe('close')
@@ -113,15 +112,15 @@ describe('S9 shutting down', () => {
     expect(reasons).toHaveLength(1)
   })
 
-  test('S9 half a body under way is answered 503 as well', async () => {
+  test('S9 a request with half a body is answered 503 as well', async () => {
     const site = await startSite({ limits: { cancelAfterMs: 200, closeAfterMs: 2_000 } })
     const socket = connect(site.port, '127.0.0.1')
-    const said = text(socket)
+    const answerText = text(socket)
     socket.write('POST /auth HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc')
     await until(() => socket.bytesWritten > 0)
     await ask(site.port, '/livez')
     await site.server.stop()
-    expect(await said).toMatch(/^HTTP\/1\.1 503 /)
+    expect(await answerText).toMatch(/^HTTP\/1\.1 503 /)
   })
 
   test('S9 a caller that reads nothing is cut off', async () => {
@@ -137,23 +136,22 @@ describe('S9 shutting down', () => {
     socket.destroy()
   })
 
-  test('S9 idle and half-open connections do not hold it up, and stopping twice is one stop', async () => {
-    const site = await startSite()
+  test('S9 idle and half-open connections do not delay the stop, and two calls to stop are one stop', async () => {
+    // Neither limit ends within the time of this test.
+    const site = await startSite({ limits: { cancelAfterMs: 120_000, closeAfterMs: 120_000 } })
     const idle = connect(site.port, '127.0.0.1').on('error', () => {})
     const slow = connect(site.port, '127.0.0.1').on('error', () => {})
     slow.write('GET /livez HTTP/1.1\r\nHost: loc')
     await until(() => idle.readyState === 'open' && slow.bytesWritten > 0)
     await ask(site.port, '/livez')
-    const started = performance.now()
     const [first, second] = [site.server.stop(), site.server.stop()]
     expect(second).toBe(first)
     await first
-    expect(performance.now() - started).toBeLessThan(6_000)
     idle.destroy()
     slow.destroy()
   })
 
-  test('S9 until the drain delay is over it listens, readiness is 503 and every new request is refused with 503', async () => {
+  test('S9 until the drain delay ends, the server listens and answers readiness and new requests with 503', async () => {
     const site = await startSite({ limits: { drainDelayMs: 1_500 } })
     const stopped = site.server.stop()
     for (const [path, status] of [
@@ -169,9 +167,9 @@ describe('S9 shutting down', () => {
     expect(site.calls).toEqual([])
   })
 
-  test('S9 callers that come again as soon as they are answered get an answer or a refused connection, and no reset', async () => {
+  test('S9 callers that ask again at once get an answer or a refused connection, never a reset', async () => {
     const site = await startSite()
-    const seen = new Map<string, number>()
+    const outcomes = new Map<string, number>()
     const again = async (): Promise<void> => {
       for (;;) {
         const socket = connect(site.port, '127.0.0.1')
@@ -179,19 +177,19 @@ describe('S9 shutting down', () => {
         socket.write('GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
         const { answers, error } = await outcome
         const what = answers[0] ? String(answers[0].status) : (error ?? 'closed')
-        seen.set(what, (seen.get(what) ?? 0) + 1)
+        outcomes.set(what, (outcomes.get(what) ?? 0) + 1)
         if (!answers[0]) return
       }
     }
     const callers = Array.from({ length: 64 }, again)
-    await until(() => (seen.get('200') ?? 0) > 200)
+    await until(() => (outcomes.get('200') ?? 0) > 200)
     await site.server.stop()
     await Promise.all(callers)
-    expect([...seen.keys()].sort()).toEqual(['200', 'ECONNREFUSED'])
-    expect(seen.get('ECONNREFUSED')).toBe(64)
+    expect([...outcomes.keys()].sort()).toEqual(['200', 'ECONNREFUSED'])
+    expect(outcomes.get('ECONNREFUSED')).toBe(64)
   })
 
-  test('S9 a drain delay that outlasts the bound for calls leaves the last connections time to be read', async () => {
+  test('S9 a drain delay longer than the limit for calls leaves time to read the last connections', async () => {
     const site = await startSite({
       limits: { drainDelayMs: 400, quietMs: 1_000, cancelAfterMs: 50, closeAfterMs: 100 },
     })
@@ -204,7 +202,7 @@ describe('S9 shutting down', () => {
     await stopped
   })
 
-  test('S9 a request that was written before the stop and not read yet is answered', async () => {
+  test('S9 a request that was sent before the stop and not yet read is answered', async () => {
     const site = await startSite()
     const idle = await openConnection(site.port)
     idle.socket.write(get('/livez'))
@@ -219,7 +217,7 @@ describe('S9 shutting down', () => {
     await stopped
   })
 
-  test('S9 a connection that was accepted before the stop is read for a moment after the listener has closed', async () => {
+  test('S9 a connection that was accepted before the stop is read for a moment after the listener closes', async () => {
     const site = await startSite({ limits: { quietMs: 2_000 } })
     const silent = await openConnection(site.port)
     const slow = await openConnection(site.port)
@@ -236,7 +234,7 @@ describe('S9 shutting down', () => {
     await stopped
   })
 
-  test('S9 a request that breaks off within its headers is answered 503', async () => {
+  test('S9 a request with incomplete headers is answered 503', async () => {
     const site = await startSite()
     const { socket, outcome } = await openConnection(site.port)
     socket.write('GET /readyz HTTP/1.1\r\nHo')
@@ -248,7 +246,7 @@ describe('S9 shutting down', () => {
     expect(error).toBeUndefined()
   })
 
-  test('S9 a body that is still on its way when the stop comes is taken, and one that comes later is refused', async () => {
+  test('S9 a body in transit at the stop is accepted, and one that comes later is refused', async () => {
     const site = await startSite({
       service: { reportHeartbeat: async () => ({ Name: 'agent', ReceivedAt: new Date(0) }) },
       limits: { quietMs: 2_000 },
@@ -268,7 +266,7 @@ describe('S9 shutting down', () => {
     await stopped
   })
 
-  test('S9 an answer that its caller reads slowly is whole', async () => {
+  test('S9 a caller that reads slowly gets the whole answer', async () => {
     const size = 32 * 1024 * 1024
     const site = await startSite({
       health: async (_request, call) => healthy(call, { StatusMessage: 'x'.repeat(size) }),
@@ -287,7 +285,7 @@ describe('S9 shutting down', () => {
     await stopped
   })
 
-  test('S9 a TLS handshake under way when the stop comes is completed, and its request answered', async () => {
+  test('S9 a TLS handshake in progress at the stop completes, and its request is answered', async () => {
     const site = await startSite({ tls: { cert, key }, limits: { quietMs: 2_000 } })
     const { socket: transport } = await openConnection(site.port)
     // Another handshake that is complete says that this connection was accepted.
@@ -303,7 +301,7 @@ describe('S9 shutting down', () => {
     await stopped
   })
 
-  test('S9 a TLS handshake that does not go on holds no stop up', async () => {
+  test('S9 a TLS handshake that stalls does not delay the stop', async () => {
     const site = await startSite({ tls: { cert, key }, limits: { headersMs: 60_000, requestMs: 60_000 } })
     const { outcome } = await openConnection(site.port)
     await handshake(site.port)

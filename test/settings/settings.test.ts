@@ -21,8 +21,8 @@ import { didYouMean } from '../../src/core/suggest.ts'
 
 const nowhere: SettingsContext = { env: {}, folder: '/' }
 
-/** What a setting makes of a value, or what it says is wrong with it. */
-function given(setting: object, value: unknown, context = nowhere): unknown {
+/** The value that a setting reads, or the problem that it reports. */
+function readSetting(setting: object, value: unknown, context = nowhere): unknown {
   const spec = { it: { doc: 'A thing', ...setting } as Setting }
   const { values, problems } = readSettings(spec, { it: value }, context)
   return problems.length === 0 ? values.it : problems.map(({ path, message }) => [path.join('.'), message].join(' '))
@@ -36,16 +36,16 @@ test.each([
   ['48h', 172_800_000],
   ['30d', 2_592_000_000],
 ])('the duration %s is %d ms', (written, ms) => {
-  expect(given({ type: 'duration' }, written)).toBe(ms)
+  expect(readSetting({ type: 'duration' }, written)).toBe(ms)
 })
 
 test('a duration without a unit asks for one', () => {
-  expect(given({ type: 'duration' }, 5)).toEqual(['it is 5, without a unit: write 5s or 5ms'])
+  expect(readSetting({ type: 'duration' }, 5)).toEqual(['it is 5, without a unit: write 5s or 5ms'])
   for (const wrong of ['5', '5 weeks', '-5s', '5sec', '', 's', '1e3s', '1h30m', [], {}, true]) {
-    const [problem] = given({ type: 'duration' }, wrong) as string[]
+    const [problem] = readSetting({ type: 'duration' }, wrong) as string[]
     expect(problem).toMatch(/^it must be written like 250ms, 5s, 2m, 48h or 30d, not /)
   }
-  expect(given({ type: 'duration' }, '9999999d')).toEqual(['it is longer than 3650d: give less'])
+  expect(readSetting({ type: 'duration' }, '9999999d')).toEqual(['it is longer than 3650d: give less'])
 })
 
 test.each([
@@ -56,163 +56,163 @@ test.each([
   ['10GB', 10 * 2 ** 30],
   ['0.5TiB', 2 ** 39],
 ])('%s is %d bytes: a megabyte is 2^20 bytes', (written, bytes) => {
-  expect(given({ type: 'bytes' }, written)).toBe(bytes)
+  expect(readSetting({ type: 'bytes' }, written)).toBe(bytes)
 })
 
 test('bytes without a unit ask for one', () => {
-  expect(given({ type: 'bytes' }, 10)).toEqual(['it is 10, without a unit: write 10KiB or 10MB'])
-  expect(given({ type: 'bytes' }, '10 gigs')).toEqual([
+  expect(readSetting({ type: 'bytes' }, 10)).toEqual(['it is 10, without a unit: write 10KiB or 10MB'])
+  expect(readSetting({ type: 'bytes' }, '10 gigs')).toEqual([
     'it must be written like 512B, 64KiB, 512MB or 10GB, not "10 gigs"',
   ])
 })
 
-test('figures are written as they are read', () => {
+test('numbers are written as they are read', () => {
   for (const ms of [0, 1, 250, 1_500, 60_000, 5_400_000, 86_400_000]) expect(parseDuration(writeDuration(ms))).toBe(ms)
   for (const bytes of [0, 1, 1_000, 1_024, 3 * 2 ** 30]) expect(parseBytes(writeBytes(bytes))).toBe(bytes)
   expect(parsePercent('80.5 %')).toBe(80.5)
 })
 
-test('a percentage may come with or without its sign', () => {
+test('a percentage may have its sign or not', () => {
   const percent = { type: 'threshold', unit: 'percent' }
-  expect(given(percent, '80%')).toEqual({ limit: 80 })
-  expect(given(percent, 80)).toEqual({ limit: 80 })
-  expect(given(percent, '80')).toEqual(['it must be written like 80% or 80, not "80"'])
-  expect(given(percent, -1)).toEqual(['it must be written like 80% or 80, not -1'])
+  expect(readSetting(percent, '80%')).toEqual({ limit: 80 })
+  expect(readSetting(percent, 80)).toEqual({ limit: 80 })
+  expect(readSetting(percent, '80')).toEqual(['it must be written like 80% or 80, not "80"'])
+  expect(readSetting(percent, -1)).toEqual(['it must be written like 80% or 80, not -1'])
 })
 
 test('a bare threshold is the limit alone', () => {
   const latency = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
-  expect(given(latency, '5s')).toEqual({ limit: 5_000 })
-  expect(given(latency, { warn: '2s', limit: '5s' })).toEqual({ warn: 2_000, limit: 5_000 })
+  expect(readSetting(latency, '5s')).toEqual({ limit: 5_000 })
+  expect(readSetting(latency, { warn: '2s', limit: '5s' })).toEqual({ warn: 2_000, limit: 5_000 })
 })
 
-test('half a threshold keeps the other half, and off is none', () => {
+test('half a threshold keeps the other half, and off removes it', () => {
   const latency = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
-  expect(given(latency, { warn: '2s' })).toEqual({ warn: 2_000, limit: 3_000 })
-  expect(given(latency, { limit: '9s' })).toEqual({ warn: 1_000, limit: 9_000 })
-  expect(given(latency, { warn: 'off', limit: '9s' })).toEqual({ warn: undefined, limit: 9_000 })
-  expect(given(latency, 'off')).toEqual({})
+  expect(readSetting(latency, { warn: '2s' })).toEqual({ warn: 2_000, limit: 3_000 })
+  expect(readSetting(latency, { limit: '9s' })).toEqual({ warn: 1_000, limit: 9_000 })
+  expect(readSetting(latency, { warn: 'off', limit: '9s' })).toEqual({ warn: undefined, limit: 9_000 })
+  expect(readSetting(latency, 'off')).toEqual({})
 })
 
-test('a threshold that fails before it warns is refused, whichever way it runs', () => {
+test('a threshold that fails before it warns is refused, in both directions', () => {
   const most = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
   const least = { type: 'threshold', unit: 'percent', default: { warn: 20, limit: 10 } }
   const wrong = ['it would fail before it warns: swap warn and limit']
-  expect(given(most, { warn: '5s', limit: '2s' })).toEqual(wrong)
-  expect(given(least, { warn: 5, limit: 10 })).toEqual(wrong)
-  expect(given(least, { warn: 30, limit: 15 })).toEqual({ warn: 30, limit: 15 })
+  expect(readSetting(most, { warn: '5s', limit: '2s' })).toEqual(wrong)
+  expect(readSetting(least, { warn: 5, limit: 10 })).toEqual(wrong)
+  expect(readSetting(least, { warn: 30, limit: 15 })).toEqual({ warn: 30, limit: 15 })
 })
 
-test('a threshold names its wrong half', () => {
+test('a threshold names the half that is wrong', () => {
   const latency = { type: 'threshold', unit: 'duration' }
-  expect(given(latency, { warn: 5, limit: '3s', wran: 1 })).toEqual([
+  expect(readSetting(latency, { warn: 5, limit: '3s', wran: 1 })).toEqual([
     'it.wran is not a setting here: did you mean `warn`?',
     'it.warn is 5, without a unit: write 5s or 5ms',
   ])
 })
 
 test('days may be a number or a duration', () => {
-  expect(given({ type: 'threshold', unit: 'days' }, { warn: 20, limit: '72h' })).toEqual({ warn: 20, limit: 3 })
+  expect(readSetting({ type: 'threshold', unit: 'days' }, { warn: 20, limit: '72h' })).toEqual({ warn: 20, limit: 3 })
 })
 
-test('numbers keep to their range', () => {
+test('numbers stay within their range', () => {
   const port = { type: 'integer', min: 1, max: 65_535 }
-  expect(given(port, 65_535)).toBe(65_535)
-  expect(given(port, 0)).toEqual(['it is 0: give 1 to 65535'])
-  expect(given(port, 1.5)).toEqual(['it must be a whole number, not 1.5'])
-  expect(given(port, '80')).toEqual(['it must be a number: remove the quotes'])
-  expect(given(port, Number.NaN)).toEqual(['it must be a whole number, not NaN'])
-  expect(given({ type: 'number', min: 0 }, -1)).toEqual(['it is -1: give 0 or more'])
-  expect(given({ type: 'number', max: 5 }, 6)).toEqual(['it is 6: give 5 or less'])
-  expect(given({ type: 'number' }, Number.POSITIVE_INFINITY)).toEqual(['it must be a number, not Infinity'])
+  expect(readSetting(port, 65_535)).toBe(65_535)
+  expect(readSetting(port, 0)).toEqual(['it is 0: give 1 to 65535'])
+  expect(readSetting(port, 1.5)).toEqual(['it must be a whole number, not 1.5'])
+  expect(readSetting(port, '80')).toEqual(['it must be a number: remove the quotes'])
+  expect(readSetting(port, Number.NaN)).toEqual(['it must be a whole number, not NaN'])
+  expect(readSetting({ type: 'number', min: 0 }, -1)).toEqual(['it is -1: give 0 or more'])
+  expect(readSetting({ type: 'number', max: 5 }, 6)).toEqual(['it is 6: give 5 or less'])
+  expect(readSetting({ type: 'number' }, Number.POSITIVE_INFINITY)).toEqual(['it must be a number, not Infinity'])
 })
 
-test('text that YAML took for something else asks for quotes', () => {
-  expect(given({ type: 'text' }, 1.1)).toEqual(['it must be text: put it in quotes'])
-  expect(given({ type: 'text' }, true)).toEqual(['it must be text: put it in quotes'])
-  expect(given({ type: 'text' }, ['a'])).toEqual(['it must be text, not a list'])
-  expect(given({ type: 'text' }, ' ')).toEqual(['it is empty: give it a value'])
-  expect(given({ type: 'text', pattern: /^a+$/ }, 'b')).toEqual(['it has the invalid value "b": A thing'])
+test('text that YAML reads as another type asks for quotes', () => {
+  expect(readSetting({ type: 'text' }, 1.1)).toEqual(['it must be text: put it in quotes'])
+  expect(readSetting({ type: 'text' }, true)).toEqual(['it must be text: put it in quotes'])
+  expect(readSetting({ type: 'text' }, ['a'])).toEqual(['it must be text, not a list'])
+  expect(readSetting({ type: 'text' }, ' ')).toEqual(['it is empty: give it a value'])
+  expect(readSetting({ type: 'text', pattern: /^a+$/ }, 'b')).toEqual(['it has the invalid value "b": A thing'])
 })
 
-test('a flag is true or false, and nothing that looks like it', () => {
-  expect(given({ type: 'flag' }, false)).toBe(false)
-  expect(given({ type: 'flag' }, 'yes')).toEqual(['it must be true or false (without quotes), not "yes"'])
+test('a flag is true or false, and nothing similar', () => {
+  expect(readSetting({ type: 'flag' }, false)).toBe(false)
+  expect(readSetting({ type: 'flag' }, 'yes')).toEqual(['it must be true or false (without quotes), not "yes"'])
 })
 
-test('a choice suggests what was meant', () => {
+test('an invalid choice suggests a similar one', () => {
   const choice = { type: 'choice', values: ['disable', 'require', 'verify-full'] }
-  expect(given(choice, 'require')).toBe('require')
-  expect(given(choice, 'Requier')).toEqual([
+  expect(readSetting(choice, 'require')).toBe('require')
+  expect(readSetting(choice, 'Requier')).toEqual([
     'it must be one of disable, require, verify-full, not "Requier": did you mean require?',
   ])
 })
 
-test('one text stands for a list of one, and a whole number for its text', () => {
-  expect(given({ type: 'texts' }, 'a')).toEqual(['a'])
-  expect(given({ type: 'texts' }, ['2xx', 404])).toEqual(['2xx', '404'])
-  expect(given({ type: 'texts' }, 200)).toEqual(['200'])
-  expect(given({ type: 'texts' }, ['a', 1.1, null])).toEqual([
+test('one text abbreviates a list of one, and a whole number its text', () => {
+  expect(readSetting({ type: 'texts' }, 'a')).toEqual(['a'])
+  expect(readSetting({ type: 'texts' }, ['2xx', 404])).toEqual(['2xx', '404'])
+  expect(readSetting({ type: 'texts' }, 200)).toEqual(['200'])
+  expect(readSetting({ type: 'texts' }, ['a', 1.1, null])).toEqual([
     'it.1 must be text: put it in quotes',
     'it.2 must be text, not nothing',
   ])
-  expect(given({ type: 'texts' }, { a: 1 })).toEqual(['it must be a list of texts, not a map'])
+  expect(readSetting({ type: 'texts' }, { a: 1 })).toEqual(['it must be a list of texts, not a map'])
 })
 
-test('a map holds texts, and what reads the same as text', () => {
-  expect(given({ type: 'map' }, { Accept: 'text/plain', Empty: '', '$.count': 5, '$.ok': true })).toEqual({
+test('a map contains texts, and values that read the same as text', () => {
+  expect(readSetting({ type: 'map' }, { Accept: 'text/plain', Empty: '', '$.count': 5, '$.ok': true })).toEqual({
     Accept: 'text/plain',
     Empty: '',
     '$.count': '5',
     '$.ok': 'true',
   })
-  expect(given({ type: 'map' }, { Version: 1.1 })).toEqual(['it.Version must be text: put it in quotes'])
-  expect(given({ type: 'map' }, ['a'])).toEqual(['it must be a map (`name: text`), not a list'])
+  expect(readSetting({ type: 'map' }, { Version: 1.1 })).toEqual(['it.Version must be text: put it in quotes'])
+  expect(readSetting({ type: 'map' }, ['a'])).toEqual(['it must be a map (`name: text`), not a list'])
 })
 
-test('a map holds no credentials', () => {
+test('a map contains no credentials', () => {
   for (const header of ['Authorization', 'proxy-authorization', 'Cookie']) {
-    expect(given({ type: 'map' }, { [header]: 'Bearer hunter2' })).toEqual([
+    expect(readSetting({ type: 'map' }, { [header]: 'Bearer hunter2' })).toEqual([
       `it.${header} contains a credential: use a setting that accepts {env: NAME} or {file: /path}`,
     ])
   }
 })
 
-test('groups are checked to the bottom', () => {
+test('groups are checked at each level', () => {
   const fields = {
     port: { type: 'integer', required: true, doc: 'Port' },
     on: { type: 'flag', default: true, doc: '' },
   }
-  expect(given({ type: 'group', fields }, { port: 1 })).toEqual({ port: 1, on: true })
-  expect(given({ type: 'group', fields }, { prot: 1 })).toEqual([
+  expect(readSetting({ type: 'group', fields }, { port: 1 })).toEqual({ port: 1, on: true })
+  expect(readSetting({ type: 'group', fields }, { prot: 1 })).toEqual([
     'it.prot is not a setting here: did you mean `port`?',
     'it.port is missing: add `port:` (Port)',
   ])
-  expect(given({ type: 'groups', fields }, [{ port: 1 }, { port: 'x' }])).toEqual([
+  expect(readSetting({ type: 'groups', fields }, [{ port: 1 }, { port: 'x' }])).toEqual([
     'it.1.port must be a number, not "x"',
   ])
-  expect(given({ type: 'groups', fields }, { port: 1 })).toEqual([
+  expect(readSetting({ type: 'groups', fields }, { port: 1 })).toEqual([
     'it must be a list (lines that begin with "- "), not a map',
   ])
 })
 
-test('a URL keeps to its protocols, and never holds or repeats a password', () => {
+test('a URL is limited to its protocols, and never contains or repeats a password', () => {
   const url = { type: 'url', protocols: ['postgres', 'postgresql'] }
-  expect(given(url, 'postgres://monitor@db1/orders')).toBe('postgres://monitor@db1/orders')
+  expect(readSetting(url, 'postgres://monitor@db1/orders')).toBe('postgres://monitor@db1/orders')
   const holds = ['it contains a password: remove it, and refer to it with {env: NAME} or {file: /path}']
-  expect(given(url, 'postgres://monitor:hunter2@db1/orders')).toEqual(holds)
-  expect(given(url, 'postgres://db1/orders?sslmode=require&Password=hunter2')).toEqual(holds)
-  expect(given(url, 'https://u:hunter2@db1')).toEqual([
+  expect(readSetting(url, 'postgres://monitor:hunter2@db1/orders')).toEqual(holds)
+  expect(readSetting(url, 'postgres://db1/orders?sslmode=require&Password=hunter2')).toEqual(holds)
+  expect(readSetting(url, 'https://u:hunter2@db1')).toEqual([
     'it begins with https:, but must begin with postgres:// or postgresql://',
   ])
-  expect(given(url, 'monitor:hunter2@db1')).toEqual([
+  expect(readSetting(url, 'monitor:hunter2@db1')).toEqual([
     'it begins with monitor:, but must begin with postgres:// or postgresql://',
   ])
-  expect(given(url, '//hunter2 db1')).toEqual(['it is not a URL: write it like postgres://host:port/path'])
-  expect(given(url, 'postgres:orders')).toEqual(['it has no host: write it after the //'])
+  expect(readSetting(url, '//hunter2 db1')).toEqual(['it is not a URL: write it like postgres://host:port/path'])
+  expect(readSetting(url, 'postgres:orders')).toEqual(['it has no host: write it after the //'])
 })
 
-test('defaults fill in what is not said, and only that', () => {
+test('defaults replace omitted settings, and only those', () => {
   const spec = {
     host: { type: 'text', required: true, doc: 'Host' },
     port: { type: 'integer', default: 80, doc: 'Port' },
@@ -230,14 +230,14 @@ test('defaults fill in what is not said, and only that', () => {
   }
 })
 
-test('keys that every object inherits are unknown like any other', () => {
+test('names that each object inherits are unknown like any others', () => {
   const raw = JSON.parse('{"__proto__": {"polluted": true}, "constructor": 1, "toString": 2}') as unknown
   const { problems } = readSettings({}, raw, nowhere)
   expect(problems.map(({ path }) => path[0])).toEqual(['__proto__', 'constructor', 'toString'])
   expect('polluted' in {}).toBe(false)
 })
 
-test('every problem is told at once', () => {
+test('all problems are reported together', () => {
   const spec = { a: { type: 'integer', doc: 'A' }, b: { type: 'duration', doc: 'B' } } as const
   expect(readSettings(spec, { a: 'x', b: 1, c: 2 }, nowhere).problems.map(({ path }) => path)).toEqual([
     ['c'],
@@ -247,10 +247,10 @@ test('every problem is told at once', () => {
 })
 
 const secretOf = (value: unknown, context: SettingsContext): Secret =>
-  given({ type: 'secret' }, value, context) as Secret
+  readSetting({ type: 'secret' }, value, context) as Secret
 
 test('a secret in the file itself is refused and not repeated', () => {
-  expect(given({ type: 'secret' }, 'hunter2')).toEqual([
+  expect(readSetting({ type: 'secret' }, 'hunter2')).toEqual([
     'it must refer to a secret, not contain it: write {env: NAME}, {file: /path} or {keychain: name}',
   ])
   for (const wrong of [
@@ -264,23 +264,27 @@ test('a secret in the file itself is refused and not repeated', () => {
     { file: 'a\nhunter2' },
     {},
   ]) {
-    const problems = given({ type: 'secret' }, wrong) as string[]
+    const problems = readSetting({ type: 'secret' }, wrong) as string[]
     expect(problems).toHaveLength(1)
     expect(problems[0]).not.toContain('hunter2')
   }
-  expect(given({ type: 'secret' }, { file: '~/key' })).toEqual([
+  expect(readSetting({ type: 'secret' }, { file: '~/key' })).toEqual([
     'it.file begins with "~", which is not expanded: write the absolute path',
   ])
 })
 
-test('a secret is read from the variable when it is used, and shows itself nowhere', async () => {
+test('a secret is read from the variable when it is used, and is never shown', async () => {
   const env: Record<string, string> = { DB_PASSWORD: 'first' }
   const secret = secretOf({ env: 'DB_PASSWORD' }, { env, folder: '/' })
   expect(await secret.reveal()).toBe('first')
   env['DB_PASSWORD'] = 'rotated'
   expect(await secret.reveal()).toBe('rotated')
-  const shown = [String(secret), JSON.stringify({ secret }), inspect({ secret }, { depth: 9, showHidden: true })].join()
-  expect(shown).not.toContain('rotated')
+  const output = [
+    String(secret),
+    JSON.stringify({ secret }),
+    inspect({ secret }, { depth: 9, showHidden: true }),
+  ].join()
+  expect(output).not.toContain('rotated')
   expect(secret.origin).toBe('{env: DB_PASSWORD}')
 })
 
@@ -308,7 +312,7 @@ async function scratch(): Promise<string> {
   return path
 }
 
-test('a secret file is read at every use, beside svc.yaml when its path is relative, one newline trimmed', async () => {
+test('a secret file is read at each use, beside svc.yaml when its path is relative, one newline trimmed', async () => {
   const folder = await scratch()
   const secret = secretOf({ file: 'key' }, { env: {}, folder })
   for (const [content, expected] of [
@@ -323,7 +327,7 @@ test('a secret file is read at every use, beside svc.yaml when its path is relat
   }
 })
 
-test('a secret file that cannot serve says why, and nothing of what it holds', async () => {
+test('an unusable secret file reports why, and none of its content', async () => {
   const folder = await scratch()
   await writeFile(join(folder, 'large'), 's3cret'.repeat(20_000))
   await writeFile(join(folder, 'empty'), '\n')
@@ -346,7 +350,7 @@ test('a secret file that cannot serve says why, and nothing of what it holds', a
   }
 })
 
-test('a secret file that is not there is a warning when somebody can look', () => {
+test('a missing secret file is a warning where svc can check', () => {
   const { warnings } = readSettings(
     { key: { type: 'secret', doc: 'Key' } },
     { key: { file: '/no/such/key' } },
@@ -357,7 +361,7 @@ test('a secret file that is not there is a warning when somebody can look', () =
   ])
 })
 
-test('a mistyped word finds the one that was meant', () => {
+test('a mistyped word suggests the correct one', () => {
   const words = ['timeout', 'retries', 'dependsOn', 'depth', 'deployment']
   expect(didYouMean('timeuot', words)).toBe('timeout')
   expect(didYouMean('DEPENDSON', words)).toBe('dependsOn')

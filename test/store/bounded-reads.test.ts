@@ -62,7 +62,7 @@ async function fill({ name, raw }: Backend, store: string): Promise<void> {
   await raw(store, 'ANALYZE')
 }
 
-describe.each(backends)('no command and no start reads all of a store on $name', (backend) => {
+describe.each(backends)('no command and no start-up reads all of a store on $name', (backend) => {
   let store = ''
   let home = ''
   beforeAll(async () => {
@@ -140,10 +140,10 @@ describe.each(backends)('no command and no start reads all of a store on $name',
 
   async function svc(args: readonly string[]): Promise<string> {
     const child = spawn(process.execPath, [program, ...args], { env: env(), stdio: ['ignore', 'pipe', 'pipe'] })
-    let said = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (said += String(chunk)))
+    let text = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (text += String(chunk)))
     await once(child, 'close')
-    return said
+    return text
   }
 
   test.each([
@@ -161,15 +161,15 @@ describe.each(backends)('no command and no start reads all of a store on $name',
     ['users show user-4711', /user-4711/],
     ['users add someone --no-password', /someone/],
     ['audit list --limit 5', /signin\.ok/],
-  ] as const)('svc %s', async (line, said) => {
-    let shown = ''
+  ] as const)('svc %s', async (line, text) => {
+    let output = ''
     const rows = await read(async () => {
-      shown = await svc(line.split(' '))
+      output = await svc(line.split(' '))
     })
-    expect(shown).toMatch(said)
+    expect(output).toMatch(text)
     expect(rows).toBeLessThan(maxRead)
   })
-  test('the sweep that svc serve makes every 10 s, where nothing has ended', async () => {
+  test('the sweep that svc serve runs every 10 s, where nothing has expired', async () => {
     const sweep = `import { openData } from '${new URL('../../src/core/store/index.ts', import.meta.url).href}'
       const data = await openData({ store: process.env.SVC_STORE, create: false })
       await data.sweep(2)

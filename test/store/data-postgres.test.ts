@@ -11,6 +11,7 @@ import { type Data, openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres-link.ts'
 import { postgresTarget } from '../../src/core/store/postgres-url.ts'
 import { actor, faultOf, freshDatabase, newUser, storePassword, withData } from '../support/data-world.ts'
+import { endsByDeadline } from '../support/deadline.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { freePort } from '../support/server.ts'
 
@@ -34,23 +35,21 @@ async function open(store: string, env: Readonly<Record<string, string>> = {}): 
   return data
 }
 const nameOf = (url: string): string => new URL(url).pathname.slice(1)
-const told = (fault: Fault): string => [fault.fault, fault.message, ...(fault.details.hints ?? [])].join('\n')
-/** The fault, and that it came in time and keeps the password. */
-async function refusal(work: Promise<unknown>, withinMs = 2_000): Promise<Fault> {
-  const begun = performance.now()
-  const fault = await faultOf(work)
-  expect(performance.now() - begun).toBeLessThan(withinMs)
+const messagesOf = (fault: Fault): string => [fault.fault, fault.message, ...(fault.details.hints ?? [])].join('\n')
+/** The fault; asserts that it comes in time and does not contain the password. */
+async function refusal(work: Promise<unknown>): Promise<Fault> {
+  const fault = await endsByDeadline(2_000, faultOf(work), 3)
   expect(inspect(fault, { depth: 9, showHidden: true })).not.toMatch(/pa55/)
   return fault
 }
 
 describe('D2 a PostgreSQL store that cannot be used', () => {
-  test('D2 a wrong password is said to be one; the right one may come from a file', async () => {
+  test('D2 a wrong password is reported as such; the correct one may come from a file', async () => {
     const url = new URL(await freshDatabase(server))
     url.password = 'pa55-wrong'
     const wrong = await refusal(open(url.href))
-    expect(told(wrong)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
-    expect(told(wrong)).toMatch(/refuses the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
+    expect(messagesOf(wrong)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
+    expect(messagesOf(wrong)).toMatch(/refuses the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
     const file = join(folder, 'password')
     writeFileSync(file, `${storePassword}\n`)
     chmodSync(file, 0o600)
@@ -58,21 +57,21 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
     url.password = ''
     await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
-    expect(told(await refusal(open(url.href)))).toMatch(/wants a password, and none is given/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(/wants a password, and none is given/)
     const unread = { SVC_STORE_PASSWORD_FILE: join(folder, 'nowhere') }
-    expect(told(await refusal(open(url.href, unread)))).toMatch(/SVC_STORE_PASSWORD_FILE names cannot be read/)
+    expect(messagesOf(await refusal(open(url.href, unread)))).toMatch(/SVC_STORE_PASSWORD_FILE names cannot be read/)
   })
   test('D2 a password in the environment of other programs is not used', async () => {
     const url = new URL(await freshDatabase(server))
     url.password = ''
     process.env.PGPASSWORD = storePassword
     try {
-      expect(told(await refusal(open(url.href)))).toMatch(/none is given/)
+      expect(messagesOf(await refusal(open(url.href)))).toMatch(/none is given/)
     } finally {
       delete process.env.PGPASSWORD
     }
   })
-  test('D2 a database of something else is refused and left as it is', async () => {
+  test('D2 a database of another program is refused and left unchanged', async () => {
     const other = `CREATE TABLE meta ("id" TEXT, "application" TEXT, "createdAt" DATE, "version" TEXT);
       INSERT INTO meta VALUES ('1', 'songs', now(), 'two'); GRANT SELECT ON meta TO svc`
     for (const sql of [
@@ -82,33 +81,37 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     ]) {
       const url = await freshDatabase(server)
       await server.query(sql, nameOf(url))
-      expect(told(await refusal(open(url)))).toMatch(/holds tables of something else, and no store of svc\nGive svc a/)
+      expect(messagesOf(await refusal(open(url)))).toMatch(
+        /holds tables of something else, and no store of svc\nGive svc a/,
+      )
       const tables = await server.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", nameOf(url))
       expect(tables).toHaveLength(1)
     }
   })
-  test('D2 a newer store is refused and left as it is', async () => {
+  test('D2 a newer store is refused and left unchanged', async () => {
     const url = await freshDatabase(server)
     await withData(url, (data) => data.users.add(newUser('alice'), actor()))
     await server.query('UPDATE meta SET version = 99', nameOf(url))
-    const known = postgresMigrations.length
-    expect(told(await refusal(open(url)))).toContain(`written by a newer svc (schema 99; known here: ${known})`)
+    const knownVersion = postgresMigrations.length
+    expect(messagesOf(await refusal(open(url)))).toContain(
+      `written by a newer svc (schema 99; known here: ${knownVersion})`,
+    )
     expect(await server.query('SELECT version FROM meta', nameOf(url))).toEqual([{ version: 99 }])
   })
-  test('D2 no such database, and one that keeps text otherwise, are told with what to type', async () => {
+  test('D2 a missing database, and one with another encoding, are reported with the command to run', async () => {
     const url = new URL(await freshDatabase(server))
     await server.query(`CREATE DATABASE ascii OWNER svc ENCODING 'SQL_ASCII' TEMPLATE template0`)
     url.pathname = '/ascii'
-    expect(told(await refusal(open(url.href)))).toMatch(/keeps text as SQL_ASCII.*\ncreatedb -E UTF8/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(/keeps text as SQL_ASCII.*\ncreatedb -E UTF8/)
     url.pathname = '/nowhere'
-    expect(told(await refusal(open(url.href)))).toMatch(/there is no database nowhere\ncreatedb nowhere/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(/there is no database nowhere\ncreatedb nowhere/)
   })
-  test('D2 an account that may not make tables is told so', async () => {
+  test('D2 an account that may not create tables is reported as such', async () => {
     const url = await freshDatabase(server)
     await server.query(`ALTER DATABASE ${nameOf(url)} OWNER TO postgres`)
-    expect(told(await refusal(open(url)))).toMatch(/does not let svc make its tables/)
+    expect(messagesOf(await refusal(open(url)))).toMatch(/does not let svc make its tables/)
   })
-  test('D2 a step that fails leaves nothing of itself and of those before it', async () => {
+  test('D2 a step that fails leaves no trace of itself or of earlier steps', async () => {
     const url = await freshDatabase(server)
     const client = await server.client(nameOf(url))
     const options = { label: 'it', create: true }
@@ -120,7 +123,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     expect((await client.query('SELECT version FROM meta')).rows).toEqual([{ version: postgresMigrations.length + 1 }])
     await client.end()
   })
-  test('D2 a step may take longer than a question', async () => {
+  test('D2 a migration step may take longer than a query', async () => {
     const url = await freshDatabase(server)
     // As the store's own connections.
     const client = new pg.Client({ connectionString: url, ssl: false, statement_timeout: 500, query_timeout: 700 })
@@ -136,9 +139,9 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
       await client.end()
     }
   })
-  test('D2 nobody there, and somebody who never answers, are unavailable within 2 s', async () => {
+  test('D2 a refused port and a server that never answers are unavailable within 2 s', async () => {
     const refused = await refusal(open(`postgres://svc:pa55@127.0.0.1:${await freePort()}/svc`))
-    expect(told(refused)).toMatch(/^Unavailable\nThe store postgres:\/\/svc@127.*cannot be reached/)
+    expect(messagesOf(refused)).toMatch(/^Unavailable\nThe store postgres:\/\/svc@127.*cannot be reached/)
     const silent = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => silent.once('listening', resolve))
     const address = silent.address()
@@ -153,10 +156,10 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     ['postgres:///svc', /names no host/],
     ['postgres://svc@db.internal/svc?password=pa55', /parameter that is not read/],
     ['postgres://svc:pa55@db.internal/svc?sslmode=require', /sslmode/],
-  ])('a URL that cannot be used is refused without repeating its password: %s', async (url, said) => {
-    expect(told(await refusal(open(url)))).toMatch(said)
+  ])('an unusable URL is refused without its password in the message: %s', async (url, text) => {
+    expect(messagesOf(await refusal(open(url)))).toMatch(text)
   })
-  test('off this machine the connection is encrypted and the certificate checked, unless the URL says otherwise', () => {
+  test('beyond this machine the connection is encrypted and the certificate checked, unless the URL disables that', () => {
     const ssl = (url: string) => postgresTarget(url, {}).ssl
     expect(ssl('postgres://svc@db.internal/svc')).toEqual({ rejectUnauthorized: true })
     expect(ssl('postgres://svc@db.internal/svc?sslmode=disable')).toBe(false)
@@ -171,14 +174,14 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     writeFileSync(file, 'a certificate')
     expect(ssl(`postgres://svc@db/svc?sslrootcert=${file}`)).toEqual({ rejectUnauthorized: true, ca: 'a certificate' })
   })
-  test('a server without TLS is refused where TLS was asked for', async () => {
+  test('a server without TLS is refused where the URL requires TLS', async () => {
     const url = `${await freshDatabase(server)}?sslmode=verify-full`
-    expect(told(await refusal(open(url)))).toMatch(/^Local\n.*that can be trusted: .*SSL.*\n.*sslmode=disable/)
+    expect(messagesOf(await refusal(open(url)))).toMatch(/^Local\n.*that can be trusted: .*SSL.*\n.*sslmode=disable/)
   })
 })
 
-describe('D3 PostgreSQL slow, gone and back', () => {
-  test('D3 what reads writes nothing: it works where nothing may be written, and a change is unavailable', async () => {
+describe('D3 PostgreSQL slow, stopped and restarted', () => {
+  test('D3 reads write nothing: they work on a read-only server, where a change is unavailable', async () => {
     const url = await freshDatabase(server)
     const { id } = await withData(url, (data) => data.users.add(newUser('alice'), actor()))
     await server.query(`ALTER DATABASE ${nameOf(url)} SET default_transaction_read_only = on`)
@@ -200,7 +203,7 @@ describe('D3 PostgreSQL slow, gone and back', () => {
       data.audit.list({ limit: 1 }),
     ])
     const fault = await refusal(data.failures.add('x', 1, 1))
-    expect(told(fault)).toBe('Unavailable\nThe store can only be read now')
+    expect(messagesOf(fault)).toBe('Unavailable\nThe store can only be read now')
   })
   test('D3 a frozen server is unavailable within 2 s, and the store works again when it thaws', async () => {
     const url = await freshDatabase(server)
@@ -210,9 +213,9 @@ describe('D3 PostgreSQL slow, gone and back', () => {
     try {
       const roles = { add: { roles: ['Ops'], permissions: [] }, remove: { roles: [], permissions: [] } }
       const faults = await Promise.all([
-        refusal(data.users.find('alice'), 2_100),
-        refusal(data.ping(), 2_100),
-        ...Array.from({ length: 12 }, () => refusal(data.users.changeGrants(id, roles, actor()), 2_100)),
+        refusal(data.users.find('alice')),
+        refusal(data.ping()),
+        ...Array.from({ length: 12 }, () => refusal(data.users.changeGrants(id, roles, actor()))),
       ])
       expect(new Set(faults.map(({ fault }) => fault))).toEqual(new Set(['Unavailable']))
       for (const { message, details } of faults) {
@@ -222,27 +225,25 @@ describe('D3 PostgreSQL slow, gone and back', () => {
     } finally {
       server.thaw()
     }
-    const begun = performance.now()
     await until(5_000, () => data.users.find('alice'))
-    expect(performance.now() - begun).toBeLessThan(5_000)
     // What was under way has ended one way or the other, and the connections are good.
     const all = await Promise.all(Array.from({ length: 12 }, () => data.users.find('alice')))
     for (const user of all) expect(user?.id).toBe(id)
   })
-  test('D3 a lock that another holds for too long is unavailable, and nothing is changed', async () => {
+  test('D3 a lock that another session holds for too long is unavailable, and nothing is changed', async () => {
     const url = await freshDatabase(server)
     const data = await open(url)
     const { id } = await data.users.add(newUser('alice', { passwordHash: 'old' }), actor())
     const holder = await server.client(nameOf(url))
     await holder.query('BEGIN')
     await holder.query('SELECT * FROM users FOR UPDATE')
-    const fault = await refusal(data.users.setPassword(id, 'new', actor()), 2_100)
-    expect(told(fault)).toBe('Unavailable\nThe store does not answer in time')
+    const fault = await refusal(data.users.setPassword(id, 'new', actor()))
+    expect(messagesOf(fault)).toBe('Unavailable\nThe store does not answer in time')
     await holder.query('ROLLBACK')
     await holder.end()
     expect(await data.users.byId(id)).toMatchObject({ passwordHash: 'old', epoch: 0 })
   })
-  test('D3 a restart is unavailable meanwhile and over within 5 s of the server being back', async () => {
+  test('D3 the store is unavailable during a restart and works within 5 s of its end', async () => {
     const url = await freshDatabase(server)
     const data = await open(url)
     await data.users.add(newUser('alice'), actor())

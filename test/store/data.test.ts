@@ -5,7 +5,7 @@ import { type Data, openData } from '../../src/core/store/index.ts'
 import { actor, backends, faultOf, newUser, nobody, program, signInOf, successorOf } from '../support/data-world.ts'
 import { anyChanges, applied } from '../support/role-changes.ts'
 
-const held = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
+const listsOf = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
   roles,
   permissions,
 })
@@ -30,7 +30,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     await other.close()
   })
   const events = async (): Promise<string[]> => (await data.audit.list({ limit: 1_000 })).map(({ event }) => event)
-  const begun = async (userName = 'alice', kind: 'fixed' | 'rotating' = 'rotating') => {
+  const startMs = async (userName = 'alice', kind: 'fixed' | 'rotating' = 'rotating') => {
     const user = (await data.users.find(userName)) ?? (await data.users.add(newUser(userName), actor()))
     const signIn = signInOf(user, kind)
     await data.sessions.begin(signIn, actor())
@@ -38,7 +38,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   }
 
   describe('users', () => {
-    test('O4 a user is found by name and by e-mail, in NFC and without letter case', async () => {
+    test('O4 a user is found by name and by e-mail address, in NFC and without letter case', async () => {
       const made = await data.users.add(
         newUser('Jos\u00e9', { email: 'Pepe@Example.com', displayName: 'José', passwordHash: '$argon2id$x' }),
         actor(),
@@ -63,7 +63,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       }
       expect(await data.users.byId(randomUUID())).toBeUndefined()
     })
-    test('O4 names and e-mails are unique together, so nobody is named like the e-mail of another', async () => {
+    test("O4 names and e-mail addresses are unique together, so nobody can have another's address as a name", async () => {
       await data.users.add(newUser('alice', { email: 'alice@example.com' }), actor())
       for (const [what, user] of [
         ['user name', newUser('ALICE')],
@@ -79,7 +79,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       const own = await data.users.add(newUser('carol@example.com', { email: 'Carol@example.com' }), actor())
       expect((await data.users.find('CAROL@EXAMPLE.COM'))?.id).toBe(own.id)
     })
-    test('O4 of 20 who take one name at once, one gets it', async () => {
+    test('O4 when 20 callers create one name concurrently, one succeeds', async () => {
       const tries = Array.from({ length: 20 }, (_, n) => (n % 2 ? data : other).users.add(newUser('dave'), actor()))
       const ends = (await Promise.allSettled(tries)).map((end) =>
         end.status === 'fulfilled' ? 'made' : end.reason.fault,
@@ -87,7 +87,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(ends.filter((end) => end === 'made')).toHaveLength(1)
       expect(ends.filter((end) => end === 'Conflict')).toHaveLength(19)
     })
-    test('users are listed by name; any, anyAdmin and holders say who there is', async () => {
+    test('users are listed by name; any, anyAdmin and holders report who exists', async () => {
       expect([await data.users.any(), await data.users.anyAdmin()]).toEqual([false, false])
       for (const userName of ['zoe', 'Bob', 'ann', 'Émile']) await data.users.add(newUser(userName), actor())
       expect((await data.users.list()).map(({ userName }) => userName)).toEqual(['ann', 'Bob', 'zoe', 'Émile'])
@@ -98,8 +98,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await data.users.holders('Admin')).toEqual([admin])
       expect(await data.users.holders('admi')).toEqual([])
     })
-    test('a user who is removed is gone with everything, and the name is free again', async () => {
-      const { user, session, access, refresh } = await begun()
+    test('a user is removed with all data, and the name is free again', async () => {
+      const { user, session, access, refresh } = await startMs()
       await data.keys.add({ name: 'ci', hash: 'h', userId: user.id, roles: undefined, expiresAt: undefined }, actor())
       await data.users.remove(user.id, actor())
       expect(await other.users.find('alice')).toBeUndefined()
@@ -132,14 +132,14 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         { add: { roles: ['mike', 'Alpha', 'mike', 'alpha'], permissions: ['read', 'Read'] }, remove: nobody },
         actor(),
       )
-      expect(held(first.before)).toEqual({ roles: ['Zulu', 'alpha'], permissions: [] })
-      expect(held(first.after)).toEqual({ roles: ['Zulu', 'alpha', 'mike', 'Alpha'], permissions: ['read', 'Read'] })
+      expect(listsOf(first.before)).toEqual({ roles: ['Zulu', 'alpha'], permissions: [] })
+      expect(listsOf(first.after)).toEqual({ roles: ['Zulu', 'alpha', 'mike', 'Alpha'], permissions: ['read', 'Read'] })
       await other.users.changeGrants(id, { add: nobody, remove: roles('Zulu', 'ALPHA') }, actor())
       await data.users.changeGrants(id, { add: roles('Zulu'), remove: nobody }, actor())
       const now = await other.users.byId(id)
-      expect(now && held(now)).toEqual({ roles: ['alpha', 'mike', 'Alpha', 'Zulu'], permissions: ['read', 'Read'] })
+      expect(now && listsOf(now)).toEqual({ roles: ['alpha', 'mike', 'Alpha', 'Zulu'], permissions: ['read', 'Read'] })
     })
-    test('O3 granting what is held and taking what is not changes nothing and is not audited', async () => {
+    test('O3 granting a role that the user has and removing one that it lacks change nothing and are not audited', async () => {
       const { id } = await data.users.add(newUser('alice', roles('Ops')), actor())
       for (const change of [
         { add: roles('Ops'), remove: nobody },
@@ -148,15 +148,15 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         { add: roles('Ops'), remove: roles('Ops') },
       ]) {
         const { before, after } = await data.users.changeGrants(id, change, actor())
-        expect([held(before), held(after)]).toEqual([roles('Ops'), roles('Ops')])
+        expect([listsOf(before), listsOf(after)]).toEqual([roles('Ops'), roles('Ops')])
       }
       expect(await events()).toEqual(['user.added'])
     })
-    test('O6 the last Admin cannot lose Admin: not by a change, not by disabling, not by removal', async () => {
+    test('O6 the last Admin cannot lose Admin: not by a change, by disabling or by removal', async () => {
       const root = await data.users.add(newUser('root', roles('Admin', 'Ops')), actor())
       const second = await data.users.add(newUser('second', roles('Admin')), actor())
       await data.users.setDisabled(second.id, true, actor())
-      const told = await events()
+      const auditEntries = await events()
       for (const work of [
         () => data.users.changeGrants(root.id, { add: roles('New'), remove: roles('Ops', 'Admin') }, actor()),
         () => data.users.setDisabled(root.id, true, actor()),
@@ -166,14 +166,14 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         expect([fault.fault, fault.message]).toEqual(['Conflict', 'The last Admin cannot lose Admin'])
       }
       expect(await other.users.byId(root.id)).toEqual(root)
-      expect(await events()).toEqual(told)
+      expect(await events()).toEqual(auditEntries)
       await data.users.changeGrants(second.id, { add: nobody, remove: roles('Admin') }, actor())
       await data.users.setDisabled(second.id, false, actor())
       await data.users.changeGrants(second.id, { add: roles('Admin'), remove: nobody }, actor())
       await data.users.remove(root.id, actor())
       expect((await data.users.holders('Admin')).map(({ userName }) => userName)).toEqual(['second'])
     })
-    test('O6 two Admins who take Admin from each other at once leave one', async () => {
+    test('O6 when two Admins remove Admin from each other concurrently, one remains', async () => {
       const ways = [
         (by: Data, id: string) => by.users.changeGrants(id, { add: nobody, remove: roles('Admin') }, actor()),
         (by: Data, id: string) => by.users.remove(id, actor()),
@@ -194,7 +194,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         expect(admins).toHaveLength(1)
       }
     })
-    test('D5 100 role changes at once on one user, over two connections, happen in some order', async () => {
+    test('D5 100 concurrent role changes of one user, over two connections, happen in some order', async () => {
       const { id } = await data.users.add(newUser('alice', roles('Ops')), actor())
       const all = anyChanges('parallel', 100)
       // The last in the queue may wait longer than the store lets anybody wait: whether it was done is unknown then.
@@ -206,7 +206,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       )
       const audit = (await data.audit.list({ limit: 1_000 })).toReversed().slice(1)
       expect(audit.length).toBeGreaterThan(20)
-      let now = roles('Ops') as ReturnType<typeof held>
+      let now = roles('Ops') as ReturnType<typeof listsOf>
       for (const { correlationId, before, after } of audit) {
         const n = all.findIndex((one) => one.id === correlationId)
         const [one, answer] = [all[n], answers[n]]
@@ -214,26 +214,26 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         expect(JSON.parse(before ?? '')).toEqual(now)
         now = applied(one.change, now)
         expect(JSON.parse(after ?? '')).toEqual(now)
-        if (answer) expect(held(answer.after)).toEqual(now)
+        if (answer) expect(listsOf(answer.after)).toEqual(now)
       }
       const last = await other.users.byId(id)
-      expect(last && held(last)).toEqual(now)
+      expect(last && listsOf(last)).toEqual(now)
       // What is not in the audit changed nothing, and saw a state that there was.
       const states = new Set([JSON.stringify(roles('Ops')), ...audit.map(({ after }) => after)])
       for (const [n, answer] of answers.entries()) {
         if (!answer || audit.some(({ correlationId }) => correlationId === all[n]?.id)) continue
-        expect(held(answer.after)).toEqual(held(answer.before))
-        expect(states).toContain(JSON.stringify(held(answer.after)))
+        expect(listsOf(answer.after)).toEqual(listsOf(answer.before))
+        expect(states).toContain(JSON.stringify(listsOf(answer.after)))
       }
     })
-    test('two processes that change the roles of one user at once lose nothing of each other', async () => {
+    test('two processes that change the roles of one user concurrently lose nothing of each other', async () => {
       const { id } = await data.users.add(newUser('alice'), actor())
       const programs = await Promise.all(
         ['one', 'two'].map((prefix) => program([store, 'alice', '150', prefix, 'meet'])),
       )
       for (const { go } of programs) go()
       // Each waits for the other's first change, so that neither is done before the other begins.
-      await Promise.all(programs.map(({ said }) => said('done')))
+      await Promise.all(programs.map(({ waitForLine }) => waitForLine('done')))
       for (const { go } of programs) go()
       await Promise.all(programs.map(({ ended }) => ended()))
       for (const { lines } of programs) expect(lines.filter((line) => line.startsWith('done'))).toHaveLength(150)
@@ -244,7 +244,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         now = after ?? ''
       }
       const last = await data.users.byId(id)
-      expect(last && held(last)).toEqual(JSON.parse(now))
+      expect(last && listsOf(last)).toEqual(JSON.parse(now))
       const who = audit.map(({ correlationId }) => correlationId.slice(0, 3))
       expect(new Set(who)).toEqual(new Set(['one', 'two']))
       expect(who.lastIndexOf('one')).toBeGreaterThan(who.indexOf('two'))
@@ -253,8 +253,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   })
 
   describe('sessions and tokens', () => {
-    test('a sign-in keeps a session, an access and a refresh token, found by their hashes on every node', async () => {
-      const { session, access, refresh } = await begun()
+    test('a sign-in stores a session, an access and a refresh token, found by their hashes on each node', async () => {
+      const { session, access, refresh } = await startMs()
       expect(await other.sessions.find(session.hash)).toEqual(session)
       expect(await other.tokens.access(access.hash)).toEqual(access)
       expect(await other.tokens.refresh(refresh.hash)).toEqual(refresh)
@@ -263,8 +263,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await data.tokens.refresh(access.hash)).toBeUndefined()
       expect(await data.sessions.find(access.hash)).toBeUndefined()
     })
-    test('A8 a sign-in ends the session that was presented with it, and its family', async () => {
-      const first = await begun()
+    test('A8 a sign-in ends the session that its request presents, and its family', async () => {
+      const first = await startMs()
       const second = { ...signInOf(first.user), endsSession: first.session.hash }
       await data.sessions.begin(second, actor())
       expect(await data.sessions.find(first.session.hash)).toBeUndefined()
@@ -274,7 +274,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       await data.sessions.begin({ ...signInOf(first.user), endsSession: 'unknown' }, actor())
     })
     test('A7 a sign-out ends session and family, and only these; a second one changes nothing', async () => {
-      const [first, second] = [await begun(), await begun()]
+      const [first, second] = [await startMs(), await startMs()]
       await other.sessions.endFamily(first.session.familyId, actor('bye'))
       expect(await data.sessions.find(first.session.hash)).toBeUndefined()
       expect(await data.tokens.access(first.access.hash)).toBeUndefined()
@@ -285,15 +285,15 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(last).toMatchObject({ event: 'signout', target: 'alice', correlationId: 'bye' })
       expect(before?.event).toBe('signin.ok')
     })
-    test('the last use of a session is written, and never goes back', async () => {
-      const { session } = await begun()
+    test('the last use of a session is stored, and never goes back', async () => {
+      const { session } = await startMs()
       await data.sessions.touch(session.hash, 5_000)
       await data.sessions.touch(session.hash, 4_000)
       expect((await other.sessions.find(session.hash))?.lastUsedAt).toBe(5_000)
     })
-    test('T2 a new password ends what was issued; a rehash ends nothing, and never undoes a new password', async () => {
+    test('T2 a new password ends earlier credentials; a rehash ends nothing, and never undoes a new password', async () => {
       const user = await data.users.add(newUser('alice', { passwordHash: 'old' }), actor())
-      const { session, access, refresh } = await begun()
+      const { session, access, refresh } = await startMs()
       await data.users.setPassword(user.id, 'rehashed', { replaces: 'old' })
       expect(await other.users.byId(user.id)).toMatchObject({ passwordHash: 'rehashed', epoch: 0 })
       expect(await other.sessions.find(session.hash)).toEqual(session)
@@ -306,15 +306,15 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await other.users.byId(user.id)).toMatchObject({ passwordHash: 'new', epoch: 1 })
       expect(await events()).toEqual(['password.changed', 'signin.ok', 'user.added'])
     })
-    test('T2 a sign-in that began before a new password or a disabling does not end well', async () => {
-      const { user } = await begun()
+    test('T2 a sign-in that began before a new password or a disabling fails', async () => {
+      const { user } = await startMs()
       await other.users.setPassword(user.id, 'new', actor())
       expect((await faultOf(data.sessions.begin(signInOf(user), actor()))).fault).toBe('Unauthorized')
       await other.users.setDisabled(user.id, true, actor())
       expect((await faultOf(data.sessions.begin(signInOf({ ...user, epoch: 2 }), actor()))).fault).toBe('Unauthorized')
     })
-    test('T2 disabling ends what was issued, and enabling does not bring it back', async () => {
-      const { user, session, access } = await begun()
+    test('T2 disabling ends earlier credentials, and enabling does not restore them', async () => {
+      const { user, session, access } = await startMs()
       await data.users.setDisabled(user.id, true, actor())
       await data.users.setDisabled(user.id, true, actor())
       expect(await other.users.byId(user.id)).toMatchObject({ disabled: true, epoch: 1 })
@@ -324,8 +324,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await other.tokens.access(access.hash)).toBeUndefined()
       expect(await events()).toEqual(['user.enabled', 'user.disabled', 'signin.ok', 'user.added'])
     })
-    test('A11 a fixed family gives new access tokens until it has ended', async () => {
-      const { session, access, refresh } = await begun('alice', 'fixed')
+    test('A11 a fixed family yields new access tokens until it ends', async () => {
+      const { session, access, refresh } = await startMs('alice', 'fixed')
       const next = { ...access, hash: 'next' }
       await other.tokens.renew(refresh.hash, next, 7_000)
       expect(await data.tokens.access('next')).toEqual(next)
@@ -334,12 +334,12 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       const late = data.tokens.renew(refresh.hash, { ...access, hash: 'late' }, 8_000)
       expect((await faultOf(late)).fault).toBe('Unauthorized')
       expect(await data.tokens.access('late')).toBeUndefined()
-      const rotating = await begun()
+      const rotating = await startMs()
       const wrong = data.tokens.renew(rotating.refresh.hash, { ...rotating.access, hash: 'wrong' }, 8_000)
       expect((await faultOf(wrong)).fault).toBe('Unauthorized')
     })
-    test('T4 within 10 s the same token gives the same sealed successor; later it kills the family', async () => {
-      const made = await begun()
+    test('T4 within 10 s the same token yields the same sealed successor; later it revokes the family', async () => {
+      const made = await startMs()
       const next = successorOf(made)
       const rotate = (hash: string, successor: typeof next, at: number, by = data) =>
         by.tokens.rotate(hash, successor, at, actor('rotate'))
@@ -368,7 +368,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       })
     })
     test('T4 a sealed pair is erased after 10 s: by the next rotation or by the sweep', async () => {
-      const made = await begun()
+      const made = await startMs()
       const [next, third] = [successorOf(made), successorOf(made)]
       await data.tokens.rotate(made.refresh.hash, next, 20_000, actor())
       await data.tokens.rotate(next.refresh.hash, third, 40_000, actor())
@@ -381,8 +381,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         outcome: 'reused',
       })
     })
-    test('T4 50 refreshes at once, over two connections, are one rotation', async () => {
-      const made = await begun()
+    test('T4 50 concurrent refreshes, over two connections, are one rotation', async () => {
+      const made = await startMs()
       const pairs = Array.from({ length: 50 }, () => successorOf(made))
       const ends = await Promise.all(
         pairs.map((pair, n) => (n % 2 ? data : other).tokens.rotate(made.refresh.hash, pair, 20_000 + n, actor())),
@@ -394,9 +394,9 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       const rows = await raw(store, 'SELECT "hash" FROM "refreshTokens"')
       expect(rows.map(({ hash }) => hash).sort()).toEqual([made.refresh.hash, winner?.refresh.hash].sort())
     })
-    test('A7 a sign-out at the moment of a refresh leaves nothing of the family', async () => {
+    test('A7 a sign-out during a refresh leaves nothing of the family', async () => {
       for (let round = 0; round < 15; round += 1) {
-        const made = await begun()
+        const made = await startMs()
         const next = successorOf(made)
         await Promise.all([
           data.tokens.rotate(made.refresh.hash, next, 20_000, actor()),
@@ -407,7 +407,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       }
     })
     test('a fixed token does not rotate, and none rotates into another family', async () => {
-      const [fixed, rotating] = [await begun('alice', 'fixed'), await begun()]
+      const [fixed, rotating] = [await startMs('alice', 'fixed'), await startMs()]
       const gone = { outcome: 'gone' }
       expect(await data.tokens.rotate(fixed.refresh.hash, successorOf(fixed), 20_000, actor())).toEqual(gone)
       expect(await data.tokens.rotate(rotating.refresh.hash, successorOf(fixed), 20_000, actor())).toEqual(gone)
@@ -415,7 +415,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     })
   })
 
-  test('keys: found by hash, listed with their user, one live key of a name, revoked once', async () => {
+  test('keys are found by hash and listed with their user; a name has one live key, which is revoked once', async () => {
     const user = await data.users.add(newUser('robot'), actor())
     const key = { name: 'ci', hash: 'h1', userId: user.id, roles: ['Ops', 'ops'], expiresAt: 9_000 }
     const made = await data.keys.add(key, actor())
@@ -441,7 +441,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   })
 
   describe('failed sign-ins', () => {
-    test('P5 they are counted, anew when the last is older than the window, and cleared', async () => {
+    test('P5 they are counted, reset when the last is older than the window, and cleared', async () => {
       expect(await data.failures.read('k')).toBeUndefined()
       expect(await data.failures.add('k', 10_000, 5_000)).toBe(1)
       expect(await other.failures.add('k', 15_000, 5_000)).toBe(2)
@@ -450,13 +450,13 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       await data.failures.clear('k')
       expect(await other.failures.read('k')).toBeUndefined()
     })
-    test('P5 100 at once over two connections count to 100, each number once', async () => {
+    test('P5 100 concurrent ones over two connections count to 100, each number once', async () => {
       const counts = await Promise.all(
         Array.from({ length: 100 }, (_, n) => (n % 2 ? data : other).failures.add('k', 10_000, 5_000)),
       )
       expect(counts.sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, n) => n + 1))
     })
-    test('P5 they are 100,000 rows at most, and the oldest go first', async () => {
+    test('P5 there are at most 100,000 rows, and the oldest are removed first', async () => {
       const numbers =
         name === 'SQLite'
           ? 'WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 100000)'
@@ -481,7 +481,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   })
 
   describe('audit', () => {
-    test('S10 an entry says when, who, from where, about whom, before, after and why', async () => {
+    test('S10 an entry records when, who, from which address, about whom, before, after and why', async () => {
       const { id } = await data.users.add(newUser('alice', roles('Ops')), actor('c1'))
       clock = 2_000
       const by = actor('c2', { who: 'root', userId: 'some-id', address: '192.0.2.1', reason: 'ticket 7' })
@@ -505,9 +505,9 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       const older = await data.audit.list({ limit: 1, before: changed?.id ?? 0 })
       expect(older).toEqual([added])
     })
-    test('S10 no audit, no change', async () => {
-      const { user, session, refresh, access } = await begun('alice')
-      const used = await begun('alice')
+    test('S10 without an audit entry there is no change', async () => {
+      const { user, session, refresh, access } = await startMs('alice')
+      const used = await startMs('alice')
       await data.tokens.rotate(used.refresh.hash, successorOf(used), 20_000, actor())
       await data.keys.add({ name: 'ci', hash: 'h', userId: user.id, roles: undefined, expiresAt: undefined }, actor())
       const tables = ['users', 'names', 'grants', 'sessions', 'accessTokens', 'refreshTokens', 'apiKeys']
@@ -540,9 +540,9 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     })
   })
 
-  test('the sweep removes what has ended, and keeps what has not and what gives a thief away', async () => {
-    const { user } = await begun('first')
-    const made = await begun('second')
+  test('the sweep removes what has expired, and keeps the rest and what reveals a theft', async () => {
+    const { user } = await startMs('first')
+    const made = await startMs('second')
     await data.tokens.rotate(made.refresh.hash, successorOf(made), 2_000, actor())
     const short = signInOf(user)
     const long = { idleMs: 5_000_000, lastUsedAt: 1_000 }
@@ -566,7 +566,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     expect(await data.failures.read('old')).toBeUndefined()
     expect((await data.failures.read('young'))?.count).toBe(1)
   })
-  test('S10 the sweep keeps refused sign-ins for 90 days, and what was done for ever', async () => {
+  test('S10 the sweep keeps refused sign-ins for 90 days, and changes for ever', async () => {
     const day = 86_400_000
     await data.users.add(newUser('ann'), actor())
     await data.audit.write('signin.failed', undefined, actor())
@@ -580,16 +580,16 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     await data.sweep(1_000_000 * day)
     expect(await events()).toEqual(['user.added'])
   })
-  test('text keeps every character; NUL and halves of characters become U+FFFD on both databases', async () => {
+  test('text keeps each character; NUL and lone surrogates become U+FFFD on both databases', async () => {
     const strange = 'a\u0000b\ud800c 😀 "\'\\ \u202e'
-    const kept = 'a\ufffdb\ufffdc 😀 "\'\\ \u202e'
+    const keptText = 'a\ufffdb\ufffdc 😀 "\'\\ \u202e'
     const { id } = await data.users.add(newUser('alice', { displayName: strange, roles: [strange] }), actor())
     await data.audit.write('signin.failed', strange, actor(strange))
-    expect(await other.users.byId(id)).toMatchObject({ displayName: kept, roles: [kept] })
-    expect((await other.audit.list({ limit: 1 }))[0]).toMatchObject({ target: kept, correlationId: kept })
+    expect(await other.users.byId(id)).toMatchObject({ displayName: keptText, roles: [keptText] })
+    expect((await other.audit.list({ limit: 1 }))[0]).toMatchObject({ target: keptText, correlationId: keptText })
   })
-  test('D1 what is written is there after closing; a closed store says so and stays closed', async () => {
-    const { user, session } = await begun()
+  test('D1 writes survive closing; a closed store reports that and stays closed', async () => {
+    const { user, session } = await startMs()
     await data.ping()
     await data.close()
     await data.close()
@@ -605,17 +605,17 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       await again.close()
     }
   })
-  test('D2 six that open a store for the first time at once make it once', async () => {
+  test('D2 six processes that open a store for the first time concurrently create it once', async () => {
     const place = await fresh()
     const programs = await Promise.all(Array.from({ length: 3 }, () => program([place])))
     for (const { go } of programs) go()
     const three = await Promise.all(Array.from({ length: 3 }, () => openData({ store: place, create: true })))
-    await Promise.all(programs.map(({ said }) => said('closed')))
+    await Promise.all(programs.map(({ waitForLine }) => waitForLine('closed')))
     await three[0]?.users.add(newUser('alice'), actor())
     expect((await three[2]?.users.find('alice'))?.userName).toBe('alice')
     await Promise.all(three.map((one) => one.close()))
   })
-  test('D2 without create, a store that is not there is a Fault', async () => {
+  test('D2 without create, a missing store is a Fault', async () => {
     const place = await fresh()
     const fault = await faultOf(openData({ store: place, create: false }))
     expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/no store/)])

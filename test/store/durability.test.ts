@@ -19,8 +19,12 @@ const kills = process.env.SVC_PROVE === '1' ? 500 : 25
 const perKill = 4 / 100
 
 /** Ends the program in the middle of a write, this long after the write was begun. Gives what it said. */
-async function killed({ child, lines, said, ended }: Program, writes: number, delayMs: number): Promise<string[]> {
-  await said(`begin r${child.pid}-${writes}`)
+async function killed(
+  { child, lines, waitForLine, ended }: Program,
+  writes: number,
+  delayMs: number,
+): Promise<string[]> {
+  await waitForLine(`begin r${child.pid}-${writes}`)
   const until = performance.now() + delayMs
   // A timer is a hundred times too slow to hit a commit.
   while (performance.now() < until);
@@ -32,9 +36,9 @@ async function killed({ child, lines, said, ended }: Program, writes: number, de
 const ids = (lines: readonly string[], word: string): string[] =>
   lines.flatMap((line) => (line.startsWith(`${word} `) ? [line.slice(word.length + 1)] : []))
 
-test(`D1 ${kills} times kill -9 with a role change in flight: nothing acknowledged is lost, nothing is half done`, async () => {
+test(`D1 ${kills} times kill -9 during a role change: no acknowledged change is lost, none is half done`, async () => {
   const user = await withData(store, (data) => data.users.add(newUser('alice'), actor()))
-  const found = { acknowledged: 0, inFlight: 0, committedUntold: 0 }
+  const result = { acknowledged: 0, inFlight: 0, committedUntold: 0 }
   // Half of a start is compiling; who is killed leaves nothing compiled, so one ends in peace first.
   const env = { NODE_COMPILE_CACHE: join(folder, 'compiled') }
   const first = await program([store], { env })
@@ -48,24 +52,24 @@ test(`D1 ${kills} times kill -9 with a role change in flight: nothing acknowledg
     if (round + 1 < kills) waiting = next()
     one.go()
     const lines = await killed(one, round % 5, (round % 23) / 3)
-    const [begun, done] = [ids(lines, 'begin'), ids(lines, 'done')]
-    const { sound, audit, held } = await look(user.id)
+    const [start, done] = [ids(lines, 'begin'), ids(lines, 'done')]
+    const { sound, audit, holder } = await look(user.id)
     const there = audit.map(({ correlationId }) => correlationId)
-    const untold = begun.filter((id) => !done.includes(id))
+    const untold = start.filter((id) => !done.includes(id))
     expect(sound).toBe('ok')
     expect(done.filter((id) => !there.includes(id))).toEqual([])
     expect(untold.length).toBeLessThanOrEqual(1)
     // The change and its audit are one: the roles are what the last entry says.
-    if (audit[0]?.after !== undefined) expect(JSON.parse(audit[0].after)).toEqual(held)
-    found.acknowledged += done.length
-    found.inFlight += untold.length
-    found.committedUntold += untold.filter((id) => there.includes(id)).length
+    if (audit[0]?.after !== undefined) expect(JSON.parse(audit[0].after)).toEqual(holder)
+    result.acknowledged += done.length
+    result.inFlight += untold.length
+    result.committedUntold += untold.filter((id) => there.includes(id)).length
   }
-  process.stderr.write(`D1 kill -9: ${kills} times, ${JSON.stringify(found)}\n`)
-  expect(found.acknowledged).toBeGreaterThan(kills)
-  expect(found.inFlight).toBeGreaterThan(kills / 2)
+  process.stderr.write(`D1 kill -9: ${kills} times, ${JSON.stringify(result)}\n`)
+  expect(result.acknowledged).toBeGreaterThan(kills)
+  expect(result.inFlight).toBeGreaterThan(kills / 2)
   // Else the kills would not have hit what they are for: the moment of the commit.
-  expect(found.committedUntold).toBeGreaterThanOrEqual(kills * perKill)
+  expect(result.committedUntold).toBeGreaterThanOrEqual(kills * perKill)
 }, 1_200_000)
 
 /** What a process finds that opens the store after the kill. */
@@ -77,7 +81,7 @@ async function look(userId: string) {
   try {
     const audit = await data.audit.list({ limit: 1_000 })
     const { roles, permissions } = (await data.users.byId(userId)) ?? { roles: [], permissions: [] }
-    return { sound, audit, held: { roles, permissions } }
+    return { sound, audit, holder: { roles, permissions } }
   } finally {
     await data.close()
   }
@@ -87,14 +91,14 @@ const strace = ['/usr/bin/strace', '/usr/local/bin/strace'].find((file) => exist
 if (strace === undefined)
   process.stderr.write('skipped: D1 200 commits do at least 200 fsyncs: strace is not installed\n')
 test.runIf(strace !== undefined)(
-  'D1 200 commits do at least 200 fsyncs',
+  'D1 200 commits call fsync at least 200 times',
   async () => {
     await withData(store, (data) => data.users.add(newUser('alice'), actor()))
     const log = join(folder, 'calls')
     const before = [strace ?? '', '-f', '-e', 'trace=fsync,fdatasync', '-o', log]
-    const { go, said, ended, lines } = await program([store, 'alice', '200', 'sync'], { before })
+    const { go, waitForLine, ended, lines } = await program([store, 'alice', '200', 'sync'], { before })
     go()
-    await said('closed')
+    await waitForLine('closed')
     await ended()
     expect(ids(lines, 'done')).toHaveLength(200)
     const calls = readFileSync(log, 'utf8').match(/\b(?:fsync|fdatasync)\(/g) ?? []

@@ -44,7 +44,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     await other.close()
   })
 
-  test('B1 the last one of a name is kept whole, and every node reads it, by name', async () => {
+  test('B1 the last one of a name is stored whole, and each node reads it by name', async () => {
     await data.heartbeats.report(beat('b', 1_000))
     const full = beat('a.example.com', 2_000, {
       status: 'Warn',
@@ -75,17 +75,17 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect((await data.heartbeats.list()).map(({ at }) => at)).toEqual([9_000])
   })
 
-  test('B3 20 are remembered of each name, also of those that come at once over two connections', async () => {
+  test('B3 20 are stored for each name, also of those that arrive concurrently over two connections', async () => {
     const all = Array.from({ length: 30 }, (_, n) => (n % 2 ? data : other).heartbeats.report(beat('a', 1_000 + n)))
     await Promise.all(all)
-    const [kept] = await data.heartbeats.list()
-    expect(kept?.history).toHaveLength(20)
-    expect(kept?.at).toBe(1_029)
-    const times = kept?.history.map(({ at }) => at) ?? []
+    const [record] = await data.heartbeats.list()
+    expect(record?.history).toHaveLength(20)
+    expect(record?.at).toBe(1_029)
+    const times = record?.history.map(({ at }) => at) ?? []
     expect(times).toEqual(times.toSorted((a, b) => a - b))
   })
 
-  test('B3 a name beyond the 10,000th is refused; those that are known go on', async () => {
+  test('B3 a name beyond the 10,000th is refused; existing names continue', async () => {
     const rows = Array.from({ length: 100 }, (_, n) => n)
     for (const hundred of rows) {
       const values = rows.map((n) => `('n${hundred * 100 + n}', 1, 'x', 'Ok', '[]')`).join(', ')
@@ -99,7 +99,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     await data.heartbeats.report(beat('one more', 1_000))
   })
 
-  test('B3 who is silent for 100 days is forgotten; a removal is audited, a heartbeat is not', async () => {
+  test('B3 an agent that is silent for 100 days is deleted; a removal is audited, a heartbeat is not', async () => {
     await data.heartbeats.report(beat('old', 1_000))
     await data.heartbeats.report(beat('young', 2_000))
     await data.sweep(1_500 + 100 * day)
@@ -111,11 +111,11 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect((await faultOf(data.heartbeats.remove('young', actor()))).fault).toBe('NotFound')
   })
 
-  test('B3 as long as the store remembers, a schedule may reach', () => {
+  test('B3 a schedule may be as long as the store keeps a heartbeat', () => {
     expect(rememberedMs).toBe(heartbeatsKeptMs)
   })
 
-  test('B2 a key keeps the permissions that it is worth', async () => {
+  test('B2 a key keeps its effective permissions', async () => {
     const { id: userId } = await data.users.add(newUser('agents', { permissions: ['heartbeat'] }), actor())
     const key = { userId, expiresAt: undefined }
     await data.keys.add({ ...key, name: 'some', hash: 'h1', roles: [], permissions: ['heartbeat'] }, actor())
@@ -124,7 +124,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([4, 3, 2])('D2 a store of version %i takes the steps, and what was in it stays', async (version) => {
+  test.each([4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
     await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
     await data.close()
     await other.close()

@@ -20,7 +20,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 type Opener = { readonly child: ChildProcess; readonly go: () => void; readonly lines: string[] }
 
-/** A process that has loaded everything and opens the store when told to. */
+/** A process that has loaded all modules and opens the store on command. */
 async function opener(steps: number, file = path): Promise<Opener> {
   const program = fileURLToPath(new URL('../support/store-child.ts', import.meta.url))
   const child = spawn(process.execPath, [program, file, String(steps)], { stdio: ['pipe', 'pipe', 'inherit'] })
@@ -35,7 +35,7 @@ const ended = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
 }
 
-/** What lies there, looked at without bringing it up to date. */
+/** The content of the store, read without a migration. */
 function state(): { version: number; tables: number; sound: unknown } {
   const store = openStore({ path, create: false }, manySteps(1_000).slice(0, versionThere()))
   const { n } = store.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get() as { n: number }
@@ -52,7 +52,7 @@ function versionThere(): number {
 }
 
 describe('D2 migrations', () => {
-  test('D2 killed at any moment of its creation, a store is whole or not there', async () => {
+  test('D2 a store whose creation is killed at any moment is complete or absent', async () => {
     const paths = Array.from({ length: 8 }, (_, round) => join(folder, `home${round}`, 'svc.db'))
     const openers = await Promise.all(paths.map((one) => opener(20, one)))
     let whole = 0
@@ -72,7 +72,7 @@ describe('D2 migrations', () => {
     }
     expect(whole).toBeLessThan(paths.length)
   })
-  test('D2 killed at any step, a store has whole steps, and the next opening does the rest', async () => {
+  test('D2 a store that is killed at any step has complete steps, and the next opening does the rest', async () => {
     openStore({ path, create: true }, manySteps(1)).close()
     const targets = Array.from({ length: 8 }, (_, round) => (round + 1) * 60)
     const openers = await Promise.all(targets.map((target) => opener(target)))
@@ -93,16 +93,16 @@ describe('D2 migrations', () => {
     }
     expect(cutShort).toBeGreaterThan(0)
   })
-  test('D2 processes that start at once make one store between them, each step once', async () => {
+  test('D2 processes that start concurrently create one store together, each step once', async () => {
     const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
     for (const { go } of openers) go()
     await Promise.all(openers.map(({ child }) => ended(child)))
-    const told = openers.map(({ lines }) => lines[1])
-    expect(told[0]).toMatch(/^25 \d{4}-/)
-    expect(new Set(told).size).toBe(1)
+    const secondLines = openers.map(({ lines }) => lines[1])
+    expect(secondLines[0]).toMatch(/^25 \d{4}-/)
+    expect(new Set(secondLines).size).toBe(1)
     expect(state()).toEqual({ version: 25, tables: 25, sound: 'ok' })
   })
-  test('D2 processes that bring one old store up to date at once do each step once', async () => {
+  test('D2 processes that upgrade one old store concurrently do each step once', async () => {
     openStore({ path, create: true }, manySteps(1)).close()
     const openers = await Promise.all(Array.from({ length: 6 }, () => opener(25)))
     for (const { go } of openers) go()

@@ -44,7 +44,7 @@ function refusal(create = true): Fault {
   }
   throw new Error('the store was opened')
 }
-const told = (fault: Fault): string => [fault.message, ...(fault.details.hints ?? [])].join('\n')
+const messagesOf = (fault: Fault): string => [fault.message, ...(fault.details.hints ?? [])].join('\n')
 
 describe('D1 how the store is opened', () => {
   test('D1 WAL, synchronous FULL, a busy timeout and foreign keys hold on every opening', () => {
@@ -59,7 +59,7 @@ describe('D1 how the store is opened', () => {
     store.close()
     store.close()
   })
-  test('D1 the folder is made 0700, the store and its -wal and -shm 0600, whatever the umask', () => {
+  test('D1 the folder is created 0700, the store and its -wal and -shm 0600, whatever the umask', () => {
     const before = process.umask(0)
     const store = openStore({ path, create: true })
     try {
@@ -74,30 +74,32 @@ describe('D1 how the store is opened', () => {
       process.umask(before)
     }
   })
-  test.runIf(posix)('D1 a wider file or folder is refused, with the chmod to type', () => {
+  test.runIf(posix)('D1 a file or folder with wider permissions is refused, with the chmod command to run', () => {
     make()
     chmodSync(path, 0o640)
-    expect(told(refusal())).toBe(`${path} is open to other accounts (mode 0640)\nchmod 600 ${path}`)
+    expect(messagesOf(refusal())).toBe(`${path} is open to other accounts (mode 0640)\nchmod 600 ${path}`)
     chmodSync(path, 0o600)
     chmodSync(dirname(path), 0o755)
-    expect(told(refusal())).toBe(`${dirname(path)} is open to other accounts (mode 0755)\nchmod 700 ${dirname(path)}`)
+    expect(messagesOf(refusal())).toBe(
+      `${dirname(path)} is open to other accounts (mode 0755)\nchmod 700 ${dirname(path)}`,
+    )
     chmodSync(dirname(path), 0o700)
     writeFileSync(`${path}-wal`, '', { mode: 0o644 })
     chmodSync(`${path}-wal`, 0o644)
-    expect(told(refusal())).toContain(`chmod 600 ${path}-wal`)
+    expect(messagesOf(refusal())).toContain(`chmod 600 ${path}-wal`)
   })
-  test.runIf(posix)('D1 the chmod to type holds also where the path has a space', () => {
+  test.runIf(posix)('D1 the chmod command works where the path has a space', () => {
     path = join(folder, 'my home', 'svc.db')
     mkdirSync(dirname(path))
     chmodSync(dirname(path), 0o755)
-    expect(told(refusal())).toContain(`chmod 700 '${dirname(path)}'`)
+    expect(messagesOf(refusal())).toContain(`chmod 700 '${dirname(path)}'`)
   })
-  test.runIf(posix)('a store that is a symbolic link is refused; a linked folder is judged by where it leads', () => {
+  test.runIf(posix)('a store that is a symbolic link is refused; a linked folder is checked at its target', () => {
     make()
     const real = `${path}.real`
     renameSync(path, real)
     symlinkSync(real, path)
-    expect(told(refusal())).toContain(`${path} is a symbolic link`)
+    expect(messagesOf(refusal())).toContain(`${path} is a symbolic link`)
     rmSync(path)
     renameSync(real, path)
     const over = join(folder, 'over')
@@ -105,9 +107,9 @@ describe('D1 how the store is opened', () => {
     openStore({ path: join(over, 'svc.db'), create: false }).close()
     chmodSync(dirname(path), 0o750)
     path = join(over, 'svc.db')
-    expect(told(refusal())).toContain('(mode 0750)')
+    expect(messagesOf(refusal())).toContain('(mode 0750)')
   })
-  test('something else than a file or a folder in its place is refused', () => {
+  test('anything but a file or a folder in its place is refused', () => {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     chmodSync(dirname(path), 0o700)
     expect(refusal().message).toBe(`${path} is not a regular file`)
@@ -115,11 +117,11 @@ describe('D1 how the store is opened', () => {
     writeFileSync(join(folder, 'file'), '')
     expect(refusal().message).toMatch(/is not a folder|cannot be looked at/)
   })
-  test('without create a missing store is a Fault, and nothing is made', () => {
+  test('without create a missing store is a Fault, and nothing is created', () => {
     expect(refusal(false).message).toBe(`There is no store at ${path}`)
     expect(existsSync(dirname(path))).toBe(false)
   })
-  test('what is written is read again after closing; the creation date stays', () => {
+  test('a store that is closed and reopened has the same content and creation date', () => {
     const first = openStore({ path, create: true })
     const { createdAt, version } = first.database.prepare('SELECT createdAt, version FROM meta').get() as {
       createdAt: string
@@ -134,7 +136,7 @@ describe('D1 how the store is opened', () => {
     expect(again.database.prepare('SELECT createdAt FROM meta').get()).toMatchObject({ createdAt })
     again.close()
   })
-  test('creation leaves nothing beside the store, and sweeps what a killed creation left an hour ago', () => {
+  test('creation leaves nothing beside the store, and removes the remains of a killed creation an hour later', () => {
     mkdirSync(dirname(path), { mode: 0o700 })
     const [old, young] = ['.svc.db.new-old', '.svc.db.new-young'].map((name) => join(dirname(path), name))
     for (const file of [old, young]) writeFileSync(file ?? '', 'x', { mode: 0o600 })
@@ -146,27 +148,27 @@ describe('D1 how the store is opened', () => {
 })
 
 describe('D2 a store that cannot be used', () => {
-  const kept = (run: () => void): void => {
+  const unchanged = (run: () => void): void => {
     const before = readFileSync(path)
     run()
     expect(readFileSync(path).equals(before)).toBe(true)
   }
-  test('D2 a file that is not SQLite is refused with the way out, and left as it is', () => {
+  test('D2 a file that is not SQLite is refused with a remedy, and left unchanged', () => {
     make()
     writeFileSync(path, 'this was a store once '.repeat(500))
-    kept(() => {
-      const said = told(refusal())
-      expect(said).toContain(`The store ${path} is damaged, or not a SQLite database at all`)
-      expect(said).toContain('Restore it from a backup.')
-      expect(said).toContain(`mv ${path} ${path}.old`)
+    unchanged(() => {
+      const text = messagesOf(refusal())
+      expect(text).toContain(`The store ${path} is damaged, or not a SQLite database at all`)
+      expect(text).toContain('Restore it from a backup.')
+      expect(text).toContain(`mv ${path} ${path}.old`)
     })
   })
-  test('D2 a store with a damaged header or damaged pages is refused, and left as it is', () => {
+  test('D2 a store with a damaged header or damaged pages is refused, and left unchanged', () => {
     make()
     const bytes = readFileSync(path)
     bytes.fill(0xff, 100, bytes.length)
     writeFileSync(path, bytes)
-    kept(() => expect(told(refusal())).toContain('is damaged: its pages do not fit together'))
+    unchanged(() => expect(messagesOf(refusal())).toContain('is damaged: its pages do not fit together'))
   })
   test('D2 a truncated store is refused as damaged, at every length', () => {
     openStore({ path, create: true }, manySteps(6)).close()
@@ -174,43 +176,47 @@ describe('D2 a store that cannot be used', () => {
     for (const size of [whole - 4_096, 4_096, 1_000, 99, 10]) {
       truncateSync(path, size)
       const fault = refusal()
-      expect([size, fault.fault, told(fault)]).toEqual([size, 'Local', expect.stringMatching(/is damaged.*backup/s)])
+      expect([size, fault.fault, messagesOf(fault)]).toEqual([
+        size,
+        'Local',
+        expect.stringMatching(/is damaged.*backup/s),
+      ])
       expect(statSync(path).size).toBe(size)
     }
   })
-  test('D2 an empty file is never taken for a new store: what it held is lost', () => {
+  test('D2 an empty file never counts as a new store: its content is lost', () => {
     make()
     truncateSync(path, 0)
-    expect(told(refusal())).toContain('is empty (0 bytes): what it held is lost')
+    expect(messagesOf(refusal())).toContain('is empty (0 bytes): what it held is lost')
     expect(statSync(path).size).toBe(0)
   })
-  test('D2 a log without its database is refused: a new one would be spoilt by it', () => {
+  test('D2 a log without its database is refused: a new database would be damaged by it', () => {
     const store = openStore({ path, create: true })
     store.database.exec('CREATE TABLE t (x)')
     linkSync(`${path}-wal`, join(folder, 'kept'))
     store.close()
     rmSync(path)
     renameSync(join(folder, 'kept'), `${path}-wal`)
-    expect(told(refusal())).toContain(`${path}-wal is left of a store, but svc.db itself is gone`)
+    expect(messagesOf(refusal())).toContain(`${path}-wal is left of a store, but svc.db itself is gone`)
     expect(existsSync(path)).toBe(false)
   })
-  test('D2 a database of something else is refused and named as such, and left as it is', () => {
+  test('D2 a database of another program is refused and named as such, and left unchanged', () => {
     mkdirSync(dirname(path), { mode: 0o700 })
     const other = new DatabaseSync(path)
     other.exec('CREATE TABLE songs (name); INSERT INTO songs VALUES (1)')
     other.close()
     if (posix) chmodSync(path, 0o600)
-    kept(() => expect(told(refusal())).toContain(`${path} is a SQLite database, but not a store of svc`))
+    unchanged(() => expect(messagesOf(refusal())).toContain(`${path} is a SQLite database, but not a store of svc`))
   })
-  test('D2 a newer store is refused, and left as it is', () => {
+  test('D2 a newer store is refused, and left unchanged', () => {
     openStore({ path, create: true }, manySteps(99)).close()
-    kept(() => {
-      const said = told(refusal())
-      expect(said).toContain(`was written by a newer svc (schema 99; known here: ${migrations.length})`)
-      expect(said).toContain('Update svc')
+    unchanged(() => {
+      const text = messagesOf(refusal())
+      expect(text).toContain(`was written by a newer svc (schema 99; known here: ${migrations.length})`)
+      expect(text).toContain('Update svc')
     })
   })
-  test('D2 a header and a table that tell different versions are a damage', () => {
+  test('D2 a header and a table with different versions are reported as damage', () => {
     const store = openStore({ path, create: true }, manySteps(3))
     store.database.exec('UPDATE meta SET version = 2')
     store.close()
@@ -221,7 +227,7 @@ describe('D2 a store that cannot be used', () => {
       expect((error as Fault).message).toContain('its header says schema 3, its table 2')
     }
   })
-  test('D2 a store that another process holds is said to be locked, and is opened when it lets go', () => {
+  test('D2 a store that another process holds is reported as locked, and opens once it is released', () => {
     make()
     const holder = new DatabaseSync(path)
     holder.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; CREATE TABLE held (x); COMMIT')
@@ -229,13 +235,13 @@ describe('D2 a store that cannot be used', () => {
     holder.close()
     make()
   })
-  test('D2 a failing step leaves the store at the last whole one', () => {
+  test('D2 a failing step leaves the store at the last complete one', () => {
     make()
-    const known = migrations.length
-    const steps = [...manySteps(known), 'CREATE TABLE failed (x); INSERT INTO nowhere VALUES (1)']
+    const knownVersion = migrations.length
+    const steps = [...manySteps(knownVersion), 'CREATE TABLE failed (x); INSERT INTO nowhere VALUES (1)']
     expect(() => openStore({ path, create: true }, steps)).toThrow(/cannot be opened: .*nowhere/)
-    const store = openStore({ path, create: true }, manySteps(known))
-    expect(store.schemaVersion).toBe(known)
+    const store = openStore({ path, create: true }, manySteps(knownVersion))
+    expect(store.schemaVersion).toBe(knownVersion)
     expect(store.database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'failed'").get()).toBeUndefined()
     store.close()
   })

@@ -12,7 +12,7 @@ function faultOf(run: () => unknown): Fault {
   throw new Error('nothing was thrown')
 }
 
-describe('where the store lies', () => {
+describe('the location of the store', () => {
   test('Linux: under XDG_DATA_HOME, else under ~/.local/share; a relative XDG_DATA_HOME is ignored', () => {
     expect(storePathFor({}, 'linux', '/home/ann')).toBe('/home/ann/.local/share/svc/svc.db')
     expect(storePathFor({ XDG_DATA_HOME: '/data' }, 'linux', '/home/ann')).toBe('/data/svc/svc.db')
@@ -26,7 +26,7 @@ describe('where the store lies', () => {
     expect(storePathFor({ LOCALAPPDATA: 'D:\\Local' }, 'win32', 'C:\\Users\\ann')).toBe('D:\\Local\\svc\\svc.db')
     expect(storePathFor({}, 'win32', 'C:\\Users\\ann')).toBe('C:\\Users\\ann\\AppData\\Local\\svc\\svc.db')
   })
-  test('SVC_STORE names the file, and goes before SVC_HOME; SVC_HOME gives it a folder of its own', () => {
+  test('SVC_STORE names the file and overrides SVC_HOME, which names its folder', () => {
     expect(storePathFor({ SVC_STORE: '/srv/x.db', SVC_HOME: '/h' }, 'linux', '/home/ann')).toBe('/srv/x.db')
     expect(storePathFor({ SVC_HOME: '/h' }, 'darwin', '/Users/ann')).toBe('/h/store/svc.db')
     expect(storePathFor({ SVC_STORE: 'E:\\svc\\x.db' }, 'win32', 'C:\\Users\\ann')).toBe('E:\\svc\\x.db')
@@ -37,12 +37,12 @@ describe('where the store lies', () => {
     ['SVC_STORE', './x.db'],
     ['SVC_STORE', ':memory:'],
     ['SVC_HOME', 'here'],
-  ])('a relative %s (%s) is refused: it would name another place in every folder', (name, value) => {
+  ])('a relative %s (%s) is refused: it would name another place in each folder', (name, value) => {
     const fault = faultOf(() => storePathFor({ [name]: value }, 'linux', '/home/ann'))
     expect(fault.fault).toBe('Local')
     expect(fault.message).toContain(`${name} must be the whole path`)
   })
-  test('a postgres:// URL is a store of its own kind, and is shown without password and parameters', () => {
+  test('a postgres:// URL is a kind of store, and is shown without password and parameters', () => {
     const url = 'postgres://svc:hunter2@db.internal:5433/svc?sslmode=disable'
     expect(storePathFor({ SVC_STORE: url, SVC_HOME: '/h' }, 'linux', '/home/ann')).toBe(url)
     expect([storeKind(url), storeKind('postgresql://db/x'), storeKind('/x/svc.db')]).toEqual([
@@ -57,7 +57,7 @@ describe('where the store lies', () => {
     expect(fault.fault).toBe('Local')
     expect(JSON.stringify([fault.message, fault.details])).not.toContain('hunter2')
   })
-  test('another URL is refused too, and a Windows drive is not taken for one', () => {
+  test('any other URL is refused, and a Windows drive does not count as one', () => {
     expect(faultOf(() => storePathFor({ SVC_STORE: 'file:///x.db' }, 'linux', '/h')).message).toContain(
       'file: is neither',
     )

@@ -79,7 +79,7 @@ describe('D3 a connection of the store breaks', () => {
     ],
     ['is left alone for too long', false, () => pause(1_900)],
   ] as const)(
-    'between two statements of a transaction: one that %s is unavailable and ends nothing else',
+    'between two statements of a transaction: one that %s is unavailable and affects nothing else',
     async (_, tls, cut) => {
       const link = await openLink(tls)
       expect(
@@ -101,7 +101,7 @@ describe('D3 a connection of the store breaks', () => {
       expect(await query('SELECT key FROM failures')).toEqual([{ key: 'after' }])
     },
   )
-  test('while nobody uses it: the next question and the next change do not notice', async () => {
+  test('while idle: the next query and the next change succeed', async () => {
     // A new store each time: the cut also meets a connection that is just being made, which no test can time.
     for (let round = 0; round < 30; round += 1) {
       const data = await open()
@@ -139,8 +139,8 @@ describe('D3 a connection of the store breaks', () => {
   })
 })
 
-describe('D3 a network that goes away without a word', () => {
-  test('when it is back, a new question is answered before the one that it took with it is given up', async () => {
+describe('D3 a network that fails silently', () => {
+  test('when it is back, a new query is answered before the lost one is abandoned', async () => {
     const data = await open()
     await Promise.all(Array.from({ length: 5 }, () => data.ping()))
     const order: string[] = []
@@ -156,12 +156,12 @@ describe('D3 a network that goes away without a word', () => {
     await taken
     expect(order).toEqual(['new', 'taken'])
   })
-  test('the questions of one request wait together no longer than one', async () => {
+  test('the queries of one request together wait no longer than one', async () => {
     const data = await open()
     const waited = async (work: () => Promise<unknown>): Promise<number> => {
-      const begun = performance.now()
+      const start = performance.now()
       await work()
-      return performance.now() - begun
+      return performance.now() - start
     }
     const own = data.forRequest()
     proxy.stall()
@@ -181,7 +181,7 @@ describe('D3 a network that goes away without a word', () => {
     expect((await faultOf(own.ping())).fault).toBe('Unavailable')
     expect(proxy.open()).toBeLessThanOrEqual(sent)
   })
-  test('a server that connects slowly is used all the same, by more callers than there are connections', async () => {
+  test('a server that connects slowly serves more callers than there are connections', async () => {
     await (await open()).ping()
     await using slow = await delayed(server.port, 100)
     const data = await open(direct.replace(`:${server.port}/`, `:${slow.port}/`))
@@ -205,7 +205,7 @@ describe('D3 a network that goes away without a word', () => {
   })
 })
 
-describe('D3 something else answers in the place of PostgreSQL', () => {
+describe('D3 another service answers in the place of PostgreSQL', () => {
   test.each([
     ['HTTP', replies('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],
     ['HTTP that stays', speaks('HTTP/1.1 408 Request Timeout\r\n\r\n')],

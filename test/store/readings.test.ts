@@ -29,7 +29,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     return JSON.parse(String(row?.['points'])) as unknown
   }
 
-  test('H13 a series is given with the reading of now, which is kept only when the last one is old enough', async () => {
+  test('H13 a series includes the current reading, which is stored only when the last one is old enough', async () => {
     expect(await keep(0, 7.5, minute)).toEqual([{ at: 0, value: 7.5 }])
     const two = [
       { at: 0, value: 7.5 },
@@ -47,7 +47,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
   const passing = (at: number, keys: readonly string[], hold = false, by = data) =>
     by.readings.exceededSince({ series, at, keys, hold })
 
-  test('H12 since when something holds is known on every node, and forgotten when it does not any more', async () => {
+  test('H12 each node knows since when a state holds, and the state is deleted when it ends', async () => {
     expect(await passing(0, [])).toEqual(new Map())
     expect(await raw(store, 'SELECT * FROM "readings"')).toEqual([])
     expect(await passing(minute, ['a'])).toEqual(new Map([['a', minute]]))
@@ -69,7 +69,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     expect(await raw(store, 'SELECT * FROM "readings"')).toEqual([])
   })
 
-  test('H13 what a wrong clock dated years ahead is passed over, and swept away', async () => {
+  test('H13 a reading that a wrong clock dated years ahead is ignored, and swept away', async () => {
     const year = 365 * day
     await keep(5 * year, 1)
     await keep(minute, 2)
@@ -86,11 +86,11 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     expect(await raw(store, 'SELECT "series" FROM "readings" ORDER BY 1')).toEqual([{ series }, { series: 'state' }])
   })
 
-  test('H13 120 readings of a series are kept, none older than 7 days', async () => {
+  test('H13 120 readings of a series are stored, none older than 7 days', async () => {
     for (let n = 0; n < 130; n += 1) await keep(n * minute, n, minute)
-    const kept = await keep(130 * minute, 130, minute)
-    expect(kept).toHaveLength(120)
-    expect(kept[0]).toEqual({ at: 11 * minute, value: 11 })
+    const readings = await keep(130 * minute, 130, minute)
+    expect(readings).toHaveLength(120)
+    expect(readings[0]).toEqual({ at: 11 * minute, value: 11 })
     expect(await keep(129 * minute + 7 * day, 1, minute)).toEqual([
       { at: 129 * minute, value: 129 },
       { at: 130 * minute, value: 130 },
@@ -110,14 +110,14 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     expect(await raw(store, 'SELECT "series" FROM "readings"')).toEqual([])
   })
 
-  test('H13 what comes at once over two connections is all kept, in order', async () => {
+  test('H13 readings that arrive concurrently over two connections are all stored, in order', async () => {
     await Promise.all(Array.from({ length: 30 }, (_, n) => keep(n * minute, n, 1, n % 2 ? data : other)))
     const times = (await keep(40 * minute, 0, 1)).map(({ at }) => at)
     expect(times).toEqual(times.toSorted((a, b) => a - b))
     expect(times.length).toBeGreaterThan(1)
   })
 
-  test('H13 a series beyond the 10,000th is refused; those that are known go on', async () => {
+  test('H13 a series beyond the 10,000th is refused; existing ones continue', async () => {
     for (let hundred = 0; hundred < 100; hundred += 1) {
       const values = Array.from({ length: 100 }, (_, n) => `('s${hundred * 100 + n}', 0, '[[0,1]]')`).join(', ')
       await raw(store, `INSERT INTO "readings" ("series", "at", "points") VALUES ${values}`)
@@ -125,7 +125,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
     const fault = await faultOf(keep(1, 1, minute))
     expect(fault.fault).toBe('Conflict')
     expect(fault.message).toContain('10000 series')
-    const known = await data.readings.keep({ series: 's7', at: 9, value: 2, everyMs: 1 })
-    expect(known).toHaveLength(2)
+    const stored = await data.readings.keep({ series: 's7', at: 9, value: 2, everyMs: 1 })
+    expect(stored).toHaveLength(2)
   })
 })

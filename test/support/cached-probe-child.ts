@@ -6,8 +6,8 @@ import { compiledCode } from './compiled-code.ts'
 enableCompileCache(compiledCode.NODE_COMPILE_CACHE)
 const { stdout } = process
 const write = stdout.write.bind(stdout) as (...said: unknown[]) => boolean
-stdout.write = ((...said: unknown[]): boolean => {
+stdout.write = ((...messages: unknown[]): boolean => {
   flushCompileCache()
-  return write(...said)
+  return write(...messages)
 }) as typeof stdout.write
 await import('../../src/core/child/child-main.ts')

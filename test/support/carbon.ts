@@ -25,11 +25,11 @@ const scm = (ms: number): string => new Date(ms).toISOString().slice(0, 19).repl
 /** A server that speaks what public clients show of Carbon's XML over TCP: a name, a length, a document. */
 export const carbon = (state: CarbonState): Promise<Peer> =>
   peer((socket) => {
-    let heard = ''
+    let input = ''
     socket.on('data', (chunk) => {
-      heard += chunk.toString('latin1')
-      const [, length = '', xml = ''] = /^CarbonAPIXML1 (\d+) (.*)$/s.exec(heard) ?? []
-      if (!heard.startsWith(prefix.slice(0, heard.length))) socket.destroy()
+      input += chunk.toString('latin1')
+      const [, length = '', xml = ''] = /^CarbonAPIXML1 (\d+) (.*)$/s.exec(input) ?? []
+      if (!input.startsWith(prefix.slice(0, input.length))) socket.destroy()
       else if (length !== '' && xml.length >= Number(length)) {
         const reply = `<?xml version="1.0" encoding="UTF-8"?><Reply Success="${state.success}"${replyTo(xml, state)}`
         // In two pieces, and the connection stays: only the document itself tells that it is over.

@@ -26,13 +26,13 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-clear-text-'))
 
 /** Listens at the first address on a free port, and at the others on the same one. */
 async function listeners(addresses: readonly string[], row: ClearTextRow) {
-  const heard = new Map<string, Buffer[]>()
+  const bytesByAddress = new Map<string, Buffer[]>()
   let port = 0
   const servers: Server[] = []
   const sockets = new Set<Socket>()
   for (const address of addresses) {
     const chunks: Buffer[] = []
-    heard.set(address, chunks)
+    bytesByAddress.set(address, chunks)
     const server = createServer((socket) => {
       sockets.add(socket)
       socket.on('error', () => {})
@@ -48,11 +48,11 @@ async function listeners(addresses: readonly string[], row: ClearTextRow) {
     for (const socket of sockets) socket.destroy()
     await Promise.all(servers.map((server) => new Promise((closed) => server.close(closed))))
   }
-  return { port, heard, close }
+  return { port, bytesByAddress, close }
 }
 
 async function run(row: ClearTextRow, place: Place, index: number): Promise<ClearTextCase> {
-  const { port, heard, close } = await listeners(place.listens, row)
+  const { port, bytesByAddress, close } = await listeners(place.listens, row)
   try {
     const path = join(folder, `svc-${index}.yaml`)
     const host = isIP(place.host) === 6 && !row.bare ? `[${place.host}]` : place.host
@@ -73,7 +73,9 @@ async function run(row: ClearTextRow, place: Place, index: number): Promise<Clea
     return {
       row: row.name,
       place: place.name,
-      receivers: [...heard].flatMap(([address, chunks]) => (credential.isIn(Buffer.concat(chunks)) ? [address] : [])),
+      receivers: [...bytesByAddress].flatMap(([address, chunks]) =>
+        credential.isIn(Buffer.concat(chunks)) ? [address] : [],
+      ),
       failures: monitors.flatMap(({ results }) =>
         results.filter(({ status }) => status === 'failed').map(({ check, message }) => `${check}: ${message}`),
       ),

@@ -53,7 +53,7 @@ export const places: readonly Place[] = [
   own('here.localhost', '127.0.0.2'),
   own('loopback.test', '127.0.0.2'),
 ]
-/** A name that is loopback and another machine: each of its addresses is judged by itself. */
+/** A name that is loopback and another machine: each of its addresses is checked separately. */
 export const mixedPlace: Place = other('mixed.test', privateAddress, '127.0.0.2')
 
 export type ClearTextRow = {
@@ -365,7 +365,7 @@ export type ProgramAnswer = {
   readonly serves: Readonly<Record<'elsewhere' | 'here', { readonly code: number | null; readonly stderr: string }>>
 }
 
-/** From where the server is asked; it sees these very addresses. */
+/** The addresses from which requests come, as the server sees them. */
 export const callerAddresses = ['127.0.0.1', linkLocal4, linkLocal6] as const
 
 const refuses = /plain http to \S+ is refused|leads to another machine/

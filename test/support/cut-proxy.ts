@@ -101,7 +101,7 @@ export async function cutProxy(port: number): Promise<CutProxy> {
     })
     client.on('close', () => {
       pairs.delete(pair)
-      // A server behind a dead network is not told that its client is gone.
+      // A server behind a dead network does not learn that its client is gone.
       if (pair.lost || stalled) forget(pair)
       else pair.server?.destroySoon()
     })

@@ -6,12 +6,12 @@ import { changes } from './role-changes.ts'
 // Opens the store named by the first argument and changes the roles of the user named by the second, as
 // often as the third says, one change after the other. Says `begin ID` before each and `done ID` after its
 // commit; the fourth argument begins the ids. With `meet` as the fifth it waits, after its first change,
-// to be told to go on. Without a user it only opens the store.
+// for the command to continue. Without a user it only opens the store.
 const [store = '', userName = '', count = '0', prefix = `r${process.pid}`, meet] = process.argv.slice(2)
 await import('../../src/core/store/data-over.ts')
 if (storeKind(store) === 'sqlite') await import('../../src/core/store/sqlite-link.ts')
 else await import('../../src/core/store/postgres-link.ts')
-// Not process.stdout: what is said must be out before anything else happens.
+// Not process.stdout: the output must be written before anything else happens.
 const say = (line: string): void => void writeSync(1, `${line}\n`)
 say('ready')
 process.stdin.once('data', async () => {

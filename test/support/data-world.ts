@@ -50,8 +50,8 @@ export const storePassword = 'pa55/word-of-the-store'
 /** A database that an account with a password owns; gives its URL, with the password. */
 export async function freshDatabase(server: PostgresServer): Promise<string> {
   const name = `s${randomBytes(6).toString('hex')}`
-  const [known] = await server.query("SELECT 1 FROM pg_roles WHERE rolname = 'svc'")
-  if (!known) await server.query(`CREATE ROLE svc LOGIN PASSWORD '${storePassword}'`)
+  const [role] = await server.query("SELECT 1 FROM pg_roles WHERE rolname = 'svc'")
+  if (!role) await server.query(`CREATE ROLE svc LOGIN PASSWORD '${storePassword}'`)
   await server.query(`CREATE DATABASE ${name} OWNER svc`)
   return `postgres://svc:${encodeURIComponent(storePassword)}@127.0.0.1:${server.port}/${name}`
 }
@@ -105,13 +105,13 @@ export async function faultOf(work: Promise<unknown>): Promise<Fault> {
 export type Program = {
   readonly child: ChildProcess
   readonly lines: string[]
-  /** Resolves when it has said a line that begins so. */
-  readonly said: (start: string) => Promise<string>
+  /** Resolves to the first line of its output that begins with this text. */
+  readonly waitForLine: (start: string) => Promise<string>
   readonly go: () => void
   readonly ended: () => Promise<void>
 }
 
-/** A process of its own that has loaded everything, and opens the store when told to. */
+/** A separate process that has loaded all modules, and opens the store on command. */
 export async function program(
   args: readonly string[],
   { before = [], env = {} }: { readonly before?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {},
@@ -132,27 +132,27 @@ export async function program(
     lines.push(line)
     for (const listener of listeners) listener()
   })
-  const said = async (start: string): Promise<string> => {
-    const found = (): string | undefined => lines.find((line) => line.startsWith(start))
-    const heard = new Promise<void>((resolve) => {
+  const waitForLine = async (start: string): Promise<string> => {
+    const findLine = (): string | undefined => lines.find((line) => line.startsWith(start))
+    const lineRead = new Promise<void>((resolve) => {
       const listener = (): void => {
-        if (found() === undefined) return
+        if (findLine() === undefined) return
         listeners.delete(listener)
         resolve()
       }
       listeners.add(listener)
       listener()
     })
-    await Promise.race([heard, closed])
-    const line = found()
+    await Promise.race([lineRead, closed])
+    const line = findLine()
     if (line === undefined) throw new Error(`it ended without saying ${start}: ${lines.join('; ')}`)
     return line
   }
-  await said('ready')
+  await waitForLine('ready')
   return {
     child,
     lines,
-    said,
+    waitForLine,
     go: () => child.stdin.write('go\n'),
     ended: async () => {
       await closed

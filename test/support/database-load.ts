@@ -21,7 +21,7 @@ export type Acknowledged = {
   readonly id: string
   readonly userName: string
   readonly after: Roles
-  /** What it asked for may have been so before, by a change whose answer was 503. */
+  /** The requested state may have existed before, through a change whose answer was 503. */
   readonly mayHaveChangedNothing: boolean
 }
 
@@ -32,7 +32,7 @@ export type Load = {
     /** Whatever was answered otherwise, or contradicts what was answered before. */
     readonly wrong: string[]
   }
-  /** Rejects when nothing sensible is answered any more: whoever waits for something that answers cause stops then. */
+  /** Rejects once no valid answer arrives any more: code that waits for an effect of answers stops then. */
   readonly failed: Promise<never>
   /** The longest that a 503 took; `signIn`: of requests that hash a password besides. */
   readonly longestUnavailable: (signIn: boolean) => Late
@@ -49,7 +49,7 @@ export type Load = {
   readonly lostTokens: () => Promise<readonly string[]>
 }
 
-type Span = { readonly begun: number; readonly ended: number }
+type Span = { readonly start: number; readonly ended: number }
 
 /** By what is not the machine's doing. */
 export const longest = <T extends Late>(all: readonly T[]): T | Late =>
@@ -87,7 +87,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
 
   /** A request that may only be answered 200 or 503; undefined for 503. */
   const send = async (path: string, body: unknown, headers: Record<string, string> = {}): Promise<Got | undefined> => {
-    const begun = performance.now()
+    const start = performance.now()
     const answer = ask(port, path, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { 'content-type': 'application/json', ...headers },
@@ -107,7 +107,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
     }
     if (got.status === 503) {
       figures.unavailable += 1
-      unavailable.push({ begun, ended: performance.now(), signIn: path.startsWith('/auth/') })
+      unavailable.push({ start: start, ended: performance.now(), signIn: path.startsWith('/auth/') })
       return undefined
     }
     return wrong(`${path}: ${got.status} ${got.text.slice(0, 300)}`)
@@ -141,7 +141,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
     const apply = (roles: Roles): Roles =>
       away ? roles.filter((one) => one !== role) : roles.includes(role) ? roles : [...roles, role]
     sent.add(id)
-    const begun = performance.now()
+    const start = performance.now()
     const got = await send(
       away ? '/unassignroles' : '/assignroles',
       { UserName: userName, Roles: [role] },
@@ -162,12 +162,12 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
     possible.set(userName, [after])
     const mayHaveChangedNothing = before.some((roles) => same(roles, after))
     acknowledged.push({ id, userName, after, mayHaveChangedNothing })
-    for (const listener of changeListeners) listener(begun, performance.now())
+    for (const listener of changeListeners) listener(start, performance.now())
   }
 
   /** The same token again until it is answered, as an honest client does. */
   const refresh = async (tokens: Tokens): Promise<Tokens | undefined> => {
-    const begun = performance.now()
+    const start = performance.now()
     for (;;) {
       const got = await send('/access-token', { RefreshToken: tokens.refresh })
       if (got) {
@@ -179,7 +179,7 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
           at: performance.now(),
         }
       }
-      if (!going || performance.now() - begun > repeatMs) return undefined
+      if (!going || performance.now() - start > repeatMs) return undefined
       await pause(20)
     }
   }
@@ -201,15 +201,15 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
   const writers = writerNames.map(write)
   const live = (async (): Promise<void> => {
     for (; going; await pause(40)) {
-      const begun = performance.now()
+      const start = performance.now()
       await ask(port, '/livez').catch(() => undefined)
-      signsOfLife.push({ begun, ended: performance.now() })
+      signsOfLife.push({ start: start, ended: performance.now() })
     }
   })()
-  const late = ({ begun, ended }: Span): Late => {
-    const atThatTime = signsOfLife.filter((one) => one.begun < ended && one.ended > begun)
-    const ms = ended - begun
-    return { ms, ownMs: ms - Math.max(0, ...atThatTime.map((one) => one.ended - one.begun)) }
+  const late = ({ start, ended }: Span): Late => {
+    const atThatTime = signsOfLife.filter((one) => one.start < ended && one.ended > start)
+    const ms = ended - start
+    return { ms, ownMs: ms - Math.max(0, ...atThatTime.map((one) => one.ended - one.start)) }
   }
 
   return {
@@ -220,28 +220,28 @@ export async function startLoad(port: number, seed: string): Promise<Load> {
     sent,
     possible: () => possible,
     recovery: async () => {
-      const begun = performance.now()
+      const start = performance.now()
       const change = Promise.withResolvers<number>()
       const listener = (sentAt: number, ended: number): void => {
-        if (sentAt >= begun) change.resolve(ended - begun)
+        if (sentAt >= start) change.resolve(ended - start)
       }
       changeListeners.add(listener)
       const answer = Promise.withResolvers<number>()
       // Each by itself: one that waits for what is broken holds no other up.
       const token = await adminToken()
       const question = async (): Promise<void> => {
-        if (await send('/auth', undefined, { authorization: token })) answer.resolve(performance.now() - begun)
+        if (await send('/auth', undefined, { authorization: token })) answer.resolve(performance.now() - start)
       }
       const questions: Promise<void>[] = []
       const timer = setInterval(() => questions.push(question()), 25)
       questions.push(question())
       try {
-        const given = pause(givenUpMs, Number.POSITIVE_INFINITY, { ref: false })
-        const answerMs = await Promise.race([answer.promise, given, failed.promise])
+        const timeout = pause(givenUpMs, Number.POSITIVE_INFINITY, { ref: false })
+        const answerMs = await Promise.race([answer.promise, timeout, failed.promise])
         clearInterval(timer)
         return {
-          answer: late({ begun, ended: begun + answerMs }),
-          changeMs: await Promise.race([change.promise, given, failed.promise]),
+          answer: late({ start: start, ended: start + answerMs }),
+          changeMs: await Promise.race([change.promise, timeout, failed.promise]),
         }
       } finally {
         clearInterval(timer)
@@ -280,40 +280,41 @@ export async function contradictions(
   load: Load,
   query: (sql: string) => Promise<readonly Record<string, unknown>[]>,
 ): Promise<readonly string[]> {
-  const found: string[] = []
+  const problems: string[] = []
   const audit = (await query(
     `SELECT "correlationId", "target", "before", "after" FROM audit WHERE event = 'roles.changed' ORDER BY id`,
   )) as readonly AuditEntry[]
   const byId = Map.groupBy(audit, ({ correlationId }) => correlationId)
   for (const [id, entries] of byId) {
-    if (entries.length > 1) found.push(`${id} was done ${entries.length} times`)
-    if (!load.sent.has(id)) found.push(`${id} was never asked for`)
+    if (entries.length > 1) problems.push(`${id} was done ${entries.length} times`)
+    if (!load.sent.has(id)) problems.push(`${id} was never asked for`)
   }
   const rolesIn = (json: string | undefined): Roles =>
     json === undefined ? [] : (JSON.parse(json) as { roles: Roles }).roles
   for (const { id, userName, after, mayHaveChangedNothing } of load.acknowledged) {
     const entry = byId.get(id)?.[0]
-    if (!entry && !mayHaveChangedNothing) found.push(`${id} was acknowledged and is lost`)
+    if (!entry && !mayHaveChangedNothing) problems.push(`${id} was acknowledged and is lost`)
     if (entry && (entry.target !== userName || !same(rolesIn(entry.after), after))) {
-      found.push(`${id} was acknowledged as ${after.join()} and is ${entry.target} ${entry.after}`)
+      problems.push(`${id} was acknowledged as ${after.join()} and is ${entry.target} ${entry.after}`)
     }
   }
-  const held = await query(
+  const rows = await query(
     `SELECT u."userName", g."name" FROM users u JOIN grants g ON g."userId" = u.id WHERE g.kind = 'role' ORDER BY g.seq`,
   )
   for (const userName of writerNames) {
     const entries = audit.filter(({ target }) => target === userName)
     for (const [i, entry] of entries.entries()) {
       const last = rolesIn(entries[i - 1]?.after)
-      if (!same(rolesIn(entry.before), last)) found.push(`${entry.correlationId} does not follow the change before it`)
+      if (!same(rolesIn(entry.before), last))
+        problems.push(`${entry.correlationId} does not follow the change before it`)
     }
-    const roles = held.filter((row) => row['userName'] === userName).map((row) => String(row['name']))
+    const roles = rows.filter((row) => row['userName'] === userName).map((row) => String(row['name']))
     const last = rolesIn(entries.at(-1)?.after)
-    if (!same(roles, last)) found.push(`${userName} holds ${roles.join()}, and the audit says ${last.join()}`)
+    if (!same(roles, last)) problems.push(`${userName} holds ${roles.join()}, and the audit says ${last.join()}`)
     const possible = load.possible().get(userName) ?? []
     if (!possible.some((each) => same(each, roles))) {
-      found.push(`${userName} holds ${roles.join()}, and may hold ${JSON.stringify(possible)}`)
+      problems.push(`${userName} holds ${roles.join()}, and may hold ${JSON.stringify(possible)}`)
     }
   }
-  return found
+  return problems
 }

@@ -7,10 +7,10 @@ export type Behaviour = (socket: Socket) => void
 
 export type Peer = {
   readonly port: number
-  /** Everything that was said to it, of all connections. */
-  readonly heard: () => string
-  /** How many connections it has seen, and how many are open. */
-  readonly seen: () => number
+  /** All bytes that it received, over all connections. */
+  readonly input: () => string
+  /** The number of connections so far, and of those that are open. */
+  readonly connections: () => number
   readonly open: () => number
   readonly close: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
@@ -28,15 +28,15 @@ export type PeerOptions = {
   }
 }
 
-/** A real server on loopback that behaves as told, well or badly. */
+/** A real server on loopback with a configured behaviour, correct or faulty. */
 export async function peer(behave: Behaviour, options: PeerOptions = {}): Promise<Peer> {
   const sockets = new Set<Socket>()
-  let heard = ''
-  let seen = 0
+  let input = ''
+  let connections = 0
   const handle = (socket: Socket): void => {
     socket.on('error', () => {})
     socket.on('data', (chunk) => {
-      heard += chunk.toString('latin1')
+      input += chunk.toString('latin1')
     })
     behave(socket)
   }
@@ -46,7 +46,7 @@ export async function peer(behave: Behaviour, options: PeerOptions = {}): Promis
   server.on('tlsClientError', () => {})
   // Also those that never get through their TLS handshake.
   server.on('connection', (socket: Socket) => {
-    seen += 1
+    connections += 1
     sockets.add(socket)
     socket.on('error', () => {})
     socket.on('close', () => sockets.delete(socket))
@@ -61,8 +61,8 @@ export async function peer(behave: Behaviour, options: PeerOptions = {}): Promis
   }
   return {
     port: (server.address() as AddressInfo).port,
-    heard: () => heard,
-    seen: () => seen,
+    input: () => input,
+    connections: () => connections,
     open: () => sockets.size,
     close,
     [Symbol.asyncDispose]: close,
@@ -92,8 +92,8 @@ export const speaks =
 export const replies =
   (answer: string | Buffer | ((asked: string) => string | Buffer), ms = 0): Behaviour =>
   (socket) =>
-    void socket.once('data', (asked) =>
-      later(socket, ms, () => socket.end(typeof answer === 'function' ? answer(asked.toString('latin1')) : answer)),
+    void socket.once('data', (request) =>
+      later(socket, ms, () => socket.end(typeof answer === 'function' ? answer(request.toString('latin1')) : answer)),
     )
 
 /** Answers as `replies`, but only the first `bytes` of it. */
@@ -102,8 +102,8 @@ export const cutAfter = (bytes: number, answer: string): Behaviour => replies(an
 /** Resets the connection as soon as it is spoken to. */
 export const reset: Behaviour = (socket) => void socket.once('data', () => socket.resetAndDestroy())
 
-/** Gives back what it is told, and keeps the connection. */
-export const echo: Behaviour = (socket) => void socket.on('data', (said) => socket.write(said))
+/** Echoes its input, and keeps the connection open. */
+export const echo: Behaviour = (socket) => void socket.on('data', (text) => socket.write(text))
 
 /** Says `head` and then the same chunk for ever, as fast as it is read. */
 export const endless =
@@ -130,8 +130,8 @@ export function http(status: number, body = '', headers: Readonly<Record<string,
 export const hugeHeaders = (bytes: number): string => http(200, '', { 'X-Huge': 'h'.repeat(bytes) })
 
 /** Redirects from `/a` to `/b` and from anywhere else to `/a`. */
-export const redirectLoop: Behaviour = replies((asked) =>
-  http(302, '', { Location: asked.startsWith('GET /a') ? '/b?token=abcd' : '/a' }),
+export const redirectLoop: Behaviour = replies((request) =>
+  http(302, '', { Location: request.startsWith('GET /a') ? '/b?token=abcd' : '/a' }),
 )
 
 /** What would clear a terminal, set its title, colour it and ring. */
@@ -161,8 +161,8 @@ function resources(): string {
 }
 
 /** Resolves with the resources as soon as they are as `wanted`, or after 15 s as they are then. */
-export async function settled(wanted: string): Promise<string> {
-  for (let round = 0; round < 750 && resources() !== wanted; round += 1) {
+export async function settled(expected: string): Promise<string> {
+  for (let round = 0; round < 750 && resources() !== expected; round += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   return resources()

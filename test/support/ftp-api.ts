@@ -6,15 +6,15 @@ export type FtpApi = HttpPeer & {
   /** Name to password of the accounts that the API has made and not removed. */
   readonly accounts: ReadonlyMap<string, string>
   /** `METHOD /path body` of every request, in the order of their coming. */
-  readonly told: () => readonly string[]
+  readonly requestTexts: () => readonly string[]
 }
-export type Said = {
+export type Reply = {
   readonly status: number
   readonly body?: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
 /** What it says in place of its ordinary answer; undefined: that. `silence`: nothing, ever. */
-export type Instead = (request: string) => Said | 'silence' | undefined
+export type Instead = (request: string) => Reply | 'silence' | undefined
 
 /** The password that svc's account signs in with. */
 export const ftpApiPassword = 'orchard-and-lantern-7'
@@ -26,23 +26,24 @@ export async function startFtpApi(
 ): Promise<FtpApi> {
   const accounts = new Map<string, string>()
   const ids = new Map<string, string>()
-  const told: string[] = []
+  const requestTexts: string[] = []
   const token = 'api-session-0123456789'
   const isOurs = ({ headers }: IncomingMessage): boolean =>
     headers.authorization === `Bearer ${token}` && headers.cookie === 'session=crumb-5566'
-  const ordinary = (request: IncomingMessage, heard: string): Said => {
+  const ordinary = (request: IncomingMessage, body: string): Reply => {
     const { method, url = '' } = request
-    const given = (heard.startsWith('{') ? JSON.parse(heard) : {}) as Readonly<Record<string, string>>
+    const account = (body.startsWith('{') ? JSON.parse(body) : {}) as Readonly<Record<string, string>>
     if (method === 'POST' && url === '/v1/sign-in') {
-      if (given.user !== 'monitor' || given.password !== ftpApiPassword) return { status: 401, body: { error: 'no' } }
+      if (account.user !== 'monitor' || account.password !== ftpApiPassword)
+        return { status: 401, body: { error: 'no' } }
       return { status: 200, body: { token }, headers: { 'Set-Cookie': 'session=crumb-5566; Path=/v1; HttpOnly' } }
     }
     if (!isOurs(request)) return { status: 401 }
     if (method === 'POST' && url === '/v1/accounts') {
       const id = `a-${ids.size + 1001}`
-      ids.set(id, given.name ?? '')
-      accounts.set(given.name ?? '', given.password ?? '')
-      return { status: 201, body: { id, name: given.name } }
+      ids.set(id, account.name ?? '')
+      accounts.set(account.name ?? '', account.password ?? '')
+      return { status: 201, body: { id, name: account.name } }
     }
     if (method === 'POST' && url === '/v1/sign-out') return { status: 204 }
     const id = /^\/v1\/accounts\/([\w-]+)$/.exec(url)?.[1] ?? ''
@@ -55,16 +56,16 @@ export async function startFtpApi(
     return { status: 204 }
   }
   const server = await httpPeer((request, response) => {
-    void text(request).then((heard) => {
-      told.push(`${request.method} ${request.url} ${heard}`.trimEnd())
-      // Before the answer: what is said badly may have been done all the same.
-      const usual = ordinary(request, heard)
-      const said = instead(`${request.method} ${request.url}`) ?? usual
-      if (said === 'silence') return
-      const body = typeof said.body === 'string' ? said.body : JSON.stringify(said.body ?? '')
-      response.writeHead(said.status, { 'Content-Type': 'application/json', ...said.headers })
-      response.end(said.status === 204 ? undefined : body)
+    void text(request).then((input) => {
+      requestTexts.push(`${request.method} ${request.url} ${input}`.trimEnd())
+      // Before the answer: a request with a bad answer may have been executed nevertheless.
+      const usual = ordinary(request, input)
+      const reply = instead(`${request.method} ${request.url}`) ?? usual
+      if (reply === 'silence') return
+      const body = typeof reply.body === 'string' ? reply.body : JSON.stringify(reply.body ?? '')
+      response.writeHead(reply.status, { 'Content-Type': 'application/json', ...reply.headers })
+      response.end(reply.status === 204 ? undefined : body)
     })
   }, tls)
-  return { ...server, accounts, told: () => told }
+  return { ...server, accounts, requestTexts: () => requestTexts }
 }

@@ -14,25 +14,25 @@ export type FtpServer = {
   readonly address: string
   /** What `/` of a session is. */
   readonly root: string
-  /** The passwords that were tried. */
-  readonly tried: () => readonly string[]
+  /** The passwords of all sign-ins. */
+  readonly passwords: () => readonly string[]
   readonly remove: () => Promise<void>
 }
 
-/** A real FTP server, ftp-srv, with the account `monitor` and its password, or with those that `lets` lets in. */
+/** A real FTP server, ftp-srv, with the account `monitor` and its password, or with those that `lets` accepts. */
 export async function startFtpServer(
   password: string,
-  lets = (name: string, given: string): boolean => name === 'monitor' && given === password,
+  lets = (name: string, credentials: string): boolean => name === 'monitor' && credentials === password,
 ): Promise<FtpServer> {
   const root = mkdtempSync(join(tmpdir(), 'svc-ftp-'))
-  const tried: string[] = []
+  const passwords: string[] = []
   const port = await freePort()
   const quiet = () => {}
   const log = { child: () => log, trace: quiet, debug: quiet, info: quiet, warn: quiet, error: quiet, fatal: quiet }
   const server = new FtpSrv({ url: `ftp://127.0.0.1:${port}`, pasv_url: '127.0.0.1', log })
-  server.on('login', (given, resolve, reject) => {
-    tried.push(given.password)
-    if (lets(given.username, given.password)) resolve({ root })
+  server.on('login', (credentials, resolve, reject) => {
+    passwords.push(credentials.password)
+    if (lets(credentials.username, credentials.password)) resolve({ root })
     else reject(new Error('no'))
   })
   await server.listen()
@@ -40,7 +40,7 @@ export async function startFtpServer(
     port,
     address: `127.0.0.1:${port}`,
     root,
-    tried: () => tried,
+    passwords: () => passwords,
     remove: async () => {
       await server.close()
       remove(root)
@@ -53,7 +53,7 @@ type Answer = string | ((said: { readonly argument: string; readonly control: So
 /** How a scripted server behaves where it is not an ordinary one. */
 export type FtpScript = {
   readonly banner?: string
-  /** Command → what is said to it (lines without their end), or nothing. */
+  /** Command → its reply (lines without their end), or nothing. */
   readonly answers?: Readonly<Record<string, Answer>>
   /** What a data connection gets after LIST, MLSD or RETR, and how that ends; without it: `listing` and 226. */
   readonly data?: (data: Socket, control: Socket) => void
@@ -134,12 +134,12 @@ export async function scriptedFtp(script: FtpScript = {}): Promise<Peer> {
           say('150 Give')
         }),
     }
-    let heard = ''
+    let input = ''
     socket.on('data', (chunk) => {
-      heard += chunk.toString('utf8')
-      for (let end = heard.indexOf('\r\n'); end >= 0; end = heard.indexOf('\r\n')) {
-        const [verb = '', ...rest] = heard.slice(0, end).split(' ')
-        heard = heard.slice(end + 2)
+      input += chunk.toString('utf8')
+      for (let end = input.indexOf('\r\n'); end >= 0; end = input.indexOf('\r\n')) {
+        const [verb = '', ...rest] = input.slice(0, end).split(' ')
+        input = input.slice(end + 2)
         const answer = script.answers?.[verb] ?? ordinary[verb] ?? '502 What?'
         say(typeof answer === 'string' ? answer : answer({ argument: rest.join(' '), control: socket }))
       }
@@ -167,8 +167,8 @@ export async function deafPort(host: string): Promise<{ readonly port: number; r
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
-  const [said] = (await once(child.stdout, 'data')) as [Buffer]
-  const port = Number(said.toString())
+  const [output] = (await once(child.stdout, 'data')) as [Buffer]
+  const port = Number(output.toString())
   child.kill('SIGSTOP')
   const fillers: Socket[] = []
   const close = (): void => {

@@ -117,10 +117,10 @@ export async function excessiveGrowth(
   for (const size of sizes) {
     const text = textOf(size)
     const now: Work = () => work(text)
-    const begun = performance.now()
+    const start = performance.now()
     const first = await msEach(now, 1)
     // On the wall, which is never less than the processor time, and counts in finer steps on every system.
-    const wallMs = performance.now() - begun
+    const wallMs = performance.now() - start
     const harmless = harmlessAt(size)
     if (before && first > harmless && (await seemsExcessive(before, now, first))) {
       const { ms, growth } = await leastGrowth(before, now, first)

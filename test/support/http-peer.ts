@@ -8,24 +8,24 @@ export type HttpPeer = {
   /** `http://127.0.0.1:port`, or https. */
   readonly origin: string
   /** Every request so far, `GET /path?query`, in the order of their coming. */
-  readonly asked: () => readonly string[]
+  readonly requestLines: () => readonly string[]
   readonly requests: () => readonly IncomingMessage[]
   readonly open: () => number
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** A real HTTP server on loopback that writes down what it is asked. */
+/** A real HTTP server on loopback that records its requests. */
 export async function httpPeer(
   answer: RequestListener,
   tls?: { readonly key: string; readonly cert: string },
 ): Promise<HttpPeer> {
   const requests: IncomingMessage[] = []
   const sockets = new Set<Socket>()
-  const heard: RequestListener = (request, response) => {
+  const listener: RequestListener = (request, response) => {
     requests.push(request)
     answer(request, response)
   }
-  const server = tls ? createSecureServer(tls, heard) : createServer(heard)
+  const server = tls ? createSecureServer(tls, listener) : createServer(listener)
   server.on('connection', (socket: Socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
@@ -38,7 +38,7 @@ export async function httpPeer(
   return {
     port,
     origin: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
-    asked: () => requests.map(({ method, url }) => `${method} ${url}`),
+    requestLines: () => requests.map(({ method, url }) => `${method} ${url}`),
     requests: () => requests,
     open: () => sockets.size,
     [Symbol.asyncDispose]: async () => {
@@ -53,11 +53,11 @@ export async function httpPeer(
 export const pages =
   (byPath: () => Readonly<Record<string, unknown>>, type = 'application/json'): RequestListener =>
   (request, response) => {
-    const found = Object.entries(byPath()).find(([path]) => path === request.url)
-    if (!found) {
+    const entry = Object.entries(byPath()).find(([path]) => path === request.url)
+    if (!entry) {
       response.writeHead(404).end()
       return
     }
-    const [, body] = found
+    const [, body] = entry
     response.writeHead(200, { 'Content-Type': type }).end(typeof body === 'string' ? body : JSON.stringify(body))
   }

@@ -37,13 +37,13 @@ export async function keyringSession(home: string, state: keyof typeof starts): 
   })
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const address = await new Promise<string>((resolve, reject) => {
-    let said = ''
+    let text = ''
     child.stdout.on('data', (chunk) => {
-      said += String(chunk)
-      const [, found] = /^bus=(.+)$/m.exec(said) ?? []
-      if (found !== undefined) resolve(found)
+      text += String(chunk)
+      const [, match] = /^bus=(.+)$/m.exec(text) ?? []
+      if (match !== undefined) resolve(match)
     })
-    child.once('close', () => reject(new Error(`dbus-run-session ended: ${said}`)))
+    child.once('close', () => reject(new Error(`dbus-run-session ended: ${text}`)))
   })
   const env = {
     PATH: process.env.PATH ?? '',

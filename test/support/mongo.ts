@@ -9,23 +9,23 @@ import { type Peer, type PeerOptions, peer } from './faults.ts'
  */
 export type MongoAnswer = Document | 'hang' | Buffer
 export type MongoPeerOptions = Pick<PeerOptions, 'tls'> & {
-  /** Users with their passwords; without any nobody is asked. */
+  /** Users with their passwords; without any there is no sign-in. */
   readonly users?: Readonly<Record<string, string>>
   /** Added to the answer of `hello`. */
   readonly hello?: Document
-  /** Undefined: answered with ok. Not asked for what belongs to the sign-in. */
+  /** Undefined: answered with ok. Not called for commands of the sign-in. */
   readonly answer?: (command: Document) => MongoAnswer | undefined
   /** Takes the place of the first answer of all, also to the driver's own connections. */
   readonly first?: Buffer
-  /** Rounds of PBKDF2 that a sign-in is asked for. */
+  /** Rounds of PBKDF2 that a sign-in requires. */
   readonly rounds?: number | string
   readonly delayMs?: number
 }
 export type MongoPeer = Peer & {
   /** All commands but those of the sign-in and the driver's own, in order. */
   readonly commands: () => readonly Document[]
-  /** Sign-ins that were begun, and those that were right. */
-  readonly signIns: () => { readonly begun: number; readonly right: number }
+  /** Sign-ins that began, and those that succeeded. */
+  readonly signIns: () => { readonly attempts: number; readonly right: number }
 }
 
 /** What a sound node says of itself. */
@@ -44,7 +44,7 @@ export const hello = {
 
 export async function mongoPeer(options: MongoPeerOptions = {}): Promise<MongoPeer> {
   const commands: Document[] = []
-  let begun = 0
+  let attempts = 0
   let right = 0
   let first = options.first
 
@@ -55,7 +55,7 @@ export async function mongoPeer(options: MongoPeerOptions = {}): Promise<MongoPe
     socket.once('close', () => waits.forEach(clearTimeout))
 
     const saslStart = (command: Document): Document => {
-      begun += 1
+      attempts += 1
       scram = scramFor(options.users ?? {}, payloadOf(command), options.rounds ?? 15_000)
       return { conversationId: 1, done: false, payload: binary(scram.first), ok: 1 }
     }
@@ -100,7 +100,7 @@ export async function mongoPeer(options: MongoPeerOptions = {}): Promise<MongoPe
     socket.on('data', read)
   }
   const opened = await peer(behave, options.tls ? { tls: options.tls } : {})
-  return { ...opened, commands: () => commands, signIns: () => ({ begun, right }) }
+  return { ...opened, commands: () => commands, signIns: () => ({ attempts: attempts, right }) }
 }
 
 const opReply = 1
@@ -108,12 +108,12 @@ const opQuery = 2_004
 const opMsg = 2_013
 
 function messageReader(handle: (bytes: Buffer) => void): (bytes: Buffer) => void {
-  let held = Buffer.alloc(0)
+  let buffer = Buffer.alloc(0)
   return (bytes) => {
-    held = Buffer.concat([held, bytes])
-    while (held.length >= 16 && held.length >= held.readInt32LE(0)) {
-      const message = held.subarray(0, Math.max(16, held.readInt32LE(0)))
-      held = held.subarray(message.length)
+    buffer = Buffer.concat([buffer, bytes])
+    while (buffer.length >= 16 && buffer.length >= buffer.readInt32LE(0)) {
+      const message = buffer.subarray(0, Math.max(16, buffer.readInt32LE(0)))
+      buffer = buffer.subarray(message.length)
       handle(message)
     }
   }
@@ -126,19 +126,19 @@ function commandOf(message: Buffer): Document {
 }
 
 /** An answer in the form of its question. */
-export function reply(asked: Buffer, document: Document): Buffer {
-  const query = asked.readInt32LE(12) === opQuery
+export function reply(request: Buffer, document: Document): Buffer {
+  const query = request.readInt32LE(12) === opQuery
   const before = query ? Buffer.alloc(20) : Buffer.alloc(5)
   if (query) before.writeInt32LE(1, 16)
-  return message(asked, query ? opReply : opMsg, Buffer.concat([before, serialize(document)]))
+  return message(request, query ? opReply : opMsg, Buffer.concat([before, serialize(document)]))
 }
 
-/** A whole message around a body; `asked` gives the id that it answers. */
-export function message(asked: Buffer | undefined, kind: number, body: Buffer): Buffer {
+/** A complete message around a body; `request` has the id that it answers. */
+export function message(request: Buffer | undefined, kind: number, body: Buffer): Buffer {
   const header = Buffer.alloc(16)
   header.writeInt32LE(16 + body.length, 0)
   header.writeInt32LE(1, 4)
-  header.writeInt32LE(asked?.readInt32LE(4) ?? 0, 8)
+  header.writeInt32LE(request?.readInt32LE(4) ?? 0, 8)
   header.writeInt32LE(kind, 12)
   return Buffer.concat([header, body])
 }
@@ -162,15 +162,15 @@ const payloadOf = (command: Document): string => Buffer.from((command.payload as
 
 type Scram = { readonly first: string; readonly last: (said: string) => string | undefined }
 
-/** RFC 5802 and 7677. A user that is not there is told apart at the end only. */
-function scramFor(users: Readonly<Record<string, string>>, said: string, rounds: number | string): Scram {
-  const bare = said.replace(/^n,,/, '')
+/** RFC 5802 and 7677. An unknown user is refused at the end only. */
+function scramFor(users: Readonly<Record<string, string>>, message: string, rounds: number | string): Scram {
+  const bare = message.replace(/^n,,/, '')
   const [, user = '', nonce = ''] = /^n=([^,]*),r=(.*)$/.exec(bare) ?? []
   const password = users[user] ?? randomBytes(8).toString('hex')
   const salt = randomBytes(16)
   const first = `r=${nonce}${randomBytes(12).toString('base64')},s=${salt.toString('base64')},i=${rounds}`
-  const last = (heard: string): string | undefined => {
-    const [, without = '', proof = ''] = /^(.*),p=(.*)$/.exec(heard) ?? []
+  const last = (message: string): string | undefined => {
+    const [, without = '', proof = ''] = /^(.*),p=(.*)$/.exec(message) ?? []
     const salted = pbkdf2Sync(password, salt, Number(rounds), 32, 'sha256')
     const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
     const clientKey = hmac(salted, 'Client Key')

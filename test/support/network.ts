@@ -54,7 +54,7 @@ export function missingNamespace(): string | undefined {
 /** Milliseconds that a script may take in all. */
 const longestMs = 170_000
 
-/** Runs a script of Node in the namespace, and gives the JSON that it prints. Rejects with what it says on stderr. */
+/** Runs a script of Node in the namespace, and returns the JSON that it prints. Rejects with its standard error. */
 export async function inNamespace(script: URL): Promise<unknown> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-network-'))
   const file = join(folder, 'hosts')

@@ -28,15 +28,15 @@ const outcomes: Record<string, string>[] = []
 for (let free = 0; free <= 8; free += 1) {
   const some: Record<string, string> = {}
   for (const [name, attempt] of Object.entries(attempts)) {
-    const held: number[] = []
+    const descriptors: number[] = []
     try {
-      for (;;) held.push(openSync('/dev/null', 'r'))
+      for (;;) descriptors.push(openSync('/dev/null', 'r'))
     } catch {
       // None is left.
     }
-    for (const descriptor of held.splice(0, free)) closeSync(descriptor)
+    for (const descriptor of descriptors.splice(0, free)) closeSync(descriptor)
     const became = outcome(attempt)
-    for (const descriptor of held) closeSync(descriptor)
+    for (const descriptor of descriptors) closeSync(descriptor)
     some[name] = await became
   }
   outcomes.push(some)

@@ -16,7 +16,7 @@ export type OidcServer = {
   readonly issuer: string
   readonly address: string
   /** Method and path of every request so far. */
-  readonly asked: () => readonly string[]
+  readonly requests: () => readonly string[]
   /** Connections that it holds open at the moment. */
   readonly open: () => Promise<number>
   /** Refresh tokens that were given and are still good for something. */
@@ -66,8 +66,8 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
       revocation: { enabled: true, allowedPolicy: () => true },
       resourceIndicators: {
         enabled: true,
-        getResourceServerInfo: (_, wanted) => {
-          if (wanted !== resource) throw new errors.InvalidTarget('nobody knows that resource')
+        getResourceServerInfo: (_, indicator) => {
+          if (indicator !== resource) throw new errors.InvalidTarget('nobody knows that resource')
           return { scope: 'orders', accessTokenFormat: 'jwt', accessTokenTTL: 600, jwt: { sign: { alg: 'RS256' } } }
         },
       },
@@ -98,17 +98,17 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
     },
     ['username', 'password', 'scope'],
   )
-  const asked: string[] = []
+  const requests: string[] = []
   const handle = provider.callback()
   server.on('request', (request, response) => {
-    asked.push(`${request.method} ${request.url}`)
+    requests.push(`${request.method} ${request.url}`)
     void handle(request, response)
   })
   return {
     port,
     issuer,
     address: `127.0.0.1:${port}`,
-    asked: () => asked,
+    requests: () => requests,
     open: () =>
       new Promise((resolve, reject) => server.getConnections((error, n) => (error ? reject(error) : resolve(n)))),
     sessions: () => sessions,

@@ -19,8 +19,8 @@ export type Document = Json & {
 }
 
 /** The interface as a server with these options describes it at /openapi.json. */
-export async function describedBy(told: Parameters<typeof describedAt>[1]) {
-  const document = openapi(await describedAt('http://localhost', told)) as Document
+export async function describedBy(label: Parameters<typeof describedAt>[1]) {
+  const document = openapi(await describedAt('http://localhost', label)) as Document
   const ajv = new Ajv2020({ allErrors: true, strict: true })
   for (const [name, schema] of Object.entries(document.components.schemas)) {
     ajv.addSchema({ ...(closed(schema) as Json), $id: `svc:${name}` })
@@ -33,8 +33,8 @@ export async function describedBy(told: Parameters<typeof describedAt>[1]) {
    * the media type, and the body, which may hold nothing that is not described. What no path describes must be refused.
    */
   function valid(method: string, target: string, status: number, contentType: string | undefined, body: string): void {
-    const told = `${method} ${target} ${status} ${contentType ?? 'without a type'}`
-    const wrong = (what: string): Error => new Error(`${told}: ${what}: ${body.slice(0, 500)}`)
+    const label = `${method} ${target} ${status} ${contentType ?? 'without a type'}`
+    const wrong = (what: string): Error => new Error(`${label}: ${what}: ${body.slice(0, 500)}`)
     const response = responseTo(method, target, status)
     if (response === undefined) throw wrong('no such status is described')
     const { content } = response
@@ -78,13 +78,15 @@ export async function describedBy(told: Parameters<typeof describedAt>[1]) {
 
   function operationAt(method: string, target: string): Operation | undefined {
     const path = plain(target.split('?', 1)[0] ?? '')
-    const found =
-      Object.keys(document.paths).find((known) => known.toLowerCase() === path) ??
+    const matches =
+      Object.keys(document.paths).find((existing) => existing.toLowerCase() === path) ??
       // Of paths that fit, the longest: /auth/{provider}.csv before /auth/{provider}.
       Object.keys(document.paths)
-        .filter((known) => known.includes('{') && fits(known, path))
+        .filter((existing) => existing.includes('{') && fits(existing, path))
         .toSorted((a, b) => b.length - a.length)[0]
-    return found === undefined ? undefined : (document.paths[found]?.[method.toLowerCase()] as Operation | undefined)
+    return matches === undefined
+      ? undefined
+      : (document.paths[matches]?.[method.toLowerCase()] as Operation | undefined)
   }
 }
 
@@ -103,14 +105,16 @@ function closed(schema: unknown): unknown {
 
 /** Where no refusal is described by itself, `default` is all of them; elsewhere a status that is not there is a defect. */
 const atLarge = ({ responses }: Operation, status: number): Response | undefined =>
-  status >= 400 && Object.keys(responses).every((known) => !/^[45]/.test(known)) ? responses['default'] : undefined
+  status >= 400 && Object.keys(responses).every((existing) => !/^[45]/.test(existing))
+    ? responses['default']
+    : undefined
 
 /** Unknown paths and verbs are refused with whatever fits, and never answered. */
 const refused = (status: number): Response | undefined =>
   status >= 400 ? { $ref: '#/components/responses/ErrorResponsedefault' } : undefined
 
-const fits = (known: string, path: string): boolean => {
-  const pattern = known
+const fits = (existing: string, path: string): boolean => {
+  const pattern = existing
     .toLowerCase()
     .split(/\{\w+\}/)
     .map((part) => part.replace(/[^\w/]/g, '\\$&'))

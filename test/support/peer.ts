@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-/** What no installation brings: whoever tests as an ordinary account is told, and not failed. */
+/** Servers that no installation brings: an ordinary account gets a note, and not a failure. */
 const beyondInstalling = /\bneeds? root\b/
 
 /**

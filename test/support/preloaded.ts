@@ -6,7 +6,7 @@ import { Secret } from '../../src/core/settings/index.ts'
 import { reportKind } from './run-kind.ts'
 
 /**
- * A process of its own. Without arguments it preloads every kind, and writes which packages that asked for. With a kind,
+ * A separate process. Without arguments it preloads each kind, and writes which packages that loaded. With a kind,
  * a URL and a password it preloads that one, runs it there, and writes which files of modules the run loaded.
  */
 let packages: string[] = []
@@ -24,14 +24,14 @@ registerHooks({
 
 const [name, url, password = ''] = process.argv.slice(2)
 if (name === undefined) {
-  const asked: Record<string, readonly string[]> = {}
+  const requests: Record<string, readonly string[]> = {}
   for (const one of Object.keys(monitors) as KindName[]) {
     const kind = await loadKind(one)
     packages = []
     await kind.preload?.()
-    asked[one] = packages
+    requests[one] = packages
   }
-  process.stdout.write(JSON.stringify(asked))
+  process.stdout.write(JSON.stringify(requests))
 } else {
   const kind: AnyKind = await loadKind(name as KindName)
   await kind.preload?.()

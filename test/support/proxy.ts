@@ -17,10 +17,10 @@ export async function proxy(
     const server = connect(port, '127.0.0.1')
     far.push(server)
     server.on('error', () => socket.destroy())
-    const asked = far.length === 1 ? firstAskedMs : 0
-    socket.on('data', (chunk) => setTimeout(() => server.writable && server.write(chunk), asked))
+    const delayMs = far.length === 1 ? firstAskedMs : 0
+    socket.on('data', (chunk) => setTimeout(() => server.writable && server.write(chunk), delayMs))
     server.on('data', (chunk) => setTimeout(() => socket.writable && socket.write(chunk), ms))
-    // A limited proxy is a broken network: the server is not told that its client is gone.
+    // A limited proxy is a broken network: the server does not learn that its client is gone.
     if (most === Number.POSITIVE_INFINITY) socket.on('close', () => server.destroy())
   })
   const close = async (): Promise<void> => {

@@ -78,15 +78,15 @@ async function job(state: QcState, id: string, request: IncomingMessage, respons
     if (state.accepts < 300) state.jobs.set(id, { file, looks: 0 })
     return answer(state.accepts, state.accepts < 300 ? { id } : { error: 'full' })
   }
-  const named = decodeURIComponent(request.url?.replace('/api/jobs/', '') ?? '')
-  const found = state.jobs.get(named)
-  if (!found) return answer(404)
+  const jobName = decodeURIComponent(request.url?.replace('/api/jobs/', '') ?? '')
+  const result = state.jobs.get(jobName)
+  if (!result) return answer(404)
   if (request.method === 'DELETE') {
-    state.jobs.delete(named)
+    state.jobs.delete(jobName)
     return answer(204)
   }
-  found.looks += 1
-  const ended = found.looks > state.looks
-  const verdict = ended ? state.verdict(found.file) : state.early
-  return answer(200, { id: named, state: ended ? state.ends : 'running', verdict })
+  result.looks += 1
+  const ended = result.looks > state.looks
+  const verdict = ended ? state.verdict(result.file) : state.early
+  return answer(200, { id: jobName, state: ended ? state.ends : 'running', verdict })
 }

@@ -16,7 +16,7 @@ import {
   serverFolder,
 } from './server.ts'
 
-// Debian's own scripts insist on the account rabbitmq; these run as whoever starts them.
+// Debian's own scripts insist on the account rabbitmq; these run under the current account.
 const scripts = '/usr/lib/rabbitmq/bin'
 const epmd = findProgram('epmd')
 export const rabbitmqMissing =
@@ -86,7 +86,7 @@ disk_free_limit.absolute = 1MB
     RABBITMQ_ENABLED_PLUGINS_FILE: file('enabled_plugins', '[rabbitmq_management,rabbitmq_stomp].\n'),
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +S 2:2',
   }
-  const given = Object.entries(env).map(([name, value]) => `${name}=${value}`)
+  const assignments = Object.entries(env).map(([name, value]) => `${name}=${value}`)
   // Started first and in the foreground: one that the server starts would outlive it.
   const mapper = spawn(epmd ?? '', ['-port', String(names), '-address', '127.0.0.1'], {
     stdio: 'ignore',
@@ -97,7 +97,11 @@ disk_free_limit.absolute = 1MB
   const killMapper = (): void => void mapper.kill('SIGKILL')
   process.once('exit', killMapper)
   await listening(names ?? 0)
-  const started = run('/usr/bin/env', ['-i', ...given, join(scripts, 'rabbitmq-server')], /Server startup complete/)
+  const started = run(
+    '/usr/bin/env',
+    ['-i', ...assignments, join(scripts, 'rabbitmq-server')],
+    /Server startup complete/,
+  )
   const running = await started.catch((error: unknown) => {
     killMapper()
     remove(folder)
@@ -134,21 +138,25 @@ disk_free_limit.absolute = 1MB
       socket.write(
         `SUBSCRIBE\nid:1\ndestination:/amq/queue/${queue}\nack:client-individual\nprefetch-count:${prefetch}\nreceipt:on\n\n\0`,
       )
-      let said = ''
-      while (!said.includes('receipt-id:on')) {
+      let text = ''
+      while (!text.includes('receipt-id:on')) {
         const [chunk] = (await once(socket, 'data')) as [Buffer]
-        said += chunk.toString('utf8')
-        if (said.includes('ERROR')) throw new Error(said)
+        text += chunk.toString('utf8')
+        if (text.includes('ERROR')) throw new Error(text)
       }
       return socket
     },
     ctl: (...args) => {
-      const made = spawnSync('/usr/bin/env', ['-i', ...given, join(scripts, 'rabbitmqctl'), '-n', node, ...args], {
-        ...asServer,
-        cwd: '/',
-        encoding: 'utf8',
-        timeout: 30_000,
-      })
+      const made = spawnSync(
+        '/usr/bin/env',
+        ['-i', ...assignments, join(scripts, 'rabbitmqctl'), '-n', node, ...args],
+        {
+          ...asServer,
+          cwd: '/',
+          encoding: 'utf8',
+          timeout: 30_000,
+        },
+      )
       if (made.status !== 0) throw new Error(`rabbitmqctl ${args[0]}: ${made.stderr}${made.stdout}`)
       return made.stdout.trim()
     },

@@ -56,12 +56,12 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     : ['--port', String(port)]
   const args = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', ...encryption, ...(options.settings ?? [])]
   const running = await run(daemon ?? '', args, options.ready ?? /Ready to accept connections/)
-  const asked = [
+  const requests = [
     ...['-h', '127.0.0.1', '-p', String(port), ...(tls ? ['--tls', '--insecure'] : [])],
     ...(options.password === undefined ? [] : ['--no-auth-warning', '-a', options.password]),
   ]
-  const said = (...command: readonly string[]): string => {
-    const made = spawnSync(cli ?? '', [...asked, ...command], { encoding: 'utf8', timeout: 10_000 })
+  const redisCli = (...command: readonly string[]): string => {
+    const made = spawnSync(cli ?? '', [...requests, ...command], { encoding: 'utf8', timeout: 10_000 })
     if (made.status !== 0) throw new Error(`redis-cli ${command[0]}: ${made.stderr}${made.stdout}`)
     return made.stdout.trim()
   }
@@ -71,15 +71,15 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
     folder,
     address: `127.0.0.1:${port}`,
     url: `${tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`,
-    cli: said,
+    cli: redisCli,
     cliAside: (...command) => {
-      const child = spawn(cli ?? '', [...asked, ...command], { stdio: 'ignore' })
+      const child = spawn(cli ?? '', [...requests, ...command], { stdio: 'ignore' })
       return () => void child.kill('SIGKILL')
     },
     left: async () => {
       let clients: readonly string[] = []
       for (let tries = 0; tries < 40; tries += 1) {
-        clients = said('CLIENT', 'LIST', 'TYPE', 'normal')
+        clients = redisCli('CLIENT', 'LIST', 'TYPE', 'normal')
           .split('\n')
           .filter((line) => !line.includes('cmd=client|list'))
         if (clients.length === 0) return clients

@@ -4,7 +4,7 @@ import { openClient } from '../../src/core/client/index.ts'
 
 /**
  * One of many svc processes: at every `go` it makes a call as a fresh process would, with what is stored, and tells how
- * that went. Its id stands in the user agent, so that the server knows whom it answers.
+ * that went. Its id is in the user agent, so that the server can identify it.
  */
 const signIn = JSON.parse(process.argv[2] ?? '') as StoredSignIn
 const connection = { baseUrl: signIn.server, userAgent: `svc/${process.pid}`, env: {} }

@@ -8,9 +8,9 @@ export type Traits = {
   readonly dates: 'Date(ms)' | 'ISO'
   /** Where tokens are given: in the body, or in cookies alone. */
   readonly tokens: 'body' | 'cookies'
-  /** What a caller who is not signed in is told by AssignRoles, always with 401. */
+  /** The answer of AssignRoles to an anonymous caller, always with 401. */
   readonly stranger: readonly [code: string, message: string]
-  /** What a caller without Admin is told, always with 403. */
+  /** The answer to a caller without Admin, always with 403. */
   readonly powerless: readonly [code: string, message: string]
   /** The status of a failed validation. */
   readonly validation: 400 | 500
@@ -18,7 +18,7 @@ export type Traits = {
   readonly deletes: boolean
   /** The body of a 404 that no route takes. */
   readonly lost: '404' | ''
-  /** An empty ResponseStatus stands in answers that succeeded. */
+  /** Successful answers have an empty ResponseStatus. */
   readonly emptyStatus: boolean
   /** A POST without a length is refused with 411. */
   readonly wantsLength: boolean

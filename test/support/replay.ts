@@ -36,9 +36,9 @@ export type ReplayRequest = {
 
 export type Replay = {
   readonly url: string
-  readonly seen: ReplayRequest[]
+  readonly requests: ReplayRequest[]
   /** The bytes of every answer with a body, the newest last. */
-  readonly said: string[]
+  readonly replies: string[]
   /** Access tokens and sessions that are good. */
   readonly alive: () => readonly string[]
   /** Every access token and session ends; refresh tokens stay good. */
@@ -55,8 +55,8 @@ type Headers = Readonly<Record<string, string | readonly string[]>>
 export async function replay(options: ReplayOptions): Promise<Replay> {
   const { generation, sessionsOnly = false, health = 'healthy' } = options
   const how = traits[generation]
-  const seen: ReplayRequest[] = []
-  const said: string[] = []
+  const requests: ReplayRequest[] = []
+  const replies: string[] = []
   const alive = new Map<string, string>()
   const refresh = new Map<string, string>()
   const roles = new Map([
@@ -98,10 +98,10 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
   })
 
   function signIn(body: Dto): Reply {
-    const { UserName: user, Password: given, RememberMe: remember } = fieldsOf(body)
-    const empty = [...(user ? [] : [['UserName', 'User Name']]), ...(given ? [] : [['Password', 'Password']])]
+    const { UserName: user, Password: refreshToken, RememberMe: remember } = fieldsOf(body)
+    const empty = [...(user ? [] : [['UserName', 'User Name']]), ...(refreshToken ? [] : [['Password', 'Password']])]
     if (empty.length > 0) return json(how.validation, empty.length === 2 ? bodies.emptySignIn : onlyPassword)
-    if (!roles.has(String(user)) || given !== password) {
+    if (!roles.has(String(user)) || refreshToken !== password) {
       return fault(401, ['Unauthorized', 'Invalid Username or Password'])
     }
     const name = String(user)
@@ -136,8 +136,8 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
   }
 
   function renew(body: Dto): Reply {
-    const given = fieldsOf(body)['RefreshToken']
-    const user = refresh.get(String(given))
+    const refreshToken = fieldsOf(body)['RefreshToken']
+    const user = refresh.get(String(refreshToken))
     if (user === undefined) return fault(401, ['TokenException', 'Token has expired'])
     renewals += 1
     const access = secret('access')
@@ -169,11 +169,11 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
       const text = `Forbidden\n\nRequest.HttpMethod: ${request.method}\nRequest.PathInfo: ${request.path}`
       return { status: 403, text, type: 'text/plain; charset=utf-8' }
     }
-    const { UserName: name, Roles: named } = fieldsOf(body)
-    const held = roles.get(String(name))
-    if (!held) return fault(404, ['NotFound', String(name)], none)
-    const listed = Array.isArray(named) ? named.map(String) : []
-    const after = adds ? [...new Set([...held, ...listed])] : held.filter((role) => !listed.includes(role))
+    const { UserName: name, Roles: names } = fieldsOf(body)
+    const roleLists = roles.get(String(name))
+    if (!roleLists) return fault(404, ['NotFound', String(name)], none)
+    const listed = Array.isArray(names) ? names.map(String) : []
+    const after = adds ? [...new Set([...roleLists, ...listed])] : roleLists.filter((role) => !listed.includes(role))
     roles.set(String(name), after)
     return json(200, { AllRoles: after, AllPermissions: [] })
   }
@@ -235,9 +235,9 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
         headers: incoming.headers,
         body,
       }
-      seen.push(request)
+      requests.push(request)
       const answer = reply(request)
-      said.push(answer.text)
+      replies.push(answer.text)
       send(response, answer, generation, how)
     })
   })
@@ -245,8 +245,8 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    seen,
-    said,
+    requests: requests,
+    replies: replies,
     alive: () => [...alive.keys()],
     expire: () => alive.clear(),
     renewals: () => renewals,
@@ -267,7 +267,7 @@ function fieldsOf(body: Dto): Dto {
   const names = ['UserName', 'Password', 'RememberMe', 'Roles', 'RefreshToken']
   return Object.fromEntries(
     Object.entries(body).map(([name, value]) => [
-      names.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name,
+      names.find((existing) => existing.toLowerCase() === name.toLowerCase()) ?? name,
       value,
     ]),
   )

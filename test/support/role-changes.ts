@@ -15,10 +15,10 @@ export function chooser(seed: string): (most: number) => number {
 
 export type NamedChange = { readonly id: string; readonly change: StoredRoleChange }
 
-/** Role changes by chance, each of which changes something when nobody else changes `held` meanwhile. */
-export function* changes(prefix: string, count: number, held: readonly string[]): Generator<NamedChange> {
+/** Random role changes, each of which changes something unless another process changes the roles meanwhile. */
+export function* changes(prefix: string, count: number, holder: readonly string[]): Generator<NamedChange> {
   const choose = chooser(prefix)
-  const has = new Set(held)
+  const has = new Set(holder)
   for (let n = 0; n < count; n += 1) {
     const name = names[choose(names.length)] ?? ''
     const away = has.delete(name)
@@ -40,11 +40,11 @@ export function anyChanges(prefix: string, count: number): readonly NamedChange[
   }))
 }
 
-/** What a change makes of what is held: the rule, told once more and simply. */
-export function applied({ add, remove }: StoredRoleChange, held: Grants): Grants {
+/** The roles after a change: the rule again, in its simplest form. */
+export function applied({ add, remove }: StoredRoleChange, holdings: Grants): Grants {
   const list = (key: keyof Grants): readonly string[] => {
-    const kept = held[key].filter((name) => !remove[key].includes(name) || add[key].includes(name))
-    return [...new Set([...kept, ...add[key]])]
+    const remaining = holdings[key].filter((name) => !remove[key].includes(name) || add[key].includes(name))
+    return [...new Set([...remaining, ...add[key]])]
   }
   return { roles: list('roles'), permissions: list('permissions') }
 }

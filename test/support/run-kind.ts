@@ -18,10 +18,10 @@ export type RunKindOptions = Partial<Omit<EngineContext, 'measureState'>> & {
 }
 
 /** Settings as svc.yaml would give them, with the table's defaults filled in, groups included. */
-export function withDefaults<S extends SettingsSpec>(spec: S, given: Partial<Values<S>>): Values<S> {
+export function withDefaults<S extends SettingsSpec>(spec: S, overrides: Partial<Values<S>>): Values<S> {
   const values: Record<string, unknown> = {}
   for (const [key, setting] of Object.entries<SettingsSpec[string]>(spec)) {
-    const value = (given as Record<string, unknown>)[key] ?? ('default' in setting ? setting.default : undefined)
+    const value = (overrides as Record<string, unknown>)[key] ?? ('default' in setting ? setting.default : undefined)
     if (value === undefined) continue
     if (setting.type === 'group') values[key] = withDefaults(setting.fields, value as object)
     else if (setting.type === 'groups')
@@ -31,10 +31,10 @@ export function withDefaults<S extends SettingsSpec>(spec: S, given: Partial<Val
   return values as Values<S>
 }
 
-/** Runs one kind through the real engine, against the real world; whatever `options` name is replaced. */
+/** Runs one kind through the real engine, against the real world; `options` replaces parts of it. */
 export async function reportKind<S extends SettingsSpec>(
   kind: Kind<S>,
-  given: Partial<Values<S>>,
+  overrides: Partial<Values<S>>,
   mode: ExecutionMode = 'Basic',
   options: RunKindOptions = {},
 ): Promise<MonitorReport> {
@@ -54,7 +54,7 @@ export async function reportKind<S extends SettingsSpec>(
   const monitor = {
     name: `${kind.name} under test`,
     kind,
-    settings: withDefaults(kind.settings, given),
+    settings: withDefaults(kind.settings, overrides),
     depth: 'Basic' as const,
     host: false,
     dependsOn: [],
@@ -72,31 +72,31 @@ export async function reportKind<S extends SettingsSpec>(
   return report
 }
 
-/** The findings of `reportKind`. */
+/** The results of `reportKind`. */
 export const runKind = async <S extends SettingsSpec>(
   kind: Kind<S>,
-  given: Partial<Values<S>>,
+  overrides: Partial<Values<S>>,
   mode: ExecutionMode = 'Basic',
   options: RunKindOptions = {},
-): Promise<readonly Result[]> => (await reportKind(kind, given, mode, options)).results
+): Promise<readonly Result[]> => (await reportKind(kind, overrides, mode, options)).results
 
-/** The finding of one check; fails the test with what was found when it is not there. */
+/** The result of one check; fails the test with a list of the results when there is none. */
 export function checked(results: readonly Result[], check: string): Result {
-  const found = results.find((result) => result.check === check)
-  if (!found)
+  const match = results.find((result) => result.check === check)
+  if (!match)
     throw new Error(`no finding ${check} among: ${results.map((f) => `${f.check}: ${f.message}`).join(' | ')}`)
-  return found
+  return match
 }
 
-/** What one check makes of an observation, with the defaults of its settings; `given` replaces some. */
+/** The results of one check for an observation, with the default settings; the last argument replaces some. */
 export const evaluated = <S extends SettingsSpec, O>(
   check: {
     readonly settings: S
     readonly evaluate: (observation: O, settings: Values<S>) => Result | readonly Result[]
   },
   observation: O,
-  given: Partial<Values<NoInfer<S>>> = {},
-): readonly Result[] => [check.evaluate(observation, withDefaults(check.settings, given))].flat()
+  overrides: Partial<Values<NoInfer<S>>> = {},
+): readonly Result[] => [check.evaluate(observation, withDefaults(check.settings, overrides))].flat()
 
 /** A result that shows the rows of an answer, for kinds that a test makes up. */
 export const rowsAsResult = (rows: unknown): Result => ({ check: 'ask', status: 'ok', message: JSON.stringify(rows) })

@@ -12,7 +12,7 @@ export type RunTypesOptions = {
   readonly history?: EngineContext['history']
 }
 
-/** Loads a svc.yaml and runs what it says of a type through the real engine. */
+/** Loads a svc.yaml and runs a type of it through the real engine. */
 export async function runType(
   yaml: string,
   type: ServerType,

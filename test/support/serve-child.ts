@@ -20,7 +20,7 @@ export type ServeProcess = {
 }
 
 type Options = {
-  /** Standard error of what is spawned: a descriptor, or a pipe that nobody reads until the test does. */
+  /** Standard error of the child: a descriptor, or a pipe that is unread until the test reads it. */
   readonly stderr: number | 'pipe'
   /** A command that runs svc, with its arguments: it prints the process id of svc as its first line. */
   readonly command?: readonly string[]

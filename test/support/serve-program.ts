@@ -34,7 +34,7 @@ export type ServeOptions = {
   readonly failAt?: number
 }
 
-/** A folder with a store in it, made beforehand, so that the process itself has signed nobody in. */
+/** A folder with an existing store, so that the process itself has not handled a sign-in. */
 async function storeFolder(yaml: ServeOptions['yaml'] = () => '{}\n'): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-shortage-'))
   mkdirSync(join(folder, 'store'), { mode: 0o700 })

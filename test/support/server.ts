@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** Database servers refuse to run as root: then they run as nobody, and their folder is nobody's. */
+/** Database servers refuse to run as root: then they run as the account nobody, which owns their folder. */
 const nobody = 65_534
 export const asServer = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {}
 
@@ -53,7 +53,7 @@ export async function run(program: string, args: readonly string[], ready: RegEx
   let log = ''
   const { pid, stdout, stderr } = child
   if (pid === undefined) throw new Error(`${program} cannot be started`)
-  const said = new Promise<void>((resolve) => {
+  const listening = new Promise<void>((resolve) => {
     const listen = (chunk: Buffer): void => {
       log += String(chunk)
       if (ready.test(log)) resolve()
@@ -71,7 +71,7 @@ export async function run(program: string, args: readonly string[], ready: RegEx
     killAll(descendantsOf(pid))
     kill()
   }, startMs)
-  await Promise.race([said, once(child, 'exit')])
+  await Promise.race([listening, once(child, 'exit')])
   clearTimeout(timer)
   const why = late ? `was not ready within ${startMs / 1_000} s` : 'ended'
   if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} ${why}: ${log.slice(-2_000)}`)

@@ -9,7 +9,7 @@ const { OPEN_MODE, STATUS_CODE } = utils.sftp
 export type SftpFile = { readonly bytes: Buffer; readonly at?: Date; readonly folder?: boolean }
 export type SftpOptions = {
   readonly password?: string
-  /** How a password is asked for. */
+  /** The method by which the server requests a password. */
   readonly method?: 'password' | 'keyboard-interactive'
   readonly files?: Readonly<Record<string, SftpFile>>
   readonly readOnly?: boolean
@@ -28,7 +28,7 @@ export type SftpServer = {
   readonly hostKey: string
   readonly files: Map<string, SftpFile>
   /** Every password that was heard. */
-  readonly heard: () => readonly string[]
+  readonly input: () => readonly string[]
   /** How many sign-ins were tried, those without a credential aside. */
   readonly tries: () => number
   readonly open: () => number
@@ -52,7 +52,7 @@ export async function startSftpServer(options: SftpOptions = {}): Promise<SftpSe
   const parsed = utils.parseKey(pem)
   if (parsed instanceof Error) throw parsed
   const files = new Map(Object.entries(options.files ?? {}))
-  const heard: string[] = []
+  const input: string[] = []
   const connections = new Set<Connection>()
   let tries = 0
   const server = new Server({ hostKeys: [pem] }, (client) => {
@@ -63,9 +63,9 @@ export async function startSftpServer(options: SftpOptions = {}): Promise<SftpSe
     client.on('close', () => connections.delete(client))
     client.on('authentication', (context) => {
       if (context.method !== 'none') tries += 1
-      signIn(context, options.method ?? 'password', (given) => {
-        heard.push(given)
-        return context.username === 'monitor' && given === password
+      signIn(context, options.method ?? 'password', (value) => {
+        input.push(value)
+        return context.username === 'monitor' && value === password
       })
     })
     client.on('session', (accept) => {
@@ -87,7 +87,7 @@ export async function startSftpServer(options: SftpOptions = {}): Promise<SftpSe
     address: `127.0.0.1:${port}`,
     hostKey: hostKeyOf(parsed.getPublicSSH()).fingerprint,
     files,
-    heard: () => heard,
+    input: () => input,
     tries: () => tries,
     open: () => connections.size,
     close,

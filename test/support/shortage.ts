@@ -31,10 +31,10 @@ const openFile = callbacks.openSync.bind(callbacks)
 let count = { files: 0, store: 0 }
 let loaded: string[] = []
 let failing: { readonly calls: Calls; readonly from: number; readonly to: number } | undefined
-// For the start, when nobody can give an order yet.
+// For the start-up, before commands can be sent.
 const atStart = process.env['FAIL_FILE_CALL']
 if (atStart !== undefined) failing = { calls: 'files', from: Number(atStart), to: Number(atStart) + 1 }
-let held: number[] = []
+let descriptors: number[] = []
 let passed = 0
 
 function call(calls: Calls, error: () => Error): void {
@@ -61,15 +61,15 @@ const paths = [
 ]
 for (const name of paths) {
   replace(callbacks, `${name}Sync`, (real) => {
-    return function (...given) {
+    return function (...input) {
       call('files', () => noDescriptor(name))
-      return real.apply(this, given)
+      return real.apply(this, input)
     }
   })
   replace(callbacks.promises, name, (real) => {
-    return async function (...given) {
+    return async function (...input) {
       call('files', () => noDescriptor(name))
-      return await real.apply(this, given)
+      return await real.apply(this, input)
     }
   })
 }
@@ -79,9 +79,9 @@ for (const [owner, names] of [
 ] as const) {
   for (const name of names) {
     replace(owner, name, (real) => {
-      return function (...given) {
+      return function (...input) {
         call('store', badDisk)
-        return real.apply(this, given)
+        return real.apply(this, input)
       }
     })
   }
@@ -100,11 +100,11 @@ performance.now = () => now() + passed
 
 function hold(free: number): void {
   try {
-    for (;;) held.push(openFile('/dev/null', 'r'))
+    for (;;) descriptors.push(openFile('/dev/null', 'r'))
   } catch {
     // None is left.
   }
-  for (const descriptor of held.splice(0, free)) callbacks.closeSync(descriptor)
+  for (const descriptor of descriptors.splice(0, free)) callbacks.closeSync(descriptor)
 }
 
 process.on('message', (order: Order) => {
@@ -124,8 +124,8 @@ process.on('message', (order: Order) => {
       hold(order.free)
       break
     case 'release':
-      for (const descriptor of held) callbacks.closeSync(descriptor)
-      held = []
+      for (const descriptor of descriptors) callbacks.closeSync(descriptor)
+      descriptors = []
       break
     case 'pass':
       passed += order.ms

@@ -10,7 +10,7 @@ export type Dialect = 'old' | 'newer' | 'session' | 'rotating'
 
 type Answered = 'answered'
 
-export type Seen = {
+export type RecordedRequest = {
   readonly method: string
   readonly path: string
   readonly headers: IncomingMessage['headers']
@@ -20,7 +20,7 @@ export type Seen = {
 export type SignInServer = {
   readonly url: string
   readonly port: number
-  readonly seen: Seen[]
+  readonly requests: RecordedRequest[]
   /** Exchanges of a refresh token for a new pair, and of a spent one after its 10 s. */
   readonly rotations: () => number
   readonly alarms: () => number
@@ -37,7 +37,7 @@ export type ServerOptions = {
   readonly dialect: Dialect
   /** Called before a refresh is answered. */
   readonly onRefresh?: (request: IncomingMessage) => Promise<void>
-  /** A hostile server repeats what it was told. */
+  /** A hostile server repeats its input. */
   readonly echoes?: boolean
 }
 
@@ -47,7 +47,7 @@ export const password = 'correct horse 9!'
 /** A real HTTP server that signs one user in, in the dialect of a server that exists. */
 export async function signInServer(options: ServerOptions): Promise<SignInServer> {
   const { dialect } = options
-  const seen: Seen[] = []
+  const requests: RecordedRequest[] = []
   const access = new Set<string>()
   const refresh = new Set<string>()
   const spent = new Map<string, { at: string; rt: string; when: number }>()
@@ -111,18 +111,18 @@ export async function signInServer(options: ServerOptions): Promise<SignInServer
   }
 
   function renew(body: Record<string, unknown>, response: ServerResponse): Answered {
-    const given = String(body['RefreshToken'] ?? body['refreshToken'] ?? '')
-    const former = spent.get(given)
+    const refreshToken = String(body['RefreshToken'] ?? body['refreshToken'] ?? '')
+    const former = spent.get(refreshToken)
     if (former && Date.now() - former.when < 10_000) {
       return answer(response, 200, { accessToken: former.at, refreshToken: former.rt })
     }
     if (former) alarms += 1
-    if (!refresh.has(given)) return fault(response, 401, 'TokenException', 'Token has expired')
+    if (!refresh.has(refreshToken)) return fault(response, 401, 'TokenException', 'Token has expired')
     rotations += 1
     const made = pair()
     if (dialect === 'rotating') {
-      refresh.delete(given)
-      spent.set(given, { ...made, when: Date.now() })
+      refresh.delete(refreshToken)
+      spent.set(refreshToken, { ...made, when: Date.now() })
       return answer(response, 200, { accessToken: made.at, refreshToken: made.rt })
     }
     refresh.delete(made.rt)
@@ -135,7 +135,7 @@ export async function signInServer(options: ServerOptions): Promise<SignInServer
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const text = Buffer.concat(chunks).toString()
     const path = (request.url ?? '').replace(/\?.*/, '')
-    seen.push({ method: request.method ?? '', path, headers: request.headers, body: text })
+    requests.push({ method: request.method ?? '', path, headers: request.headers, body: text })
     const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
     const token = presented(request)
     if (path === '/access-token') {
@@ -166,7 +166,7 @@ export async function signInServer(options: ServerOptions): Promise<SignInServer
   return {
     url: `http://127.0.0.1:${port}`,
     port,
-    seen,
+    requests: requests,
     rotations: () => rotations,
     alarms: () => alarms,
     alive: () => [...access],

@@ -5,7 +5,7 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 export type SmtpPeer = {
   readonly port: number
   /** What was asked of it, e.g. `AUTH PLAIN monitor`, `MAIL a@b`, `RCPT c@d`, `DATA`. */
-  readonly asked: readonly string[]
+  readonly requests: readonly string[]
   /** How many connections are open. */
   readonly open: () => number
   readonly [Symbol.asyncDispose]: () => Promise<void>
@@ -18,7 +18,7 @@ export type SmtpOptions = SMTPServerOptions & { readonly authInClear?: boolean }
 
 /** A real SMTP server (smtp-server) on a free port of 127.0.0.1 that takes mail for accepted@svc.test only. */
 export async function startSmtp({ authInClear = false, ...options }: SmtpOptions = {}): Promise<SmtpPeer> {
-  const asked: string[] = []
+  const requests: string[] = []
   const refuse = (responseCode: number, message: string): Error => Object.assign(new Error(message), { responseCode })
   let open = 0
   const server = new SMTPServer({
@@ -40,24 +40,24 @@ export async function startSmtp({ authInClear = false, ...options }: SmtpOptions
       open -= 1
     },
     onAuth: (auth, _, done) => {
-      asked.push(`AUTH ${auth.method} ${auth.username}`)
+      requests.push(`AUTH ${auth.method} ${auth.username}`)
       if (auth.username === 'busy') return done(refuse(454, 'Temporary authentication failure'))
       const right = auth.username === smtpAccount.username && auth.password === smtpAccount.password
       if (right) done(null, { user: auth.username })
       else done(refuse(535, `Authentication failed for ${auth.password}`))
     },
     onMailFrom: (address, _, done) => {
-      asked.push(`MAIL ${address.address}`)
+      requests.push(`MAIL ${address.address}`)
       done()
     },
     onRcptTo: (address, _, done) => {
-      asked.push(`RCPT ${address.address}`)
+      requests.push(`RCPT ${address.address}`)
       if (address.address.startsWith('accepted@')) done()
       else if (address.address.startsWith('later@')) done(refuse(450, 'Greylisted, try again'))
       else done(refuse(550, 'No such user here'))
     },
     onData: (stream, _, done) => {
-      asked.push('DATA')
+      requests.push('DATA')
       stream.resume()
       stream.once('end', () => done())
     },
@@ -68,7 +68,7 @@ export async function startSmtp({ authInClear = false, ...options }: SmtpOptions
   await once(server.server, 'listening')
   return {
     port: (server.server.address() as AddressInfo).port,
-    asked,
+    requests: requests,
     open: () => open,
     [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
   }

@@ -26,7 +26,7 @@ const compiling = new Set(['match', 'matchAll', 'search'])
 export function patternsOf(file: string, code: string): FoundPatterns {
   const { program, errors } = parseSync(file, code)
   if (errors.length > 0) throw new Error(`${file} cannot be parsed: ${errors[0]?.message}`)
-  const found: { readonly start: number; readonly source: string; readonly flags: string }[] = []
+  const results: { readonly start: number; readonly source: string; readonly flags: string }[] = []
   const built: string[] = []
   /** Where the borders of a split begin, and the names by which others are known. */
   const borders = new Set<number | string>()
@@ -37,7 +37,7 @@ export function patternsOf(file: string, code: string): FoundPatterns {
   }
   new Visitor({
     Literal: (node) => {
-      if ('regex' in node) found.push({ start: node.start, source: node.regex.pattern, flags: node.regex.flags })
+      if ('regex' in node) results.push({ start: node.start, source: node.regex.pattern, flags: node.regex.flags })
     },
     VariableDeclarator: (node) => {
       if (node.init && node.id.type === 'Identifier') names.set(node.init.start, node.id.name)
@@ -55,7 +55,7 @@ export function patternsOf(file: string, code: string): FoundPatterns {
       } else if (first && method === 'split') borders.add(first.type === 'Identifier' ? first.name : first.start)
     },
   }).visit(program)
-  const literals = found.map(({ start, source, flags }): SourcePattern => {
+  const literals = results.map(({ start, source, flags }): SourcePattern => {
     const splits = borders.has(start) || borders.has(names.get(start) ?? start)
     const scan = flags.includes('y') ? 'sticky' : splits || flags.includes('g') ? 'all' : 'once'
     return { at: `${file}:${code.slice(0, start).split('\n').length}`, source, flags, scan }
@@ -69,8 +69,8 @@ export function patternsBelow(folder: string): FoundPatterns {
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort()
-  const found = files.map((file) =>
+  const results = files.map((file) =>
     patternsOf(relative(folder, file).replaceAll('\\', '/'), readFileSync(file, 'utf8')),
   )
-  return { literals: found.flatMap((one) => one.literals), built: found.flatMap((one) => one.built) }
+  return { literals: results.flatMap((one) => one.literals), built: results.flatMap((one) => one.built) }
 }

@@ -45,7 +45,7 @@ export async function startSshd(settings: readonly string[] = []): Promise<Sshd>
   writeFileSync(join(folder, 'authorized'), publicKeys, { mode: 0o600 })
   const fingerprint = spawnSync('ssh-keygen', ['-lf', `${host}.pub`], { encoding: 'utf8' }).stdout.split(' ')[1] ?? ''
   const port = await freePort()
-  // Debian's looks for it, and nobody makes it where no sshd runs as a service.
+  // Debian's build requires it, and nothing creates it where sshd does not run as a service.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 })
   const config = join(folder, 'sshd_config')
   const lines = [

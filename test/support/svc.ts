@@ -50,11 +50,11 @@ export function svcHome(program: string = entry, folder: string = mkdtempSync(jo
       // What the terminal is left like stands at the end.
       const line = `${svc}; code=$?; stty -a; exit $code`
       return run('script', ['-qec', line, '/dev/null'], { ...env, ...more, SHELL: '/bin/sh' }, (child) => {
-        let shown = ''
+        let screen = ''
         let typed = false
         child.stdout?.on('data', (chunk) => {
-          shown += String(chunk)
-          const next = typed ? undefined : answer(shown)
+          screen += String(chunk)
+          const next = typed ? undefined : answer(screen)
           if (next === undefined) return
           // Once: a prompt is drawn again at every key.
           typed = true

@@ -20,7 +20,7 @@ export type TdsAnswer =
   | 'hang'
   | Buffer
 export type TdsOptions = {
-  /** Undefined lets in. */
+  /** Undefined accepts the sign-in. */
   readonly login?: (login: TdsLogin) => readonly TdsError[] | undefined
   readonly answer: (sql: string) => TdsAnswer
   /** Shown when the client wishes for TLS; without one the server offers none. */
@@ -35,7 +35,7 @@ export type TdsPeer = Peer & {
   readonly logins: () => readonly TdsLogin[]
   readonly batches: () => readonly string[]
   readonly attentions: () => number
-  /** Batches that have begun and neither ended nor been called off. */
+  /** Batches that have begun and have neither ended nor been cancelled. */
   readonly running: () => number
 }
 
@@ -140,15 +140,15 @@ export async function tdsPeer(options: TdsOptions): Promise<TdsPeer> {
 
 /** Puts packets together to messages. */
 function packetReader(handle: (kind: number, body: Buffer) => void): (bytes: Buffer) => void {
-  let held = Buffer.alloc(0)
+  let buffer = Buffer.alloc(0)
   let body = Buffer.alloc(0)
   return (bytes) => {
-    held = Buffer.concat([held, bytes])
-    while (held.length >= 8 && held.length >= held.readUInt16BE(2)) {
-      const length = Math.max(8, held.readUInt16BE(2))
-      const [kind = 0, status = 0] = held
-      body = Buffer.concat([body, held.subarray(8, length)])
-      held = held.subarray(length)
+    buffer = Buffer.concat([buffer, bytes])
+    while (buffer.length >= 8 && buffer.length >= buffer.readUInt16BE(2)) {
+      const length = Math.max(8, buffer.readUInt16BE(2))
+      const [kind = 0, status = 0] = buffer
+      body = Buffer.concat([body, buffer.subarray(8, length)])
+      buffer = buffer.subarray(length)
       if ((status & 1) === 0) continue
       const whole = body
       body = Buffer.alloc(0)

@@ -30,7 +30,7 @@ export type VsftpdOptions = {
 }
 
 const daemonId = 1
-/** The only password that the account `ftp` is let in with. */
+/** The only password that the account `ftp` accepts. */
 export const vsftpdPassword = 'correct-horse@svc.test'
 
 /** A real vsftpd on a free port of 127.0.0.1, with its own configuration, in a chroot of its own. */

@@ -37,7 +37,7 @@ const v1Mounts = [
 ].join('\n')
 
 describe('the memory that this process may use', () => {
-  test('H4 a version 2 limit counts, and page cache that can be given back is available', () => {
+  test('H4 a version 2 limit counts, and reclaimable page cache is available', () => {
     const read = tree({
       '/proc/self/cgroup': '0::/\n',
       '/proc/self/mountinfo': v2Mounts,
@@ -48,7 +48,7 @@ describe('the memory that this process may use', () => {
     expect(ownLimits(read).memory()).toEqual({ limit: 512 * MiB, available: 312 * MiB })
   })
 
-  test('H4 the tightest limit of all the groups above holds, and `max` is none', () => {
+  test('H4 the tightest limit of all parent groups applies, and `max` is none', () => {
     const folders = { version: 2 as const, folders: ['/g/a/b', '/g/a', '/g'] }
     const read = tree({
       '/g/a/b/memory.max': 'max\n',
@@ -75,7 +75,7 @@ describe('the memory that this process may use', () => {
     expect(ownLimits(read).memory()).toEqual({ limit: 256 * MiB, available: 106 * MiB })
   })
 
-  test('H4 a limit above what the machine has changes nothing, a tighter one is the total', () => {
+  test('H4 a limit above the memory of the machine changes nothing, a tighter one is the total', () => {
     const machine = { total: 1000, available: 300 }
     expect(within(machine, undefined)).toEqual(machine)
     expect(within(machine, { limit: 1000, available: 900 })).toEqual(machine)
@@ -83,7 +83,7 @@ describe('the memory that this process may use', () => {
     expect(within(machine, { limit: 500, available: 20 })).toEqual({ total: 500, available: 20 })
   })
 
-  test('H4 limits that could not be read for a moment are found afterwards', () => {
+  test('H4 limits that cannot be read for a moment are found afterwards', () => {
     const read = tree({
       '/proc/self/cgroup': '0::/\n',
       '/proc/self/mountinfo': v2Mounts,
@@ -102,7 +102,7 @@ describe('the memory that this process may use', () => {
     }
   })
 
-  test('elsewhere than on Linux nothing bounds it', () => {
+  test('on systems other than Linux nothing limits it', () => {
     const none = ownLimits(() => undefined)
     expect([none.memory(), none.cpu()]).toEqual([undefined, undefined])
   })
@@ -111,7 +111,7 @@ describe('the memory that this process may use', () => {
 describe('the cgroup folders', () => {
   const mounts = (line: string) => parseMountinfo(line)
 
-  test('inside a namespace only the root is seen', () => {
+  test('inside a namespace only the root is visible', () => {
     expect(cgroupFolders('memory', '0::/\n', mounts(v2Mounts))).toEqual({ version: 2, folders: ['/sys/fs/cgroup'] })
   })
 
@@ -123,16 +123,16 @@ describe('the cgroup folders', () => {
     ])
   })
 
-  test('a container without a namespace of its own sees the host’s path as the root of its mount', () => {
+  test('a container without its own namespace sees the host’s path as the root of its mount', () => {
     const bound = '35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory'
     expect(cgroupFolders('memory', '9:memory:/docker/abc', mounts(bound))?.folders).toEqual(['/sys/fs/cgroup/memory'])
   })
 
-  test('a path that leads out of the mount is not followed', () => {
+  test('a path outside the mount is not followed', () => {
     expect(cgroupFolders('memory', '0::/../../etc', mounts(v2Mounts))?.folders).toEqual(['/sys/fs/cgroup'])
   })
 
-  test('a controller that is mounted nowhere bounds nothing', () => {
+  test('a controller that is not mounted limits nothing', () => {
     expect(cgroupFolders('memory', '5:memory:/a\n', mounts('1 1 8:1 / / rw - ext4 /dev/sda1 rw'))).toBeUndefined()
   })
 })
@@ -166,7 +166,7 @@ describe('the processors that this process may use', () => {
   })
 })
 
-describe('the CPU figure', () => {
+describe('CPU use', () => {
   const sample = (at: number, more: Partial<CpuSample> = {}): CpuSample => ({
     at,
     busy: 0,
@@ -176,12 +176,12 @@ describe('the CPU figure', () => {
     ...more,
   })
 
-  test('is what was busy between two samples, not since the machine started', () => {
+  test('is the busy time between two samples, not since the machine started', () => {
     const before = sample(0, { busy: 900_000, idle: 100_000 })
     expect(usedPercent(before, sample(1_000, { busy: 900_500, idle: 101_500 }))).toBe(25)
   })
 
-  test('in a window below 500 ms the own time is taken off, from 500 ms on it is not', () => {
+  test('in a window below 500 ms the own time is subtracted, from 500 ms on it is not', () => {
     const before = sample(0)
     expect(usedPercent(before, sample(499, { busy: 400, idle: 600, own: 300 }))).toBe(10)
     expect(usedPercent(before, sample(500, { busy: 400, idle: 600, own: 300 }))).toBe(40)
@@ -198,11 +198,11 @@ describe('the CPU figure', () => {
     expect(usedPercent(sample(0, { quota: { processors: 64, usedMs: 100 } }), wide)).toBe(50)
   })
 
-  test('is left out when no time was counted at all', () => {
+  test('is omitted when no time was counted at all', () => {
     expect(usedPercent(sample(0), sample(1))).toBeUndefined()
   })
 
-  test('sees work that is really done', () => {
+  test('includes work that is really done', () => {
     const before = cpuSample(now, undefined)
     // Until the kernel has counted half a second of it, however long a busy machine takes.
     const end = processorMs() + 500
@@ -215,17 +215,17 @@ describe('the CPU figure', () => {
   })
 
   test('covers the run when that was long enough, else the latest sample that is 500 ms old', () => {
-    const kept = [sample(0), sample(300), sample(900)]
-    expect(baseOf(kept, sample(1_000), sample(1_500)).at).toBe(1_000)
-    expect(baseOf(kept, sample(1_000), sample(1_010)).at).toBe(300)
+    const samples = [sample(0), sample(300), sample(900)]
+    expect(baseOf(samples, sample(1_000), sample(1_500)).at).toBe(1_000)
+    expect(baseOf(samples, sample(1_000), sample(1_010)).at).toBe(300)
     expect(baseOf([sample(990)], sample(1_000), sample(1_010)).at).toBe(990)
   })
 
-  test('keeps few samples however often it is asked', () => {
-    let kept: readonly CpuSample[] = [sample(0)]
-    for (let at = 1; at <= 20_000; at += 1) kept = keep(kept, sample(at))
-    expect(kept.length).toBeLessThanOrEqual(8)
-    expect(20_000 - (kept[0]?.at ?? 0)).toBeGreaterThanOrEqual(500)
+  test('keeps few samples however often it is requested', () => {
+    let samples: readonly CpuSample[] = [sample(0)]
+    for (let at = 1; at <= 20_000; at += 1) samples = keep(samples, sample(at))
+    expect(samples.length).toBeLessThanOrEqual(8)
+    expect(20_000 - (samples[0]?.at ?? 0)).toBeGreaterThanOrEqual(500)
   })
 })
 
@@ -240,7 +240,7 @@ describe('server state', () => {
     expect(serverState('box', { total: MiB, available: MiB }, undefined)).not.toHaveProperty('UsedCpuPercent')
   })
 
-  test('H4 the figures are those of /proc', async () => {
+  test('H4 the values are those of /proc', async () => {
     const end = measureState(now)
     await pause(550)
     const state = end()
@@ -256,14 +256,14 @@ describe('server state', () => {
     expect(state.UsedCpuPercent).toBeLessThanOrEqual(100)
   })
 
-  test('H4 a meter that lasts gives a figure to a run of no length', async () => {
+  test('H4 a permanent meter has a value for a run of no length', async () => {
     const meter = stateMeter(now)
     await pause(120)
     const figures = [meter()().UsedCpuPercent, meter()().UsedCpuPercent]
     expect(figures).toEqual([expect.any(Number), expect.any(Number)])
   })
 
-  test('memory of this machine is sane', () => {
+  test('memory of this machine is plausible', () => {
     const { total, available } = memory(ownLimits(readText).memory())
     expect(available).toBeGreaterThan(0)
     expect(available).toBeLessThanOrEqual(total)
@@ -286,7 +286,7 @@ describe('the local file systems', () => {
     '38 27 0:50 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw,lowerdir=/a',
   ].join('\n')
 
-  test('each once, writable, and none that could hang on a peer', () => {
+  test('are listed once each, if writable, without those that could hang on a peer', () => {
     expect(localDisks(parseMountinfo(mountinfo))).toEqual([
       { type: 'ext4', points: ['/', '/srv/bind'] },
       { type: 'xfs', points: ['/data disk'] },
@@ -305,12 +305,12 @@ describe('the local file systems', () => {
     ])
   })
 
-  test('of several mounts at one point the last is the one that is seen', () => {
+  test('of several mounts at one point the last is the visible one', () => {
     const covered = '1 0 8:1 / /data rw - ext4 /dev/a rw\n2 1 8:2 / /data rw - xfs /dev/b rw'
     expect(parseMountinfo(covered).map((mount) => mount.type)).toEqual(['xfs'])
   })
 
-  test('lines that make no sense are passed over', () => {
+  test('invalid lines are skipped', () => {
     expect(parseMountinfo('\nnonsense\n1 2 3\n1 2 8:1 / /x rw - \n')).toEqual([])
   })
 })

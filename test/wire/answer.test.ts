@@ -34,13 +34,13 @@ test('C3 a recorded answer of 5.8', () => {
   expect(decodeAnswer(HealthCheckResponse, body)).toEqual(health)
 })
 
-test('C3 the dialect of 10.x: camelCase, ISO 8601, .NET durations, extra fields', () => {
+test('C3 the dialect of 10.x has camelCase, ISO 8601, .NET durations and extra fields', () => {
   const body =
     '\ufeff{"status":"success","statusMessage":"m,\\"q\\" /Date(1)/","correlationId":"c1","failedMonitorCount":0,"monitorSummaries":[{"monitorName":"App","status":1,"results":[{"monitoringName":"ping","status":"Success","statusMessage":"ok","extra":[[]]}],"errorMessages":[null]}],"executionMetrics":{"startDateTime":"2021-03-04T05:06:07.0890000Z","endDateTime":"2021-03-04T06:06:08.3230000+01:00","duration":"00:00:01.2340000"},"more":{"__proto__":{}}}'
   expect(decodeAnswer(HealthCheckResponse, body)).toEqual(health)
 })
 
-test('C3 an empty ResponseStatus on success', () => {
+test('C3 an empty ResponseStatus on success is ignored', () => {
   expect(decodeAnswer(AuthenticateResponse, '{"UserId":1,"Roles":["Admin"],"ResponseStatus":{}}')).toEqual({
     UserId: '1',
     Roles: ['Admin'],
@@ -48,7 +48,7 @@ test('C3 an empty ResponseStatus on success', () => {
   })
 })
 
-test('C3 an error of either dialect', () => {
+test('C3 an error of either dialect is read', () => {
   const error = {
     ErrorCode: 'ValidationException',
     Message: 'x',
@@ -62,7 +62,7 @@ test('C3 an error of either dialect', () => {
   expect(decodeAnswer(ErrorResponse, camel)).toEqual({ ResponseStatus: error })
 })
 
-test('C3 the bare NaN of .NET is no value, and the text NaN stays a text', () => {
+test('C3 the bare NaN of .NET counts as unset, and the text NaN stays a text', () => {
   const body =
     '{"ServerState":{"UsedCpuPercent":NaN,"TotalRamInMb":-Infinity,"ServerName":"\\" NaN"},"StatusMessage":"Infinity"}'
   expect(decodeAnswer(HealthCheckResponse, body)).toEqual({
@@ -71,7 +71,7 @@ test('C3 the bare NaN of .NET is no value, and the text NaN stays a text', () =>
   })
 })
 
-test('C3 empty texts for what is no text are unset', () => {
+test('C3 an empty text in a field that is not a text counts as unset', () => {
   expect(
     decodeAnswer(HealthCheckResponse, '{"Status":"","ExecutionMetrics":{"Duration":""},"StatusMessage":""}'),
   ).toEqual({
@@ -103,15 +103,15 @@ test.each([
   '{"MonitorSummaries":["none"]}',
   '{"ExecutionMetrics":[]}',
   '{"ExecutionMetrics":{"Duration":{}}}',
-])('K7 the value in %s is not guessed at', (body) => {
+])('K7 the value in %s is rejected rather than interpreted', (body) => {
   expect(faultOf(() => decodeAnswer(HealthCheckResponse, body)).fault).toBe('UnreadableAnswer')
 })
 
-test('C3 an empty answer of a sign-out', () => {
+test('C3 an empty answer to a sign-out is accepted', () => {
   expect(decodeAnswer(AssignRolesResponse, '{}')).toEqual({})
 })
 
-test.each(['PascalCase', 'camelCase', 'snake_case'] as const)('C3 N9 an answer in %s is read whole', (style) => {
+test.each(['PascalCase', 'camelCase', 'snake_case'] as const)('C3 N9 an answer in %s is read completely', (style) => {
   const value = {
     Status: 'Failure',
     StatusMessage: 'App is unhealthy',

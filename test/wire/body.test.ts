@@ -21,11 +21,11 @@ test.each([
   expect(await readBody(AssignRoles, type, bytes(`\ufeff${JSON.stringify(ann)}`))).toEqual({ body: ann })
 })
 
-test('N7 a CSV body', async () => {
+test('N7 a CSV body is read', async () => {
   expect(await readBody(AssignRoles, 'text/csv', bytes('username,roles\r\nann,"[a,b]"\r\n'))).toEqual({ body: ann })
 })
 
-test('N7 an urlencoded body is a form, which outranks the query', async () => {
+test('N7 a urlencoded body is a form and overrides the query', async () => {
   const form = bytes('username=ann&Roles=a&Roles=b&x=%26')
   expect(await readBody(AssignRoles, 'application/x-www-form-urlencoded', form)).toEqual({ form: ann })
 })
@@ -37,7 +37,7 @@ test('N7 a multipart body is a form', async () => {
   expect(await readBody(AssignRoles, multipart, body)).toEqual({ form: ann })
 })
 
-test('N7 a multipart body that a platform’s own FormData made', async () => {
+test('N7 a multipart body from the platform’s FormData is read', async () => {
   const form = new FormData()
   form.append('UserName', 'änn "q"\r\n--')
   form.append('Roles', 'a,b')
@@ -47,7 +47,7 @@ test('N7 a multipart body that a platform’s own FormData made', async () => {
   expect(await readBody(AssignRoles, type, body)).toEqual({ form: { UserName: 'änn "q"\r\n--', Roles: ['a', 'b'] } })
 })
 
-test('N7 a multipart body in .NET’s spelling: names without quotes, empty parts', async () => {
+test('N7 a multipart body in .NET’s notation is read: names without quotes, empty parts', async () => {
   const body = bytes(
     '--b 1\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=UserName\r\n\r\nann\r\n' +
       '--b 1\r\ncontent-disposition:form-data;name=Roles\r\n\r\n\r\n' +
@@ -86,21 +86,21 @@ test.each([
   expect(fault).toMatchObject({ status: 400, errorCode: 'SerializationException' })
 })
 
-test('N7 a field given twice in a multipart form is bound as in a query', async () => {
+test('N7 a field that occurs twice in a multipart form is bound as in a query', async () => {
   const body = bytes(`${part('RememberMe', 'maybe')}------x1--`)
   const fault = await asyncFaultOf(() => readBody(Authenticate, multipart, body))
   expect(fault.details.fields?.[0]?.Message).toBe("'maybe' is an Invalid value for 'RememberMe'")
 })
 
 test.each([json, 'text/csv', 'application/x-www-form-urlencoded', multipart, 'text/plain', 'image/png', undefined])(
-  'N8 no bytes of %s are an empty request',
+  'N8 a body of %s without bytes is an empty request',
   async (type) => {
     expect(await readBody(Authenticate, type, new Uint8Array())).toEqual({})
   },
 )
 
 test.each(['text/plain', 'text/plain;charset=UTF-8', undefined])(
-  'N8 a body of %s is ignored on the routes, and JSON where the route says so',
+  'N8 a body of %s is ignored on the routes, and read as JSON where the route allows that',
   async (type) => {
     const body = bytes(JSON.stringify(ann))
     expect(await readBody(AssignRoles, type, body)).toEqual({})
@@ -128,10 +128,13 @@ describe('S4', () => {
     ['a list', '['.repeat(33)],
     ['a list behind a text', `["hunter2",${'['.repeat(33)}`],
     ['an object that is none', `{"Password":"hunter2",${'['.repeat(33)}`],
-  ])('S4 P7 too deep under no field: %s is said of the body, and no value is repeated', async (_, body) => {
-    const { message, details } = await asyncFaultOf(() => readBody(Authenticate, json, bytes(body)))
-    expect([message, details.fields]).toEqual(['The body is nested too deeply', undefined])
-  })
+  ])(
+    'S4 P7 excessive depth under no field, %s, is reported for the body, and no value is repeated',
+    async (_, body) => {
+      const { message, details } = await asyncFaultOf(() => readBody(Authenticate, json, bytes(body)))
+      expect([message, details.fields]).toEqual(['The body is nested too deeply', undefined])
+    },
+  )
 
   test('S4 JSON nested deeper than 32 is a 400 that names the field', async () => {
     const nested = (depth: number) => `{"UserName":"]}","deep":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`
@@ -203,7 +206,7 @@ describe('S4', () => {
 })
 
 describe('R3', () => {
-  test('R3 a batch is an array whose requests are read one by one', () => {
+  test('R3 a batch is an array whose requests are read separately', () => {
     const batch = readBatch(
       AssignRoles,
       'application/json',
@@ -225,7 +228,7 @@ describe('R3', () => {
     expect(faultOf(() => readBatch(AssignRoles, 'application/json', bytes('[{"__proto__":1}]'))).status).toBe(400)
   })
 
-  test('R3 a batch is JSON, also where a client calls it plain text or nothing, and no bytes are no requests', () => {
+  test('R3 a batch is JSON even where a client labels it plain text or not at all, and an empty body has no requests', () => {
     const one = bytes('[{}]')
     for (const type of ['application/json; charset=utf-8', 'text/json', 'text/plain;charset=UTF-8', undefined]) {
       expect(readBatch(AssignRoles, type, one)).toHaveLength(1)

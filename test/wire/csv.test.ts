@@ -15,7 +15,7 @@ import { failing, faultOf, passing, signedIn } from './samples.ts'
 
 const { decode, encode, contentType } = await formats.csv()
 
-test('F3 every DTO is a header row of its fields and one row', () => {
+test('F3 each DTO is a header row with its fields and one data row', () => {
   expect(contentType).toBe('text/csv; charset=utf-8')
   expect(attachment('HealthCheckRequest')).toBe('attachment;filename="HealthCheckRequest.csv"')
   expectGolden('healthcheck.passing.csv', encode(HealthCheckResponse, passing))
@@ -25,7 +25,7 @@ test('F3 every DTO is a header row of its fields and one row', () => {
   expectGolden('error.forbidden.csv', encode(ErrorResponse, errorResponse(new Fault('Forbidden'))))
 })
 
-test('F3 the bytes are those of a real server', () => {
+test('F3 the bytes equal those of a real server', () => {
   // The recorded answer, in UTC.
   const recorded = {
     Status: 'Success',
@@ -89,7 +89,7 @@ test('F3 maps are JSV and booleans are True and False', () => {
   )
 })
 
-test('N7 a CSV request is a header row of field names, in any order and letter case, and one row', () => {
+test('N7 a CSV request is a header row with field names, in any order and letter case, and one data row', () => {
   expect(decode(Authenticate, 'password, username ,RememberMe,Unknown\n p ,ann,on,x\n')).toEqual({
     Password: ' p ',
     UserName: 'ann',
@@ -106,7 +106,7 @@ test('N7 a CSV request is a header row of field names, in any order and letter c
   })
 })
 
-test('N1 a header spelled exactly beats one in other case', () => {
+test('N1 an exact header takes precedence over one in another letter case', () => {
   expect(decode(Authenticate, 'username,UserName,USERNAME\na,b,c')).toEqual({ UserName: 'b' })
 })
 
@@ -127,7 +127,7 @@ test.each([
   expect(fault.cause).toBeUndefined()
 })
 
-test('H3 every bad cell is named in one answer', () => {
+test('H3 each invalid cell is named in one answer', () => {
   const fault = faultOf(() => decode(HealthCheckRequest, 'executionMode,ServerType,SuppressErrorCodes\nFoo,Bar,yes'))
   expect(fault.details.fields?.map(({ Message }) => Message)).toEqual([
     "'Foo' is an Invalid value for 'executionMode'",
@@ -136,18 +136,21 @@ test('H3 every bad cell is named in one answer', () => {
   ])
 })
 
-test.each(['[a', 'a]', '[a]b', '[a,]', '["a]', '["a"b]', 'a', '{a:b}'])('F3 the cell %s is no list', (cell) => {
-  const body = `Roles\n"${cell.replaceAll('"', '""')}"`
-  expect(faultOf(() => decode(AssignRoles, body)).details.fields).toEqual([
-    {
-      ErrorCode: 'SerializationException',
-      FieldName: 'Roles',
-      Message: `'${cell}' is an Invalid value for 'Roles'`,
-    },
-  ])
-})
+test.each(['[a', 'a]', '[a]b', '[a,]', '["a]', '["a"b]', 'a', '{a:b}'])(
+  'F3 the cell %s is not a valid list',
+  (cell) => {
+    const body = `Roles\n"${cell.replaceAll('"', '""')}"`
+    expect(faultOf(() => decode(AssignRoles, body)).details.fields).toEqual([
+      {
+        ErrorCode: 'SerializationException',
+        FieldName: 'Roles',
+        Message: `'${cell}' is an Invalid value for 'Roles'`,
+      },
+    ])
+  },
+)
 
-test('F3 JSV with blanks around brackets and quotes, unknown and empty properties is read', () => {
+test('F3 JSV is read with blanks around brackets and quotes, and with unknown and empty properties', () => {
   const body = 'MonitorSummaries\n"[ {MonitorName:""a"" , x:{y:[1,""}""]}, Results:[], Status:} , {} ]"'
   expect(decode(HealthCheckResponse, body)).toEqual({ MonitorSummaries: [{ MonitorName: 'a', Results: [] }, {}] })
 })

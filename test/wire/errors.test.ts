@@ -4,7 +4,7 @@ import { AssignRolesResponse, AuthenticateResponse } from '../../src/core/protoc
 import { encodeJson, errorAnswer, errorResponse } from '../../src/core/wire/index.ts'
 import { expectGolden } from './golden.ts'
 
-test('E1 every error body has ErrorCode, Message and Errors, in that order', () => {
+test('E1 each error body has ErrorCode, Message and Errors, in that order', () => {
   const body = (fault: Fault) => {
     const { schema, value } = errorAnswer(undefined, errorResponse(fault))
     return encodeJson(schema, value)
@@ -22,7 +22,7 @@ test('E1 every error body has ErrorCode, Message and Errors, in that order', () 
   )
 })
 
-test('E1 hints, causes and headers of a fault stay at the server', () => {
+test('E1 hints, causes and headers of a fault stay on the server', () => {
   const fault = new Fault('Unavailable', undefined, {
     hints: ['secret'],
     cause: new Error('secret'),
@@ -32,13 +32,13 @@ test('E1 hints, causes and headers of a fault stay at the server', () => {
   expect(JSON.stringify(errorResponse(fault))).not.toContain('secret')
 })
 
-test('E1 a stack trace only when it is handed in', () => {
+test('E1 a stack trace appears only when the caller passes it in', () => {
   const fault = new Fault('Defect')
   expect(errorResponse(fault).ResponseStatus).not.toHaveProperty('StackTrace')
   expect(errorResponse(fault, undefined, 'at x').ResponseStatus?.StackTrace).toBe('at x')
 })
 
-test('E2 a defect tells its correlation id and no detail', () => {
+test('E2 an internal error reveals its correlation id and no detail', () => {
   expect(errorResponse(new Fault('Defect'), 'c-1')).toEqual({
     ResponseStatus: {
       ErrorCode: 'InternalServerError',
@@ -49,16 +49,16 @@ test('E2 a defect tells its correlation id and no detail', () => {
   })
 })
 
-test('A3 a refused sign-in reads the same each time, whatever the correlation id', () => {
+test('A3 a refused sign-in has the same text each time, whatever the correlation id', () => {
   expect(errorResponse(new Fault('Unauthorized'), 'c-1')).toEqual(errorResponse(new Fault('Unauthorized'), 'c-2'))
 })
 
-test('R3 a fault’s own Meta is told', () => {
+test('R3 the Meta of a fault is sent', () => {
   const fault = new Fault('NotFound', 'nobody', { meta: { AutoBatchIndex: '1' } })
   expect(errorResponse(fault).ResponseStatus?.Meta).toEqual({ AutoBatchIndex: '1' })
 })
 
-test('O7 errors of the role operations say that there are no roles, beside the ResponseStatus', () => {
+test('O7 errors of role operations have empty lists beside the ResponseStatus', () => {
   const error = errorResponse(new Fault('NotFound', 'nobody'))
   const roles = errorAnswer(AssignRolesResponse, error)
   expectGolden('assignroles.not-found.json', encodeJson(roles.schema, roles.value))

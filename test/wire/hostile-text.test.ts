@@ -75,7 +75,7 @@ const inHeaders: readonly Hostile[] = [
   { lead: 'a/b', unit: '; q=1,', end: '' },
 ]
 
-/** Whatever reads a text that a stranger chose. */
+/** Each reader of text that an anonymous caller chose. */
 const readers: Readonly<Record<string, Reader>> = {
   'the answer of a server': {
     read: (text) => decodeAnswer(HealthCheckResponse, text),
@@ -127,7 +127,7 @@ const ignoringFaults =
     }
   }
 
-describe('S4 the processor time of reading grows as the text does', () => {
+describe('S4 the CPU time of reading grows in proportion to the text', () => {
   test.each(Object.entries(readers))(
     '%s',
     async (_, { read, upTo, texts }) => {

@@ -13,7 +13,7 @@ const size = 1 << 17
 const boundary = 'multipart/form-data; boundary=b'
 const part = '--b\r\nContent-Disposition: form-data; name="UserName"\r\n\r\n'
 
-/** Everything that reads what a stranger sent: it must give a DTO or a fault, and nothing else. */
+/** Each reader of input from an anonymous caller: it must return a DTO or a fault, and nothing else. */
 const read = async (schema: Dto, body: string): Promise<void> => {
   const readers: readonly (() => unknown)[] = [
     () => json.decode(schema, body),
@@ -41,7 +41,7 @@ const read = async (schema: Dto, body: string): Promise<void> => {
       expect(error).toBeInstanceOf(Fault)
       const { message, details, status } = error as Fault
       expect([400, 415, 502]).toContain(status)
-      // What is told is short, however long the request was.
+      // The message is short, however long the request is.
       expect(message.length + JSON.stringify(details.fields ?? []).length).toBeLessThan(4000)
     }
   }
@@ -89,14 +89,14 @@ test.each([
   ['half characters', '\ud800'.repeat(size / 4)],
   ['a megabyte of text', 'x'.repeat(1 << 20)],
   ['a megabyte in a field', `{"UserName":"${'x'.repeat(1 << 20)}"}`],
-])('S4 much of %s is a DTO or a short fault', async (_what, body) => {
+])('S4 a large amount of %s becomes a DTO or a short fault', async (_what, body) => {
   await read(AssignRoles, body)
   await read(HealthCheckResponse, body)
   expect({}).not.toHaveProperty('polluted')
   expect({}).not.toHaveProperty('UserName')
 })
 
-test('S4 whatever is sent is a DTO or a short fault', async () => {
+test('S4 any input becomes a DTO or a short fault', async () => {
   const pieces = fc.constantFrom(
     ...['{', '}', '[', ']', '"', ':', ',', '\\', '\r\n', '&', '=', '%', '+', ' ', 'null', '1', 'a', '\\u005f', '--b'],
     ...['Roles', 'Meta', 'UserName', 'Status', 'MonitorSummaries', '"Roles":', '"Meta":{', '__proto__', 'NaN'],
@@ -112,7 +112,7 @@ test('S4 whatever is sent is a DTO or a short fault', async () => {
   )
 })
 
-test('the door loads no CSV package until CSV is spoken', () => {
+test('the wire module loads no CSV package before the first CSV', () => {
   const script = `
     import { registerHooks } from 'node:module'
     const loaded = []

@@ -17,13 +17,13 @@ import { failing, faultOf, passing, signedIn } from './samples.ts'
 
 const { decode, encode, contentType } = await formats.json()
 
-test('N1 a response has the interface’s names in its order, whatever the order in memory', () => {
+test('N1 a response has the names of the interface in its order, whatever the order in memory', () => {
   const { Status, ...rest } = passing
   expectGolden('healthcheck.passing.json', encode(HealthCheckResponse, { ...rest, Status }))
   expectGolden('authenticate.signed-in.json', encode(AuthenticateResponse, signedIn))
 })
 
-test('N2 unset properties are left out; 0, false, "" and [] are written', () => {
+test('N2 unset properties are omitted; 0, false, "" and [] are written', () => {
   expect(contentType).toBe('application/json; charset=utf-8')
   expect(encode(AssignRolesResponse, { AllRoles: [], AllPermissions: null, Meta: undefined })).toBe('{"AllRoles":[]}')
   expect(encode(Authenticate, { RememberMe: false, UserName: '' })).toBe('{"UserName":"","RememberMe":false}')
@@ -31,12 +31,12 @@ test('N2 unset properties are left out; 0, false, "" and [] are written', () => 
   expect(encode(AssignRoles, {})).toBe('{}')
 })
 
-test('N2 what the schema does not name is never written', () => {
+test('N2 what the schema does not define is never written', () => {
   const row = { AllRoles: ['x'], PasswordHash: 'secret', toJSON: () => 'secret' }
   expect(encode(AssignRolesResponse, row)).toBe('{"AllRoles":["x"]}')
 })
 
-test('H1 a failed health answer carries a ResponseStatus last', () => {
+test('H1 a failed health answer ends with a ResponseStatus', () => {
   const error: ErrorResponse = { ResponseStatus: { ErrorCode: 'HealthCheckFailed', Message: 'Ftp: down', Errors: [] } }
   const text = encodeJson(HealthCheckResponse, failing, { schema: ErrorResponse, value: error })
   expectGolden('healthcheck.failing.json', text)
@@ -45,7 +45,7 @@ test('H1 a failed health answer carries a ResponseStatus last', () => {
   expect(encodeJson(AssignRoles, { UserName: 'a' }, { schema: ErrorResponse, value: {} })).toBe('{"UserName":"a"}')
 })
 
-test('N1 request names match in any letter case, and one spelled exactly beats the others', () => {
+test('N1 request names match in any letter case, and an exact name takes precedence', () => {
   expect(decode(Authenticate, '{"username":"a","PASSWORD":"b"}')).toEqual({ UserName: 'a', Password: 'b' })
   expect(decode(Authenticate, '{"UserName":"exact","username":"other"}')).toEqual({ UserName: 'exact' })
   expect(decode(Authenticate, '{"username":"other","UserName":"exact","USERNAME":"third"}')).toEqual({
@@ -54,7 +54,7 @@ test('N1 request names match in any letter case, and one spelled exactly beats t
   expect(decode(Authenticate, '{"UserName":null,"username":"other"}')).toEqual({})
 })
 
-test('N1 only ASCII letters fold: the Kelvin sign is no k', () => {
+test('N1 only ASCII letters match in another case: the Kelvin sign is not k', () => {
   expect(decode(Authenticate, '{"AccessTo\u212aen":"x"}')).toEqual({})
 })
 
@@ -63,12 +63,12 @@ test.each([
   ['"aDVANCED"', 'Advanced'],
   ['3', 'Advanced'],
   ['"1"', 'Basic'],
-])('N1 the choice %s is taken', (text, mode) => {
+])('N1 the choice %s is accepted', (text, mode) => {
   expect(decode(HealthCheckRequest, `{"ExecutionMode":${text}}`)).toEqual({ ExecutionMode: mode })
 })
 
 test.each(['0', '4', '-1', '1.5', '"0"', '""', '"Foo"', '" Basic"', '"Basic,Standard"', '1e0000'])(
-  'N1 the choice %s is refused, or is the number it stands for',
+  'N1 the choice %s is refused unless it is the number of a choice',
   (text) => {
     if (text === '1e0000')
       expect(decode(HealthCheckRequest, `{"ExecutionMode":${text}}`)['ExecutionMode']).toBe('Basic')
@@ -87,7 +87,7 @@ test.each(['0', '4', '-1', '1.5', '"0"', '""', '"Foo"', '" Basic"', '"Basic,Stan
   },
 )
 
-test('N1 unknown properties are ignored, however they look', () => {
+test('N1 unknown properties are ignored, whatever their form', () => {
   expect(decode(AssignRoles, '{"isAdmin":true,"x":{"y":[1,{"z":null}]},"UserName":"a"}')).toEqual({ UserName: 'a' })
 })
 
@@ -118,7 +118,7 @@ test.each([
   expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual([field])
 })
 
-test('N5 every wrong field is named in one answer, and no secret is repeated', () => {
+test('N5 each wrong field is named in one answer, and no secret is repeated', () => {
   const fault = faultOf(() => decode(Authenticate, '{"UserName":true,"Password":31337,"RememberMe":"hunter2"}'))
   expect(fault.details.fields?.map(({ Message }) => Message)).toEqual([
     "'UserName' must be a string of valid Unicode",
@@ -127,14 +127,14 @@ test('N5 every wrong field is named in one answer, and no secret is repeated', (
   ])
 })
 
-test('N5 null stands for unset everywhere but in a list', () => {
+test('N5 null means unset everywhere but in a list', () => {
   expect(decode(Authenticate, '{"UserName":null,"RememberMe":null,"Meta":{"a":null,"b":"c"}}')).toEqual({
     Meta: { b: 'c' },
   })
 })
 
 test.each(['', ' ', 'not json', '{"Password":"hunter2",', '{"Password":hunter2}', "{'Password':'hunter2'}", '{}x'])(
-  'E2 the text %s is no JSON, and is not repeated',
+  'E2 the text %s is not valid JSON, and is not repeated',
   (body) => {
     const fault = faultOf(() => decode(Authenticate, body))
     expect(fault).toMatchObject({ status: 400, errorCode: 'SerializationException' })
@@ -144,11 +144,11 @@ test.each(['', ' ', 'not json', '{"Password":"hunter2",', '{"Password":hunter2}'
   },
 )
 
-test.each(['[1,2]', '"text"', '5', 'null', 'true'])('E2 the JSON %s is no object', (body) => {
+test.each(['[1,2]', '"text"', '5', 'null', 'true'])('E2 the JSON %s is not an object', (body) => {
   expect(faultOf(() => decode(Authenticate, body)).message).toMatch(/^Could not deserialize 'application\/json'/)
 })
 
-test('a key with an escape is read as it stands, whatever keys came before it', () => {
+test('a key with an escape is read literally, whatever keys precede it', () => {
   for (const [before, key] of [
     ['\\', '\n'],
     ['\\', '"'],
@@ -163,7 +163,7 @@ test('a key with an escape is read as it stands, whatever keys came before it', 
   }
 })
 
-test('the reader of escaped keys takes and refuses what the engine does', () => {
+test('the reader of escaped keys accepts and refuses what the engine does', () => {
   const outcome = (read: (text: string) => unknown, text: string) => {
     try {
       return JSON.stringify(read(text))

@@ -21,7 +21,7 @@ test.each([
   ])
 })
 
-test('N9 members are spelled so at every depth; values and the keys of maps are not touched', () => {
+test('N9 members are renamed at each depth; values and the keys of maps stay', () => {
   const error = {
     ResponseStatus: {
       ErrorCode: 'NotEmpty',
@@ -57,6 +57,6 @@ test.each([
   ['constructor', undefined],
   ['TextCase:Constructor', undefined],
   [`${' '.repeat(50_000)}x`, undefined],
-])('N9 jsconfig=%s asks for %s', (jsconfig, style) => {
+])('N9 jsconfig=%s selects %s', (jsconfig, style) => {
   expect(styleFrom(jsconfig)).toBe(style)
 })

@@ -36,8 +36,8 @@ test.each([
   [{ callback: '', format: 'csv' }, 'csv'],
   [{ suffix: 'csv', callback: 'cb' }, 'csv'],
   [{ suffix: 'csv', callback: 'not a name' }, 'csv'],
-] as const)('F1 %j is answered in %s', (wanted, format) => {
-  expect(negotiate({ method: 'GET', ...wanted })).toEqual({ format, names: 'PascalCase' })
+] as const)('F1 %j is answered in %s', (expected, format) => {
+  expect(negotiate({ method: 'GET', ...expected })).toEqual({ format, names: 'PascalCase' })
 })
 
 test.each([
@@ -45,9 +45,9 @@ test.each([
   { callback: 'cb', format: 'csv' },
   { callback: 'cb', accept: 'text/csv' },
   { callback: 'cb', suffix: 'json' },
-] as const)('F1 the callback of %j wraps JSON', (wanted) => {
-  expect(negotiate({ method: 'GET', ...wanted })).toEqual({ format: 'json', callback: 'cb', names: 'PascalCase' })
-  expect(negotiate({ method: 'HEAD', ...wanted })).toEqual({ format: 'json', callback: 'cb', names: 'PascalCase' })
+] as const)('F1 the callback of %j wraps JSON', (expected) => {
+  expect(negotiate({ method: 'GET', ...expected })).toEqual({ format: 'json', callback: 'cb', names: 'PascalCase' })
+  expect(negotiate({ method: 'HEAD', ...expected })).toEqual({ format: 'json', callback: 'cb', names: 'PascalCase' })
 })
 
 test('F1 a callback is ignored on other methods', () => {
@@ -58,13 +58,13 @@ test('F1 a callback is ignored on other methods', () => {
   })
 })
 
-test('F1 a suffix that names no format is for the router to answer', () => {
+test('F1 a suffix that names no format is left to the router', () => {
   expect(['json', 'CSV', 'Json'].map(formatNamed)).toEqual(['json', 'csv', 'json'])
   expect(['pdf', '', 'xml', 'json ', 'constructor'].map(formatNamed)).toEqual(Array(5).fill(undefined))
 })
 
 test.each(['cb', 'a.b_1', '$', '_x.$y', `${'a'.repeat(50)}.${'b'.repeat(50)}`])(
-  'F2 the callback %s is taken',
+  'F2 the callback %s is accepted',
   (callback) => {
     expect(negotiate({ method: 'GET', callback }).callback).toBe(callback)
   },

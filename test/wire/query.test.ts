@@ -5,7 +5,7 @@ import { faultOf } from './samples.ts'
 
 const query = (text: string) => parsePairs(text)
 
-test('N1 names and choices match in any letter case, choices by number too, unknown names are ignored', () => {
+test('N1 names and choices match in any letter case, choices by number too, and unknown names are ignored', () => {
   expect(bind(HealthCheckRequest, query('executionmode=advanced&SERVERTYPE=2&x=y&__proto__=z'))).toEqual({
     ExecutionMode: 'Advanced',
     ServerType: 'Sql',
@@ -34,7 +34,7 @@ test.each(['yes', 'no', '2', 'abc', ' true', 'constructor', '__proto__', 'toStri
   ])
 })
 
-test('N5 an empty value is no value', () => {
+test('N5 an empty value counts as unset', () => {
   expect(bind(HealthCheckRequest, query('SuppressErrorCodes=&ExecutionMode&ServerType=App'))).toEqual({
     ServerType: 'App',
   })
@@ -78,13 +78,13 @@ test.each([
   ])
 })
 
-test('N6 maps are JSV, and repeated ones are one', () => {
+test('N6 maps are JSV, and repeated maps merge into one', () => {
   expect(bind(AssignRoles, query('Meta={k:v,"a,b":"c:d"}&Meta={e:}'))).toEqual({
     Meta: { k: 'v', 'a,b': 'c:d', e: '' },
   })
 })
 
-test('H3 a bad choice names every field as the client wrote it, in one answer', () => {
+test('H3 an invalid choice names each field as the client wrote it, in one answer', () => {
   const fault = faultOf(() => bind(HealthCheckRequest, query('executionMode=Foo&ServerType=Bar')))
   expect(fault).toMatchObject({ status: 400, errorCode: 'SerializationException' })
   expect(fault.message).toBe("Unable to bind to request 'HealthCheckRequest'")
@@ -109,12 +109,12 @@ test.each(['ExecutionMode=Basic&ExecutionMode=Advanced', 'ExecutionMode=0', 'Exe
   },
 )
 
-test('H3 a long bad value is not repeated at length', () => {
+test('H3 a long invalid value is truncated in the message', () => {
   const fault = faultOf(() => bind(HealthCheckRequest, [['ServerType', '😀'.repeat(1000)]]))
   expect(fault.details.fields?.[0]?.Message).toBe(`'${'😀'.repeat(50)}…' is an Invalid value for 'ServerType'`)
 })
 
-test('H3 missing required fields are named in one answer', () => {
+test('H3 one answer names all missing required fields', () => {
   const fault = faultOf(() => requireFields(HealthCheckRequest, { SuppressErrorCodes: true }))
   expect(fault).toMatchObject({ status: 400, errorCode: 'NotEmpty', message: "'ExecutionMode' must not be empty." })
   expect(fault.details.fields).toEqual([
@@ -125,7 +125,7 @@ test('H3 missing required fields are named in one answer', () => {
   expect(() => requireFields(AssignRoles, {})).not.toThrow()
 })
 
-test('N7 secrets in a query are refused by name, and their values not repeated', () => {
+test('N7 secrets in a query are refused by name, and their values are not repeated', () => {
   const { neverInQuery } = operations.authenticate
   const fault = faultOf(() => refuseInQuery(neverInQuery, query('UserName=a&password=hunter2&Response=hunter2')))
   expect(fault).toMatchObject({ status: 400, errorCode: 'BadRequest' })
@@ -138,7 +138,7 @@ test('N7 secrets in a query are refused by name, and their values not repeated',
   expect(() => refuseInQuery(operations.healthCheck.neverInQuery, query('Password=x'))).not.toThrow()
 })
 
-test('N7 a later source outranks: body, path, query, form', () => {
+test('N7 a later source overrides an earlier one: body, path, query, form', () => {
   const source = (from: string) => ({ UserName: from, [from]: from })
   const all = { form: source('form'), body: source('body'), query: source('query'), path: source('path') }
   expect(merge(all)).toEqual({ UserName: 'form', body: 'body', path: 'path', query: 'query', form: 'form' })
@@ -147,11 +147,14 @@ test('N7 a later source outranks: body, path, query, form', () => {
   expect(merge({})).toEqual({})
 })
 
-test.each(['a=%', 'a=%zz', 'a=%ff', '%c3=b', 'a=%C0%AF'])('%s is not percent-encoded UTF-8: 400', (text) => {
-  expect(faultOf(() => parsePairs(text))).toMatchObject({ status: 400, errorCode: 'BadRequest' })
-})
+test.each(['a=%', 'a=%zz', 'a=%ff', '%c3=b', 'a=%C0%AF'])(
+  '%s is a 400 because its percent-encoding is not UTF-8',
+  (text) => {
+    expect(faultOf(() => parsePairs(text))).toMatchObject({ status: 400, errorCode: 'BadRequest' })
+  },
+)
 
-test('parameters are split as forms are', () => {
+test('parameters are split like those of a form', () => {
   expect(parsePairs('a=b+c&d=%2B%3D&&e&=f&g=h=i&%41=%F0%9F%98%80')).toEqual([
     ['a', 'b c'],
     ['d', '+='],
@@ -162,7 +165,7 @@ test('parameters are split as forms are', () => {
   ])
 })
 
-test('a client’s query names what it sets', () => {
+test('the query of a client names the fields that it sets', () => {
   const value = {
     ExecutionMode: 'Basic',
     ServerType: 'FtpApi',

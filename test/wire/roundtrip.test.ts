@@ -20,7 +20,7 @@ test('the protocol exports the DTOs of the interface', () => {
 })
 
 describe.each(dtos.map((dto) => [dto.name, dto] as const))('%s', (_name, dto) => {
-  test('N2 what is written as JSON is read back the same', () => {
+  test('N2 JSON that is written and read back is the same', () => {
     fc.assert(
       fc.property(valuesOf(dto), (value) => {
         expect(json.decode(dto, json.encode(dto, value))).toEqual(value)
@@ -29,7 +29,7 @@ describe.each(dtos.map((dto) => [dto.name, dto] as const))('%s', (_name, dto) =>
     )
   })
 
-  test('F3 what is written as CSV is read back the same', () => {
+  test('F3 CSV that is written and read back is the same', () => {
     fc.assert(
       fc.property(valuesOf(dto), (value) => {
         expect(csv.decode(dto, csv.encode(dto, value))).toEqual(value)
@@ -47,11 +47,11 @@ describe.each(dtos.map((dto) => [dto.name, dto] as const))('%s', (_name, dto) =>
     )
   })
 
-  test('N6 what is written as a query is bound the same, but for empty texts', () => {
+  test('N6 a query that is written and bound is the same, except for empty texts', () => {
     fc.assert(
       fc.property(valuesOf(dto), (value) => {
-        const given = Object.fromEntries(Object.entries(value as Values).filter(([, field]) => field !== ''))
-        expect(bind(dto, parsePairs(encodeQuery(dto, value)))).toEqual(given)
+        const nonEmpty = Object.fromEntries(Object.entries(value as Values).filter(([, field]) => field !== ''))
+        expect(bind(dto, parsePairs(encodeQuery(dto, value)))).toEqual(nonEmpty)
       }),
       runs,
     )

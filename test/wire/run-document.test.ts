@@ -23,21 +23,21 @@ const faultOf = (body: string): Fault => {
 }
 
 describe('the run document', () => {
-  test('what is written is read back', () => {
+  test('a document that is written and read back is the same', () => {
     const sent = encodeRun(run)
     expect(sent).toContain('"startedAt":"2026-03-01T03:00:00.000Z"')
     expect(sent).toContain('"measurement":{"value":0.4127341,"unit":"milliseconds","limit":3000,"bound":"atMost"}')
     expect(decodeRun(sent ?? '')).toEqual(run)
   })
 
-  test('what is written is valid by the published schema', () => {
+  test('a document that is written is valid against the published schema', () => {
     const schema = JSON.parse(readFileSync(new URL('../../docs/reference/run.schema.json', import.meta.url), 'utf8'))
     const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(schema)
     expect(validate(JSON.parse(encodeRun(run) ?? ''))).toBe(true)
     expect(validate({ ...JSON.parse(encodeRun(run) ?? ''), version: 2 })).toBe(false)
   })
 
-  test('members that are not known are passed over, at any depth', () => {
+  test('unknown members are ignored, at any depth', () => {
     const monitors = [{ ...monitor, later: [1], results: [{ ...result, later: { a: 1 } }] }]
     expect(decodeRun(text({ later: true, monitors }))).toEqual({
       ...run,
@@ -45,7 +45,7 @@ describe('the run document', () => {
     })
   })
 
-  test('a status is never better than what it stands over', () => {
+  test('a status is never better than those beneath it', () => {
     const monitors = [{ ...monitor, status: 'ok' }]
     const read = decodeRun(text({ status: 'ok', monitors }))
     expect([read.status, read.monitors[0]?.status]).toEqual(['failed', 'failed'])
@@ -102,7 +102,7 @@ describe('the run document', () => {
     expect(fault.message).toContain(message)
   })
 
-  test('what a reader would refuse is not written', () => {
+  test('a document that readers would refuse is not written', () => {
     expect(encodeRun({ ...run, message: 'x'.repeat(65_537) })).toBeUndefined()
   })
 

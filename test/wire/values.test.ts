@@ -6,7 +6,7 @@ import { encodeJson, isoDate, readDate, readDuration, writeDuration } from '../.
 const at = Date.parse('2021-03-04T05:06:07.089Z')
 
 test('N3 a date is written in UTC milliseconds with an informational offset, slashes escaped', () => {
-  const holder = dto('Holder', { At: instant })
+  const holder = dto('ProcessResources', { At: instant })
   expect(encodeJson(holder, { At: new Date(at) })).toBe('{"At":"\\/Date(1614834367089-0000)\\/"}')
   expect(encodeJson(holder, { At: new Date(-500) })).toBe('{"At":"\\/Date(-500-0000)\\/"}')
   expect(encodeJson(holder, { At: new Date(Number.NaN) })).toBe('{}')
@@ -28,18 +28,18 @@ test.each([
   ['2021-03-04T05:06:07Z', at - 89],
   ['2021-03-04', Date.parse('2021-03-04T00:00:00Z')],
   ['0001-01-01T00:00:00', -62135596800000],
-])('N3 the date %s is read as its instant', (text, ms) => {
+])('N3 the date %s is read as the correct instant', (text, ms) => {
   expect(readDate(text)?.getTime()).toBe(ms)
 })
 
 test.each([
   ...['', 'junk', '/Date()/', '/Date(1.5)/', 'Date(1)', '/Date(99999999999999999)/', '/Date(9999999999999999)/'],
   ...['2021-02-31', '2021-13-01', '2021-03-04T25:00:00Z', '2021-03-04T24:00:00Z', '2021', '1614834367089'],
-])('N3 "%s" is no date', (text) => {
+])('N3 "%s" is not a valid date', (text) => {
   expect(readDate(text)).toBeUndefined()
 })
 
-test('N3 in CSV a date is ISO 8601, its milliseconds only when there are any', () => {
+test('N3 in CSV a date is ISO 8601, with milliseconds only when there are any', () => {
   expect(isoDate(new Date(at))).toBe('2021-03-04T05:06:07.089Z')
   expect(isoDate(new Date(at - 89))).toBe('2021-03-04T05:06:07Z')
 })
@@ -94,7 +94,7 @@ test.each(['', 'junk', 'P', 'PT', 'P1', 'P1DT', 'P1Y', 'P1M', 'PT-5S', '1:2:3', 
   },
 )
 
-test('N4 every multiple of 100 ns comes back the same', () => {
+test('N4 each multiple of 100 ns is the same after a round trip', () => {
   fc.assert(
     fc.property(fc.integer({ min: -(2 ** 51), max: 2 ** 51 }), (ticks) => {
       expect(readDuration(writeDuration(ticks / 10_000))).toBe(ticks / 10_000)

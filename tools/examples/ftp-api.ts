@@ -1,5 +1,5 @@
 import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
-import { ftpApiPassword, type Said, startFtpApi } from '../../test/support/ftp-api.ts'
+import { ftpApiPassword, type Reply, startFtpApi } from '../../test/support/ftp-api.ts'
 import { startFtpServer } from '../../test/support/ftp-server.ts'
 import { httpPeer } from '../../test/support/http-peer.ts'
 import { during, type Example } from './example.ts'
@@ -32,7 +32,7 @@ export const ftpApi: Example = {
       onEnd(() => server[Symbol.asyncDispose]())
       stage.port(server.port, 18_443)
       // What it says in place of its ordinary answer.
-      let instead: { readonly to: RegExp; readonly said: Said } | undefined
+      let instead: { readonly to: RegExp; readonly said: Reply } | undefined
       const api = await startFtpApi((asked) => (instead?.to.test(asked) ? instead.said : undefined), certificates.good)
       onEnd(() => api[Symbol.asyncDispose]())
       let synchronised = true
