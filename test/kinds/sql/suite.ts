@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import {
   databaseTarget,
   type OpenDatabase,
@@ -228,7 +228,9 @@ function toolsOf(database: SqlDatabase) {
   ) => {
     const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
     const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft }
-    const given = { url: server.url('monitor'), password: secret(word), ...(tls ? { tls } : {}) }
+    // A test that fails leaves the server without a session for the next.
+    onTestFinished(() => void socket.destroy())
+    const given = { url: server.url('monitor', network().database), password: secret(word), ...(tls ? { tls } : {}) }
     return { socket, session: await network().open(databaseTarget(given, server.port), way) }
   }
   return {
@@ -249,7 +251,10 @@ function toolsOf(database: SqlDatabase) {
       checks: [{ name: 'ask', depth: 'Basic', doc: '' }],
       async *run(_, context) {
         const { signal } = context
-        const target = databaseTarget({ url: network().server().url('monitor'), password: secret(word) }, port)
+        const target = databaseTarget(
+          { url: network().server().url('monitor', network().database), password: secret(word) },
+          port,
+        )
         const socket = await PeerSocket.reach('127.0.0.1', port, signal)
         const way = { socket, ip: '127.0.0.1', address: '', signal, msLeft: () => msLeft(context.msLeft()) }
         try {
