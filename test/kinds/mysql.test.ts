@@ -216,8 +216,10 @@ sqlSuite(
           ['two statements that end the transaction', 'SELECT 1; COMMIT; DELETE FROM jobs'],
           ['a function that inserts where nothing is taken back', 'SELECT add_old()'],
           ['a WITH that deletes', 'WITH one AS (SELECT 1 AS id) DELETE FROM jobs'],
-        ],
-        message: /^jobs: (the query failed|it would write, and was refused): ./,
+        ].map(
+          ([name = '', sql = '']) =>
+            [name, sql, /^jobs: (the query failed|it would write, and was refused): ./] as const,
+        ),
         state: () =>
           server.query(`SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old,
             next_not_cached_value AS ids FROM orders.ids`),

@@ -224,8 +224,10 @@ sqlSuite(
           ['the end of read only', "SELECT set_config('transaction_read_only', 'off', false), nextval('ids')"],
           ['two statements', 'SELECT 1; DELETE FROM jobs'],
           ['two statements that end the transaction', 'SELECT 1; COMMIT; DELETE FROM jobs'],
-        ],
-        message: /^jobs: (the query failed|it would write, and was refused): ./,
+        ].map(
+          ([name = '', sql = '']) =>
+            [name, sql, /^jobs: (the query failed|it would write, and was refused): ./] as const,
+        ),
         state: () =>
           server.query(`SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT is_called FROM ids) AS called,
             (SELECT count(*) FROM pg_class WHERE relname = 'copy') AS copies`),

@@ -3,8 +3,10 @@ import {
   type Cell,
   type Column,
   ColumnReader,
+  clockSetting,
   type Dialect,
   evaluateAsked,
+  evaluateClock,
   maxRows,
   type Query,
   queriesProblem,
@@ -169,6 +171,17 @@ describe('what is judged of the first column of a query', () => {
       expect(one.details?.at(-1)?.length).toBeLessThan(260)
     }
     expect(found[1]?.message).toMatch(/^n.*: the query failed: no such table$/)
+  })
+})
+
+describe('the clock of a server', () => {
+  test('the boundaries of the clock belong to what is well, in both directions', () => {
+    for (const tripMs of [1, 4]) {
+      const off = (aheadMs: number) => evaluateClock({ aheadMs, tripMs }, clockSetting.default).status
+      expect([0, 2_000, -2_000].map(off)).toEqual(['ok', 'ok', 'ok'])
+      expect([2_001, -2_001, 30_000, -30_000].map(off)).toEqual(['warning', 'warning', 'warning', 'warning'])
+      expect([30_001, -30_001].map(off)).toEqual(['failed', 'failed'])
+    }
   })
 })
 

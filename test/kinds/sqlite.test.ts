@@ -29,7 +29,7 @@ import sqlite, {
   roundTrip,
   wal,
 } from '../../src/core/kinds/sqlite/index.ts'
-import probe, { type Backup } from '../../src/core/kinds/sqlite/probe.ts'
+import probe, { type Backup, type ReadTask, readOnly } from '../../src/core/kinds/sqlite/probe.ts'
 import { withoutSqliteWarning } from '../../src/core/lazy.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
@@ -37,6 +37,7 @@ import { migrations } from '../../src/core/store/schema.ts'
 import { runInChild } from '../support/cached-child.ts'
 import { ownChildren as children } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { sqlSuite } from './sql/suite.ts'
 
 type Given = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
@@ -80,8 +81,148 @@ async function holding(sql: string): Promise<() => Promise<void>> {
   }
 }
 
+const forever = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n'
+const counting = (n: number): string => `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${n})`
+let jobsFolder = ''
+let jobs = ''
+const runOnJobs = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+  runKind(sqlite, { path: jobs, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
+
+sqlSuite(
+  {
+    name: 'SQLite',
+    start: async () => {
+      jobsFolder = mkdtempSync(join(tmpdir(), 'svc-queries-'))
+      jobs = join(jobsFolder, 'jobs.db')
+      const database = new DatabaseSync(jobs)
+      database.exec(`CREATE TABLE jobs
+          (id INTEGER, state TEXT, created_at TEXT, naive TEXT, unix INTEGER, large INTEGER, photo BLOB);
+        INSERT INTO jobs VALUES (1, 'waiting', datetime('now', '-1 hour'), datetime('now', '-2 hours'),
+            unixepoch('now', '-2 hours'), 9007199254740993, x'6162'),
+          (2, 'waiting', datetime('now'), NULL, unixepoch('now'), 1, NULL),
+          (3, 'failed', NULL, NULL, NULL, NULL, NULL)`)
+      database.close()
+    },
+    stop: async () => rmSync(jobsFolder, { recursive: true, force: true }),
+    run: runOnJobs,
+    runWell: runOnJobs,
+    checks: {
+      Basic: ['open', 'query'],
+      Standard: ['open', 'query', 'wal', 'schema', 'disk'],
+      Advanced: ['open', 'query', 'wal', 'schema', 'disk', 'round trip', 'quick check'],
+    },
+    messages: { mode: 'Basic', of: { open: /^opened in [\d.]+ ms \(limit 3 s\)$/ } },
+    open: children,
+    log: () => '',
+    network: { absent: 'SQLite is a file: there is no server' },
+    queries: {
+      // Each query is a process of its own.
+      tags: ['long'],
+      judged: [
+        [
+          { name: 'unix', sql: 'SELECT unix FROM jobs;  -- seconds', age: { warn: 60_000 } },
+          'warning',
+          'unix: oldest 2 h (warns above 1 min)',
+        ],
+        [
+          { name: 'large', sql: 'SELECT max(large), 5 FROM jobs', expect: '9007199254740993' },
+          'ok',
+          'large: is "9007199254740993"',
+        ],
+        [{ name: 'photo', sql: 'SELECT photo FROM jobs', expect: 'ab' }, 'ok', 'photo: is "ab"'],
+      ],
+      fails: [
+        {
+          query: { name: 'gone', sql: 'SELECT 1 FROM gone', leastRows: { limit: 0 } },
+          message: 'gone: the query failed: no such table: gone',
+          fault: 'data',
+        },
+      ],
+      writes: {
+        sql: [
+          ['two statements', 'SELECT 1; DELETE FROM jobs', 'jobs: the query failed: sql holds more than one statement'],
+          [
+            'a WITH that deletes',
+            'WITH one AS (SELECT 1) DELETE FROM jobs',
+            /^jobs: it would write, and was refused: /,
+          ],
+        ],
+        state: () => readFileSync(jobs),
+      },
+      slow: {
+        sql: forever,
+        message: 'slow: the query was called off: it took too long',
+        next: /^next: 1 \(limit 1\)$/,
+        timeoutMs: 8_000,
+      },
+      wide: (rows) => `${counting(rows)} SELECT printf('%.*c', 1000, x) FROM n`,
+      powers: { absent: 'A file has no accounts' },
+    },
+  },
+  ({ ask }) => {
+    const task = (sql: string, ms = 30_000): ReadTask => ({ task: 'read', path: jobs, sql, busyMs: 0, ms })
+    describe('queries', { tags: ['long'] }, () => {
+      test.each(['INSERT INTO jobs (id) VALUES (9)', 'CREATE TABLE made (id)', 'PRAGMA user_version = 9'])(
+        'SQLite: not even a statement that svc would not send can write: %s',
+        async (sql) => {
+          const before = readFileSync(jobs)
+          await readOnly(task(sql)).catch(() => {})
+          expect(readFileSync(jobs).equals(before)).toBe(true)
+          if (!sql.startsWith('PRAGMA')) await expect(readOnly(task(sql))).rejects.toThrow('it would write')
+        },
+      )
+      test('SQLite: a query that runs when the run is called off is killed', async () => {
+        const control = new AbortController()
+        const reading = runInChild('sqlite', task(forever), control.signal).catch((error: unknown) => error)
+        expect(children()).toHaveLength(1)
+        control.abort(new Error('called off'))
+        expect(await reading).toMatchObject({ message: 'called off' })
+        expect(children()).toEqual([])
+      })
+
+      test('SQLite: of a million rows a thousand are read, and wide values are cut', async () => {
+        const million = `${counting(1_000_000)} SELECT x FROM n`
+        expect(await readOnly(task(million))).toMatchObject({ rows: 1_000, more: true })
+        const wide = await runInChild(
+          'sqlite',
+          task("SELECT printf('%.*c', 5000000, 'x')"),
+          new AbortController().signal,
+        )
+        expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, retained: 1, more: false, cut: true })
+        const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
+        expect(found.map(({ status, message }) => [status, message])).toEqual([
+          ['ok', 'jobs: 1000 (limit 5000)'],
+          ['warning', 'jobs: only the first 1000 rows were judged, and there are more'],
+        ])
+      })
+
+      test('SQLite: a value too large to be judged is named, and does not fill the memory', async () => {
+        const most = 8 * 1024 ** 2
+        const wide = (n: number, bytes: number) => task(`SELECT ${Array(n).fill(`zeroblob(${bytes})`).join()}`)
+        expect(await readOnly(wide(1, most))).toMatchObject({ rows: 1, cut: true })
+        await expect(readOnly(wide(1, most + 1))).rejects.toThrow(
+          'a value of it is larger than 8 MiB: read less of it, by length(…) or substr(…)',
+        )
+        // All columns of a row come at once.
+        expect(await readOnly(wide(64, most / 8))).toMatchObject({ rows: 1 })
+        await expect(readOnly(wide(64, most / 8 + 1))).rejects.toThrow('larger than 1 MiB')
+        const other = join(jobsFolder, 'large.db')
+        const database = new DatabaseSync(other)
+        database.exec('CREATE TABLE files (id INTEGER, body BLOB); INSERT INTO files VALUES (1, zeroblob(600000000))')
+        database.close()
+        const asked = (sql: string) => runInChild('sqlite', { ...task(sql), path: other }, new AbortController().signal)
+        // What lies beside a large value can be read, and so can its size.
+        expect(await asked('SELECT id FROM files')).toMatchObject({ cells: ['1'] })
+        expect(await asked('SELECT length(body) FROM files')).toMatchObject({ cells: ['600000000'] })
+        await expect(asked('SELECT body FROM files')).rejects.toMatchObject({ fault: 'data' })
+        rmSync(other)
+      })
+    })
+  },
+)
+
 describe("svc's own store", () => {
-  test('is well in every mode, and nothing is written to it', async () => {
+  test('SQLite: the store of svc is well in every mode, and nothing is written to it', async () => {
     store()
     const names = async (mode: Mode): Promise<string[]> => {
       const results = await own({}, mode)
@@ -103,7 +244,7 @@ describe("svc's own store", () => {
     store()
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
-  test('it says what it saw', async () => {
+  test('SQLite: each check of the store of svc says what it saw', async () => {
     store()
     const results = await own({}, 'Advanced')
     const said = (check: string): string => checked(results, check).message
@@ -113,7 +254,7 @@ describe("svc's own store", () => {
     expect(said('round trip')).toMatch(/^written, read and taken back in [\d.]+ m?s/)
     expect(said('quick check')).toMatch(/^no damage found, in/)
   })
-  test('is looked at while this process holds it and writes', async () => {
+  test('SQLite: the store of svc is checked while this process holds it and writes', async () => {
     const held = openStore({ path, create: true })
     held.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
     const entries = () => held.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
@@ -124,14 +265,14 @@ describe("svc's own store", () => {
     expect(entries()).toEqual(before)
     held.close()
   })
-  test('that does not exist is said, and is not made', async () => {
+  test('SQLite: a store that does not exist is said, and is not made', async () => {
     expect(await own()).toMatchObject([{ check: 'open', fault: 'data', message: `${path} does not exist` }])
     expect(existsSync(dirname(path))).toBe(false)
   })
-  test('the store and the monitor know it by the same mark', () => {
+  test('SQLite: the store and the monitor know it by the same mark', () => {
     expect(storeApplicationId).toBe(applicationId)
   })
-  test('a database of something else in its place is said as such', async () => {
+  test('SQLite: a database of something else in its place is said as such', async () => {
     plain()
     chmodSync(path, 0o600)
     chmodSync(dirname(path), 0o700)
@@ -139,7 +280,7 @@ describe("svc's own store", () => {
       { fault: 'data', message: `${path} is a SQLite database, but not a store of svc` },
     ])
   })
-  test.runIf(posix)('modes that let others in are said, with the chmod to type', async () => {
+  test.runIf(posix)('SQLite: modes that let others in are said, with the chmod to type', async () => {
     store()
     chmodSync(path, 0o644)
     expect(await own()).toMatchObject([
@@ -153,7 +294,7 @@ describe("svc's own store", () => {
     chmodSync(dirname(path), 0o755)
     expect(await own()).toMatchObject([{ details: [`next: chmod 700 ${dirname(path)}`] }])
   })
-  test.runIf(posix)('a symbolic link in its place is refused; another database may be one', async () => {
+  test.runIf(posix)('SQLite: a symbolic link in its place is refused; another database may be one', async () => {
     const real = path
     store()
     path = join(folder, 'link.db')
@@ -161,7 +302,7 @@ describe("svc's own store", () => {
     expect((await own())[0]?.message).toBe(`${path} is a symbolic link, and the store is not opened over one`)
     expect(bad(await run())).toEqual([])
   })
-  test('another journal mode fails, and so does a header that contradicts the table', async () => {
+  test('SQLite: another journal mode fails, and so does a header that contradicts the table', async () => {
     store()
     const database = new DatabaseSync(path)
     database.exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 7')
@@ -173,7 +314,7 @@ describe("svc's own store", () => {
       message: `the header says schema 7, the table ${migrations.length}: the store is damaged`,
     })
   })
-  test('another schema version than expected is deployment-related', async () => {
+  test('SQLite: another schema version than expected is deployment-related', async () => {
     store()
     expect(checked(await own({ schemaVersion: migrations.length + 1 }, 'Standard'), 'schema')).toMatchObject({
       status: 'failed',
@@ -195,7 +336,7 @@ describe('a file that is no sound database', () => {
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages do not fit together/],
     ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages do not fit together/],
     ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages do not fit together/],
-  ])('%s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
+  ])('SQLite: %s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
     plain(50)
     damage()
     const before = readFileSync(path)
@@ -204,12 +345,12 @@ describe('a file that is no sound database', () => {
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
-  test('a folder, a relative path', async () => {
+  test('SQLite: a folder, a relative path', async () => {
     mkdirSync(path, { recursive: true })
     expect((await run())[0]?.message).toBe(`${path} is not a file`)
     expect((await run({ path: 'svc.db' }))[0]).toMatchObject({ fault: 'internal' })
   })
-  test('a page damaged further in is found by the quick check, and by nothing shallower', async () => {
+  test('SQLite: a page damaged further in is found by the quick check, and by nothing shallower', async () => {
     plain(200)
     overwrite(5 * 4_096, 3_000)
     expect(bad(await run({}, 'Standard'))).toEqual([])
@@ -219,7 +360,7 @@ describe('a file that is no sound database', () => {
     expect(found?.message).toMatch(/is damaged: its pages do not fit together$/)
     expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
   })
-  test('rows that break their own rules are found by the quick check, one by one', async () => {
+  test('SQLite: rows that break their own rules are found by the quick check, one by one', async () => {
     plain()
     const database = new DatabaseSync(path)
     database.exec(`PRAGMA ignore_check_constraints = ON;
@@ -232,7 +373,7 @@ describe('a file that is no sound database', () => {
       details: ['CHECK constraint failed in a', 'next: restore it from a backup'],
     })
   })
-  test('an unfinished write of a process that died is said, and is not taken back by looking', async () => {
+  test('SQLite: an unfinished write of a process that died is said, and is not taken back by looking', async () => {
     plain()
     const insert = 'INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n'
     const kill = await holding(`PRAGMA cache_size = 2; BEGIN IMMEDIATE;
@@ -277,14 +418,14 @@ describe('a file that is no sound database', () => {
       chmodSync(dirname(path), modes.folder)
       chmodSync(path, modes.file)
     }
-    test.runIf(posix && root)('a file that it may not read', async () => {
+    test.runIf(posix && root)('SQLite: a file that it may not read', async () => {
       plain()
       open({ folder: 0o755, file: 0 })
       expect(bad(await asNobody('Basic'))).toMatchObject([
         { fault: 'data', message: `${path} cannot be opened by this account` },
       ])
     })
-    test.runIf(posix && root)('what it may only read gets no round trip, says so, and is well', async () => {
+    test.runIf(posix && root)('SQLite: what it may only read gets no round trip, says so, and is well', async () => {
       plain()
       open({ folder: 0o755, file: 0o644 })
       const results = await asNobody('Advanced')
@@ -292,7 +433,7 @@ describe('a file that is no sound database', () => {
       expect(checked(results, 'round trip').message).toBe('left out: this account may only read the file')
     })
     test.runIf(posix && root)(
-      'a database in WAL mode is not opened when that would leave files of its own',
+      'SQLite: a database in WAL mode is not opened when that would leave files of its own',
       async () => {
         store()
         open({ folder: 0o777, file: 0o644 })
@@ -309,7 +450,7 @@ describe('a file that is no sound database', () => {
 })
 
 describe('a database that others use', () => {
-  test('held exclusively by another process, it is said to be locked, and this process never stood still', async () => {
+  test('SQLite: held exclusively by another process, it is said to be locked, and this process never stood still', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
     let longest = 0
@@ -330,7 +471,7 @@ describe('a database that others use', () => {
     expect(longest).toBeLessThan(tookMs / 2)
     expect(bad(await run())).toEqual([])
   })
-  test('a lock that is let go in time is waited for', async () => {
+  test('SQLite: a lock that is let go in time is waited for', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
     const results = run()
@@ -338,7 +479,7 @@ describe('a database that others use', () => {
     await release()
     expect(bad(await results)).toEqual([])
   })
-  test('a writer that does not end is told by the round trip; reading goes on', async () => {
+  test('SQLite: a writer that does not end is told by the round trip; reading goes on', async () => {
     store()
     const release = await holding('BEGIN IMMEDIATE; CREATE TABLE held (x)')
     const results = await own({}, 'Advanced', { timeoutMs: 4_000 })
@@ -348,7 +489,7 @@ describe('a database that others use', () => {
     ])
     expect(checked(results, 'quick check').status).toBe('ok')
   })
-  test('a log that has grown is told with its size', async () => {
+  test('SQLite: a log that has grown is told with its size', async () => {
     const held = openStore({ path, create: true })
     held.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
     held.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
@@ -369,7 +510,7 @@ describe('what cannot be cancelled runs in a child', () => {
       WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000) INSERT INTO slow SELECT x FROM n`)
     database.close()
   }
-  test('a quick check that does not end is killed at the deadline; what was seen before is kept', async () => {
+  test('SQLite: a quick check that does not end is killed at the deadline; what was seen before is kept', async () => {
     endless()
     const started = performance.now()
     const results = await run({}, 'Advanced', { timeoutMs: 1_500 })
@@ -382,7 +523,7 @@ describe('what cannot be cancelled runs in a child', () => {
     database.exec('BEGIN EXCLUSIVE; ROLLBACK')
     database.close()
   })
-  test('a large file without WAL gets no check that would keep its writers out', async () => {
+  test('SQLite: a large file without WAL gets no check that would keep its writers out', async () => {
     plain()
     const database = new DatabaseSync(path)
     database.exec('CREATE TABLE large (x); INSERT INTO large VALUES (zeroblob(17000000))')
@@ -405,7 +546,7 @@ describe('backup', () => {
     const when = new Date(Date.now() - hours * 3_600_000)
     utimesSync(file, when, when)
   }
-  test('its age is that of the file, or of the newest file of a folder', async () => {
+  test('SQLite: its age is that of the file, or of the newest file of a folder', async () => {
     const backups = join(folder, 'backups')
     mkdirSync(backups)
     await expect(at(backups)).rejects.toThrow(`there is no backup: ${backups} holds no file`)
@@ -419,12 +560,12 @@ describe('backup', () => {
     expect((await at(backups)).status).toBe('ok')
     expect((await at(join(backups, 'monday.db'))).status).toBe('failed')
   })
-  test('an empty one is no backup, however young', async () => {
+  test('SQLite: an empty one is no backup, however young', async () => {
     const backup = join(folder, 'backup.db')
     aged(backup, 1, '')
     expect(await at(backup)).toMatchObject({ fault: 'data', message: expect.stringContaining('is empty (0 bytes)') })
   })
-  test('a run looks at it, in Advanced only, and says when there is none', async () => {
+  test('SQLite: a run looks at it, in Advanced only, and says when there is none', async () => {
     plain()
     const backup = join(folder, 'backup.db')
     expect((await run({ backup }, 'Standard')).map((result) => result.check)).not.toContain('backup')
@@ -441,7 +582,7 @@ describe('backup', () => {
 describe('figures against limits', () => {
   const status = (results: readonly Result[]): string => results[0]?.status ?? ''
 
-  test('boundaries belong to what is well', () => {
+  test('SQLite: boundaries belong to what is well', () => {
     expect(status(evaluated(openCheck, { ms: 1_000 }))).toBe('ok')
     expect(status(evaluated(openCheck, { ms: 1_001 }))).toBe('warning')
     expect(status(evaluated(query, { ms: 3_001 }))).toBe('failed')
@@ -462,7 +603,7 @@ describe('figures against limits', () => {
 })
 
 describe('node:sqlite', () => {
-  test('its ExperimentalWarning is dropped while it is loaded, and no other warning', () => {
+  test('SQLite: its ExperimentalWarning is dropped while it is loaded, and no other warning', () => {
     const heard: unknown[] = []
     const emit = process.emitWarning
     process.emitWarning = ((...given: unknown[]) => void heard.push(given)) as typeof emit

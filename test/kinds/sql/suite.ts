@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import {
   databaseTarget,
   type OpenDatabase,
@@ -141,6 +141,7 @@ export type SqlDatabase = {
   readonly log: () => string
   readonly network: Network | Absent
   readonly queries: {
+    readonly tags?: readonly string[]
     /** Beside what every database is asked of its table `jobs`. */
     readonly judged: readonly (readonly [query: Asked, status: Result['status'], message: Text])[]
     readonly fails: readonly {
@@ -152,8 +153,7 @@ export type SqlDatabase = {
     /** Statements that would write, which the server refuses; and what they would change. */
     readonly writes:
       | {
-          readonly sql: readonly (readonly [name: string, sql: string])[]
-          readonly message: Text
+          readonly sql: readonly (readonly [name: string, sql: string, message: Text])[]
           readonly state: () => unknown
         }
       | Absent
@@ -195,7 +195,7 @@ export function sqlSuite(database: SqlDatabase, own: (tools: SqlTools) => void):
       certificates(database, database.network, tools)
       large(database, database.network, tools)
     }
-    queries(database, tools)
+    describe('queries', { tags: [...(database.queries.tags ?? [])] }, () => queries(database, tools))
     own(tools)
     test(`${database.name}: nothing of all these tests is left open there, and no password is in its log`, async () => {
       await tools.nothingOpen()
@@ -698,10 +698,10 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen }: SqlT
     expect(JSON.stringify(found)).not.toContain(word)
   })
   if (!('absent' in writes)) {
-    test.each(writes.sql)(`${name}: a write is refused: %s`, async (_, sql) => {
+    test.each(writes.sql)(`${name}: a write is refused: %s`, async (_, sql, message) => {
       const before = await writes.state()
       const [found, ...others] = await ask([{ sql, leastRows: { limit: 0 } }, well])
-      expect(found).toMatchObject({ status: 'failed', fault: 'data', message: matching(writes.message) })
+      expect(found).toMatchObject({ status: 'failed', fault: 'data', message: matching(message) })
       expect(others.map(({ message }) => message)).toEqual(['well: 1 (limit 1)'])
       expect(await writes.state()).toEqual(before)
     })
