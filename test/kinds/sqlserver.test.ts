@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { databaseTarget, PeerSocket, type TlsSetting } from '../../src/core/database/index.ts'
+import { databaseTarget, PeerSocket, type Query, type TlsSetting } from '../../src/core/database/index.ts'
 import type { Kind, Result } from '../../src/core/engine/index.ts'
 import { backups, checkdb } from '../../src/core/kinds/sqlserver/backups.ts'
 import {
@@ -29,8 +29,8 @@ import {
   withDefaults,
 } from '../support/run-kind.ts'
 import { done, packets, type TdsAnswer, type TdsError, type TdsOptions, type TdsPeer, tdsPeer } from '../support/tds.ts'
-import { hungUp, until } from '../support/until.ts'
-import { type Asked, sqlSuite, word } from './sql/suite.ts'
+import { hungUp } from '../support/until.ts'
+import { sqlSuite, word } from './sql/suite.ts'
 
 type Given = Partial<Values<typeof sqlserver.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
@@ -106,6 +106,8 @@ const values: Readonly<Record<string, readonly (string | number | null)[]>> = {
   'SELECT 0.5': ['0.5'],
   'FROM failed': [1, 7],
   "'many'": ['many'],
+  'FROM many': Array.from({ length: 5_000 }, (_, at) => at),
+  'FROM echo': [`you sent ${word}`],
 }
 const denied229 = `The SELECT permission was denied on ${escapeSequences}'jobs' to ${word}.`
 const errors: Readonly<Record<string, TdsError>> = {
@@ -117,10 +119,10 @@ const rowsOf = (cells: readonly (string | number | null)[]): TdsAnswer => ({ row
 /** The server of the suite: it lets `monitor` in with the right password, answers queries, and can sleep. */
 let server: TdsPeer
 let refusal: TdsError | undefined
-let isSysadmin = false
+let sysadmin: TdsAnswer = { rows: [{ sysadmin: 0 }] }
 const suiteAnswer = (sql: string): TdsAnswer => {
   if (sql.includes('WAITFOR')) return 'hang'
-  if (sql.includes('IS_SRVROLEMEMBER')) return { rows: [{ sysadmin: isSysadmin ? 1 : 0 }] }
+  if (sql.includes('IS_SRVROLEMEMBER')) return sysadmin
   if (sql.includes('APP_NAME()')) return { rows: [{ name: server.logins().at(-1)?.app ?? '' }] }
   for (const [part, cells] of Object.entries(values)) if (sql.includes(part)) return rowsOf(cells)
   for (const [part, error] of Object.entries(errors)) if (sql.includes(part)) return { error }
@@ -215,6 +217,7 @@ sqlSuite(
       sleep: "WITH one AS (SELECT 1 AS x) SELECT x, 'WAITFOR' AS y FROM one",
       sleeping: async () => Array.from({ length: server.running() }, () => 'svc-health'),
       sleeper: 'svc-health',
+      stops: () => server.attentions(),
       ownLimit: { absent: 'The simulated server ends no statement by itself' },
       identity: { sql: 'SELECT APP_NAME() AS name', shows: '[{"name":"svc-health"}]' },
       privileges: { absent: 'The simulated server has no accounts; what one may not see is planted below' },
@@ -263,28 +266,75 @@ sqlSuite(
         {
           name: 'a sysadmin',
           plant: async () => {
-            isSysadmin = true
+            sysadmin = { rows: [{ sysadmin: 1 }] }
           },
           end: async () => {
-            isSysadmin = false
+            sysadmin = { rows: [{ sysadmin: 0 }] }
           },
           as: 'as a sysadmin',
         },
       ],
     },
   },
-  () => {},
+  ({ ask }) => {
+    const messages = (results: readonly Result[]): readonly string[] => results.map(({ message }) => message)
+
+    test('SQL Server (simulated): each query is asked in a transaction that is taken back, also after an error', async () => {
+      await ask([
+        { sql: 'SELECT 0.5 -- so far', rows: { limit: 1 } },
+        { sql: 'SELECT x FROM gone', rows: { limit: 1 } },
+      ])
+      const begun = (sql: string): string =>
+        `SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET ROWCOUNT 1001; BEGIN TRANSACTION;\n${sql}`
+      const end = 'SET ROWCOUNT 0; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION'
+      const four = [begun('SELECT 0.5 -- so far'), end, begun('SELECT x FROM gone'), end]
+      expect(server.batches().slice(-4)).toEqual(four)
+    })
+    test('SQL Server (simulated): what could write is never sent', async () => {
+      const before = server.batches().length
+      const commit: Query = {
+        name: 'x',
+        depth: 'Standard',
+        sql: 'SELECT 1 COMMIT DELETE FROM jobs',
+        rows: { limit: 1 },
+      }
+      expect(messages(await runSuite({ queries: [commit] }, 'Standard'))).toEqual([
+        'query "x": sql holds COMMIT, and only one statement that reads is asked (where it is a name, write [COMMIT])',
+      ])
+      expect(server.batches()).toHaveLength(before)
+    })
+    test('SQL Server (simulated): of many rows a thousand are read, and no value of them holds the password', async () => {
+      const found = await ask([
+        { sql: 'SELECT x FROM many', atMost: { limit: 5_000 } },
+        { sql: 'SELECT x FROM many', rows: { limit: 1_000 } },
+        { sql: 'SELECT x FROM echo', expect: 'a' },
+      ])
+      expect(messages(found)).toEqual([
+        'jobs: 999 (limit 5000)',
+        'jobs: only the first 1000 rows were judged, and there are more',
+        'jobs: rows, at least 1001 (limit 1000)',
+        'jobs: is "you sent [secret]", expected "a"',
+      ])
+    })
+    test('SQL Server (simulated): a sysadmin without queries is not warned, and neither is who cannot be told from one', async () => {
+      sysadmin = { rows: [{ sysadmin: 1 }] }
+      expect(await ask([])).toEqual([])
+      sysadmin = { error: { number: 195, message: 'no such function' } }
+      expect(messages(await ask([{ sql: 'SELECT 0.5', rows: { limit: 1 } }]))).toEqual(['jobs: rows 1 (limit 1)'])
+      sysadmin = { rows: [{ sysadmin: 0 }] }
+    })
+  },
 )
 
 describe('SQL Server (simulated): what it is asked', () => {
-  test('SQL Server (simulated): a simulated server is told who asks, once', async () => {
+  test('SQL Server (simulated): the server is told who asks, once', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
       expect(server.logins()).toEqual([{ user: 'monitor', password: word, database: 'orders', app: 'svc-health' }])
     })
   })
 
-  test('SQL Server (simulated): the time is asked for in UTC, in milliseconds since 1970, of a simulated server', async () => {
+  test('SQL Server (simulated): the time is asked for in UTC, in milliseconds since 1970', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
       const asked = server.batches().find((sql) => sql.includes('SYSUTCDATETIME()')) ?? ''
@@ -294,7 +344,7 @@ describe('SQL Server (simulated): what it is asked', () => {
     })
   })
 
-  test('SQL Server (simulated): it asks past locks, waits for none, and writes nothing to a simulated server', async () => {
+  test('SQL Server (simulated): it asks past locks, waits for none, and writes nothing', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
       const [setUp, ...asked] = server.batches()
@@ -310,7 +360,7 @@ describe('SQL Server (simulated): what it is asked', () => {
     expect(target('mssql://m@db1:14330')).toMatchObject({ host: 'db1', port: 14_330 })
     expect(target('nonsense')).toEqual({})
   })
-  test('SQL Server (simulated): a simulated server that gives no time is a failure', async () => {
+  test('SQL Server (simulated): a server that gives no time is a failure', async () => {
     const mute = await one('clock', { answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced')
     expect(mute).toMatchObject({ status: 'failed', message: 'the server was asked for its time and told none' })
   })
@@ -335,7 +385,7 @@ describe('SQL Server (simulated): the sign-in', () => {
     [40_613, 1, 'refused', 'not available now'],
     [50_000, 1, 'protocol', 'refused the connection: Login failed'],
   ] as const)(
-    'SQL Server (simulated): a simulated refusal with error %i, state %i is %s in words',
+    'SQL Server (simulated): a refusal with error %i, state %i is %s in words',
     async (number, state, fault, words) => {
       const found = await one('connect', refusing(number, state))
       expect(found).toMatchObject({ status: 'failed', fault })
@@ -344,7 +394,7 @@ describe('SQL Server (simulated): the sign-in', () => {
     },
   )
 
-  test('SQL Server (simulated): a closed database is said, and not the refusal of the sign-in that a simulated server adds to it', async () => {
+  test('SQL Server (simulated): a closed database is said, and not the refusal of the sign-in that the server adds to it', async () => {
     const found = await one('connect', {
       login: () => [
         { number: 4_060, message: 'Cannot open database "orders" requested by the login.' },
@@ -355,14 +405,14 @@ describe('SQL Server (simulated): the sign-in', () => {
     expect(found.details).toEqual(['error 4060, state 1: Cannot open database "orders" requested by the login.'])
   })
 
-  test('SQL Server (simulated): a transient error is not tried again behind our back, at a simulated server', async () => {
+  test('SQL Server (simulated): a transient error is not tried again behind our back', async () => {
     await using(refusing(40_613), async (server) => {
       await run(server.port)
       expect(server.logins()).toHaveLength(1)
     })
   })
 
-  test('SQL Server (simulated): a simulated server that sends its clients on gets the password carried nowhere else', async () => {
+  test('SQL Server (simulated): a server that sends its clients on gets the password carried nowhere else', async () => {
     await using other = await tdsPeer({ answer: answers() })
     const found = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
     expect(found).toMatchObject({ status: 'failed', fault: 'data' })
@@ -370,7 +420,7 @@ describe('SQL Server (simulated): the sign-in', () => {
     expect(other.seen()).toBe(0)
   })
 
-  test('SQL Server (simulated): what comes before the sign-in is bounded: a simulated flood ends at 128 KiB, not at the deadline', async () => {
+  test('SQL Server (simulated): what comes before the sign-in is bounded: a flood ends at 128 KiB, not at the deadline', async () => {
     await using flood = await peer(endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400)))
     const found = checked(await run(flood.port), 'connect')
     expect(found).toMatchObject({ fault: 'protocol' })
@@ -399,14 +449,14 @@ describe('a simulated server that answers badly', () => {
     ['nothing but the end', reply(done())],
     ['another number', reply(column(0x26, 4), Buffer.from([0xd1, 4, 2, 0, 0, 0]), done(0x10, 1))],
     ['an error that never was', reply(done(2))],
-  ])('SQL Server (simulated): %s fails the query of a simulated server, and nothing breaks', async (_, answer) => {
+  ])('SQL Server (simulated): %s fails the query, and nothing breaks', async (_, answer) => {
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': answer }) })
     const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 1_500 }), 'query')
     expect(found.status).toBe('failed')
     expect(['protocol', 'timeout']).toContain(found.fault)
     await hungUp(server)
   })
-  test('SQL Server (simulated): 100 answers of random bytes from a simulated server are 100 failures, and nothing breaks', async () => {
+  test('SQL Server (simulated): 100 answers of random bytes are 100 failures, and nothing breaks', async () => {
     for (let round = 0; round < 100; round += 1) {
       const bytes = Buffer.from(Array.from({ length: 60 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
       // A token that is right takes the rest to its own parser.
@@ -417,7 +467,7 @@ describe('a simulated server that answers badly', () => {
       expect(found.status).toBe('failed')
     }
   }, 60_000)
-  test('SQL Server (simulated): what a simulated server says is shown without escapes, is cut, and never holds the password', async () => {
+  test('SQL Server (simulated): what the server says is shown without escapes, is cut, and never holds the password', async () => {
     const message = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
     const refused = await one('connect', { login: () => [{ number: 50_001, message }] })
     const failed = await one('query', { answer: answers({ 'SELECT 1': { error: { number: 50_001, message } } }) })
@@ -432,7 +482,7 @@ describe('a simulated server that answers badly', () => {
       expect(text).toContain('[secret]')
     }
   })
-  test('SQL Server (simulated): rows without an end from a simulated server end, and soon', async () => {
+  test('SQL Server (simulated): rows without an end end, and soon', async () => {
     const head = Buffer.concat([column(0x26, 4), Buffer.from([0xd1, 4, 1, 0, 0, 0])])
     const first = packets(4, head)
     first[1] = 0
@@ -444,7 +494,7 @@ describe('a simulated server that answers badly', () => {
     expect(found).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|gave no answer/) })
     await hungUp(server)
   })
-  test('SQL Server (simulated): one question that fails hides none of the others, at a simulated server', async () => {
+  test('SQL Server (simulated): one question that fails hides none of the others', async () => {
     const broken = { error: { number: 8_134, message: 'Divide by zero error encountered.' } }
     await using({ answer: answers({ 'sys.dm_exec_sessions': broken }) }, async (server) => {
       const results = await run(server.port, 'Standard')
@@ -456,7 +506,7 @@ describe('a simulated server that answers badly', () => {
       expect(results).toHaveLength(8)
     })
   })
-  test('SQL Server (simulated): a lock that was waited for in vain is said, at a simulated server', async () => {
+  test('SQL Server (simulated): a lock that was waited for in vain is said', async () => {
     const locked = { error: { number: 1_222, message: 'Lock request time out period exceeded.' } }
     const found = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
     expect(found).toMatchObject({ fault: 'timeout', message: 'waited for a lock, in vain' })
@@ -494,7 +544,7 @@ describe('what an account may not see', () => {
     ],
     ['availability group', 'IsHadrEnabled', { rows: [{ hadr: 1, may: 0 }] }, 'GRANT VIEW ANY DEFINITION TO [monitor]'],
   ] as const)(
-    'SQL Server (simulated): %s is not looked at in a simulated server, and the GRANT is said',
+    'SQL Server (simulated): %s is not looked at, and the GRANT is said',
     async (check, part, answer, grant) => {
       const found = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
       expect(found.status).toBe('warning')
@@ -502,7 +552,7 @@ describe('what an account may not see', () => {
       expect(found.details?.join()).toContain(grant)
     },
   )
-  test('SQL Server (simulated): what an edition does not have is said, with no GRANT, at a simulated server', async () => {
+  test('SQL Server (simulated): what an edition does not have is said, with no GRANT', async () => {
     const absent = denied(208, "Invalid object name 'msdb.dbo.sysjobs'.")
     const found = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
     expect(found).toMatchObject({ status: 'warning' })
@@ -512,13 +562,10 @@ describe('what an account may not see', () => {
   test.each([
     ['log reuse', 'Percent Log Used'],
     ['log space', 'Log File(s) Used Size'],
-  ])(
-    'SQL Server (simulated): %s is no silent green where the counters of a simulated server are empty',
-    async (check, part) => {
-      const found = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
-      expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
-    },
-  )
+  ])('SQL Server (simulated): %s is no silent green where the counters are empty', async (check, part) => {
+    const found = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
+    expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
+  })
   test('SQL Server (simulated): the name of the login cannot end the GRANT that is said', async () => {
     const hidden = { rows: [{ may: 0, used: 1, configured: 0, most: 32_767 }] }
     await using({ answer: answers({ 'sys.dm_exec_sessions': hidden }) }, async (server) => {
@@ -576,16 +623,6 @@ describe('what runs on the simulated server ends with the run', () => {
       '"ProbeError: the query was called off: it took too long"',
       '[{"one":"1"}]',
     ])
-    expect(server.attentions()).toBe(1)
-  })
-  test('SQL Server (simulated): a run that is called off calls its query off by an attention', async () => {
-    await using server = await tdsPeer(hang)
-    const control = new AbortController()
-    const running = run(server.port, 'Standard', {}, { signal: control.signal })
-    await until(() => server.running() > 0)
-    control.abort()
-    await expect(running).rejects.toThrow('aborted')
-    await until(() => server.running() === 0)
     expect(server.attentions()).toBe(1)
   })
 })
@@ -672,110 +709,6 @@ peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of F
     expect(await tsql(server.port, 'SELECT nothing')).toContain('Msg 208')
     await using closed = await tdsPeer({ answer: answers(), ...refusing(18_456, 1) })
     expect(await tsql(closed.port, 'SELECT 1')).toMatch(/Login failed for user 'monitor'/)
-  })
-})
-
-/** Asks a simulated server, which answers a statement by what it contains; all else of it is not there. */
-async function asking<T>(
-  answers: Readonly<Record<string, TdsAnswer>>,
-  use: (ask: (queries: readonly Asked[], options?: RunKindOptions) => Promise<readonly Result[]>, server: TdsPeer) => T,
-): Promise<Awaited<T>> {
-  const answer = (sql: string): TdsAnswer => {
-    for (const [part, given] of Object.entries(answers)) if (sql.includes(part)) return given
-    if (sql.includes('SELECT 1 AS one')) return { rows: [{ one: 1 }] }
-    if (sql.includes('IS_SRVROLEMEMBER')) return { rows: [{ sysadmin: 0 }] }
-    return { error: { number: 208, message: 'Invalid object name.' } }
-  }
-  await using server = await tdsPeer({ answer })
-  const ask = async (queries: readonly Asked[], options: RunKindOptions = {}) => {
-    const named = queries.map((query) => ({ name: 'jobs', depth: 'Standard' as const, ...query }))
-    const url = `sqlserver://monitor@127.0.0.1:${server.port}/orders`
-    const results = await runKind(sqlserver, { url, password: secret(word), queries: named }, 'Standard', options)
-    return results.filter(({ check }) => check === 'queries' || check === 'settings')
-  }
-  const result = await use(ask, server)
-  await hungUp(server)
-  return result
-}
-const rows = (...values: readonly (string | number | null)[]): TdsAnswer => ({
-  rows: values.map((x) => ({ x, y: 'no' })),
-})
-const messages = (results: readonly Result[]): readonly string[] => results.map(({ message }) => message)
-
-describe('SQL Server (simulated): queries', () => {
-  test('SQL Server (simulated): each is asked in a transaction that is taken back, also after an error, of a simulated server', async () => {
-    const answers = { well: rows(1), gone: { error: { number: 208, message: "Invalid object name 'gone'." } } }
-    await asking(answers, async (ask, server) => {
-      await ask([
-        { sql: 'SELECT well -- so far', rows: { limit: 1 } },
-        { sql: 'SELECT gone', rows: { limit: 1 } },
-      ])
-      const begun = (sql: string): string =>
-        `SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET ROWCOUNT 1001; BEGIN TRANSACTION;\n${sql}`
-      const end = 'SET ROWCOUNT 0; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION'
-      expect(server.batches().slice(-4)).toEqual([begun('SELECT well -- so far'), end, begun('SELECT gone'), end])
-    })
-  })
-
-  test('SQL Server (simulated): what could write is never sent to a simulated server', async () => {
-    await asking({}, async (ask, server) => {
-      const found = await ask([{ name: 'x', sql: 'SELECT 1 COMMIT DELETE FROM jobs', rows: { limit: 1 } }])
-      expect(messages(found)).toEqual([
-        'query "x": sql holds COMMIT, and only one statement that reads is asked (where it is a name, write [COMMIT])',
-      ])
-      expect(server.batches()).toEqual([])
-    })
-  })
-
-  test('SQL Server (simulated): a query that hangs is called off by an attention before the deadline, at a simulated server', async () => {
-    await asking({ hang: 'hang', well: rows(1) }, async (ask, server) => {
-      const queries = [
-        { name: 'slow', sql: 'SELECT hang', atMost: { limit: 1 } },
-        { name: 'next', sql: 'SELECT well', atMost: { limit: 1 } },
-      ]
-      const found = await ask(queries, { timeoutMs: 1_500 })
-      expect(messages(found)).toEqual([
-        'slow: the query was called off: it took too long',
-        expect.stringMatching(/^next: (1 \(limit 1\)|not asked: )/),
-      ])
-      expect([server.attentions(), server.running()]).toEqual([1, 0])
-    })
-  })
-
-  test('SQL Server (simulated): of many rows of a simulated server a thousand are read, and no value of it holds the password', async () => {
-    const many = rows(...Array.from({ length: 5_000 }, (_, at) => at))
-    await asking({ many, echo: rows(`you sent ${word}`) }, async (ask) => {
-      const found = await ask([
-        { sql: 'SELECT many', atMost: { limit: 5_000 } },
-        { sql: 'SELECT many', rows: { limit: 1_000 } },
-        { sql: 'SELECT echo', expect: 'a' },
-      ])
-      expect(messages(found)).toEqual([
-        'jobs: 999 (limit 5000)',
-        'jobs: only the first 1000 rows were judged, and there are more',
-        'jobs: rows, at least 1001 (limit 1000)',
-        'jobs: is "you sent [secret]", expected "a"',
-      ])
-    })
-  })
-
-  test('SQL Server (simulated): a sysadmin is told to ask as somebody who may only read, of a simulated server', async () => {
-    const query = { sql: 'SELECT well', rows: { limit: 1 } }
-    await asking({ IS_SRVROLEMEMBER: { rows: [{ sysadmin: 1 }] }, well: rows(1) }, async (ask) => {
-      const [mighty, ...others] = await ask([query])
-      expect(mighty).toMatchObject({
-        status: 'warning',
-        message: 'queries run as a sysadmin: give svc an account that may only read',
-      })
-      expect(messages(others)).toEqual(['jobs: rows 1 (limit 1)'])
-      // Nothing is asked, so nothing can be done.
-      expect(await ask([])).toEqual([])
-    })
-    // Where the server does not say, that is no failure of a query.
-    await asking(
-      { IS_SRVROLEMEMBER: { error: { number: 195, message: 'no such function' } }, well: rows(1) },
-      async (ask) => expect(messages(await ask([query]))).toEqual(['jobs: rows 1 (limit 1)']),
-    )
   })
 })
 

@@ -84,6 +84,8 @@ export type Network = {
   readonly sleep: string
   readonly sleeping: () => Promise<readonly string[]>
   readonly sleeper: string
+  /** How many statements the server was told to stop, where it counts them. */
+  readonly stops?: () => number
   /** Whether the server ends a statement by itself: the statements of svc that run. */
   readonly ownLimit: { readonly running: () => Promise<Rows> } | Absent
   /** A statement that shows for whom the server runs it, and its answer. */
@@ -240,6 +242,13 @@ function toolsOf(database: SqlDatabase) {
     ask,
     /** Nothing of svc is open there, once it has had a moment to end. */
     nothingOpen: () => until(async () => (await database.open()).length === 0),
+    /** Runs what makes svc stop one statement on the server. */
+    stopping: async (use: () => Promise<void>): Promise<void> => {
+      const stops = has(database.network) ? database.network.stops : undefined
+      const before = stops?.() ?? 0
+      await use()
+      if (stops) expect(stops()).toBe(before + 1)
+    },
     /** A session of the kind. The server's own limit of a statement is far off, unless `msLeft` says otherwise. */
     opened,
     /** A kind that asks one statement; `msLeft` decides on the server's own limit. */
@@ -404,26 +413,34 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
   }
 }
 
-function ending({ name, run }: SqlDatabase, network: Network, { asking, opened, nothingOpen }: SqlTools): void {
+function ending(
+  { name, run }: SqlDatabase,
+  network: Network,
+  { asking, opened, nothingOpen, stopping }: SqlTools,
+): void {
   const { server, sleep, sleeping, resources, ownLimit, identity } = network
   const asleep = () => until(async () => (await sleeping()).length > 0)
 
   test(`${name}: a statement that hangs is stopped on the server at the deadline`, async () => {
     const started = performance.now()
-    const found = runKind(asking(sleep), {}, 'Basic', { timeoutMs: 2_000 })
-    await asleep()
-    expect(await sleeping()).toEqual([network.sleeper])
-    expect((await found)[0]).toMatchObject({ fault: 'timeout' })
+    await stopping(async () => {
+      const found = runKind(asking(sleep), {}, 'Basic', { timeoutMs: 2_000 })
+      await asleep()
+      expect(await sleeping()).toEqual([network.sleeper])
+      expect((await found)[0]).toMatchObject({ fault: 'timeout' })
+    })
     expect(performance.now() - started).toBeLessThan(4_500)
     await nothingOpen()
     expect(await settled(resources)).toBe(resources)
   })
   test(`${name}: a run that is called off stops its statement too`, async () => {
-    const control = new AbortController()
-    const found = runKind(asking(sleep), {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
-    await asleep()
-    control.abort(new Error('called off'))
-    expect(await found).toMatchObject({ message: 'called off' })
+    await stopping(async () => {
+      const control = new AbortController()
+      const found = runKind(asking(sleep), {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
+      await asleep()
+      control.abort(new Error('called off'))
+      expect(await found).toMatchObject({ message: 'called off' })
+    })
     await nothingOpen()
   })
   test(`${name}: called off at any moment, a run leaves no statement, no session and no socket`, async () => {
@@ -657,7 +674,7 @@ const jobs: SqlDatabase['queries']['judged'] = [
 const many: Asked = { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } }
 const well: Asked = { name: 'well', sql: 'SELECT 1', atMost: { limit: 1 } }
 
-function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen }: SqlTools): void {
+function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stopping }: SqlTools): void {
   const { fails, writes, slow, wide, powers } = queries
 
   test(`${name}: the figures, dates and texts of a job table are judged`, async () => {
@@ -712,10 +729,12 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen }: SqlT
       { ...well, name: 'slow', sql: slow.sql },
       { ...well, name: 'next' },
     ]
-    const found = await ask(asked, 'Standard', { timeoutMs: slow.timeoutMs })
-    expect(performance.now() - started).toBeLessThan(2 * slow.timeoutMs)
-    expect(found.map(({ message }) => message)).toEqual([matching(slow.message), matching(slow.next)])
-    expect(found[0]?.fault).toBe('timeout')
+    await stopping(async () => {
+      const found = await ask(asked, 'Standard', { timeoutMs: slow.timeoutMs })
+      expect(performance.now() - started).toBeLessThan(2 * slow.timeoutMs)
+      expect(found.map(({ message }) => message)).toEqual([matching(slow.message), matching(slow.next)])
+      expect(found[0]?.fault).toBe('timeout')
+    })
     await nothingOpen()
   })
   test(`${name}: rows are counted beyond the text that is kept`, async () => {
