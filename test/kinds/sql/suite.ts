@@ -678,12 +678,14 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
   const { fails, writes, slow, wide, powers } = queries
 
   test(`${name}: the figures, dates and texts of a job table are judged`, async () => {
+    const before = 'absent' in writes ? undefined : await writes.state()
     const all = [...jobs, ...queries.judged]
     const found = await ask(all.map(([query]) => query))
     expect(found.map(({ status, message }) => [status, message])).toEqual(
       all.map(([, status, message]) => [status, matching(message)]),
     )
     expect(new Set(found.map(({ address }) => address)).size).toBe(1)
+    if (!('absent' in writes)) expect(await writes.state()).toEqual(before)
     await nothingOpen()
   })
   test(`${name}: a query of Advanced is not asked in Standard, and none in Basic`, async () => {
