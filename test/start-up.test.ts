@@ -117,6 +117,18 @@ describe('start-up is pinned by the modules that each command loads', () => {
     expect(loaded).not.toMatch(/core\/server\/|core\/client\/|package (@oclif|fastify|pg|mysql2)/)
     pinned('health-local', loaded)
   })
+
+  test('svc health in process loads RE2 only where svc.yaml has a pattern', async () => {
+    const config = join(folder, 'svc.yaml')
+    const loadedWith = async (expected: string): Promise<string> => {
+      writeFileSync(config, `types: {App: [{kind: tcp, host: 127.0.0.1, port: 1, expect: ${expected}}]}`, {
+        mode: 0o600,
+      })
+      return await loadedBy(['health', '-m', 'Basic', '-t', 'App', '--config', config])
+    }
+    expect(await loadedWith('ready')).not.toContain('package re2js')
+    expect(await loadedWith('/ready/')).toContain('package re2js')
+  })
 })
 
 test('no chunk of the bundle holds modules of svc beside those of oclif', () => {

@@ -45,14 +45,19 @@ export abstract class SvcCommand {
     try {
       await this.performInterruptibly()
     } catch (error) {
-      const { flags, baseFlags } = this.constructor as typeof SvcCommand
-      await settle(error, {
-        json: this.wantsJson(),
-        debug: this.argv.includes('--debug'),
-        target: this.target,
-        flags: Object.keys({ ...flags, ...baseFlags }),
-      })
+      await this.reportFailure(error)
     }
+  }
+
+  /** Reports a failure and sets the exit code. */
+  protected async reportFailure(error: unknown): Promise<void> {
+    const { flags, baseFlags } = this.constructor as typeof SvcCommand
+    await settle(error, {
+      json: this.wantsJson(),
+      debug: this.argv.includes('--debug'),
+      target: this.target,
+      flags: Object.keys({ ...flags, ...baseFlags }),
+    })
   }
 
   private async performInterruptibly(): Promise<void> {
@@ -79,12 +84,7 @@ export abstract class SvcCommand {
   protected wantsJson(): boolean {
     const end = this.argv.indexOf('--')
     const flags = end === -1 ? this.argv : this.argv.slice(0, end)
-    const output = flags.findIndex((flag) => flag === '--output' || flag === '-o')
-    return (
-      flags.includes('--json') ||
-      flags.some((flag) => /^(?:--output=|-o=?)json$/.test(flag)) ||
-      (output !== -1 && flags[output + 1] === 'json')
-    )
+    return flags.includes('--json') || requestedOutput(this.argv) === 'json'
   }
 
   /** Writes everything except the answer to stderr. Silent with --quiet. */
@@ -104,6 +104,15 @@ export abstract class SvcCommand {
   protected print(text: string): void {
     writeOutput(text.endsWith('\n') ? text : `${text}\n`)
   }
+}
+
+/** The value of `--output` or `-o`, as written, without parsing the rest. */
+export function requestedOutput(argv: readonly string[]): string | undefined {
+  const end = argv.indexOf('--')
+  const flags = end === -1 ? argv : argv.slice(0, end)
+  const at = flags.findLastIndex((flag) => /^(?:--output(?:=|$)|-o)/.test(flag))
+  const [, inside] = /^(?:--output=|-o=?)(.+)$/.exec(flags[at] ?? '') ?? []
+  return inside ?? flags[at + 1]
 }
 
 /** Runs a command by its id. */

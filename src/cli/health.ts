@@ -1,7 +1,10 @@
 import { exits, Fault } from '../core/errors.ts'
+import { showDuration } from '../core/format.ts'
 import { type ExecutionMode, HealthCheckResponse, type RunDocument, type ServerType } from '../core/protocol/index.ts'
 import type { Entry, ReportedError, ReportName } from '../core/reports/index.ts'
+import { sanitizeLine } from '../core/sanitize.ts'
 import type { Call } from '../core/service.ts'
+import { requestedOutput } from './base.ts'
 import { asFault } from './exit.ts'
 import { oneOf } from './flags.ts'
 import type { CommandSession } from './session.ts'
@@ -102,30 +105,69 @@ const permanent: ReadonlySet<number> = new Set([
   exits.rejected.code,
 ])
 
+export type Attempt = {
+  readonly outcomes: readonly HealthOutcome[]
+  /** Counted from 1. */
+  readonly attempt: number
+  /** Milliseconds since the first attempt began, and until the last one may begin. */
+  readonly elapsedMs: number
+  readonly leftMs: number
+}
+
 /**
  * Repeats the check until everything is healthy, for at most `ms`. It gives up at once on failures that no waiting
- * changes. `onTry` gets the outcome of each attempt.
+ * changes. `onAttempt` gets each attempt that is repeated, `onGivingUp` one line about the end of the time.
  */
 export async function waitUntilHealthy(
   ask: (signal: AbortSignal) => Promise<readonly HealthOutcome[]>,
   ms: number,
   signal: AbortSignal,
-  onTry: (outcomes: readonly HealthOutcome[], attempt: number) => void,
+  onAttempt: (attempt: Attempt) => void,
+  onGivingUp: (line: string) => void,
 ): Promise<readonly HealthOutcome[]> {
   const { setTimeout: pause } = await import('node:timers/promises')
-  const ends = performance.now() + ms
+  const began = performance.now()
+  const ends = began + ms
   for (let attempt = 1; ; attempt += 1) {
     const outcomes = await ask(signal)
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return outcomes
-    const left = ends - performance.now()
-    if (left <= 0) return outcomes
-    onTry(outcomes, attempt)
+    const now = performance.now()
+    const leftMs = Math.max(0, ends - now)
+    if (leftMs === 0) {
+      const times = `${attempt} attempt${attempt === 1 ? '' : 's'} in ${showDuration(now - began)}`
+      onGivingUp(`Gave up after ${times}: ${firstProblem(outcomes)}`)
+      return outcomes
+    }
+    onAttempt({ outcomes, attempt, elapsedMs: now - began, leftMs })
     try {
-      await pause(Math.min(1_000, left), undefined, { signal })
+      await pause(Math.min(1_000, leftMs), undefined, { signal })
     } catch {
       signal.throwIfAborted()
     }
+  }
+}
+
+const firstProblem = (outcomes: readonly HealthOutcome[]): string => {
+  const bad = outcomes.find((outcome) => outcome.exitCode !== 0)
+  return sanitizeLine(bad?.fault?.message ?? bad?.response?.StatusMessage ?? 'not healthy')
+}
+
+const reportEveryMs = 60_000
+
+/** Reports the attempts: in the line that a terminal shows, and elsewhere (a CI log) as one line a minute. */
+export function attemptReports(
+  display: { readonly live: boolean; readonly update: (text: string) => void },
+  say: (line: string) => void,
+): (attempt: Attempt) => void {
+  let nextMs = 0
+  return ({ outcomes, attempt, elapsedMs, leftMs }) => {
+    const problem = firstProblem(outcomes)
+    const left = `${showDuration(Math.ceil(leftMs / 1_000) * 1_000)} left`
+    if (display.live) display.update(`Attempt ${attempt}, ${left}: ${problem}`)
+    if (display.live || elapsedMs < nextMs) return
+    nextMs = elapsedMs + reportEveryMs
+    say(`Attempt ${attempt} after ${showDuration(elapsedMs)}, ${left}: ${problem}`)
   }
 }
 
@@ -143,9 +185,15 @@ export const outputs = [
 ] as const
 export type Output = (typeof outputs)[number]
 
-/** `--output`, or `--json` for short; the two must not contradict each other. */
-export function chooseOutput(flags: { readonly output?: Output | undefined; readonly json: boolean }): Output {
-  if (!flags.json) return flags.output ?? 'table'
+/**
+ * `--output`, or `--json` for short; the two must not contradict each other. Undefined: the screen on a terminal,
+ * records in a pipe.
+ */
+export function chooseOutput(flags: {
+  readonly output?: Output | undefined
+  readonly json: boolean
+}): Output | undefined {
+  if (!flags.json) return flags.output
   if (flags.output === undefined || flags.output === 'json') return 'json'
   throw new Fault('Usage', `--json and --output ${flags.output} contradict each other`, {
     hints: ['Leave one of them out.'],
@@ -154,7 +202,18 @@ export function chooseOutput(flags: { readonly output?: Output | undefined; read
 
 export const parseOutput = (input: string): Output => oneOf('output', outputs, input, 'Formats')
 
-export const isReport = (output: Output): output is Output & ReportName => output !== 'table' && output !== 'json'
+export const isReport = (output: Output | undefined): output is Output & ReportName =>
+  output !== undefined && output !== 'table' && output !== 'json'
+
+export type Presentation = {
+  readonly output: Output | undefined
+  readonly target: string
+  readonly mode: string
+  /** For people. */
+  readonly detail: 'verbose' | 'usual' | 'verdict'
+  /** Whether piped records begin with a line of column names. */
+  readonly header: boolean
+}
 
 type DisplayOptions = {
   readonly text: string
@@ -163,10 +222,7 @@ type DisplayOptions = {
 }
 
 /** Prints the answers in the requested format. */
-export async function showHealth(
-  outcomes: readonly HealthOutcome[],
-  as: { readonly output: Output; readonly target: string; readonly mode: string },
-): Promise<DisplayOptions> {
+export async function showHealth(outcomes: readonly HealthOutcome[], as: Presentation): Promise<DisplayOptions> {
   if (as.output === 'json') return { text: await json(outcomes, as) }
   const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
   if (isReport(as.output)) {
@@ -174,16 +230,18 @@ export async function showHealth(
     const { default: report } = await reports[as.output]()
     return { text: report.render(entries), exitCode: as.output === 'nagios' ? nagiosState(entries) : undefined }
   }
-  if (!isTerminal('stdout')) {
+  // An explicit table is one in a pipe too.
+  if (as.output === undefined && !isTerminal('stdout')) {
     const { renderPlain } = await import('../core/reports/index.ts')
-    return { text: renderPlain(entries) }
+    return { text: renderPlain(entries, { header: as.header }) }
   }
   const { renderHealth } = await import('./render/health.ts')
   return {
     text: renderHealth(entries, {
-      width: process.stdout.columns || 80,
+      width: process.stdout.columns || Number(process.env.COLUMNS) || 80,
       colour: useColour(process.stdout),
       unicode: showsUnicode(process.env, process.platform),
+      detail: as.detail,
       ages: outcomes.map((outcome) => outcome.ageSeconds),
     }),
   }
@@ -194,6 +252,26 @@ async function entry(outcome: HealthOutcome, as: { readonly target: string; read
   return outcome.response
     ? { ...base, Response: outcome.response, Run: outcome.run }
     : { ...base, Error: await errorJson(outcome.fault, as.target) }
+}
+
+/**
+ * A failure before any answer, in the form that the plugin of a monitoring system expects, or undefined when none of
+ * these formats is requested. Nagios gets one of its own exit codes.
+ */
+export async function pluginFailure(
+  argv: readonly string[],
+  error: unknown,
+  target: string | undefined,
+): Promise<DisplayOptions | undefined> {
+  const output = requestedOutput(argv)?.toLowerCase()
+  if (output !== 'nagios' && output !== 'prtg') return undefined
+  const { nagiosState, reports } = await import('../core/reports/index.ts')
+  const { renderError } = await import('./render/errors.ts')
+  const failure = renderError.json(asFault(error) ?? error, target).error
+  const base = { Target: target ?? 'svc', ServerType: 'svc', ExecutionMode: '', ExitCode: failure.exitCode }
+  const entries: readonly Entry[] = [{ ...base, Error: failure }]
+  const { default: report } = await reports[output]()
+  return { text: report.render(entries), exitCode: output === 'nagios' ? nagiosState(entries) : failure.exitCode }
 }
 
 /** Errors are rare, so their renderer is loaded on demand. */

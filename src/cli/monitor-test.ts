@@ -1,5 +1,6 @@
 import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
+import { showDuration } from '../core/format.ts'
 import { openCore } from '../core/open.ts'
 import type { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import type { Trial } from '../core/service.ts'
@@ -7,7 +8,7 @@ import { didYouMean } from '../core/suggest.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { packageJson } from './process.ts'
 import { findings } from './render/lists.ts'
-import { type Mark, type Screen, showDuration } from './render/table.ts'
+import type { Mark, Screen } from './render/table.ts'
 import { configuration, storePath } from './session.ts'
 
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }

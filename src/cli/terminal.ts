@@ -94,10 +94,15 @@ export function showsUnicode(env: Environment, platform: NodeJS.Platform): boole
 export function progress(
   label: string,
   enabled: boolean,
-): { readonly update: (text: string) => void; readonly stop: () => void } {
+): {
+  /** Whether a line is shown. */
+  readonly live: boolean
+  readonly update: (text: string) => void
+  readonly stop: () => void
+} {
   const still = Boolean(process.env.ACCESSIBLE)
   if (!enabled || process.env.CI || process.env.TERM === 'dumb' || !isTerminal('stderr'))
-    return { update: () => {}, stop: () => {} }
+    return { live: false, update: () => {}, stop: () => {} }
   const stream = process.stderr
   const started = performance.now()
   let text = label
@@ -112,6 +117,7 @@ export function progress(
   const first = setTimeout(draw, 250)
   const timer = still ? undefined : setInterval(draw, 200)
   return {
+    live: true,
     update: (next) => {
       text = next
       if (drawn) draw()

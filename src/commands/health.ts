@@ -2,12 +2,16 @@ import { SvcCommand } from '../cli/base.ts'
 import { boolean, connectionFlags, custom, durationFlag, modeFlag, oneOf, text, typesFlag } from '../cli/flags.ts'
 import {
   askHealth,
+  attemptReports,
   chooseOutput,
   combinedExit,
   type HealthOutcome,
   type HealthQuestion,
+  isReport,
   type Output,
+  type Presentation,
   parseOutput,
+  pluginFailure,
   showHealth,
   waitUntilHealthy,
 } from '../cli/health.ts'
@@ -37,6 +41,8 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       description: 'table, json, csv, tsv, ndjson, junit, github, nagios, prtg or prometheus',
       parse: async (input) => parseOutput(input),
     })(),
+    verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
+    'no-header': boolean({ description: 'Leave out the line of column names in a pipe' }),
     'server-state': boolean({ description: "Include the server's memory and CPU" }),
     'suppress-error-codes': boolean({
       description: 'Ask the server for HTTP 200 whatever the result; the exit code still tells',
@@ -89,35 +95,53 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       const ask = (askSignal: AbortSignal): Promise<readonly HealthOutcome[]> => askHealth(session, question, askSignal)
       const display = progress(`Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
       let outcomes: readonly HealthOutcome[]
+      let gaveUp: string | undefined
       try {
         outcomes =
           flags.wait === undefined
             ? await ask(signal)
-            : await waitUntilHealthy(ask, flags.wait, signal, (outcomes, attempt) =>
-                display.update(`Attempt ${attempt}: ${summary(outcomes)}; asking again`),
+            : await waitUntilHealthy(
+                ask,
+                flags.wait,
+                signal,
+                attemptReports(display, (line) => this.say(line)),
+                (line) => {
+                  gaveUp = line
+                },
               )
       } finally {
         display.stop()
       }
-      return await this.show(outcomes, output, session, mode)
+      const code = await this.show(outcomes, session, {
+        output,
+        target: session.label,
+        mode,
+        detail: flags.verbose ? 'verbose' : flags.quiet ? 'verdict' : 'usual',
+        header: !flags['no-header'],
+      })
+      if (gaveUp !== undefined) this.say(gaveUp)
+      return code
     } finally {
       await session.close()
     }
   }
 
-  private async show(
-    outcomes: readonly HealthOutcome[],
-    output: Output,
-    session: CommandSession,
-    mode: HealthQuestion['mode'],
-  ): Promise<number> {
+  /** Plugins of monitoring systems read standard output, so every failure has to stand there in their own form. */
+  protected override async reportFailure(error: unknown): Promise<void> {
+    const failure = await pluginFailure(this.argv, error, this.target)
+    if (failure === undefined) return await super.reportFailure(error)
+    this.print(failure.text)
+    process.exitCode = failure.exitCode
+  }
+
+  private async show(outcomes: readonly HealthOutcome[], session: CommandSession, as: Presentation): Promise<number> {
     const [only] = outcomes
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     // A single failed request is an ordinary error. Monitoring formats have a representation for it.
-    if (outcomes.length === 1 && only?.fault && (output === 'table' || output === 'json')) throw only.fault
-    const display = await showHealth(outcomes, { output, target: session.label, mode })
+    if (outcomes.length === 1 && only?.fault && !isReport(as.output)) throw only.fault
+    const display = await showHealth(outcomes, as)
     this.print(display.text)
-    if (output === 'table' && session.runtime && session.runtime.facts.configuration === undefined) {
+    if ((as.output ?? 'table') === 'table' && session.runtime && session.runtime.facts.configuration === undefined) {
       this.say(nextSteps())
     }
     return display.exitCode ?? code
@@ -146,9 +170,4 @@ function chooseTypes(requested: readonly (ServerType | 'all')[], session: Comman
   }
   const { types } = session.runtime.facts
   return types.length > 0 ? types : ['App']
-}
-
-function summary(outcomes: readonly HealthOutcome[]): string {
-  const bad = outcomes.find((outcome) => outcome.exitCode !== 0)
-  return bad?.fault?.message ?? bad?.response?.StatusMessage ?? 'not healthy'
 }

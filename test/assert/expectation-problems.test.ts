@@ -36,9 +36,9 @@ describe('what can never be judged is told where it is written', () => {
 
   test('a comparison with no number, and what is none of that', () => {
     expect(expectationProblem('< x')).toBe(
-      '< x compares with no number: write >= 3, or a text that begins so as a /pattern/',
+      '< x is not a comparison with a number: write >= 3, or use a /pattern/ for a text that begins this way',
     )
-    expect(expectationProblem('>=')).toContain('compares with no number')
+    expect(expectationProblem('>=')).toContain('is not a comparison with a number')
     for (const sound of ['ready', '', '>= 3', '!= x', '= <b>', '/^a{nonce}$/u', '/path/to', '/a/b/', '$' + '{value}'])
       expect(expectationProblem(sound)).toBeUndefined()
   })

@@ -10,10 +10,11 @@ import {
   PatternBudget,
   patternMismatch,
   statusAllowed,
+  unmetEach,
   withPatternBudget,
 } from '../../src/core/assert/expectation.ts'
 import { merged, reachable } from '../../src/core/engine/index.ts'
-import { createRedactor, safeUrl, sanitize } from '../../src/core/net/text.ts'
+import { createRedactor, noRedaction, safeUrl, sanitize } from '../../src/core/net/text.ts'
 import { givenUp } from '../support/given-up.ts'
 import { processorMs } from '../support/processor-time.ts'
 
@@ -91,7 +92,7 @@ describe('expectations', () => {
     expect(patternMismatch(`${'x'.repeat(65_536)}y`, 'y')).toBe('does not match y')
   })
 
-  test('a harmless pattern is judged also where the machine gives this process no time for a while', async (context) => {
+  test('a harmless pattern that RE2 cannot run is judged also where the machine gives this process no time for a while', async (context) => {
     if (process.platform === 'win32') return context.skip('Windows stops no process')
     const expectation = new URL('../../src/core/assert/expectation.ts', import.meta.url).href
     // Each match takes some 20 ms, one after the other: a stop falls into one of them.
@@ -103,7 +104,7 @@ describe('expectations', () => {
       const seen = new Set()
       process.stdin.on('end', () => { console.log(JSON.stringify([...seen])); process.exit() }).resume()
       console.log('ready')
-      const match = () => { seen.add(patternMismatch(text, '/a*b/')); setImmediate(match) }
+      const match = () => { seen.add(patternMismatch(text, '/(?=a)a*b/')); setImmediate(match) }
       match()`,
     ])
     let heard = ''
@@ -120,44 +121,44 @@ describe('expectations', () => {
     }
     child.stdin.end()
     await gone
-    expect(heard).toBe('ready\n["does not match /a*b/"]\n')
+    expect(heard).toBe('ready\n["does not match /(?=a)a*b/"]\n')
   }, 60_000)
 
-  test('a pattern that got no processor time is not called one that backtracks (the time is simulated)', () => {
+  test('a pattern that RE2 cannot run and that got no processor time is not called one that backtracks (the time is simulated)', () => {
     const spy = vi.spyOn(process, 'threadCpuUsage').mockReturnValue({ user: 0, system: 0 })
     try {
-      expect(patternMismatch('a'.repeat(40), '/(a+)+b/')).toBe(
-        'cannot be judged: /(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
+      expect(patternMismatch('a'.repeat(40), '/(?=a)(a+)+b/')).toBe(
+        'cannot be evaluated: /(?=a)(a+)+b/ got less than 250 ms of processor time in 2000 ms: this machine is too busy',
       )
     } finally {
       spy.mockRestore()
     }
   }, 60_000)
 
-  test('the patterns of one answer share a budget, and the next answer has its own', () => {
+  test('patterns of one answer that RE2 cannot run share a budget, and the next answer has its own', () => {
     const text = `${'a'.repeat(60)}!`
     const together = new PatternBudget()
     const start = processorMs()
     const seen = together.within(() => [
-      patternMismatch(text, '/^a+!$/'),
-      patternMismatch(text, '/^(a+)+$/'),
-      patternMismatch(text, '/^(a+)+b$/'),
-      patternMismatch(text, '/^a+!$/'),
+      patternMismatch(text, '/^(?=a)a+!$/'),
+      patternMismatch(text, '/^(?=a)(a+)+$/'),
+      patternMismatch(text, '/^(?=a)(a+)+b$/'),
+      patternMismatch(text, '/^(?=a)a+!$/'),
     ])
     expect(processorMs() - start).toBeLessThan(1_000)
-    const untried = 'was not tried, as another pattern of this answer was given up'
-    expect(together.timedOut).toMatch(new RegExp(String.raw`^/\^\(a\+\)\+\$/ ${givenUp}$`))
+    const untried = 'was not tried, as another pattern for this answer timed out'
+    expect(together.timedOut).toMatch(new RegExp(String.raw`^/\^\(\?=a\)\(a\+\)\+\$/ ${givenUp}$`))
     expect(seen).toEqual([
       undefined,
-      `cannot be judged: ${together.timedOut}`,
-      `cannot be judged: /^(a+)+b$/ ${untried}`,
-      `cannot be judged: /^a+!$/ ${untried}`,
+      `cannot be evaluated: ${together.timedOut}`,
+      `cannot be evaluated: /^(?=a)(a+)+b$/ ${untried}`,
+      `cannot be evaluated: /^(?=a)a+!$/ ${untried}`,
     ])
-    expect(withPatternBudget(() => patternMismatch(text, '/^a+!$/'))).toBeUndefined()
-    expect(patternMismatch(text, '/^a+!$/')).toBeUndefined()
+    expect(withPatternBudget(() => patternMismatch(text, '/^(?=a)a+!$/'))).toBeUndefined()
+    expect(patternMismatch(text, '/^(?=a)a+!$/')).toBeUndefined()
   })
 
-  test('patterns that are each in time are together no longer than a second (the time is simulated)', () => {
+  test('patterns that RE2 cannot run and that are each in time are together no longer than a second (the time is simulated)', () => {
     const tried = (ms: number) => {
       let used = 0
       const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
@@ -167,19 +168,41 @@ describe('expectations', () => {
       })
       const together = new PatternBudget()
       try {
-        const all = together.within(() => Array.from({ length: 6 }, () => patternMismatch('a', '/a/')))
+        const all = together.within(() => Array.from({ length: 6 }, () => patternMismatch('a', '/(?=a)a/')))
         return { givenUp: together.timedOut, all }
       } finally {
         spy.mockRestore()
       }
     }
-    const late = 'cannot be judged: /a/ was not tried, as those before it took more than 1000 ms'
-    const other = 'cannot be judged: /a/ was not tried, as another pattern of this answer was given up'
+    const late = 'cannot be evaluated: /(?=a)a/ was not tried, as those before it took more than 1000 ms'
+    const other = 'cannot be evaluated: /(?=a)a/ was not tried, as another pattern for this answer timed out'
     // Looked at three times for each pattern: 125 makes 250 ms.
     expect(tried(125).all).toEqual([undefined, undefined, undefined, undefined, undefined, late])
     expect(tried(126).all).toEqual([undefined, undefined, undefined, undefined, late, other])
-    expect(tried(126).givenUp).toBe('/a/ was not tried, as those before it took more than 1000 ms')
+    expect(tried(126).givenUp).toBe('/(?=a)a/ was not tried, as those before it took more than 1000 ms')
     expect(tried(100).givenUp).toBeUndefined()
+  })
+
+  test('a pattern on many values is given up after a second, however fast each is (the time is simulated)', () => {
+    let used = 0
+    const spy = vi.spyOn(process, 'threadCpuUsage').mockImplementation(() => {
+      used += 201_000
+      return { user: used, system: 0 }
+    })
+    const judge = (values: number) =>
+      unmetEach(
+        Array.from({ length: values }, () => 'a'),
+        '/a/',
+        noRedaction,
+      )
+    try {
+      expect(judge(4)).toEqual([undefined, undefined, undefined, undefined])
+      expect(() => judge(5)).toThrow(
+        'cannot be evaluated: /a/ was not tried on every value, as the first ones took more than 1000 ms',
+      )
+    } finally {
+      spy.mockRestore()
+    }
   })
 
   test('statuses and what cannot be read', () => {

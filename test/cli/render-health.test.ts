@@ -4,7 +4,17 @@ import { describe, expect, test } from 'vitest'
 import { type HealthScreen, renderHealth } from '../../src/cli/render/health.ts'
 import { width } from '../../src/cli/render/width.ts'
 import { type Entry, renderPlain } from '../../src/core/reports/index.ts'
-import { broken, failing, foreign, healthy, hostile, samples, unreachable, warning } from '../reports/samples.ts'
+import {
+  broken,
+  failing,
+  foreign,
+  healthy,
+  hostile,
+  measured,
+  samples,
+  unreachable,
+  warning,
+} from '../reports/samples.ts'
 import { processorMs } from '../support/processor-time.ts'
 
 const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen => ({
@@ -22,21 +32,58 @@ describe('the health screen', () => {
     await expect(text).toMatchFileSnapshot(`../golden/screen/${sample}.${columns}.txt`)
   })
 
-  test('it is as designed: headline and cause at the left, mode, duration and target at the right', () => {
-    const [title, cause, blank, head] = renderHealth([failing], screen(100)).split('\n')
-    expect(title).toMatch(/^✗ Sql is unhealthy: 1 of 2 monitors failed {3,}Advanced · 1\.28 s$/)
-    expect(cause).toMatch(/^ {2}sqlserver orders last full backup: 53 h old, limit 48 h {3,}prod · https:\S+$/)
-    expect(title?.indexOf('Advanced')).toBe(cause?.indexOf('prod'))
-    expect(blank).toBe('')
-    expect(head).toMatch(/^ {2}MONITOR +CHECK +STATUS +MESSAGE$/)
+  test('each monitor has one line, its failures are expanded, and the verdict is the last line', () => {
+    const lines = renderHealth([failing], screen(120)).trimEnd().split('\n')
+    expect(lines[0]).toMatch(/^ {2}✗ Sql {2}sqlserver orders {2}last full backup {2}53 h old, limit 48 h$/)
+    expect(lines[1]).toMatch(/^ +started 2026-02-26 22:00, job "nightly full"$/)
+    expect(lines[2]).toMatch(/^ +1 other check ok$/)
+    expect(lines[3]).toMatch(/^ {2}✓ Sql {2}host +1 check +41 % free$/)
+    expect(lines.at(-1)).toBe(
+      '✗ UNHEALTHY  prod · https://svc.example.com · 1 of 2 monitors failed · Advanced · 1.28 s   -v shows every check',
+    )
+  })
+
+  test('a healthy monitor shows its figures, as many as one line has room for', () => {
+    const [line = ''] = renderHealth([measured], screen(120)).split('\n')
+    expect(line).toMatch(/^ {2}✓ +host +\d+ checks +disk \/var 41 % · memory 2\.4 GiB/)
+    expect(width(renderHealth([measured], screen(70)).split('\n')[0] ?? '')).toBeLessThanOrEqual(70)
+  })
+
+  test('a monitor that did not run is shown as such, and is not blamed', () => {
+    const text = renderHealth([broken], screen(160))
+    expect(text).toMatch(/^ {2}· Ftp +postgres orders-replica-eu-central +not run: tcp 10\.1\.2\.3:5432 failed$/m)
+  })
+
+  test('the checks of the machine, which every type repeats, are shown once', () => {
+    const text = renderHealth([measured, { ...measured, ServerType: 'App' }], screen(120))
+    expect(text.match(/disk \/var/g)).toHaveLength(1)
+    expect(text.split('\n').at(-2)).toContain('2 of 3 monitors failed')
+  })
+
+  test('with -v every check is shown with its message', () => {
+    const text = renderHealth([failing], screen(100, { detail: 'verbose' }))
+    expect(text).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)
+    expect(text).toMatch(/round trip +✓ ok +14 ms \(limit 3 s\)/)
+    expect(text).toMatch(/last full backup +✗ failed +53 h old, limit 48 h/)
+    expect(text).not.toContain('-v shows')
+  })
+
+  test('with -q the verdict stands alone', () => {
+    expect(renderHealth([failing], screen(120, { detail: 'verdict' }))).toBe(
+      '✗ UNHEALTHY  prod · https://svc.example.com · 1 of 2 monitors failed · Advanced · 1.28 s\n',
+    )
   })
 
   test('words carry the meaning: nothing is lost without colour and without Unicode', () => {
     const text = renderHealth([broken, warning, healthy], screen(80, { unicode: false }))
-    expect(text).toMatch(/x FAIL/)
-    expect(text).toMatch(/! warn/)
-    expect(text).toMatch(/\+ ok/)
+    expect(text).toMatch(/^x UNHEALTHY/m)
+    expect(text).toMatch(/^ {2}! Sql/m)
+    expect(text).toMatch(/^ {2}\+ App/m)
     expect(text).not.toMatch(/[✓✗…]/)
+    const all = renderHealth([broken], screen(80, { unicode: false, detail: 'verbose' }))
+    expect(all).toMatch(/x failed/)
+    expect(all).toMatch(/! warning/)
+    expect(all).toMatch(/\+ ok/)
   })
 
   test('colour changes nothing but the colour, and every line ends without it', () => {
@@ -48,12 +95,15 @@ describe('the health screen', () => {
     expect(renderHealth([failing], screen(80, { colour: true }))).toContain('\u001b[31m')
   })
 
-  test('an age above 1 s is said', () => {
-    const title = (age: number | undefined) => renderHealth([healthy], screen(80, { ages: [age] })).split('\n')[0]
-    expect(title(4)).toMatch(/43 ms · age 4 s$/)
-    expect(title(90)).toMatch(/age 1\.5 min$/)
-    expect(title(1)).not.toContain('age')
-    expect(title(undefined)).not.toContain('age')
+  test('an age above 1 s is shown', () => {
+    const verdict = (age: number | undefined) =>
+      renderHealth([healthy], screen(120, { ages: [age] }))
+        .split('\n')
+        .at(-2)
+    expect(verdict(4)).toMatch(/43 ms · age 4 s\b/)
+    expect(verdict(90)).toMatch(/age 1\.5 min\b/)
+    expect(verdict(1)).not.toContain('age')
+    expect(verdict(undefined)).not.toContain('age')
   })
 
   test('the fault class is said where the message does not', () => {
@@ -93,34 +143,21 @@ describe('the health screen', () => {
     expect(listed).toContain('サービスが応答しません:503が返されました(予想:200)(protocol)')
   })
 
-  test('several entries end in one line that counts and names them', () => {
+  test('the verdict counts the monitors of all entries, and names what could not be checked', () => {
     const last = (entries: readonly Entry[]) => renderHealth(entries, screen(200)).trimEnd().split('\n').at(-1)
-    expect(last([healthy, failing, warning])).toBe(
-      '✗ 3 checked: 1 healthy, 1 healthy with warnings (Sql), 1 unhealthy (Sql)',
+    expect(last([healthy, failing, warning])).toMatch(
+      /^✗ UNHEALTHY {2}prod · \S+ · 1 of 5 monitors failed · 1 warning · Standard · Advanced · 1\.28 s/,
     )
-    expect(last([healthy, unreachable])).toBe(
-      '✗ 2 checked: 1 healthy, 1 not checked (Mongo at lab · https://lab.example.com:8443)',
-    )
-    expect(last([healthy, warning])).toMatch(/^! 2 checked/)
-    expect(last([healthy, healthy])).toBe('✓ 2 checked: 2 healthy')
-    expect(last([])).toBe('✗ nothing checked')
+    expect(last([healthy, unreachable])).toMatch(/^✗ NOT CHECKED .* 1 monitor · Mongo could not be checked · Standard/)
+    expect(last([healthy, warning])).toMatch(/^! HEALTHY/)
+    expect(last([healthy, healthy])).toMatch(/^✓ HEALTHY .* 2 monitors/)
+    expect(last([])).toBe('✗ NOT CHECKED')
   })
 
-  test('an answer longer than a screen says its headline again below', () => {
-    const many = Array.from({ length: 60 }, (_, n) => ({
-      MonitorName: `tcp host-${n}`,
-      Status: 'Success' as const,
-      Results: [{ MonitoringName: 'connect', Status: 'Success' as const, StatusMessage: '1 ms' }],
-    }))
-    const text = renderHealth([{ ...healthy, Response: { Status: 'Success', MonitorSummaries: many } }], screen(80))
-    expect(text.match(/App is healthy: 60 monitors passed/g)).toHaveLength(2)
-  })
-
-  test('an error says what, and what next', () => {
+  test('an error names the problem and the next step', () => {
     const text = renderHealth([unreachable], screen(80))
-    expect(text).toMatch(/^✗ Mongo could not be checked/)
-    expect(text).toContain('10.9.9.9:8443 refused the connection in 3 ms')
-    expect(text.trimEnd().split('\n').at(-1)).toBe('  Elsewhere: svc health --server URL')
+    expect(text).toMatch(/^ {2}✗ Mongo +10\.9\.9\.9:8443 refused the connection in 3 ms$/m)
+    expect(text).toMatch(/^ +Elsewhere: svc health --server URL$/m)
   })
 
   test('K6 a server cannot steer the terminal', () => {
@@ -158,7 +195,7 @@ describe('the health screen', () => {
     expect(processorMs() - started).toBeLessThan(5_000)
     expect(text.split('\n').length).toBeLessThan(2_500)
     expect(text).toContain('more (--output json)')
-    expect(renderPlain([flood]).length).toBeGreaterThan(20 * long.length * 2)
+    expect(renderPlain([flood], { header: true }).length).toBeGreaterThan(20 * long.length * 2)
   })
 
   test('more results than a call takes arguments do not break it', () => {
@@ -171,7 +208,8 @@ describe('the health screen', () => {
       ...healthy,
       Response: { Status: 'Success', MonitorSummaries: [{ MonitorName: 'm', Status: 'Success', Results }] },
     }
-    expect(renderHealth([entry], screen(80)).split('\n').length).toBeGreaterThan(130_000)
+    expect(renderHealth([entry], screen(80, { detail: 'verbose' })).split('\n').length).toBeGreaterThan(130_000)
+    expect(renderHealth([entry], screen(80))).toContain('130000 checks')
   })
 
   test('no line is wider than the terminal, whatever a server sends and however narrow it is', () => {
@@ -213,8 +251,11 @@ describe('the health screen', () => {
 })
 
 describe('a pipe', () => {
-  test('gets one record a line between tabs, whole and without a header', () => {
-    const lines = renderPlain([failing, unreachable, hostile, foreign]).split('\n').slice(0, -1)
+  test('gets a line of column names unless it is left out, and one whole record a line between tabs', () => {
+    const entries = [failing, unreachable, hostile, foreign]
+    const [header = '', ...lines] = renderPlain(entries, { header: true }).split('\n').slice(0, -1)
+    expect(header.split('\t').slice(0, 4)).toEqual(['Target', 'ServerType', 'ExecutionMode', 'MonitorName'])
+    expect(renderPlain(entries, { header: false })).toBe(lines.map((line) => `${line}\n`).join(''))
     expect(lines).toHaveLength(7)
     expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 18))
     expect(lines[1]).toBe(

@@ -52,7 +52,7 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     configure(peer.port)
     const before = await health()
     expect(before.code).toBe(3)
-    expect(before.stdout).toContain('nothing is kept under that name: svc secrets set shop --for 127.0.0.1:')
+    expect(before.stdout).toContain('the keychain has no secret of that name: svc secrets set shop --for 127.0.0.1:')
     expect(peer.heard.filter((one) => one !== '')).toEqual([])
 
     const set = await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], `${secret}\n`)

@@ -24,7 +24,7 @@ describe('exec: of svc.yaml', () => {
     const { options, systemFolder } = await context(monitor, undefined)
     expect((await loadConfig(options)).exec).toEqual({
       allow: [],
-      off: `there is no ${join(systemFolder, 'svc.yaml')}, which alone can allow it`,
+      off: `${join(systemFolder, 'svc.yaml')}, the only file that can allow it, does not exist`,
     })
   })
 
@@ -34,7 +34,7 @@ describe('exec: of svc.yaml', () => {
     for (const more of [{}, { path: own }, { env: { SVC_CONFIG: own } }]) {
       const fault = await faultOf(loadConfig({ ...options, ...more }))
       expect(fault.message).toContain(
-        `exec allows nothing here: it belongs into ${join(systemFolder, 'svc.yaml')}, a file that root owns`,
+        `exec has no effect here: move it to ${join(systemFolder, 'svc.yaml')}, a file owned by root`,
       )
     }
   })
@@ -53,7 +53,7 @@ describe('exec: of svc.yaml', () => {
   test('on Windows it stays off', async () => {
     const { readExec } = await import('../../src/core/config/exec.ts')
     const found = await readExec({ env: {}, platform: 'win32', home: 'C:\\Users\\a' })
-    expect(found).toEqual({ allow: [], off: expect.stringContaining('on Windows it cannot be proved') })
+    expect(found).toEqual({ allow: [], off: expect.stringContaining('on Windows, svc cannot verify') })
   })
 })
 
@@ -95,8 +95,8 @@ suiteWith(root ? undefined : 'files of root need root to make them', "the system
   test.each([
     ['types: {}', 'does not allow it'],
     ['exec: {}', 'exec.allow is missing'],
-    ['exec: {allow: [plugins]}', 'exec.allow.0 must be the whole path of a folder'],
-    ['exec: {allow: [/]}', 'exec.allow.0 must be the whole path of a folder'],
+    ['exec: {allow: [plugins]}', 'exec.allow.0 must be the absolute path of a folder'],
+    ['exec: {allow: [/]}', 'exec.allow.0 must be the absolute path of a folder'],
     ['exec: {alow: [/opt]}', 'exec.alow is not a setting here: did you mean'],
     ['exec: [', 'cannot be read as YAML'],
   ])('%s allows nothing and says why', async (system, why) => {

@@ -56,7 +56,7 @@ test('a file that --config or SVC_CONFIG names must exist', async () => {
   const home = await folder()
   const missing = join(home, 'no.yaml')
   const byFlag = await faultOf(loadConfig({ ...here({}, home), path: missing }))
-  expect([byFlag.fault, byFlag.message]).toEqual(['Local', `--config names ${missing}, and there is no such file`])
+  expect([byFlag.fault, byFlag.message]).toEqual(['Local', `--config names ${missing}, which does not exist`])
   const byVariable = await faultOf(loadConfig(here({ SVC_CONFIG: missing }, home)))
   expect(byVariable.message).toContain(`SVC_CONFIG names ${missing}`)
 })

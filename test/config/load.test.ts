@@ -39,7 +39,7 @@ test('warn and limit stand for the halves of latency', async () => {
     settings: { latency: { limit: 9_000 } },
   })
   expect(said(await refused(tcp('      limit: 9\n      latency: 2s\n')))).toEqual([
-    '6:7: types.Sql[0].limit says what `latency:` says too: keep one of them',
+    '6:7: types.Sql[0].limit conflicts with `latency:`: keep one of them',
   ])
   expect(said(await refused(tcp('      limit: 9\n      warn: 1s\n')))).toEqual([
     '6:7: types.Sql[0].limit is 9, without a unit: write 9s or 9ms',
@@ -97,7 +97,7 @@ monitors: []
     '5:7: types.Sql[0].prot is not a setting here: did you mean `port`?',
     '6:7: types.Sql[0].timeout is 5, without a unit: write 5s or 5ms',
     '7:7: types.Sql[1].kind is not a monitor kind: did you mean `tcp`?',
-    '8:7: types.Sql[2].kind is missing: add `kind:` (What looks: one of the monitor kinds)',
+    '8:7: types.Sql[2].kind is missing: add `kind:` (Monitor kind, such as http)',
     '9:3: types.Sqll is not a server type: did you mean `Sql`?',
     '12:3: serve.jsonp must be true or false (without quotes), not "no"',
     '13:1: monitors is not a setting here: remove it, or use one of profiles, serve, types',
@@ -125,14 +125,14 @@ test.each(['configuration', 'listening', 'self'])('the internal kind %s cannot b
 
 test('the host block is no monitor to list', async () => {
   expect(said(await refused('types:\n  Sql:\n    - kind: host\n'))).toEqual([
-    '3:7: types.Sql[0].kind runs for every type by itself: set it under `host:`, beside `monitors:`',
+    '3:7: types.Sql[0].kind runs automatically for every type: configure it under `host:`, beside `monitors:`',
   ])
 })
 
 test('monitors of one type do not share a name', async () => {
   const one = '    - {kind: tcp, name: a, host: h, port: 1}\n'
   expect(said(await refused(`types:\n  Sql:\n${one}${one}`))).toEqual([
-    '4:7: types.Sql[1] is a second monitor called `tcp a`: give it another `name:`',
+    '4:7: types.Sql[1] has the same name as another monitor, `tcp a`: give it another `name:`',
   ])
   const config = await load(`types:\n  Sql:\n${one}  App:\n${one}`)
   expect(config.types.App?.monitors[0]?.name).toBe('tcp a')
@@ -141,7 +141,7 @@ test('monitors of one type do not share a name', async () => {
 test('names hold nothing that steers a terminal', async () => {
   for (const name of ['"a\\eb"', '"a\\u202eb"', "' a'", "'a '", `'${'x'.repeat(101)}'`]) {
     const lines = said(await refused(tcp(`      name: ${name}\n`)))
-    expect(lines[0]).toMatch(/^6:7: types\.Sql\[0\]\.name is /)
+    expect(lines[0]).toMatch(/^6:7: types\.Sql\[0\]\.name has the invalid value /)
     expect(lines.join('')).not.toMatch(/\p{C}/u)
   }
   expect(await monitorOf("      name: 'Bestellungen № 1 (Köln)'\n")).toMatchObject({
@@ -152,7 +152,7 @@ test('names hold nothing that steers a terminal', async () => {
 test('a timeout is one that can run out', async () => {
   expect(said(await refused(tcp('      timeout: 0s\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
   expect(said(await refused(tcp('      timeout: 11m\n')))).toEqual(['6:7: types.Sql[0].timeout must be 1ms to 10m'])
-  const long = ['6:7: types.Sql[0].for must be 1ms to 7d: what is older is not remembered']
+  const long = ['6:7: types.Sql[0].for must be 1ms to 7d: svc keeps no older values']
   for (const wrong of ['0s', '8d']) expect(said(await refused(tcp(`      for: ${wrong}\n`)))).toEqual(long)
   expect(said(await refused(tcp('      retries: 6\n')))).toEqual(['6:7: types.Sql[0].retries is 6: give 0 to 5'])
 })
@@ -185,15 +185,15 @@ test('dependsOn refuses names that nobody has, that two have, and circles', asyn
     `types:\n  Sql:\n${monitor('a', 'tcp', 'nobody')}${monitor('a', 'tls', '[]')}${monitor('b', 'tcp', 'a')}`,
   )
   expect(said(fault)).toEqual([
-    '3:46: types.Sql[0].dependsOn names "nobody", which is no monitor of this type: write `tcp a` or `tls a` or `tcp b`, or remove it',
-    '5:46: types.Sql[2].dependsOn names "a", which several are called: write `tcp a` or `tls a`',
+    '3:46: types.Sql[0].dependsOn names "nobody", which is not a monitor of this type: write `tcp a` or `tls a` or `tcp b`, or remove it',
+    '5:46: types.Sql[2].dependsOn names "a", which is ambiguous: write `tcp a` or `tls a`',
   ])
   const circle = await refused(
     `types:\n  Sql:\n${monitor('a', 'tcp', 'b')}${monitor('b', 'tcp', 'c')}${monitor('c', 'tcp', 'a')}${monitor('d', 'tcp', 'd')}`,
   )
   expect(said(circle)).toEqual([
-    '3:46: types.Sql[0].dependsOn goes in a circle (tcp a → tcp b → tcp c → tcp a): remove one of these',
-    '6:46: types.Sql[3].dependsOn goes in a circle (tcp d → tcp d): remove one of these',
+    '3:46: types.Sql[0].dependsOn forms a cycle (tcp a → tcp b → tcp c → tcp a): remove one of these',
+    '6:46: types.Sql[3].dependsOn forms a cycle (tcp d → tcp d): remove one of these',
   ])
 })
 
@@ -223,16 +223,16 @@ test('serve has the defaults of the Service and says what it must be', async () 
 })
 
 test.each([
-  ["origins: '*'", 'serve.origins[0] must be one exact origin: wildcards are not taken, list each'],
+  ["origins: '*'", 'serve.origins[0] must be one exact origin: wildcards are not supported, list each'],
   ['origins: https://a.example/x', 'serve.origins[0] must be an origin alone: write https://a.example'],
   ['origins: HTTPS://A.example', 'serve.origins[0] must be an origin alone: write https://a.example'],
   ["origins: 'null'", 'serve.origins[0] must be an origin: write it like https://ops.example.com'],
-  ["allowedHosts: '*'", 'serve.allowedHosts[0] must be one exact host name: wildcards are not taken, list each'],
+  ["allowedHosts: '*'", 'serve.allowedHosts[0] must be one exact host name: wildcards are not supported, list each'],
   [
     "allowedHosts: ['a:80']",
     'serve.allowedHosts[0] must be a host name alone: without scheme, port or path, like svc.example.com',
   ],
-  ['trustProxy: 0.0.0.0/0', 'serve.trustProxy[0] trusts every caller: name the proxy, or its network'],
+  ['trustProxy: 0.0.0.0/0', 'serve.trustProxy[0] would trust every caller: name the proxy, or its network'],
   [
     'trustProxy: 10.0.0.0/33',
     'serve.trustProxy[0] must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24',
@@ -247,6 +247,32 @@ test.each([
   expect(line?.replace(/^\d+:\d+: /, '')).toBe(message)
 })
 
+test('a pattern that takes time by backtracking is a warning with its place, and no obstacle', async () => {
+  const config = await load(`types:
+  App:
+    - kind: http
+      url: https://app.example.com/
+      matches: (?=ready)r
+      json:
+        $.a: /^(a+)+$/
+        $.b: /(.)\\1/s
+      links:
+        - {name: next, path: $.next, json: {$.c: '/(?<!x)y/'}}
+    - kind: tcp
+      host: db1
+      port: 25
+      expect: '/^220 .*ready/m'
+`)
+  expect(config.types.App?.monitors).toHaveLength(2)
+  const why =
+    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 does not support: the check fails if matching takes more than 250 ms'
+  expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
+    `5:7: types.App[0].matches ${why}`,
+    `8:9: types.App[0].json.$.b ${why}`,
+    `10:45: types.App[0].links[0].json.$.c ${why}`,
+  ])
+})
+
 test('a secret that is not there is a warning with its place, and no obstacle', async () => {
   const yaml = `types:
   App:
@@ -257,7 +283,7 @@ test('a secret that is not there is a warning with its place, and no obstacle', 
   const config = await load(yaml)
   expect(config.types.App?.monitors).toHaveLength(1)
   expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
-    '5:7: types.App[0].token names the variable APP_TOKEN, which is not set here: what needs it will fail',
+    '5:7: types.App[0].token names the variable APP_TOKEN, which is not set here: checks that need it will fail',
   ])
   expect((await load(yaml, { APP_TOKEN: 'x' })).warnings).toEqual([])
 })

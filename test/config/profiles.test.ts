@@ -94,11 +94,11 @@ describe('a profile in svc.yaml', () => {
     const yaml = use('      user: u\n      password: {env: V_PW}\n')
     const config = await load(yaml)
     expect(config.warnings.map((line) => line.replace(/^.*svc\.yaml:/, ''))).toEqual([
-      '6:7: types.XcodeV[0].password names the variable V_PW, which is not set here: what needs it will fail',
+      '6:7: types.XcodeV[0].password names the variable V_PW, which is not set here: checks that need it will fail',
     ])
     expect(JSON.stringify(await monitors(yaml, { V_PW: 'hunter2-hunter2' }))).not.toContain('hunter2')
     expect(said(await refused(use('      password: hunter2\n'))).join()).toMatch(
-      /^5:7: types\.XcodeV\[0\]\.password must point at a secret, never hold it/,
+      /^5:7: types\.XcodeV\[0\]\.password must refer to a secret, not contain it/,
     )
   })
 
@@ -120,11 +120,11 @@ describe('mistakes in the use of a profile', () => {
     ['      activeFor: {limit: 5}\n', '5:19: types.XcodeV[0].activeFor.limit is 5, without a unit: write 5s or 5ms'],
     [
       '      without: onlin\n',
-      '5:7: types.XcodeV[0].without names "onlin", which is no monitor of the profile: did you mean `online`?',
+      '5:7: types.XcodeV[0].without names "onlin", which is not a known monitor of the profile: did you mean `online`?',
     ],
     [
       '      change: {onlin: {}}\n',
-      '5:16: types.XcodeV[0].change.onlin names "onlin", which is no monitor of the profile: did you mean `online`?',
+      '5:16: types.XcodeV[0].change.onlin names "onlin", which is not a known monitor of the profile: did you mean `online`?',
     ],
     [
       '      change: {online: {methd: GET}}\n',
@@ -132,24 +132,24 @@ describe('mistakes in the use of a profile', () => {
     ],
     [
       '      change: {online: {kind: tcp}}\n',
-      '5:25: types.XcodeV[0].change.online.kind cannot be changed: leave the monitor out, and add one of your own',
+      '5:25: types.XcodeV[0].change.online.kind cannot be changed: exclude the monitor, and add your own',
     ],
     [
       '      change: {load: {}}\n      without: load\n',
-      '5:16: types.XcodeV[0].change.load changes what `without:` leaves out: remove one of the two',
+      '5:16: types.XcodeV[0].change.load changes a monitor that `without:` excludes: remove one of the two',
     ],
     [
       '      change: {watch folder: {files: 3}}\n',
-      '5:16: types.XcodeV[0].change.watch folder changes what is not there: give `folder:`',
+      '5:16: types.XcodeV[0].change.watch folder changes a monitor that is not included: set `folder:`',
     ],
-    ['      kind: tcp\n', '5:7: types.XcodeV[0].kind does not go with `profile:`: write one entry for each'],
+    ['      kind: tcp\n', '5:7: types.XcodeV[0].kind cannot be combined with `profile:`: write one entry for each'],
     [
       '      dependsOn: nobody\n',
-      /^5:7: types\.XcodeV\[0\]\.dependsOn names "nobody", which is no monitor of this type/,
+      /^5:7: types\.XcodeV\[0\]\.dependsOn names "nobody", which is not a monitor of this type/,
     ],
     [
       '    - {profile: vantage, host: h2}\n',
-      /^5:7: types\.XcodeV\[1\] is a second monitor called `tcp vantage port`: give it another `name:`/,
+      /^5:7: types\.XcodeV\[1\] has the same name as another monitor, `tcp vantage port`: give it another `name:`/,
     ],
   ])('%j is told with its place', async (more, expected) => {
     const [line] = said(await refused(use(more)))
@@ -159,10 +159,10 @@ describe('mistakes in the use of a profile', () => {
 
   test('a profile that nobody has, and a parameter that is required, are told', async () => {
     expect(said(await refused('types: {XcodeV: [{profile: vantag, host: h}]}'))).toEqual([
-      '1:19: types.XcodeV[0].profile names "vantag", which is no profile: did you mean `vantage`?',
+      '1:19: types.XcodeV[0].profile names "vantag", which is not a known profile: did you mean `vantage`?',
     ])
     expect(said(await refused('types: {XcodeV: [{profile: x}]}'))[0]).toMatch(
-      /is no profile: there are carbon, file-qc, vantage, vast$/,
+      /is not a known profile: use one of carbon, file-qc, vantage, vast$/,
     )
     expect(said(await refused('types: {XcodeV: [{profile: vantage}]}'))).toEqual([
       '1:18: types.XcodeV[0].host is missing: add `host:` (Host name or address of the domain controller)',
@@ -180,7 +180,7 @@ describe('mistakes in the use of a profile', () => {
   test('a profile of which nothing is left is told', async () => {
     const without = '[port, online, version, load, services, machines, stores, failed jobs, active jobs]'
     expect(said(await refused(use(`      without: ${without}\n`)))).toEqual([
-      '3:7: types.XcodeV[0] leaves no monitor of the profile: nothing would be looked at',
+      '3:7: types.XcodeV[0] excludes every monitor of the profile: nothing would be checked',
     ])
   })
 })
@@ -260,10 +260,10 @@ types:
 
   test('after an item that is left out, a problem is told of the parameter that it is of', async () => {
     expect(said(await refused(twoSteps('first: /a\n      second: bad')))).toEqual([
-      expect.stringMatching(/^18:7: types\.App\[0\]\.second is "bad"/),
+      expect.stringMatching(/^18:7: types\.App\[0\]\.second has the invalid value "bad"/),
     ])
     expect(said(await refused(twoSteps('first: bad\n      second: /b\n      extra: true')))).toEqual([
-      expect.stringMatching(/^17:7: types\.App\[0\]\.first is "bad"/),
+      expect.stringMatching(/^17:7: types\.App\[0\]\.first has the invalid value "bad"/),
     ])
     const pause = '{name: b, path: /b, until: {expect: {$.a: x}, every: "\x24{second}"}}'
     expect(said(await refused(twoSteps('first: /a\n      second: never', pause)))).toEqual([
@@ -279,14 +279,14 @@ types:
   test('a definition that is wrong after an item that is left out is told where it stands', async () => {
     const wrong = twoSteps('first: /a', '{name: b, path: bad}').replace(/types:[\s\S]*/, '')
     expect(said(await refused(wrong))).toEqual([
-      expect.stringMatching(/^13:\d+: profiles\.mine\.monitors\[0\]\.steps\[1\]\.path is "bad"/),
+      expect.stringMatching(/^13:\d+: profiles\.mine\.monitors\[0\]\.steps\[1\]\.path has the invalid value "bad"/),
     ])
   })
 
   test('an item that names what is no parameter is told', async () => {
     expect(said(await refused(own(withSteps('slw'))))).toEqual([
       expect.stringMatching(
-        /profiles\.mine\.monitors\[2\]\.cleanup names "slw", which is no parameter: did you mean `slow`\?$/,
+        /profiles\.mine\.monitors\[2\]\.cleanup names "slw", which is not a known parameter: did you mean `slow`\?$/,
       ),
     ])
   })
@@ -299,25 +299,25 @@ types:
       )
     expect(
       said(await refused(needing('{host: h1, slow: 3s}').replace('- profile: mine\n      {', '- {profile: mine, '))),
-    ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow needs `token:` and `sure: true` beside it$/)])
+    ).toEqual([expect.stringMatching(/types\.App\[0\]\.slow requires `token:` and `sure: true`$/)])
     expect(said(await refused(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: false')))).toEqual([
-      expect.stringMatching(/types\.App\[0\]\.slow needs `sure: true` beside it$/),
+      expect.stringMatching(/types\.App\[0\]\.slow requires `sure: true`$/),
     ])
     await load(needing('host: h1\n      slow: 3s\n      token: {env: T}\n      sure: true'))
     await load(needing('host: h1'))
   })
 
-  test.each(['hots', 'slow'])('a parameter that needs %s, which is no other one, is told', async (needed) => {
+  test.each(['hots', 'slow'])('a parameter that needs %s, which is not a known other one, is told', async (needed) => {
     const yaml = own().replace('slow: {type: duration,', `slow: {type: duration, needs: ${needed},`)
     expect(said(await refused(yaml))[0]).toMatch(
-      new RegExp(`profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is no other parameter`),
+      new RegExp(`profiles\\.mine\\.parameters\\.slow\\.needs names "${needed}", which is not a known other parameter`),
     )
   })
 
   test.each([
     [
       '      - {kind: tcp, name: port, host: h, port: 1}\n',
-      '12:21: profiles.mine.monitors[2].name is that of a second monitor: `port` is taken',
+      '12:21: profiles.mine.monitors[2].name is already used by another monitor: `port`',
     ],
     [
       '      - {kind: tpc, name: x, host: h, port: 1}\n',
@@ -329,27 +329,27 @@ types:
     ],
     [
       '      - {kind: tcp, name: x, host: "\x24{hots}", port: 1}\n',
-      '12:30: profiles.mine.monitors[2].host names "hots", which is no parameter: did you mean `host`?',
+      '12:30: profiles.mine.monitors[2].host names "hots", which is not a known parameter: did you mean `host`?',
     ],
     [
       '      - {kind: tcp, name: x, host: h, port: 1, dependsOn: prot}\n',
-      '12:48: profiles.mine.monitors[2].dependsOn names "prot", which is no monitor: did you mean `port`?',
+      '12:48: profiles.mine.monitors[2].dependsOn names "prot", which is not a known monitor: did you mean `port`?',
     ],
     [
       '      - {kind: tcp, name: x, host: h, port: 1, when: hots}\n',
-      '12:48: profiles.mine.monitors[2].when names "hots", which is no parameter: did you mean `host`?',
+      '12:48: profiles.mine.monitors[2].when names "hots", which is not a known parameter: did you mean `host`?',
     ],
     [
       '      - {kind: http, name: x, url: "http://h/\x24{token}"}\n',
-      '12:31: profiles.mine.monitors[2].url puts the secret `token` into a text: a secret is a setting of its own',
+      '12:31: profiles.mine.monitors[2].url inserts the secret `token` into a text: use a secret only as the whole value of a setting',
     ],
     [
       '      - {kind: http, name: x, url: "http://h/\x24{slow}"}\n',
-      '12:31: profiles.mine.monitors[2].url puts `slow` into a text, but it may be left out: make it required, or give it a default',
+      '12:31: profiles.mine.monitors[2].url inserts `slow` into a text, but it is optional: make it required, or give it a default',
     ],
     [
       '      - {kind: tcp, host: h, port: 1}\n',
-      '12:9: profiles.mine.monitors[2].name is missing: each monitor of a profile has a `name:` of its own',
+      '12:9: profiles.mine.monitors[2].name is missing: each monitor of a profile needs its own `name:`',
     ],
     ['    monitor: []\n', '12:5: profiles.mine.monitor is not a setting here: did you mean `monitors`?'],
     [
@@ -358,7 +358,7 @@ types:
     ],
     [
       '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {kind: {type: text, doc: K}}}\n',
-      '12:76: profiles.other.parameters.kind is taken: whoever uses a profile says that already, give it another name',
+      '12:76: profiles.other.parameters.kind is reserved for entries that use a profile: choose another name',
     ],
     [
       '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: integer, doc: P, default: x}}}\n',
@@ -366,7 +366,7 @@ types:
     ],
     [
       '  other: {monitors: [{kind: tcp, name: x, host: h, port: 1}], parameters: {p: {type: secret, doc: P, default: {env: A}}}}\n',
-      /default cannot be given: a secret belongs to whoever uses the profile$/,
+      /default is not allowed: users of the profile provide the secret$/,
     ],
   ])('a definition that is wrong is told with its place, used or not: %j', async (more, expected) => {
     const [line, ...others] = said(await refused(own(more)))
@@ -376,8 +376,8 @@ types:
   })
 
   test('a name of the prototype is a name like any other', async () => {
-    expect(said(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(/which is no profile/)
-    expect(said(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is no profile/)
+    expect(said(await refused('types: {App: [{profile: constructor}]}'))[0]).toMatch(/which is not a known profile/)
+    expect(said(await refused('types: {App: [{profile: __proto__}]}'))[0]).toMatch(/which is not a known profile/)
   })
 })
 

@@ -4,16 +4,16 @@ import { load, refused, said } from './given.ts'
 
 test.each([
   ['a tab', 'types:\n\tSql: []\n', '2:1: the file is indented with a tab: use spaces'],
-  ['a duplicate key', 'types:\n  Sql: []\n  Sql: []\n', '3:3: the file says the same key twice: keep one of them'],
+  ['a duplicate key', 'types:\n  Sql: []\n  Sql: []\n', '3:3: the file contains the same key twice: keep one of them'],
   [
     'an open quote',
     'types: {Sql: "s3cret}\n',
-    '2:1: the file lacks something here: a closing quote or bracket, a comma, or the colon of `name: value`',
+    '2:1: the file is incomplete here: a closing quote or bracket, a comma, or the colon of `name: value` is missing',
   ],
   [
     'a reserved character',
     'types: @s3cret\n',
-    '1:8: the file begins a text with a character that means something else: put the text in quotes',
+    '1:8: the file begins a text with a reserved character: put the text in quotes',
   ],
   ['a tag', 'types: !s3cret {}\n', '1:8: the file uses a tag (`!name`): remove it, svc.yaml needs none'],
   [
@@ -24,7 +24,7 @@ test.each([
   [
     'two documents',
     'types: {}\n---\ntypes: {}\n',
-    '2:1: the file holds several documents: keep one, and remove the "---" between them',
+    '2:1: the file contains several documents: keep one, and remove the "---" between them',
   ],
   [
     'a key that is a list',
@@ -32,8 +32,8 @@ test.each([
     '2:5: the file has a key that is not a simple text: write `name: value`',
   ],
   ['another version', '%YAML 1.1\n---\ntypes: {}\n', '1:1: the file must be YAML 1.2: remove the %YAML line'],
-  ['a list', '- types\n', '1:1: the file must hold `types:` and `serve:`'],
-  ['a text', 's3cret\n', '1:1: the file must hold `types:` and `serve:`'],
+  ['a list', '- types\n', '1:1: the file must contain `types:` and `serve:`'],
+  ['a text', 's3cret\n', '1:1: the file must contain `types:` and `serve:`'],
 ])('%s is refused by its place, and the text is not repeated', async (_, yaml, line) => {
   const fault = await refused(yaml)
   expect(said(fault)).toContain(line)
@@ -46,7 +46,7 @@ test('a few lines of aliases cannot unfold to gigabytes', async () => {
   const fault = await refused(['a0: &a0 [x, x]', ...lines].join('\n'))
   expect(processorMs() - start).toBeLessThan(5_000)
   expect(said(fault)).toEqual([
-    '1:1: the file unfolds to too much: write its anchors and aliases (`&name`, `*name`) out',
+    '1:1: the file expands to too much data: replace its anchors and aliases (`&name`, `*name`) with the text itself',
   ])
 })
 

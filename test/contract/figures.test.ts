@@ -287,7 +287,7 @@ suiteWith(
 
     suiteWith(scriptMissing, 'on a terminal', () => {
       test('every check stands with its figure', async () => {
-        const shown = await home.terminal(['health', '-t', 'Sql', '-m', 'Advanced', ...here()], () => undefined)
+        const shown = await home.terminal(['health', '-t', 'Sql', '-m', 'Advanced', '-v', ...here()], () => undefined)
         expect(shown.code).toBe(0)
         // The cells of the table are as narrow as the terminal is.
         const text = shown.stdout.replaceAll(/\s+/g, ' ')

@@ -133,7 +133,7 @@ describe('the engine', () => {
       ['first', 'ok', undefined],
       ['second', 'failed', 'timeout'],
     ])
-    expect(monitors[0]?.results[1]?.message).toBe('127.0.0.1:9 gave no answer within 0.1 s')
+    expect(monitors[0]?.results[1]?.message).toBe('127.0.0.1:9 did not answer within 0.1 s')
     expect(monitors[1]?.results[0]?.status).toBe('ok')
   })
 
@@ -266,7 +266,9 @@ describe('the engine', () => {
     clock = 4 * 60_000
     const second = await run([signing], context)
     expect(tries).toBe(1)
-    expect(second.monitors[0]?.results[0]?.message).toContain('tried again in 1 min, so that the account is not locked')
+    expect(second.monitors[0]?.results[0]?.message).toContain(
+      'next attempt in 1 min, so that the account is not locked',
+    )
     clock = 6 * 60_000
     await run([signing], context)
     expect(tries).toBe(2)
@@ -333,7 +335,7 @@ describe('the engine', () => {
 
   test('a monitor that looked at nothing is a failure, not a silent green', async () => {
     const { monitors } = await run([monitor('empty', { observe: async function* () {} })])
-    expect(monitors[0]?.results[0]).toMatchObject({ status: 'failed', message: 'looked at nothing' })
+    expect(monitors[0]?.results[0]).toMatchObject({ status: 'failed', message: 'the check produced no result' })
   })
 
   test('a run leaves no timer behind', async () => {

@@ -59,20 +59,20 @@ describe('for', () => {
     expect(await look(slots(0))).toEqual([
       expect.objectContaining({
         status: 'ok',
-        message: 'in use: 10 (limit 9), for the first time now: counts after 15 min',
+        message: 'in use: 10 (limit 9), exceeded for the first time: counts after 15 min',
       }),
     ])
     now += 15 * minute
     const [boundary] = await look(slots(0))
     expect(boundary?.status).toBe('ok')
     expect(boundary?.fault).toBeUndefined()
-    expect(boundary?.message).toBe('in use: 10 (limit 9), for 15 min now: counts after 15 min')
+    expect(boundary?.message).toBe('in use: 10 (limit 9), exceeded for 15 min: counts after 15 min')
     now += minute
     expect(await look(slots(0))).toEqual([
       expect.objectContaining({
         status: 'failed',
         fault: 'threshold',
-        message: 'in use: 10 (limit 9), for 16 min now',
+        message: 'in use: 10 (limit 9), exceeded for 16 min',
       }),
     ])
     expect(await look(slots(1))).toEqual([slots(1)])
@@ -104,7 +104,7 @@ describe('for', () => {
     const [result] = await look(slots(0))
     expect(result?.status).toBe('failed')
     expect(performance.now() - began).toBeLessThan(4_000)
-    expect(result?.details?.join()).toContain('nothing is kept here from run to run')
+    expect(result?.details?.join()).toContain('no store exists to keep values between runs')
   })
 
   test('H12 things that one check looks at wait each by itself', async () => {
@@ -118,7 +118,7 @@ describe('for', () => {
     const results = await look(queue('a', 1), queue('b', 9))
     expect(results.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'a: 1 (limit 5)'],
-      ['ok', 'b: 9 (limit 5), for the first time now: counts after 15 min'],
+      ['ok', 'b: 9 (limit 5), exceeded for the first time: counts after 15 min'],
     ])
   })
 
@@ -153,7 +153,7 @@ describe('for', () => {
       message: expect.stringContaining('for 20 min'),
     })
     await look(ok('slots', 'none is asked for'))
-    expect((await look(slots(0)))[0]?.message).toContain('for the first time now')
+    expect((await look(slots(0)))[0]?.message).toContain('exceeded for the first time')
   })
 
   test('H12 two machines of one store that see different things do not end each other', async () => {
@@ -166,13 +166,13 @@ describe('for', () => {
     now += 20 * minute
     expect((await one(slots(0)))[0]).toMatchObject({
       status: 'failed',
-      message: expect.stringContaining('for 20 min now'),
+      message: expect.stringContaining('exceeded for 20 min'),
     })
   })
 
   test('H12 other settings are another series', async () => {
     await sustainedMonitor()(slots(0))
     now += 20 * minute
-    expect((await sustainedMonitor()(slots(0)))[0]?.message).toContain('for the first time now')
+    expect((await sustainedMonitor()(slots(0)))[0]?.message).toContain('exceeded for the first time')
   })
 })

@@ -101,12 +101,18 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
       Status,
       Results.find(({ MonitoringName }) => MonitoringName === 'health')?.StatusMessage,
     ])
+    const verb = ofClient === '0.1' ? 'says' : 'reports'
     expect(verdicts).toEqual([
       [
         'Success',
-        expect.stringMatching(/^warning: \S+ says Success with 1 warning: "Configuration configured: Sql: no/),
+        expect.stringMatching(
+          new RegExp(`^warning: \\S+ ${verb} Success with 1 warning: "Configuration configured: Sql: no`),
+        ),
       ],
-      ['Failure', expect.stringMatching(/ says Failure, 1 failed monitor: .*; failed there: Configuration$/)],
+      [
+        'Failure',
+        expect.stringMatching(new RegExp(` ${verb} Failure, 1 failed monitor: .*; failed there: Configuration$`)),
+      ],
     ])
   })
 

@@ -68,7 +68,7 @@ describe('the deployed version', () => {
         status: 'failed',
         fault: 'data',
         deployment: true,
-        message: `${versionFile} says 1.2.2, expected 1.2.3`,
+        message: `${versionFile} reports 1.2.2, expected 1.2.3`,
       },
     ])
   })
@@ -108,7 +108,7 @@ describe('the deployed version', () => {
   })
 
   test.each([
-    ['missing', { versionFile: '' }, 'is not there'],
+    ['missing', { versionFile: '' }, 'does not exist'],
     ['not JSON', { versionFile: 'x', versionKey: 'a' }, 'is not JSON'],
     ['without the key', { versionFile: '{"b": 1}', versionKey: 'a' }, 'has no text at a'],
     ['null at the key', { versionFile: '{"a": null}', versionKey: 'a' }, 'has no text at a'],
@@ -248,19 +248,25 @@ describe('SuppressDeploymentErrors', () => {
     expect(FailedMonitorCount).toBe(1)
     expect(MonitorSummaries?.map((summary) => summary.Status)).toEqual(['Success', 'Success', 'Failure'])
     expect(MonitorSummaries?.[0]?.Results?.[0]?.StatusMessage).toBe(
-      `suppressed (deployment): ${versionFile} says 1, expected 2`,
+      `suppressed (deployment): ${versionFile} reports 1, expected 2`,
     )
   })
 })
 
 describe('settings', () => {
   test.each([
-    [{}, 'does not say what to look at'],
-    [{ expected: '1' }, 'does not say where the version is found'],
-    [{ versionFile: '/v' }, 'does not say which version is expected'],
-    [{ url: 'http://127.0.0.1:1/', marker: '/m' }, 'does not say which version is expected'],
-    [{ expected: '1', expectedFile: '/e', versionFile: '/v' }, 'give one of them'],
-    [{ expected: '1', url: 'http://127.0.0.1:1/', versionFile: '/v' }, 'can come from one of them'],
+    [{}, 'has nothing to check: add expected with versionFile or url, or add marker'],
+    [{ expected: '1' }, 'has no source of the deployed version: add versionFile or url'],
+    [{ versionFile: '/v' }, 'has no expected version: add expected or expectedFile'],
+    [{ url: 'http://127.0.0.1:1/', marker: '/m' }, 'has no expected version: add expected or expectedFile'],
+    [
+      { expected: '1', expectedFile: '/e', versionFile: '/v' },
+      'has both expected and expectedFile: remove one of them',
+    ],
+    [
+      { expected: '1', url: 'http://127.0.0.1:1/', versionFile: '/v' },
+      'has both versionFile and url: remove one of them',
+    ],
   ])('%j would check nothing or two things, and is an error', async (given, message) => {
     const [result] = await look(given)
     expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(message) })

@@ -148,7 +148,7 @@ describe('dns answers', () => {
     const script: Script = () => ({ records: [a('10.0.0.5'), a('10.6.6.6')] })
     expect(checked((await ask(script, { expect: ['10.0.0.5'] })).results, 'expected').status).toBe('ok')
     const { results } = await ask(script, { expect: ['10.0.0.5'], exact: true })
-    expect(checked(results, 'expected').message).toContain('has 10.6.6.6 besides')
+    expect(checked(results, 'expected').message).toContain('also has 10.6.6.6')
   })
 
   test('Basic judges no expectations', async () => {
@@ -188,21 +188,21 @@ describe('dns faults', () => {
   test('NXDOMAIN says that there is no such name', async () => {
     expect(await fault(() => ({ code: 3 }))).toEqual({
       fault: 'dns',
-      message: 'S says there is no such name as app.test (NXDOMAIN)',
+      message: 'S reports that app.test does not exist (NXDOMAIN)',
     })
   })
 
   test('an answer without records says that the name has none of this type', async () => {
     expect(await fault(() => ({}), { type: 'MX' })).toEqual({
       fault: 'dns',
-      message: 'S knows app.test, but no MX record of it',
+      message: 'S knows app.test, but has no MX record for it',
     })
   })
 
   test('SERVFAIL is the fault of the server, not of the network', async () => {
     expect(await fault(() => ({ code: 2 }))).toEqual({
       fault: 'dns',
-      message: 'S failed over app.test (SERVFAIL): its upstream, zone or DNSSEC, not the network',
+      message: 'S failed to resolve app.test (SERVFAIL): check its upstream, zone or DNSSEC, not the network',
     })
   })
 
@@ -231,7 +231,7 @@ describe('dns faults', () => {
     const results = await runKind(dns, { query: 'app.test', server: there.server }, 'Basic', { timeoutMs: 300 })
     expect(performance.now() - start).toBeLessThan(4_500)
     expect(results).toEqual([expect.objectContaining({ check: 'answer', status: 'failed', fault: 'timeout' })])
-    expect(results[0]?.message).toBe(`${there.server} gave no answer within 0.3 s`)
+    expect(results[0]?.message).toBe(`${there.server} did not answer within 0.3 s`)
     const own = 'TCPServerWrap 1, UDPWrap 1'
     expect(await settled(own)).toBe(own)
     // Without being cancelled, the look-up would ask again after a second.
@@ -243,14 +243,14 @@ describe('dns faults', () => {
     const server = `127.0.0.1:${await refusedPort()}`
     const result = checked(await runKind(dns, { query: 'app.test', server }), 'answer')
     expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
-    expect(result.message).toMatch(/refused the question in .*: host up, no name server on that port$/)
+    expect(result.message).toMatch(/refused the query after .*: host up, no name server on that port$/)
   })
 
   test('an answer cut short is no answer', async () => {
     const cut = (question: Buffer) => packet(question, { records: [a('10.0.0.5')] }).subarray(0, -3)
     const { fault: found, message } = await fault(cut)
     expect(found).toBe('protocol')
-    expect(message).toContain('what cannot be read')
+    expect(message).toContain('sent an unreadable answer for')
   })
 
   test('an answer that says nothing but its header is no answer', async () => {
@@ -267,7 +267,7 @@ describe('dns faults', () => {
   test('a server that is no address, and a name that is none, are named', async () => {
     const wrong = checked(await runKind(dns, { query: 'app.test', server: 'ns1.test' }), 'answer')
     expect(wrong).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(wrong.message).toBe('server "ns1.test" is none of ip, ip:port and [ip6]:port')
+    expect(wrong.message).toBe('server "ns1.test" is not of the form ip, ip:port or [ip6]:port')
     const { fault: found } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
     expect(found).toBe('data')
   })

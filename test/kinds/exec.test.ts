@@ -72,7 +72,7 @@ describe('what it says', () => {
   })
 
   test('one that says nothing, or ends by a signal, is told', async () => {
-    expect((await look(program('exit 2'))).message).toBe('it said nothing')
+    expect((await look(program('exit 2'))).message).toBe('no output')
     const killed = await look(program('kill -9 $$'))
     expect(killed).toMatchObject({ status: 'failed', fault: 'protocol', message: expect.stringContaining('SIGKILL') })
   })
@@ -101,7 +101,7 @@ describe('what it says', () => {
       expect(line).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
       expect(line.length).toBeLessThan(400)
     }
-    expect(found.details?.at(-1)).toBe('(it said more than is kept)')
+    expect(found.details?.at(-1)).toBe('(the rest of the output was discarded)')
   })
 })
 
@@ -124,7 +124,7 @@ describe('performance data', () => {
         check: 'figure',
         status: 'ok',
         subject: 'load1',
-        message: 'load1 0.42 (of the plug-in: warns above 5, limit 10)',
+        message: 'load1 0.42 (plug-in: warns above 5, limit 10)',
         measurement: { value: 0.42, unit: 'count', warn: 5, limit: 10, bound: 'atMost' },
       },
       expect.objectContaining({ subject: 'load5', measurement: expect.objectContaining({ value: 0.31 }) }),
@@ -152,7 +152,7 @@ describe('performance data', () => {
 
   test('a unit that svc does not know stands in the message', async () => {
     expect((await figuresOf('OK | temperature=41C;50;60\n'))[0]?.message).toBe(
-      'temperature 41 C (of the plug-in: warns above 50 C, limit 60 C)',
+      'temperature 41 C (plug-in: warns above 50 C, limit 60 C)',
     )
   })
 
@@ -237,7 +237,7 @@ describe('performance data', () => {
     expect([fifty.length, all?.details]).toEqual([50, []])
     const [state, ...figures] = await printed(`OK | ${many(51)}\n`)
     expect(figures).toHaveLength(50)
-    expect(state?.details).toEqual(['(it has more figures than the 50 that are kept)'])
+    expect(state?.details).toEqual(['(figures beyond the first 50 were discarded)'])
   })
 
   test('a figure that is cut off where nothing more is kept is no figure', async () => {
@@ -301,9 +301,13 @@ describe('what it may cost', () => {
     await until(() => !alive(id))
   })
 
-  test('one that does not stop talking is ended before the deadline', async () => {
+  test('a program that does not stop writing output is ended before the deadline', async () => {
     const found = await look(program('yes'))
-    expect(found).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining('stop talking') })
+    expect(found).toMatchObject({
+      status: 'failed',
+      fault: 'data',
+      message: expect.stringContaining('does not stop writing output: it was ended'),
+    })
   })
 
   test('it has no input to wait for', async () => {
@@ -322,7 +326,7 @@ describe('what may be run', () => {
     const path = program(`touch ${join(folder, 'ran')}`)
     expect(await refusal(path, { exec: undefined })).toContain("only the system's svc.yaml can turn it on")
     const off = { allow: [], off: 'there is no /etc/svc/svc.yaml, which alone can allow it' }
-    expect(await refusal(path, { exec: off })).toBe(`no program is run here: ${off.off}`)
+    expect(await refusal(path, { exec: off })).toBe(`exec is off: ${off.off}`)
     expect(existsSync(join(folder, 'ran'))).toBe(false)
   })
 
@@ -333,9 +337,9 @@ describe('what may be run', () => {
     expect(await refusal(outside)).toContain('is in no folder that')
     expect(await refusal(`${allowed}/../plugins-of-mine/check_it`)).toContain('is in no folder that')
     expect(await refusal('/bin/sh')).toContain('is in no folder that')
-    expect(await refusal('check_it')).toContain('is not a whole path')
+    expect(await refusal('check_it')).toContain('is not an absolute path')
     expect(await refusal(allowed)).toContain('is in no folder that')
-    expect(await refusal(join(allowed, 'none'))).toContain('is not there')
+    expect(await refusal(join(allowed, 'none'))).toContain('does not exist')
     symlinkSync(outside, join(allowed, 'link'))
     expect(await refusal(join(allowed, 'link'))).toContain(`leads to ${outside}`)
     expect((await look(`${other}/../plugins/${program('echo in').slice(allowed.length + 1)}`)).status).toBe('ok')
@@ -344,15 +348,15 @@ describe('what may be run', () => {
   test('nothing that somebody else could have changed', async () => {
     const path = program('exit 0')
     chmodSync(path, 0o775)
-    expect(await refusal(path)).toContain('can be changed by others (mode 775)')
+    expect(await refusal(path)).toContain('is writable by others (mode 775)')
     chmodSync(path, 0o755)
     chmodSync(allowed, 0o777)
-    expect(await refusal(path)).toContain(`${allowed} can be changed by others`)
+    expect(await refusal(path)).toContain(`${allowed} is writable by others`)
     chmodSync(allowed, 0o755)
     const inside = join(allowed, 'more')
     mkdirSync(inside)
     chmodSync(inside, 0o777)
-    expect(await refusal(program('exit 0', 'deep', inside))).toContain(`${inside} can be changed by others`)
+    expect(await refusal(program('exit 0', 'deep', inside))).toContain(`${inside} is writable by others`)
     if (process.getuid?.() !== 0) return
     chownSync(path, 65_534, 65_534)
     expect(await refusal(path)).toContain('belongs to another account (uid 65534)')
@@ -363,7 +367,10 @@ describe('what may be run', () => {
     writeFileSync(path, '#!/nowhere/sh\n')
     expect(await look(path)).toMatchObject({ status: 'failed', fault: 'internal' })
     chmodSync(path, 0o644)
-    expect(await look(path)).toMatchObject({ fault: 'internal', message: expect.stringContaining('may not run it') })
+    expect(await look(path)).toMatchObject({
+      fault: 'internal',
+      message: expect.stringContaining('this account has no permission to run it'),
+    })
     expect(await refusal(join(allowed, '.'))).toMatch(/is not a program|is in no folder/)
   })
 })

@@ -55,7 +55,7 @@ describe('a file that must be fresh', () => {
   test('that is not there is told at Basic', async () => {
     const [result] = await look({ path: join(folder, 'none') }, 'Basic')
     expect(result).toMatchObject({ check: 'there', status: 'failed', fault: 'data' })
-    expect(result?.message).toBe(`${join(folder, 'none')} is not there`)
+    expect(result?.message).toBe(`${join(folder, 'none')} does not exist`)
   })
   test('at Basic only its being there counts', async () => {
     expect(await look({ path: aged('backup', 600) }, 'Basic')).toMatchObject([{ check: 'there', status: 'ok' }])
@@ -92,7 +92,7 @@ describe('a folder with a backlog', () => {
     expect((await one('age', { ...settings, hidden: true })).message).toContain('.hidden.xml')
   })
   test('that is empty is ok', async () => {
-    expect(await one('age', { path: folder })).toMatchObject({ status: 'ok', message: 'no file waits' })
+    expect(await one('age', { path: folder })).toMatchObject({ status: 'ok', message: 'no file is waiting' })
   })
   test('counts a link as the file that it leads to; one that leads nowhere is none', async () => {
     const outside = mkdtempSync(join(tmpdir(), 'svc-file-age-target-'))
@@ -135,7 +135,7 @@ describe('a folder with a backlog', () => {
     const results = await look({ path: folder, files: { limit: 20_000 } })
     expect(checked(results, 'age')).toMatchObject({ status: 'warning' })
     expect(checked(results, 'age').message).toContain('of more than can be dated (10000 files)')
-    expect(checked(results, 'backlog').message).toBe('files waiting, and there are more: 10000 (limit 20000)')
+    expect(checked(results, 'backlog').message).toBe('files waiting (there are more): 10000 (limit 20000)')
     expect(await one('age', { path: folder, age: {} })).toMatchObject({ status: 'ok' })
   })
 })
@@ -143,7 +143,7 @@ describe('a folder with a backlog', () => {
 describe('what cannot be looked at', () => {
   test('a path that is not whole is told before anything is looked at', async () => {
     expect(await look({ path: 'in/box' })).toMatchObject([
-      { check: 'settings', status: 'failed', message: 'path is no whole path: in/box' },
+      { check: 'settings', status: 'failed', message: 'path is not an absolute path: in/box' },
     ])
   })
   test.runIf(process.platform !== 'win32')('a named pipe is neither, and is not waited for', async () => {
@@ -155,7 +155,7 @@ describe('what cannot be looked at', () => {
       message: `${path} is neither a file nor a folder`,
     })
     expect((await one('there', { path: '/dev/null' })).status).toBe('failed')
-    expect(await one('age', { path: folder })).toMatchObject({ message: 'no file waits' })
+    expect(await one('age', { path: folder })).toMatchObject({ message: 'no file is waiting' })
   })
   test.runIf(process.platform !== 'win32')('a folder that this account may not list is told', async () => {
     aged('job', 70)
@@ -163,7 +163,7 @@ describe('what cannot be looked at', () => {
     if (asServer.uid !== undefined) chownSync(folder, 0, 0)
     const found = await one('there', { path: folder }, 'Basic', { inChild: asNobody })
     expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found.message).toBe(`${folder} may not be read by this account`)
+    expect(found.message).toBe(`${folder} is not readable by this account`)
   })
   test('files that are taken away while it looks are not missed', async () => {
     const names = Array.from({ length: 3_000 }, (_, i) => aged(`job-${i}`, 70))
@@ -185,7 +185,7 @@ describe('what cannot be looked at', () => {
     expect(found).toMatchObject({
       status: 'failed',
       fault: 'timeout',
-      message: `${folder} gave no answer within 0.2 s`,
+      message: `${folder} did not answer within 0.2 s`,
     })
   })
   test('at the deadline the child is gone with it', async () => {

@@ -156,7 +156,7 @@ describe('grpc health', () => {
     ).toEqual([
       ['a', 'failed', 'data', `${at} answers NOT_SERVING for a`],
       ['b', 'ok', undefined, `${at} answers SERVING for b`],
-      ['c', 'failed', 'data', `${at} does not say whether it serves: it answers UNKNOWN for c`],
+      ['c', 'failed', 'data', `${at} does not report whether it serves: it answers UNKNOWN for c`],
       ['missing.Service', 'failed', 'data', expect.stringMatching(/has no status for missing\.Service \(NOT_FOUND: "/)],
     ])
     expect(results.filter(({ check }) => check === 'latency').map(({ subject }) => subject)).toEqual([
@@ -177,7 +177,9 @@ describe('grpc health', () => {
     await using server = await healthServer({ a: 'SERVING' })
     const result = checked(await look(server.port), 'health')
     expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain('has no status of the server as a whole: name its services in services (NOT_FOUND')
+    expect(result.message).toContain(
+      'has no status for the server as a whole: list its services in services (NOT_FOUND',
+    )
   })
 
   test('a server without the health service is told from one that is not well', async () => {
@@ -253,7 +255,7 @@ describe('grpc metadata', () => {
     await using server = await checkServer(echoes)
     const results = await look(server.port, { token: secret('two\nlines') })
     expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'data' })])
-    expect(results[0]?.message).toBe('the token holds a character that a header does not allow')
+    expect(results[0]?.message).toBe('the token contains a character that a header does not allow')
   })
 
   test.each<[Settings, string]>([
@@ -364,8 +366,8 @@ describe('grpc connection', () => {
       'speaks HTTP/1, gRPC needs HTTP/2: it answered "HTTP/1.1 400 Bad Request Content-Length: 0"',
     ],
     ['SSH', speaks('SSH-2.0-OpenSSH_9.2\r\n'), 'does not answer in HTTP/2: it sent "SSH-2.0-OpenSSH_9.2"'],
-    ['what begins like no SETTINGS', speaks(frame(type.ping, 0, 0, Buffer.alloc(8))), 'does not speak sound HTTP/2: '],
-    ['a frame over its limit', speaks(Buffer.from([0, 255, 255, 4, 0, 0, 0, 0, 0])), 'does not speak sound HTTP/2: '],
+    ['what begins like no SETTINGS', speaks(frame(type.ping, 0, 0, Buffer.alloc(8))), 'does not speak valid HTTP/2: '],
+    ['a frame over its limit', speaks(Buffer.from([0, 255, 255, 4, 0, 0, 0, 0, 0])), 'does not speak valid HTTP/2: '],
     [
       'a hang-up',
       (socket) => void socket.once('data', () => socket.end()),
@@ -430,21 +432,26 @@ describe('grpc answers that prove nothing', () => {
     ['two statuses', { body: serving, trailers: { 'grpc-status': ['0', '12'] } }, 'protocol', 'ended its answer with'],
     ['no message', {}, 'protocol', 'answered OK without a message'],
     ['no message before its trailers', { body: Buffer.alloc(0) }, 'protocol', 'answered OK without a message'],
-    ['an empty message', { body: message([]) }, 'data', 'does not say whether it serves: it answers UNKNOWN'],
+    ['an empty message', { body: message([]) }, 'data', 'does not report whether it serves: it answers UNKNOWN'],
     ['a cut head of a message', { body: serving.subarray(0, 3) }, 'protocol', 'cut its message short, after 3 B'],
     ['a cut message', { body: serving.subarray(0, 6) }, 'protocol', 'cut its message short, after 1 B of 2 B'],
     ['a compressed message', { body: message([8, 1], 2, 1) }, 'protocol', 'compressed its message'],
     ['a flag that gRPC does not have', { body: message([8, 1], 2, 9) }, 'protocol', 'began its message with 9'],
     ['two messages', { body: Buffer.concat([serving, serving]) }, 'protocol', 'sent more than one message'],
-    ['no protobuf', { body: message([0xff, 0xff]) }, 'protocol', 'a message that is no HealthCheckResponse'],
-    ['another type of status', { body: message([10, 1, 1]) }, 'protocol', 'a message that is no HealthCheckResponse'],
+    ['no protobuf', { body: message([0xff, 0xff]) }, 'protocol', 'a message that is not a HealthCheckResponse'],
+    [
+      'another type of status',
+      { body: message([10, 1, 1]) },
+      'protocol',
+      'a message that is not a HealthCheckResponse',
+    ],
     [
       'a status of a later version',
       { body: message([8, 9]) },
       'protocol',
       'a status that grpc.health.v1 does not define',
     ],
-    ['SERVICE_UNKNOWN', { body: message([8, 3]) }, 'data', 'does not know that service: it answers SERVICE_UNKNOWN'],
+    ['SERVICE_UNKNOWN', { body: message([8, 3]) }, 'data', 'does not know the service: it answers SERVICE_UNKNOWN'],
     [
       'a page',
       { head: { ':status': 200, 'content-type': 'text/html; charset=utf-8' }, body: serving },
@@ -491,7 +498,7 @@ describe('grpc answers that prove nothing', () => {
     [
       'RST_STREAM',
       Buffer.concat([answer, frame(type.rstStream, 0, 1, code(2))]),
-      'was broken off (RST_STREAM, INTERNAL_ERROR)',
+      'was aborted (RST_STREAM, INTERNAL_ERROR)',
     ],
     [
       'RST_STREAM without an error',
@@ -501,7 +508,7 @@ describe('grpc answers that prove nothing', () => {
     [
       'a stream that is cancelled',
       Buffer.concat([answer, frame(type.rstStream, 0, 1, code(8))]),
-      'was broken off (RST_STREAM, CANCEL)',
+      'was aborted (RST_STREAM, CANCEL)',
     ],
     [
       'GOAWAY',
@@ -543,7 +550,7 @@ describe('grpc answers that prove nothing', () => {
     })
     const results = await look(server.port, { services: ['a', 'b'] })
     expect(results.filter(({ check }) => check === 'health')).toEqual([
-      expect.objectContaining({ subject: 'a', status: 'failed', message: expect.stringMatching(/, asked for a$/) }),
+      expect.objectContaining({ subject: 'a', status: 'failed', message: expect.stringMatching(/ \(query for a\)$/) }),
       expect.objectContaining({ subject: 'b', status: 'ok' }),
     ])
   })
@@ -572,7 +579,7 @@ describe('grpc hostile peers', () => {
           frame(type.headers, 0, 1, packedHead),
           frame(type.continuation, 0, 1, Buffer.alloc(4_096, 0x90)),
         ),
-      /was broken off \(RST_STREAM, ENHANCE_YOUR_CALM\)$/,
+      /was aborted \(RST_STREAM, ENHANCE_YOUR_CALM\)$/,
     ],
     [
       'headers that unpack to more than they are',
@@ -591,29 +598,29 @@ describe('grpc hostile peers', () => {
             ]),
           ),
         ),
-      /RST_STREAM|sound HTTP\/2|closed/,
+      /RST_STREAM|valid HTTP\/2|closed/,
     ],
     [
       'pings without end',
       (socket) => forEver(socket, open, frame(type.ping, 0, 0, Buffer.alloc(8))),
-      /sent more than 64 KiB|sound HTTP\/2|closed/,
+      /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
     [
       'settings without end',
       (socket) => forEver(socket, open, frame(type.settings, 0, 0)),
-      /sent more than 64 KiB|sound HTTP\/2|closed/,
+      /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
     [
       'empty data without end',
       (socket) => forEver(socket, open, frame(type.data, 0, 1)),
-      /sent more than 64 KiB|sound HTTP\/2|closed/,
+      /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
     ['data without end', (socket) => forEver(socket, open, frame(type.data, 0, 1, big)), /sent more than one message/],
     [
       'interim answers without end',
       // `:status: 103`.
       (socket) => forEver(socket, Buffer.alloc(0), frame(type.headers, 4, 1, Buffer.from([0x08, 3, 0x31, 0x30, 0x33]))),
-      /sent more than 64 KiB|sound HTTP\/2|closed/,
+      /sent more than 64 KiB|valid HTTP\/2|closed/,
     ],
     [
       'a giant message',
@@ -628,7 +635,7 @@ describe('grpc hostile peers', () => {
     [
       'bytes that are no frames',
       (socket) => forEver(socket, Buffer.alloc(0), Buffer.alloc(4_096, 0xff)),
-      /does not speak sound HTTP\/2/,
+      /does not speak valid HTTP\/2/,
     ],
   ])('%s end soon, and as a failure', async (_, behave, text) => {
     let sent = 0
@@ -696,13 +703,13 @@ test.each<[Settings, string]>([
   [{ verify: false }, 'caFile, servername and verify need tls: true'],
   [{ services: Array.from({ length: 51 }, (_, index) => `s${index}`) }, 'services has more than 50 names'],
   [{ services: ['a'.repeat(121)] }, 'is longer than 120 characters'],
-  [{ services: ['a\nb'] }, 'or has others than printable ones'],
-  [{ services: ['a', 'a'] }, 'services has a name twice'],
+  [{ services: ['a\nb'] }, 'or contains unprintable characters'],
+  [{ services: ['a', 'a'] }, 'services lists a name twice'],
   [{ tokenHeader: 'x-key' }, 'tokenHeader needs token'],
   [{ token: secret('x'), tokenHeader: 'grpc-timeout' }, 'tokenHeader may not set grpc-timeout'],
   [{ headers: { ':path': '/x' } }, 'headers: ":path" is not a metadata key'],
   [{ headers: { TE: 'x' } }, 'headers may not set TE'],
-  [{ headers: { a: 'ä' } }, 'has other characters than printable ASCII'],
+  [{ headers: { a: 'ä' } }, 'contains characters that are not printable ASCII'],
 ])('the settings %o cannot be used together', async (given, text) => {
   const results = await look(1, given)
   expect(results).toEqual([expect.objectContaining({ check: 'settings', status: 'failed', fault: 'data' })])

@@ -58,14 +58,16 @@ describe('a job that runs by the clock', () => {
     const told = async (now: number, at: number, settings = nightly) =>
       (await newest(now, [beat('nightly', at)], settings)).message
     expect(await told(due + 7 * hour, due + 5 * minute)).toBe(
-      'last heartbeat, of nightly, came 6.9 h ago; it was due at 02:00 UTC (limit 30 min)',
+      'last heartbeat, from nightly, came 6.9 h ago; it was due at 02:00 UTC (limit 30 min)',
     )
-    expect(await told(due + 5 * minute, due - day)).toBe('nightly is due since 02:00 UTC, 5 min ago (limit 30 min)')
+    expect(await told(due + 5 * minute, due - day)).toBe(
+      'nightly has been due since 02:00 UTC, 5 min ago (limit 30 min)',
+    )
     expect(await told(due + 12 * minute, due - day)).toBe(
       'nightly has not reported since 02:00 UTC, when it was due (12 min ago; warns above 10 min)',
     )
     const patient: Settings = { schedule: '* * * * *', grace: { limit: 6 * hour } }
-    expect(await told(due, due - 5.5 * hour, patient)).toBe('last heartbeat, of nightly, came 5.5 h ago (limit 6 h)')
+    expect(await told(due, due - 5.5 * hour, patient)).toBe('last heartbeat, from nightly, came 5.5 h ago (limit 6 h)')
     expect((await newest(due, [beat('a', due - 6 * hour - 2 * minute)], patient)).status).toBe('failed')
   })
 
@@ -75,9 +77,9 @@ describe('a job that runs by the clock', () => {
     expect([await early(minute, nightly), await early(minute + 1, nightly)]).toEqual(['ok', 'failed'])
     const often = async (ms: number) =>
       (await newest(due, [beat('a', due - ms)], { schedule: '* * * * *', grace: { limit: 0 } })).message
-    expect(await often(15 * second)).toMatch(/^last heartbeat, of a, came 15 s ago; it was due at 02:00 UTC/)
+    expect(await often(15 * second)).toMatch(/^last heartbeat, from a, came 15 s ago; it was due at 02:00 UTC/)
     // Too early for this minute, and due by now: its grace of nothing has not passed yet.
-    expect(await often(15 * second + 1)).toMatch(/^a is due since 02:00 UTC, 0 ms ago/)
+    expect(await often(15 * second + 1)).toMatch(/^a has been due since 02:00 UTC, 0 ms ago/)
   })
 
   test('an early one is not for the run after: somebody ran it by hand in the evening', async () => {
@@ -107,13 +109,13 @@ describe('the other checks of a schedule', () => {
     expect(checked(found, 'newest').status).toBe('ok')
     expect(checked(found, 'status')).toMatchObject({
       status: 'ok',
-      message: expect.stringMatching(/^\w+ says that it is well$/),
+      message: expect.stringMatching(/^\w+ reports Ok$/),
     })
     const told = 'b: has not reported since 2026-01-13 02:00 UTC, when it was due (24.5 h ago, 2 runs missed)'
     expect(checked(found, 'reporting')).toMatchObject({
       status: 'failed',
-      message: '1 of 3 agents reports; not c, b (at least 3)',
-      details: ['c: never heard of', told],
+      message: '1 of 3 agents reports; missing: c, b (at least 3)',
+      details: ['c: has never reported', told],
     })
     expect(checked(found, 'silent')).toMatchObject({ status: 'failed', details: [told], measurement: { value: 1 } })
   })
@@ -178,7 +180,7 @@ describe('days on which the clock is changed', () => {
   test('a time that the clock skips comes right after, once', async () => {
     // 29 March 2026: from 02:00 to 03:00 at 01:00 UTC.
     expect(await missed('2026-03-29T00:59', '2026-03-28T01:30', berlin('30 2 * * *'))).toMatch(
-      /^last heartbeat, of a, .* it was due at 2026-03-28 02:30 Europe\/Berlin/,
+      /^last heartbeat, from a, came .* it was due at 2026-03-28 02:30 Europe\/Berlin/,
     )
     expect(await missed('2026-03-29T04:00', '2026-03-28T01:30', berlin('30 2 * * *'))).toBe(
       'a has not reported since 03:00 Europe/Berlin, when it was due (3 h ago, 1 run missed; limit 0 ms)',
@@ -248,13 +250,13 @@ describe('schedule in svc.yaml', () => {
     ['0 2 * *', 'schedule "0 2 * *" has 4 fields'],
     ['2026-01-01T00:00:00', 'has 1 field: write 5'],
     ['', 'schedule "" has 0 fields'],
-    ['@reboot', 'schedule "@reboot" is none of @hourly, @daily'],
-    ['@every 5m', 'is none of @hourly'],
+    ['@reboot', 'schedule "@reboot" is not one of @hourly, @daily'],
+    ['@every 5m', 'is not one of @hourly'],
     ['60 2 * * *', 'schedule "60 2 * * *" cannot be read: Invalid value for minute: 60'],
     ['0 2 * * FOO', 'cannot be read: '],
     ['0 5-1 * * *', "cannot be read: From value is larger than to value: '5-1'"],
-    ['0 0 31 2 *', 'schedule "0 0 31 2 *" never comes: no date fits it'],
-    ['0 0 31 4,6,9,11 *', 'never comes'],
+    ['0 0 31 2 *', 'schedule "0 0 31 2 *" matches no date'],
+    ['0 0 31 4,6,9,11 *', 'matches no date'],
     ['0 0 29 2 *', 'leaves 1461 d between two times'],
     ['0 0 1 */6 *', 'leaves 184 d between two times, and with grace that is more than 100 d: an agent'],
     ['0 * 1 1,7 *', 'between two times'],
@@ -279,24 +281,24 @@ describe('schedule in svc.yaml', () => {
 
   test('a zone is a name, and a slip is told', () => {
     const zone = (timezone: string) => wrong({ ...nightly, timezone })
-    expect(zone('Europe/Berln')).toBe('timezone "Europe/Berln" is no name of a time zone: did you mean Europe/Berlin?')
+    expect(zone('Europe/Berln')).toBe('timezone "Europe/Berln" is not a time zone: did you mean Europe/Berlin?')
     for (const timezone of ['Mars/Olympus', '+02:00', '', '\u001b[31mX'])
-      expect(zone(timezone)).toContain('is no name of a time zone')
+      expect(zone(timezone)).toContain('is not a time zone: use a name such as Europe/Berlin')
   })
 
   test('interval and late do not go with it, and its own parts not without it', () => {
-    expect(wrong({ ...nightly, interval: hour })).toContain('gives both schedule and interval')
-    expect(wrong({ ...nightly, late: { warn: 2, limit: 5 } })).toContain('gives both schedule and late')
-    expect(wrong({ timezone: 'UTC' })).toContain('gives timezone without schedule')
-    expect(wrong({ grace: { limit: hour } })).toContain('gives grace without schedule')
+    expect(wrong({ ...nightly, interval: hour })).toContain('has both schedule and interval')
+    expect(wrong({ ...nightly, late: { warn: 2, limit: 5 } })).toContain('has both schedule and late')
+    expect(wrong({ timezone: 'UTC' })).toContain('has timezone without schedule')
+    expect(wrong({ grace: { limit: hour } })).toContain('has grace without schedule')
     expect(wrong({ interval: hour, late: { limit: 3 } })).toBeUndefined()
   })
 
   test('the whole file says where', async () => {
     const yaml = (line: string) => `types:\n  Batch:\n    - {kind: heartbeat, name: nightly, ${line}}\n`
-    expect((await refused(yaml('schedule: "0 0 31 2 *"'))).message).toMatch(/svc\.yaml:3:\d+: .*never comes/)
+    expect((await refused(yaml('schedule: "0 0 31 2 *"'))).message).toMatch(/svc\.yaml:3:\d+: .*matches no date/)
     const late = await refused(yaml('schedule: "@daily", late: {limit: 3}'))
-    expect(late.message).toContain('gives both schedule and late')
+    expect(late.message).toContain('has both schedule and late')
     const config = await load(yaml('schedule: "@daily", timezone: Europe/Berlin, grace: {limit: 2h}'))
     expect(JSON.stringify(config)).toContain('"grace":{"warn":600000,"limit":7200000}')
   })

@@ -25,7 +25,7 @@ describe('at Basic the newest heartbeat of all counts', () => {
     expect([await aged(2 * minute), await aged(2 * minute + 1)]).toEqual(['ok', 'warning'])
     expect([await aged(5 * minute), await aged(5 * minute + 1)]).toEqual(['warning', 'failed'])
     expect(await one('newest', [beat('new', 6 * minute)], {}, 'Basic')).toMatchObject({
-      message: 'last heartbeat, of new, came 6 min ago (limit 5 min)',
+      message: 'last heartbeat, from new, came 6 min ago (limit 5 min)',
       fault: 'threshold',
     })
   })
@@ -46,7 +46,7 @@ describe('at Basic the newest heartbeat of all counts', () => {
   test('B4 none at all is a failure at every mode, also of those that a pattern means', async () => {
     expect(await one('newest', [], {}, 'Basic')).toMatchObject({ status: 'failed', fault: 'data' })
     const found = await look([beat('other', 0)], { agents: ['agent-*'] })
-    expect(checked(found, 'newest').message).toBe('no heartbeat of agent-* has come in: svc heartbeat NAME sends one')
+    expect(checked(found, 'newest').message).toBe('no heartbeat from agent-* has arrived: svc heartbeat NAME sends one')
     expect(checked(found, 'reporting')).toMatchObject({ status: 'failed', message: '0 of 0 agents report' })
   })
 
@@ -61,7 +61,7 @@ describe('at Basic the newest heartbeat of all counts', () => {
       details: ['Look at the store.'],
     })
     expect(await runKind(heartbeat, {})).toMatchObject([
-      { status: 'failed', message: 'there is no store here to keep heartbeats in' },
+      { status: 'failed', message: 'there is no store to keep heartbeats in' },
     ])
   })
 
@@ -114,8 +114,8 @@ describe('at Standard', () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
     expect(await one('reporting', beats, { agents: ['a', 'b', 'c'] })).toMatchObject({
       status: 'failed',
-      message: '1 of 3 agents reports; not c, b (at least 3)',
-      details: ['c: never heard of', 'b: silent for 6 min'],
+      message: '1 of 3 agents reports; missing: c, b (at least 3)',
+      details: ['c: has never reported', 'b: silent for 6 min'],
       measurement: { value: 1, limit: 3 },
     })
     expect(await status('reporting', beats, { agents: ['a'] })).toBe('ok')
@@ -140,14 +140,14 @@ describe('at Standard', () => {
     ]
     expect(await one('status', beats)).toMatchObject({
       status: 'warning',
-      message: 'b says Warn: "slow"',
+      message: 'b reports Warn: "slow"',
       details: [],
     })
     const worse = [...beats, beat('d', 0, { status: 'Fail', message: 'disk full' })]
     expect(await one('status', worse)).toMatchObject({
       status: 'failed',
       fault: 'data',
-      message: 'd says Fail: "disk full" (and 1 other)',
+      message: 'd reports Fail: "disk full" (and 1 other)',
     })
     expect(await one('status', [beat('a', 0)])).toMatchObject({ status: 'ok' })
   })
@@ -175,8 +175,11 @@ describe('at Standard', () => {
       beat('b', 0, { diskFreePercent: 9.9, skewMs: -31_000 }),
       beat('c', 0),
     ]
-    expect(await one('disk', beats)).toMatchObject({ status: 'failed', message: 'b: free disk 9.9 % (at least 10 %)' })
-    expect(await one('clock', beats)).toMatchObject({ status: 'failed', message: 'b: clock off by 31 s (limit 30 s)' })
+    expect(await one('disk', beats)).toMatchObject({
+      status: 'failed',
+      message: 'b: free disk space 9.9 % (at least 10 %)',
+    })
+    expect(await one('clock', beats)).toMatchObject({ status: 'failed', message: 'b: clock offset 31 s (limit 30 s)' })
     const level2 = async (free: number, skew: number) => [
       await status('disk', [beat('a', 0, { diskFreePercent: free })]),
       await status('clock', [beat('a', 0, { skewMs: skew })]),
@@ -193,7 +196,7 @@ describe('at Advanced', () => {
     const beats = [beat('a', 0, { backlog: 5 }), beat('b', 0, { backlog: 11 })]
     expect(await one('backlog', beats, { backlog: { warn: 5, limit: 10 } })).toMatchObject({
       status: 'failed',
-      message: 'b: waiting work 11 (limit 10)',
+      message: 'b: backlog 11 (limit 10)',
       details: ['b: 11', 'a: 5'],
     })
     expect(await checksOf(beats)).not.toContain('backlog')
@@ -252,5 +255,5 @@ test('10,000 agents are judged at once, and few are named', async () => {
   const found = await look([...beats, beat('last', 0)])
   expect(processorMs() - began).toBeLessThan(3_000)
   for (const { details = [] } of found) expect(details.length).toBeLessThanOrEqual(20)
-  expect(checked(found, 'reporting').message).toMatch(/^1 of 10001 agents reports; not agent-0, .* and 9997 more$/)
+  expect(checked(found, 'reporting').message).toMatch(/^1 of 10001 agents reports; missing: agent-0, .* and 9997 more$/)
 })

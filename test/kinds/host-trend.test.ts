@@ -19,12 +19,12 @@ describe('the trend of a disk', () => {
     expect(judged(falling(33 * GiB, GiB))).toMatchObject({
       check: 'trend /data',
       status: 'ok',
-      message: 'fills by 1 GiB an hour: full in 24 h (warns below 24 h)',
+      message: 'fills by 1 GiB per hour: full in 24 h (warns below 24 h)',
     })
     expect(judged(falling(32.5 * GiB, GiB))).toMatchObject({
       status: 'warning',
-      message: 'fills by 1 GiB an hour: full in 23.5 h (warns below 24 h)',
-      details: ['by 7 readings of the last 6 h'],
+      message: 'fills by 1 GiB per hour: full in 23.5 h (warns below 24 h)',
+      details: ['based on 7 readings of the last 6 h'],
     })
   })
   test('it fails where a limit is set', () => {
@@ -35,7 +35,10 @@ describe('the trend of a disk', () => {
   })
   test('one that does not fill, or not within 90 days, is well', () => {
     for (const free of [falling(5 * GiB, 0), falling(5 * GiB, -GiB), falling(90 * GiB, 1024)]) {
-      expect(judged(free)).toMatchObject({ status: 'ok', message: 'does not fill up, by 7 readings of the last 6 h' })
+      expect(judged(free)).toMatchObject({
+        status: 'ok',
+        message: 'not filling up, based on 7 readings of the last 6 h',
+      })
     }
   })
   test('one large file is no trend, nor is one that was deleted', () => {
@@ -47,7 +50,7 @@ describe('the trend of a disk', () => {
     const quiet = Array.from({ length: 20 }, () => 50 * GiB)
     expect(judged([...quiet, ...falling(50 * GiB, 3 * GiB, 8)])).toMatchObject({
       status: 'warning',
-      message: 'fills by 3 GiB an hour: full in 9.7 h (warns below 24 h)',
+      message: 'fills by 3 GiB per hour: full in 9.7 h (warns below 24 h)',
     })
   })
   test('one reading a day is a trend of days', () => {

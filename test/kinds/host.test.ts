@@ -86,7 +86,7 @@ describe('thresholds', () => {
 
   test('processors and load only ever warn, also when a limit is set', () => {
     expect(evaluated(cpu, { percent: 100, ms: 500 }, { cpu: { warn: 50, limit: 90 } })).toMatchObject([
-      { status: 'warning', message: 'in use over 500 ms: 100 % (warns above 50 %)' },
+      { status: 'warning', message: 'CPU use 100 % over 500 ms (warns above 50 %)' },
     ])
     expect(evaluated(load, { load: 40, processors: 2 }, { load: { limit: 3 } })).toMatchObject([{ status: 'warning' }])
   })
@@ -135,14 +135,14 @@ describe('this machine', () => {
       expect.arrayContaining(['uptime', 'disk /', 'inodes /', 'memory', 'load', 'cpu']),
     )
     expect(results.map((result) => result.check)).not.toContain('clock')
-    expect(checked(results, 'cpu').message).toMatch(/^in use over \d+ ms: [\d.]+ %/)
+    expect(checked(results, 'cpu').message).toMatch(/^CPU use [\d.]+ % over \d+ ms/)
     const names = results.map((result) => result.check)
     expect(new Set(names).size).toBe(names.length)
   })
 
   test('Advanced adds file descriptors and the last restart', async () => {
     const results = await runKind(host, {}, 'Advanced')
-    expect(checked(results, 'file descriptors').message).toMatch(/^\d+ open of (\d+|any number): [\d.]+ %/)
+    expect(checked(results, 'file descriptors').message).toMatch(/^\d+ open of (\d+|an unlimited number): [\d.]+ %/)
     expect(checked(results, 'restarted').message).toMatch(/^up /)
   })
 
@@ -290,7 +290,7 @@ describe('the time server', () => {
     expect(checked(results, 'clock')).toMatchObject({
       status: 'failed',
       fault: 'timeout',
-      message: `127.0.0.1:${port} gave no answer in 3 s`,
+      message: `127.0.0.1:${port} did not answer within 3 s`,
     })
     expect(checked(results, 'cpu').status).not.toBe('failed')
   })

@@ -128,7 +128,7 @@ describe('http links', () => {
     expect(told(followed, 'links')).toEqual([
       expect.stringMatching(/^ok item http:\S+\/in: .* answered 200/),
       expect.stringMatching(
-        /^failed item: http:\/\/192\.0\.2\.1\/internal is not asked: its address is not a public one/,
+        /^failed item: http:\/\/192\.0\.2\.1\/internal is not requested: its address is not public/,
       ),
     ])
     const not = await look(server.origin, { links: [entry()] })
@@ -165,7 +165,7 @@ describe('http links', () => {
     })
     const failed = results.filter(({ status }) => status === 'failed').map(({ message }) => message)
     expect(failed).toEqual([
-      expect.stringMatching(/^U: item .* cut its answer short/),
+      expect.stringMatching(/^U: item .* sent an incomplete response/),
       expect.stringMatching(/: P: the answer is longer than maxBody/),
       expect.stringMatching(/^U: item .* refused the connection/),
     ])
@@ -181,7 +181,7 @@ describe('http links', () => {
     })
     expect(told(results, 'links').slice(-2)).toEqual([
       'ok item: none in the answer',
-      'warning more: 1 more not asked (most: 2)',
+      'warning more: 1 more not requested (limit 2)',
     ])
     expect(server.asked()).toEqual(['GET /', 'GET /1', 'GET /2'])
   })
@@ -191,7 +191,7 @@ describe('http links', () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: [...items, ...items] } })))
     const results = await look(server.origin, { links: [entry()] })
     expect(told(results, 'links')).toHaveLength(11)
-    expect(told(results, 'links').at(-1)).toBe('warning item: 1980 more not asked (most: 10)')
+    expect(told(results, 'links').at(-1)).toBe('warning item: 1980 more not requested (limit 10)')
   })
 
   test('links are asked once, however many addresses are probed, and never in Basic', async () => {
@@ -207,7 +207,7 @@ describe('http links', () => {
   test('a run that another svc asked for asks no health check by a link', async () => {
     await using server = await httpPeer(pages(() => ({ '/': { items: ['/healthcheck'] }, '/healthcheck': {} })))
     const hushed = await look(server.origin, { links: [entry()] }, { calledByPeer: true })
-    expect(told(hushed, 'links')).toEqual([expect.stringMatching(/is not asked: another svc asked for this run$/)])
+    expect(told(hushed, 'links')).toEqual([expect.stringMatching(/is not requested: another svc asked for this run$/)])
     await look(server.origin, { links: [entry()] })
     expect(server.requests().at(-1)?.headers['x-svc-hops']).toBe('1')
   })
@@ -215,9 +215,9 @@ describe('http links', () => {
   test.each([
     [{ path: 'items' }, /links "item": "items" is neither a JSON path/],
     [{ url: '/fixed' }, /url has no \{\}/],
-    [{ method: 'HEAD', levels: 2 }, /HEAD has no body to judge/],
-    [{ codes: { lost: 'X' } }, /codes names lost, which is none of parse, status/],
-    [{ measure: [{ name: 'm', path: '$.a', value: '.' }] }, /measure "m" judges nothing/],
+    [{ method: 'HEAD', levels: 2 }, /HEAD has no body to evaluate/],
+    [{ codes: { lost: 'X' } }, /codes contains lost, which is not one of parse, status/],
+    [{ measure: [{ name: 'm', path: '$.a', value: '.' }] }, /measure "m" evaluates nothing/],
   ] as const)('links that cannot be followed are told before anything is asked: %j', async (more, message) => {
     const settings = { url: 'http://127.0.0.1:1/', links: [entry(more as Partial<LinkEntry>)] } as Settings
     expect(checked(await runKind(http, settings), 'settings').message).toMatch(message)
@@ -238,18 +238,18 @@ describe('whom a link may lead to', () => {
       resolve: async () => (ip === undefined ? [] : [ip]),
       calledByPeer: false,
     })
-    return 'refusal' in found ? found.refusal.replace(/^.*is not asked: /, '') : found.target.address
+    return 'refusal' in found ? found.refusal.replace(/^.*is not requested: /, '') : found.target.address
   }
 
   test('without linkHosts: our own origin, and public addresses on the usual port', async () => {
     expect(await decide('https://home.example/x', undefined)).toBe('93.184.216.34:443')
     expect(await decide('https://cdn.example/x', '8.8.8.8')).toBe('8.8.8.8:443')
     for (const ip of ['10.0.0.1', '127.0.0.1', '169.254.169.254', '192.168.0.1', '::1', 'fd00::1', '::ffff:10.0.0.1']) {
-      expect(await decide('https://cdn.example/x', ip)).toMatch(/not a public one/)
+      expect(await decide('https://cdn.example/x', ip)).toMatch(/its address is not public/)
     }
-    expect(await decide('https://[::ffff:127.0.0.1]/x', '::ffff:7f00:1')).toMatch(/not a public one/)
-    expect(await decide('https://cdn.example:22/x', '8.8.8.8')).toMatch(/port is not the usual one/)
-    expect(await decide('https://home.example:8443/x', '93.184.216.34')).toMatch(/port is not the usual one/)
+    expect(await decide('https://[::ffff:127.0.0.1]/x', '::ffff:7f00:1')).toMatch(/its address is not public/)
+    expect(await decide('https://cdn.example:22/x', '8.8.8.8')).toMatch(/its port is not the default/)
+    expect(await decide('https://home.example:8443/x', '93.184.216.34')).toMatch(/its port is not the default/)
     expect(await decide('http://cdn.example/x', '8.8.8.8')).toBe('it is not https')
     expect(await decide('https://cdn.example/x', undefined)).toBe('its host has no address')
   })

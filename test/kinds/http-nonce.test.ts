@@ -103,7 +103,7 @@ describe('http nonce', () => {
     }
     const results = await runKind(http, { url, token: secret('lantern-9') }, 'Standard', { resolve })
     expect(checked(results, 'settings').message).toMatch(
-      /^url holds (?:\{nonce\} before its path|a user or a password): /,
+      /^url contains (?:\{nonce\} before its path|a user or a password): /,
     )
     expect(asked).toBe(0)
     expect(
@@ -127,7 +127,9 @@ describe('http nonce', () => {
     ['xml', { xml: { '/a': '{nonce}' } }],
   ])('%s that expects a nonce which nothing sends is told before anything is asked', async (_, settings) => {
     await using server = await echoing()
-    expect(checked(await look(server, '/', settings), 'settings').message).toMatch(/^expects \{nonce\}, which neither/)
+    expect(checked(await look(server, '/', settings), 'settings').message).toMatch(
+      /^expects \{nonce\}, but neither url nor headers nor body sends it/,
+    )
     expect(server.asked()).toEqual([])
   })
 })

@@ -40,11 +40,14 @@ async function look(server: HttpPeer, step: Raw, more: Raw = {}, options: RunKin
 const problemOf = (step: Raw, more: Raw = {}): string | undefined =>
   steps.validate?.(settingsOf({ url: 'http://127.0.0.1', steps: [{ name: 'a', path: '/a', ...step }], ...more }))
 
-/** Makes `/^(a+)+$/` and `/^(\w+)+$/` try for hours. */
+/** Makes `/^(?=a)(a+)+$/` and `/^(?=\w)(\w+)+$/` try for hours. */
 const hostile = { s: `${'a'.repeat(60)}!` }
-const nested = '/^(a+)+$/'
+const nested = '/^(?=a)(a+)+$/'
 const failsOf = (n: number): readonly Raw[] =>
-  Array.from({ length: n }, (_, index) => ({ expect: { '$.s': `/^(\\w+)+${index}$/` }, says: `failure ${index}` }))
+  Array.from({ length: n }, (_, index) => ({
+    expect: { '$.s': `/^(?=\\w)(\\w+)+${index}$/` },
+    says: `failure ${index}`,
+  }))
 
 test('a pattern that backtracks ends the waiting at once, and is given up once for all', async () => {
   await using server = await answering(() => ({ body: hostile }))
@@ -54,9 +57,9 @@ test('a pattern that backtracks ends the waiting at once, and is given up once f
   expect(processorMs() - start).toBeLessThan(2_000)
   expect(server.asked()).toHaveLength(1)
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-  const judged = String.raw`cannot be judged: /\^\(\\w\+\)\+0\$/ ${givenUp}`
+  const judged = String.raw`cannot be evaluated: /\^\(\?=\\w\)\(\\w\+\)\+0\$/ ${givenUp}`
   expect(result.message).toMatch(
-    new RegExp(String.raw`^done: GET /v1/job was answered 200, asked 1 time in [\d.]+ m?s: ${judged}$`),
+    new RegExp(String.raw`^done: GET /v1/job was answered 200, sent 1 time in [\d.]+ m?s: ${judged}$`),
   )
 })
 
@@ -64,7 +67,7 @@ test('so does the pattern that ends it', async () => {
   await using server = await answering(() => ({ body: hostile }))
   const result = await look(server, { until: { expect: { '$.s': nested }, every: '100ms' } })
   expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-  expect(result.message).toMatch(new RegExp(String.raw`: cannot be judged: /\^\(a\+\)\+\$/ ${givenUp}`))
+  expect(result.message).toMatch(new RegExp(String.raw`: cannot be evaluated: /\^\(\?=a\)\(a\+\)\+\$/ ${givenUp}`))
   expect(server.asked()).toHaveLength(1)
 })
 
@@ -74,8 +77,8 @@ test('what a step expects is given up together too, and what is no such failure 
   const expected = await look(server, { expect: { '$.s': nested, '$.t': nested, '$.u': nested, '$.v': 'x' } })
   expect(processorMs() - start).toBeLessThan(1_500)
   expect(expected).toMatchObject({ status: 'failed', fault: 'data' })
-  expect(expected.message).toMatch(new RegExp(String.raw`: \$\.s is "a{60}!" and cannot be judged: .* ${givenUp}`))
-  expect(expected.details?.[0]).toContain('was not tried, as another pattern of this answer was given up')
+  expect(expected.message).toMatch(new RegExp(String.raw`: \$\.s is "a{60}!" and cannot be evaluated: .* ${givenUp}`))
+  expect(expected.details?.[0]).toContain('was not tried, as another pattern for this answer timed out')
   expect(await look(server, { fails: failsOf(1) })).toMatchObject({ status: 'failed', fault: 'data' })
 })
 
@@ -84,11 +87,11 @@ test('a status that only `until` names is well for the last answer', async () =>
   await using server = await answering(gone)
   const until = { status: [404], every: '100ms' }
   expect((await look(server, { until })).message).toMatch(
-    /^done: GET \/v1\/job was answered 404 with 2 B, asked 3 times/,
+    /^done: GET \/v1\/job was answered 404 with 2 B, sent 3 times/,
   )
   await using another = await answering((n) => ({ status: n < 3 ? 200 : 500 }))
   expect((await look(another, { until })).message).toMatch(
-    /was answered 500, asked 3 times in .* \(expected 2xx, 404\)$/,
+    /was answered 500, sent 3 times in .* \(expected 2xx, 404\)$/,
   )
 })
 
@@ -99,7 +102,7 @@ test.each<[string, Raw, RegExp | undefined]>([
   [
     'one that lacks it',
     { status: ['2xx'], until: { status: [200, 404] } },
-    /^step "a" waits for status 404, which its own status \(2xx\) excludes: add it there, or leave that out$/,
+    /^step "a" waits for status 404, which its own status \(2xx\) excludes: add it there, or remove that status$/,
   ],
   ['none, and none can come', { until: { status: ['300-200'] } }, /waits for status 300-200, which no answer has$/],
 ])('a step that waits for a status and has %s is told beforehand where it never ends', (_, step, says) => {
@@ -115,7 +118,7 @@ test('a signed step that is refused waits no longer, whatever its status allows,
   const step = { status: ['2xx', 401], until: { status: [200], every: '100ms' } }
   const refused = await look(server, step, signed, { limits: kept, timeoutMs: 3_000, retries: 2 })
   expect(refused).toMatchObject({ status: 'failed', fault: 'auth' })
-  expect(refused.message).toMatch(/^done: GET \/v1\/job was answered 401, asked 1 time in .*: the sign-in was refused$/)
+  expect(refused.message).toMatch(/^done: GET \/v1\/job was answered 401, sent 1 time in .*: the sign-in was refused$/)
   expect(server.asked()).toHaveLength(1)
   await expect(look(server, step, signed, { limits: kept })).rejects.toThrow('not signed in')
   expect(server.asked()).toHaveLength(1)
@@ -133,7 +136,7 @@ test('a refusal in the middle of the waiting ends it likewise; without a credent
 test('a signed step that waits for its own refusal is told beforehand; one that asks once may expect it', async () => {
   const wait = { until: { status: [200, 401] } }
   expect(problemOf(wait, signed)).toMatch(
-    /^step "a" waits for status 401, which ends it: a refused credential is sent once/,
+    /^step "a" waits for status 401, which always ends the polling, because a refused credential is sent only once: remove it/,
   )
   expect(problemOf(wait)).toBeUndefined()
   expect(problemOf({ until: { status: ['4xx'] } }, signed)).toBeUndefined()
@@ -146,11 +149,11 @@ const untilFinal = { until: { expect: { '$.token': '/^final/' }, every: '100ms',
 test('what a step captures is hidden while it waits, unless it is named in `show`', async () => {
   await using server = await answering((n) => ({ body: { token: `tmp-SECRET-${n}`, was: `tmp-SECRET-${n - 1}` } }))
   const hidden = await look(server, { ...untilFinal, capture: { tok: '$.token' } })
-  expect(hidden.message).toContain('last heard: $.token is "[secret]" and does not match')
+  expect(hidden.message).toContain('last answer: $.token is "[secret]" and does not match')
   const shown = await look(server, { ...untilFinal, capture: { tok: '$.token' } }, { show: ['tok'] })
-  expect(shown.message).toContain('last heard: $.token is "tmp-SECRET-4" and does not match')
+  expect(shown.message).toContain('last answer: $.token is "tmp-SECRET-4" and does not match')
   const earlier = { until: { ...untilFinal.until, expect: { '$.was': 'x' } }, capture: { tok: '$.token' } }
-  expect((await look(server, earlier)).message).toContain('last heard: $.was is "[secret]", expected')
+  expect((await look(server, earlier)).message).toContain('last answer: $.was is "[secret]", expected')
 })
 
 test.each<[string, number]>([
@@ -181,8 +184,8 @@ test('what an unfinished answer holds is hidden and never sent', async () => {
   }
   const results = await runKind(steps, settingsOf(raw), 'Advanced', { timeoutMs: 20_000 })
   expect(results.map(({ message }) => message).slice(2)).toEqual([
-    expect.stringMatching(/^done: .* asked 2 times in .*: the answer has no \$\.id, so no \$\{id\}$/),
-    expect.stringMatching(/^remove: DELETE \S+ not sent: \$\{id\} was never captured; what step "make" made/),
+    expect.stringMatching(/^done: .* sent 2 times in .*: the answer has no \$\.id, so no \$\{id\}$/),
+    expect.stringMatching(/^remove: DELETE \S+ not sent: no step captured \$\{id\}; what step "make" created/),
   ])
   expect(server.asked()).toEqual(['POST /v1/jobs', 'GET /v1/job', 'GET /v1/job'])
 })

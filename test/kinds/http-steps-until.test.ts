@@ -98,16 +98,16 @@ test('a step is repeated until its answer is the last one, and then judged by th
   })
   expect(shown(results).slice(1)).toEqual([
     'step ok submit: POST /v1/jobs was answered 201 with 14 B',
-    'step ok done: GET /v1/jobs/job%2F7 was answered 200 with 48 B, asked 3 times',
+    'step ok done: GET /v1/jobs/job%2F7 was answered 200 with 48 B, sent 3 times',
     expect.stringMatching(/^step ok after: GET/),
     expect.stringMatching(/^step ok use: GET/),
     'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
   ])
-  expect(of(results, 'done').message).toMatch(/, asked 3 times in [\d.]+ m?s, the last in [\d.]+ m?s \(limit 5 s\)$/)
+  expect(of(results, 'done').message).toMatch(/, sent 3 times in [\d.]+ m?s, the last in [\d.]+ m?s \(limit 5 s\)$/)
   const { message, measurement } = of(results, 'done')
   expect(measurement).toMatchObject({ unit: 'milliseconds', limit: 5_000 })
   // The threshold is of one request: two pauses of 100 ms are no part of it.
-  const [, took, of1000] = /asked 3 times in ([\d.]+) (m?s),/.exec(message) ?? []
+  const [, took, of1000] = /sent 3 times in ([\d.]+) (m?s),/.exec(message) ?? []
   expect(measurement?.value).toBeLessThan(Number(took) * (of1000 === 's' ? 1_000 : 1) - 190)
   expect(server.asked()).toContain('GET /v1/results/r-9')
   expect(server.bodies.map((body): unknown => JSON.parse(body))).toEqual([{ file: 'C:\\media "1".mxf' }])
@@ -117,7 +117,7 @@ test('what the step expects is not asked of an answer on the way, and is of the 
   await using server = await jobs((n) => state(n < 2 ? 'running' : 'failed', { verdict: n < 2 ? 'good' : 'bad' }))
   const results = await run(job(server, waitFor({}, { expect: { '$.verdict': 'good' } })))
   expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
-  expect(of(results, 'done').message).toMatch(/asked 2 times in [\d.]+ m?s: \$\.verdict is "bad", expected "good"$/)
+  expect(of(results, 'done').message).toMatch(/sent 2 times in [\d.]+ m?s: \$\.verdict is "bad", expected "good"$/)
   expect(of(results, 'after').message).toBe('after: not run: step "done" failed')
 })
 
@@ -127,9 +127,9 @@ test('when the time is over it says how often it asked and what it heard last, a
   const done = of(results, 'done')
   expect(done).toMatchObject({ check: 'step', status: 'failed', fault: 'timeout' })
   expect(done.message).toMatch(
-    /^done: GET \/v1\/jobs\/job%2F7 is not over, asked \d+ times in [\d.]+ m?s; last heard: \$\.state is "running" and does not match \/\^\(done\|failed\)\$\/$/,
+    /^done: GET \/v1\/jobs\/job%2F7 is not finished, sent \d+ times in [\d.]+ m?s; last answer: \$\.state is "running" and does not match \/\^\(done\|failed\)\$\/$/,
   )
-  expect(done.message).toContain(`asked ${looksAt(server)} times`)
+  expect(done.message).toContain(`sent ${looksAt(server)} times`)
   expect(looksAt(server)).toBeGreaterThan(1)
   expect(server.removed).toEqual(['/v1/jobs/job%2F7'])
   await expect.poll(() => server.open()).toBe(0)
@@ -139,7 +139,7 @@ test('without `within` the deadline of the monitor ends it, early enough for the
   await using server = await jobs(states('running'))
   const results = await run(job(server, waitFor({})), { timeoutMs: 3_000 })
   expect(shown(results).slice(2)).toEqual([
-    expect.stringMatching(/^step failed done: .* is not over, asked \d+ times$/),
+    expect.stringMatching(/^step failed done: .* is not finished, sent \d+ times$/),
     'step failed after: not run: step "done" failed',
     'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
   ])
@@ -149,14 +149,14 @@ test('without `within` the deadline of the monitor ends it, early enough for the
 test('`within` gives nothing that the monitor does not have', async () => {
   await using server = await jobs(states('running'))
   const results = await run(job(server, waitFor({ within: '10m' })), { timeoutMs: 2_000 })
-  expect(of(results, 'done').message).toMatch(/is not over/)
+  expect(of(results, 'done').message).toMatch(/is not finished/)
   expect(server.removed).toHaveLength(1)
 })
 
 test('an answer that no longer comes is told by the last that came, and by itself where none came', async () => {
   await using server = await jobs((n) => (n < 3 ? state('running') : 'silence'))
   const results = await run(job(server, waitFor({ within: '1500ms' })))
-  expect(of(results, 'done').message).toMatch(/is not over, asked 3 times in [\d.]+ m?s; last heard: \$\.state is/)
+  expect(of(results, 'done').message).toMatch(/is not finished, sent 3 times in [\d.]+ m?s; last answer: \$\.state is/)
   await using deaf = await jobs(() => 'silence')
   const none = await run(job(deaf, waitFor({ within: '300ms' })))
   expect(of(none, 'done')).toMatchObject({ fault: 'timeout' })
@@ -167,7 +167,7 @@ test('an answer that no longer comes is told by the last that came, and by itsel
 test('a pause that is longer than what is left is cut, and the last request is still sent', async () => {
   await using server = await jobs(states('running', 'done'))
   const results = await run(job(server, waitFor({ every: '10m', within: '1s' })))
-  expect(of(results, 'done').message).toMatch(/, asked 2 times in/)
+  expect(of(results, 'done').message).toMatch(/, sent 2 times in/)
 })
 
 test('no more than `most` requests are sent; the last of them may be the good one', async () => {
@@ -175,7 +175,9 @@ test('no more than `most` requests are sent; the last of them may be the good on
   expect(of(await run(job(server, waitFor({ most: 3 }))), 'done').status).toBe('ok')
   await using slow = await jobs(states('running', 'running', 'done'))
   const results = await run(job(slow, waitFor({ most: 2 })))
-  expect(of(results, 'done').message).toMatch(/is not over, asked 2 times in [\d.]+ m?s \(most requests sent\); last/)
+  expect(of(results, 'done').message).toMatch(
+    /is not finished, sent 2 times in [\d.]+ m?s \(request limit reached\); last/,
+  )
   expect(looksAt(slow)).toBe(2)
 })
 
@@ -188,7 +190,7 @@ test('an answer that is a failure of its own ends the waiting, and says what it 
   const results = await run(job(server, waitFor({}, { fails })))
   expect(of(results, 'done')).toMatchObject({ status: 'failed', fault: 'data' })
   expect(of(results, 'done').message).toMatch(
-    /^done: the disk broke the job off \(GET \/v1\/jobs\/job%2F7 was answered 200, asked 2 times in [\d.]+ m?s: \$\.state is "aborted", \$\.why is "disk"\)$/,
+    /^done: the disk broke the job off \(GET \/v1\/jobs\/job%2F7 was answered 200, sent 2 times in [\d.]+ m?s: \$\.state is "aborted", \$\.why is "disk"\)$/,
   )
   expect(looksAt(server)).toBe(2)
 })
@@ -208,7 +210,7 @@ test('a status that is not well ends the waiting at once; one that is, does not'
   const behave = (n: number): Said => (n < 2 ? { status: 404, body: 'none' } : state('done'))
   await using strict = await jobs(behave)
   expect(of(await run(job(strict, waitFor({}))), 'done').message).toMatch(
-    /was answered 404, asked 1 time in [\d.]+ m?s \(expected 2xx\)$/,
+    /was answered 404, sent 1 time in [\d.]+ m?s \(expected 2xx\)$/,
   )
   await using patient = await jobs(behave)
   expect(of(await run(job(patient, waitFor({}, { status: ['2xx', 404] }))), 'done').status).toBe('ok')
@@ -220,15 +222,13 @@ test('a status alone may be what ends the waiting', async () => {
   const wait = { name: 'done', path: '/jobs/1', until: { status: [200], every: '100ms', most: 5 } }
   expect(of(await run(job(server, wait)), 'done').status).toBe('ok')
   await using never = await jobs(() => ({ status: 202 }))
-  expect(of(await run(job(never, wait)), 'done').message).toMatch(
-    /last heard: it was answered 202, and waited for 200$/,
-  )
+  expect(of(await run(job(never, wait)), 'done').message).toMatch(/last answer: the answer was 202 \(expected 200\)$/)
 })
 
 test('a path that begins with a slash leads into XML, in all that is expected', async () => {
   await using server = await jobs((n) => ({ body: `<job state="${n < 2 ? 'running' : 'done'}"><v>good</v></job>` }))
   const wait = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'good', 'count(/job/v)': '1' } })
-  expect(of(await run(job(server, wait)), 'done').message).toMatch(/asked 2 times/)
+  expect(of(await run(job(server, wait)), 'done').message).toMatch(/sent 2 times/)
   expect(server.requests().at(-3)?.headers.accept).toMatch(/^application\/xml/)
   const bad = waitFor({ expect: { '/job/@state': 'done' } }, { expect: { '/job/v': 'bad' } })
   expect(of(await run(job(server, bad)), 'done').message).toMatch(/\/job\/v is "good", expected "bad"$/)
@@ -256,7 +256,7 @@ test('a run that is given up while it waits asks no more, removes what it made, 
 test('what was captured is shown nowhere, not in what was heard last either', async () => {
   await using server = await jobs(() => state('job/7 waits'))
   const results = await run(job(server, waitFor({ within: '250ms' }), { show: [] }))
-  expect(of(results, 'done').message).toContain('last heard: $.state is "[secret] waits"')
+  expect(of(results, 'done').message).toContain('last answer: $.state is "[secret] waits"')
   expect(JSON.stringify(results)).not.toContain('job/7')
 })
 
@@ -270,10 +270,10 @@ test('a value of the run is compared as it is, never as a pattern', async () => 
   await using open = await jobs(states('running'))
   const values = { values: { clip: '/.*/' } }
   const never = await run(job(open, waitFor({ expect: { '$.state': `\${clip}` }, most: 2 }), values))
-  expect(of(never, 'done').message).toMatch(/is not over, asked 2 times/)
+  expect(of(never, 'done').message).toMatch(/is not finished, sent 2 times/)
   await using server = await jobs((n) => state(n < 2 ? 'other' : 'job/7'))
   expect(of(await run(job(server, waitFor({ expect: { '$.state': `\${job}` } }))), 'done').message).toMatch(
-    /asked 2 times/,
+    /sent 2 times/,
   )
 })
 
@@ -326,33 +326,37 @@ const one = (step: Raw, more: Raw = {}): Raw => ({
 const until = { expect: { '$.a': '1' } }
 
 test.each<[string, Raw, RegExp]>([
-  ['POST', one({ method: 'POST', until }), /^step "a" sends POST and has until: only GET and HEAD are sent again$/],
-  ['a sign-in', one({ signIn: true, until }), /^step "a" signs in and has until: a sign-in is sent once$/],
+  ['POST', one({ method: 'POST', until }), /^step "a" sends POST and has until: only GET and HEAD are repeated$/],
+  ['a sign-in', one({ signIn: true, until }), /^step "a" has both signIn and until: a sign-in is sent only once$/],
   [
     'an FTP step',
     one({ path: undefined, ftp: { host: 'h', username: 'u', password: `\${probePassword}` }, until }),
     /no answer for until/,
   ],
-  ['nothing that ends it', one({ until: { every: '1s' } }), /has until without expect or status: say what ends it$/],
-  ['a body of HEAD', one({ method: 'HEAD', until }), /HEAD has no body to judge$/],
-  ['99 ms', one({ until: { ...until, every: '99ms' } }), /asks every 99 ms: give every 100ms or more$/],
+  ['nothing that ends it', one({ until: { every: '1s' } }), /has until without expect or status: add one of them$/],
+  ['a body of HEAD', one({ method: 'HEAD', until }), /HEAD has no body to evaluate$/],
+  [
+    '99 ms',
+    one({ until: { ...until, every: '99ms' } }),
+    /repeats its request every 99 ms: set every to 100ms or more$/,
+  ],
   ['a status', one({ until: { status: ['ok'] } }), /expects a status that cannot be read/],
-  ['a path', one({ until: { expect: { state: 'x' } } }), /expects something where "state" is not a JSON path/],
-  ['an XML path', one({ expect: { '/a[': 'x' } }), /expects something where/],
+  ['a path', one({ until: { expect: { state: 'x' } } }), /has an invalid expectation: "state" is not a JSON path/],
+  ['an XML path', one({ expect: { '/a[': 'x' } }), /has an invalid expectation/],
   ['a failure without values', one({ fails: [{ expect: {}, says: 'x' }] }), /has fails without a value in expect$/],
-  ['a failure of a path', one({ fails: [{ expect: { x: '1' }, says: 'x' }] }), /expects something where/],
+  ['a failure of a path', one({ fails: [{ expect: { x: '1' }, says: 'x' }] }), /has an invalid expectation/],
   [
     'a value that nothing gives',
     one({ until: { expect: { '$.a': `\${id}` } } }),
-    /uses \$\{id\}, which nothing before it/,
+    /uses \$\{id\}, which no earlier step captures/,
   ],
-  ['half a value', one({ until: { expect: { '$.a': `x\${probe}` } } }), /one \$\{value\} by itself, or none$/],
-  ['a value that is given', one({}, { values: { token: 'x' } }), /^values may not name token, which is given$/],
-  ['a value without a name', one({}, { values: { 'a b': 'x' } }), /^values names "a b"/],
+  ['half a value', one({ until: { expect: { '$.a': `x\${probe}` } } }), /use a \$\{value\} alone, or none$/],
+  ['a value that is given', one({}, { values: { token: 'x' } }), /^values may not contain the built-in name token$/],
+  ['a value without a name', one({}, { values: { 'a b': 'x' } }), /^values contains the name "a b"/],
   [
     'a capture over a value',
     one({ capture: { id: '$.id' } }, { values: { id: 'x' } }),
-    /may not capture id, which is given/,
+    /may not capture the built-in name id/,
   ],
   [
     'two ways to sign',
@@ -362,7 +366,7 @@ test.each<[string, Raw, RegExp]>([
   [
     'two credentials',
     one({}, { signed: true, username: 'u', password: { env: 'TOKEN' }, token: { env: 'TOKEN' } }),
-    /^signed takes a token or a password/,
+    /^signed needs a token or a password/,
   ],
   [
     'a header of ours',

@@ -112,11 +112,11 @@ test('a probe credential is made, used at a real FTP server, and removed', async
     'step ok sign in: POST /v1/sign-in was answered 200 with 34 B',
     'step ok make: POST /v1/accounts was answered 201 with 47 B',
     'step ok read: GET /v1/accounts/a-1001 was answered 200 with 47 B',
-    `step ok use: signed in at 127.0.0.1:${all.ftp.port} as "svc-probe-1", unencrypted,`,
+    `step ok use: signed in to 127.0.0.1:${all.ftp.port} as "svc-probe-1" (unencrypted)`,
     'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
     'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
   ])
-  expect(results[4]?.message).toMatch(/ms \(limit 3 s\); .*listed over it in/)
+  expect(results[4]?.message).toMatch(/ms \(limit 3 s\); .*listed in/)
   expect(results[1]).toMatchObject({
     measurement: { unit: 'milliseconds', limit: 5_000 },
     address: `127.0.0.1:${all.api.port}`,
@@ -186,7 +186,7 @@ test('a refused sign-in is not repeated: not at once, and not by the next run', 
   const first = await run(raw, { limits: kept, retries: 3 })
   expect(first.map(({ fault }) => fault)).toEqual([undefined, 'auth', 'dependency', 'dependency', 'dependency'])
   const [second] = await run(raw, { limits: kept })
-  expect(second?.message).toMatch(/^not signed in: the sign-in was refused/)
+  expect(second?.message).toMatch(/^not signed in: the last attempt was refused/)
   expect(all.api.told()).toHaveLength(1)
   expect(everything(first)).not.toContain(env.WRONG)
 })
@@ -232,7 +232,7 @@ test('what a 500 may have made and cannot be removed by its id is named as left 
   expect(results.find(({ check }) => check === 'cleanup')).toMatchObject({
     status: 'failed',
     fault: 'dependency',
-    message: `remove: DELETE /v1/accounts/\${id}: not sent: \${id} was never captured; what step "make" made may be left behind, for DELETE /v1/accounts/\${id} to remove`,
+    message: `remove: DELETE /v1/accounts/\${id}: not sent: no step captured \${id}; what step "make" created may be left behind: remove it with DELETE /v1/accounts/\${id}`,
   })
 })
 
@@ -240,7 +240,7 @@ test('a cleanup that fails names what it leaves behind, and the next one is done
   const all = await peers((request) => (request.startsWith('DELETE') ? { status: 503 } : undefined))
   const results = await run(probe(all))
   expect(shown(results).slice(-2)).toEqual([
-    'cleanup failed remove: DELETE /v1/accounts/a-1001 was answered 503 (expected 2xx); what step "make" made may be left behind, for DELETE /v1/accounts/a-1001 to remove',
+    'cleanup failed remove: DELETE /v1/accounts/a-1001 was answered 503 (expected 2xx); what step "make" created may be left behind: remove it with DELETE /v1/accounts/a-1001',
     'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
   ])
 })
@@ -356,20 +356,16 @@ test('a value in a JSON body is a text and nothing else, whatever it holds', asy
   expect(xml).not.toContain('"admin"')
   expect(results.at(-1)).toMatchObject({ status: 'failed', fault: 'data' })
   expect(results.at(-1)?.message).toMatch(
-    /a value for the header X-Value holds a character that no header may: nothing was sent$/,
+    /a value for the header X-Value contains a character that a header does not allow: nothing was sent$/,
   )
   expect(all.api.told()).toHaveLength(4)
 })
 
 test.each([
-  [
-    'huge',
-    'h'.repeat(9_000),
-    /has a \$\.value of 9000 characters, more than the 8192 that are taken, so no \$\{value\}$/,
-  ],
+  ['huge', 'h'.repeat(9_000), /has a \$\.value of 9000 characters \(limit 8192\), so no \$\{value\}$/],
   ['empty', '', /has an empty \$\.value, so no/],
-  ['a list', ['x'], /has a \$\.value that is no text and no number, so no/],
-  ['null', null, /has a \$\.value that is no text and no number, so no/],
+  ['a list', ['x'], /has a \$\.value that is neither text nor a number, so no/],
+  ['null', null, /has a \$\.value that is neither text nor a number, so no/],
 ])('a captured value that is %s is refused', async (_, value, says) => {
   const all = await peers((request) => (request === 'GET /v1/first' ? { status: 200, body: { value } } : undefined))
   const results = await run({
@@ -453,7 +449,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
     })
     const well = await run(raw('FTP_PASSWORD'))
     expect(well.map(({ status }) => status)).toEqual(['ok', 'ok'])
-    expect(well[1]?.message).toMatch(/^use: signed in at 127\.0\.0\.1:\d+ as "ftp" in .*listed over it in/)
+    expect(well[1]?.message).toMatch(/^use: signed in to 127\.0\.0\.1:\d+ as "ftp" in .*listed in/)
     const [, refused] = await run(raw('WRONG'))
     expect(refused).toMatchObject({ check: 'step', status: 'failed', fault: 'auth' })
     await expect.poll(() => server.sessions()).toBe(0)
@@ -471,25 +467,29 @@ test.each<[string, Raw, RegExp]>([
   [
     'a value that nothing gives',
     one({ path: `/\${id}` }),
-    /uses \$\{id\}, which nothing before it gives: it is one of probe, probePassword/,
+    /uses \$\{id\}, which no earlier step captures: use one of probe, probePassword/,
   ],
   [
     'a value out of quotes',
     one({ method: 'POST', body: `{"id": \${probe}}` }, { allowWrites: true }),
-    /is not JSON: values stand in quotes/,
+    /is not JSON: put values in quotes/,
   ],
   [
     'a value in other bodies',
     one({ method: 'POST', body: `id=\${probe}` }, { allowWrites: true }),
     /neither JSON nor XML; use form/,
   ],
-  ['a typing error', one({ path: `/\${id` }), /holds "\$\{id", which is no \$\{name\}/],
-  ['a body of a GET', one({ body: '{}' }), /sends no body with GET/],
+  ['a typing error', one({ path: `/\${id` }), /contains "\$\{id", which is not a \$\{name\}/],
+  ['a body of a GET', one({ body: '{}' }), /cannot send a body with GET/],
   ['a header that is ours', one({ headers: { Host: 'x' } }), /may not set the header Host/],
-  ['a capture of nothing', one({ capture: { id: 'id' } }), /captures id from "id", which is none of/],
-  ['a capture over what is given', one({ capture: { password: '$.id' } }), /may not capture password, which is given/],
+  ['a capture of nothing', one({ capture: { id: 'id' } }), /captures id from "id", which is not of the form/],
+  [
+    'a capture over what is given',
+    one({ capture: { password: '$.id' } }),
+    /may not capture the built-in name password/,
+  ],
   ['a status', one({ status: ['ok'] }), /expects a status that cannot be read/],
-  ['a health check', one({ path: '/healthcheck' }), /for the kinds http and svc/],
+  ['a health check', one({ path: '/healthcheck' }), /use kind http or svc/],
   ['no path', { url: 'http://127.0.0.1', steps: [{ name: 'a' }] }, /has neither a path nor ftp/],
   [
     'two of a name',
@@ -500,12 +500,12 @@ test.each<[string, Raw, RegExp]>([
         { name: 'a', path: '/' },
       ],
     },
-    /two steps are called "a"/,
+    /two steps have the name "a"/,
   ],
   [
     'a cleanup of nothing',
     one({}, { cleanup: [{ name: 'b', path: '/b', undoes: 'c' }] }),
-    /undoes "c", which is no step that makes anything/,
+    /undoes "c", which is not a step that sends a request/,
   ],
   [
     'an FTP host of their choice',
@@ -513,12 +513,12 @@ test.each<[string, Raw, RegExp]>([
       url: 'http://127.0.0.1',
       steps: [{ name: 'a', ftp: { host: `\${probe}`, username: 'x', password: `\${probe}` } }],
     },
-    /who is signed in to must stand in svc.yaml/,
+    /write the host in svc.yaml/,
   ],
   [
     'a query of url',
     { url: 'http://127.0.0.1/?a', steps: [{ name: 'a', path: '/' }] },
-    /a query belongs to the path of a step/,
+    /move a query to the path of a step/,
   ],
   ['show', one({}, { show: ['id'] }), /show names id, which no step captures/],
 ])('%s is refused before anything is sent', (_, raw, says) => {

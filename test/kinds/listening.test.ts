@@ -58,7 +58,7 @@ describe('what listens on this machine', () => {
     const port = await server('220 files.example FTP ready\r\n')
     const [result] = await runKind(listeningKind, { ports: [{ port, what: 'ftp' }] })
     expect(result?.message).toBe(
-      `ftp on 127.0.0.1:${port} (says 220 files.example FTP ready), not configured: svc monitors discover`,
+      `ftp on 127.0.0.1:${port} (banner 220 files.example FTP ready), not configured: svc monitors discover`,
     )
     await pause(20)
     expect(Buffer.concat(heard)).toHaveLength(0)
@@ -79,7 +79,7 @@ describe('what listens on this machine', () => {
     const port = await server()
     const found = [{ port, what: 'ssh', banner: 'SSH-2.0-Test' }]
     expect(await runKind(listeningKind, { found })).toMatchObject([
-      { status: 'ok', message: expect.stringContaining(`ssh on 127.0.0.1:${port} (says SSH-2.0-Test)`) },
+      { status: 'ok', message: expect.stringContaining(`ssh on 127.0.0.1:${port} (banner SSH-2.0-Test)`) },
     ])
     expect(connections).toBe(0)
   })

@@ -129,14 +129,14 @@ describe('a healthy simulated node', () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Advanced')
       const said = (check: string): string => checked(results, check).message
-      expect(said('connect')).toMatch(/^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(said('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
       expect(said('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(limit 3 s\)$/)
       expect(said('primary')).toBe('this node is the primary of rs0')
       expect(said('members')).toBe('3 members of rs0 healthy')
       expect(said('connections')).toBe('40 of 800 connections: 5 % (limit 95 %)')
       expect(said('replication lag')).toBe('db2:27017 is behind by 2 s (limit 30 s)')
       expect(said('oplog window')).toBe('reaches back 30 h (at least 4 h)')
-      expect(said('cache')).toBe('cache of 10 GiB full to 80 % (warns above 95 %)')
+      expect(said('cache')).toBe('use of the cache of 10 GiB: 80 % (warns above 95 %)')
     })
   })
   test('a run signs in once to a simulated node, and what it asks is limited there', async () => {
@@ -157,7 +157,7 @@ describe('a healthy simulated node', () => {
         'connections',
       ])
       const hidden = checked(results, 'members')
-      expect(hidden).toMatchObject({ status: 'warning', details: ['next: give the url a user, and set password:'] })
+      expect(hidden).toMatchObject({ status: 'warning', details: ['next: add a user to the url, and set password:'] })
       expect(server.signIns().begun).toBe(0)
     })
   })
@@ -193,7 +193,7 @@ describe('a healthy simulated node', () => {
     const resolve = () => Promise.reject(new Error('looked up'))
     const [found] = await runKind(mongo, { url: 'mongodb+srv://m@cluster.example/' }, 'Basic', { resolve })
     expect(found).toMatchObject({ check: 'settings', status: 'failed' })
-    expect(found?.message).toContain('give each node a monitor, with url: mongodb://host:port')
+    expect(found?.message).toContain('add a monitor for each node, with url: mongodb://host:port')
   })
 })
 
@@ -216,7 +216,7 @@ describe('the clock of a simulated node', () => {
     const told = { ...hello.primary, localTime: undefined }
     expect(await one('clock', { hello: told }, 'Advanced')).toMatchObject({
       status: 'warning',
-      message: 'not looked at: this server does not tell its time',
+      message: 'not checked: this server does not report its time',
     })
   })
 })
@@ -242,8 +242,8 @@ describe('what a simulated node says it is', () => {
         'is a secondary of rs0',
         [...basic, 'primary', 'members', 'connections', 'replication lag', 'oplog window', ...load, 'clock'],
       ],
-      recovering: ['failed', 'is a node of rs0 that serves nobody', [...basic, 'primary', 'clock']],
-      uninitiated: ['failed', 'is a node that waits for its replica set to be initiated', [...basic, 'clock']],
+      recovering: ['failed', 'is a node of rs0 that serves no clients', [...basic, 'primary', 'clock']],
+      uninitiated: ['failed', 'is a node whose replica set is not initiated', [...basic, 'clock']],
       arbiter: ['ok', 'is an arbiter of rs0', [...basic, 'primary', 'clock']],
     }
     const [status, message_, checks] = expected[kind]
@@ -287,7 +287,7 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     const started = performance.now()
     const found = checked(await run(hole.port, 'Basic', {}, { timeoutMs: 500 }), 'connect')
     expect(performance.now() - started).toBeLessThan(4_500)
-    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} gave no answer within 0.5 s` })
+    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.5 s` })
     await hungUp(hole)
     await hole.close()
     expect(await settled('')).toBe('')
@@ -296,7 +296,7 @@ describe('a simulated node that cannot be reached or does not let in', () => {
     await using hole = await peer(blackHole)
     const asked = async (): Promise<Result> => checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
     const found = await Promise.all(Array.from({ length: 60 }, asked))
-    const told = `127.0.0.1:${hole.port} gave no answer within 0.2 s`
+    const told = `127.0.0.1:${hole.port} did not answer within 0.2 s`
     expect([...new Set(found.map(({ message }) => message))]).toEqual([told])
     await hungUp(hole)
   })
@@ -328,7 +328,7 @@ describe('a simulated node that cannot be reached or does not let in', () => {
   test('a simulated server that is too old for the driver is said as such', async () => {
     const found = await one('connect', { hello: { maxWireVersion: 5 } })
     expect(found).toMatchObject({ fault: 'protocol' })
-    expect(found.message).toContain('speaks no version that the driver knows')
+    expect(found.message).toContain('speaks no version that the driver supports')
   })
   test('a simulated impostor that does not know the password is no server to trust', async () => {
     await using server = await mongoPeer({
@@ -364,7 +364,7 @@ describe('a simulated node that cannot be reached or does not let in', () => {
   test.each([
     ['of no length', Buffer.from('000000000100000001000000dd07000000', 'hex'), 'does not answer as MongoDB does'],
     ['of 9 MiB', Buffer.from('000090000100000001000000dd07000000', 'hex'), 'does not answer as MongoDB does'],
-    ['that is compressed', message(undefined, 2_012, Buffer.alloc(64)), 'in a form that was not asked for'],
+    ['that is compressed', message(undefined, 2_012, Buffer.alloc(64)), 'in a form that svc did not request'],
   ])('a message %s ends the connection to a simulated node at once', async (_, bytes, words) => {
     await using server = await mongoPeer({ ...healthy, first: bytes })
     const found = checked(await run(server.port), 'connect')
@@ -396,13 +396,13 @@ describe('a simulated node that answers badly', () => {
     expect(await one('connections', { answer }, 'Standard')).toMatchObject({ status: 'ok' })
   })
   test.each([
-    ['more rounds of hashing than is right', 2_000_000_000],
+    ['too many rounds of hashing', 2_000_000_000],
     ['such rounds, written otherwise', ' +2000000000'],
   ])('a simulated node that asks for %s is left', async (_, rounds) => {
     const started = performance.now()
     const found = await one('connect', { rounds })
     expect(found).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(found.message).toContain('more rounds of hashing than is right')
+    expect(found.message).toContain('too many rounds of hashing')
     expect(performance.now() - started).toBeLessThan(4_500)
   })
   test('what a simulated node says is shown without escapes, is cut, and never holds the password', async () => {
@@ -469,7 +469,7 @@ describe('a simulated node that answers badly', () => {
     const found = await one('members', { answer: answers({ replSetGetStatus: absent }) }, 'Standard')
     expect(found).toMatchObject({
       status: 'warning',
-      message: 'not looked at: this server does not tell: no such command',
+      message: 'not checked: this server does not report this: no such command',
     })
     expect(found.details).toBeUndefined()
   })
@@ -511,7 +511,7 @@ describe('what a run opens at a simulated node ends with the run', () => {
     expect(checked(results, 'members').status).toBe('ok')
     expect(checked(results, 'connections')).toMatchObject({
       fault: 'timeout',
-      message: `127.0.0.1:${server.port} gave no answer within 0.8 s`,
+      message: `127.0.0.1:${server.port} did not answer within 0.8 s`,
     })
     await hungUp(server)
     await server.close()
@@ -634,7 +634,7 @@ suiteWithFerretdb('a real FerretDB', () => {
     const found = checked(await run(server.port, 'Advanced', { allowWrites: true }), 'write concern')
     const left = (await probes.find().toArray()).map(({ _id }) => _id)
     await client.close()
-    expect(found).toMatchObject({ status: 'ok', details: ['swept 1 document that earlier runs left behind'] })
+    expect(found).toMatchObject({ status: 'ok', details: ['deleted 1 document that earlier runs left behind'] })
     expect(left.sort()).toEqual(['not-ours', 'svc-probe-young'])
   })
   test('a wrong password, and a user that does not exist, are auth', async () => {
@@ -664,8 +664,8 @@ describe('what is judged', () => {
     const node = { role: 'secondary', set: 'rs0', primary: 'db1:27017' } as const
     const role = (given: Given) => evaluated(checks.role, node, given)
     expect(status(role({ role: 'secondary', replicaSet: 'rs0' }))).toBe('ok')
-    expect(text(role({ role: 'primary' }))).toBe('should be a primary, and is a secondary of rs0')
-    expect(text(role({ replicaSet: 'rs1' }))).toBe('should belong to the replica set rs1: it belongs to rs0')
+    expect(text(role({ role: 'primary' }))).toBe('is a secondary of rs0, expected a primary')
+    expect(text(role({ replicaSet: 'rs1' }))).toBe('expected in the replica set rs1, but it belongs to rs0')
     const leaderless = evaluated(checks.primary, { ...node, primary: '' })
     expect(leaderless[0]).toMatchObject({ check: 'primary', status: 'failed', fault: 'data' })
     expect(text(evaluated(checks.primary, node))).toBe('db1:27017 is the primary of rs0')
@@ -706,7 +706,7 @@ describe('what is judged', () => {
     expect([24, 23, 4, 3].map((n) => status(oplog(n, 95)))).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect(status(oplog(1, 89))).toBe('ok')
     expect(status(oplog(1, undefined))).toBe('failed')
-    expect(text(oplog(1, 12))).toBe('reaches back 1 h, and is full to 12 % only')
+    expect(text(oplog(1, 12))).toBe('reaches back 1 h, but is only 12 % full')
   })
   test('queues: 10 and 30; the cache 95 %, what is dirty 20 %', () => {
     const queue = (queued: number) => status(evaluated(checks.queues, { queued, cache: undefined }))

@@ -72,9 +72,9 @@ sqlSuite(
     messages: {
       mode: 'Standard',
       of: {
-        connect: /^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
         connections: /^\d of 20 connections: \d+ % \(warns above 80 %\)$/,
-        running: /^\d threads? runs?, of 20: \d+ % \(warns above 60 %\)$/,
+        running: /^\d running threads? of 20: \d+ % \(warns above 60 %\)$/,
       },
     },
     open: () => processes("user IN ('monitor', 'stranger', 'unauthenticated user')"),
@@ -204,7 +204,7 @@ sqlSuite(
         },
         {
           query: { name: 'closed', sql: 'SELECT id FROM closed.jobs', atMost: { limit: 1 } },
-          message: /^closed: "monitor" may not read that: SELECT command denied to user .*jobs/,
+          message: /^closed: "monitor" has no permission to read this: SELECT command denied to user .*jobs/,
           fault: 'data',
         },
       ],
@@ -218,7 +218,7 @@ sqlSuite(
           ['a WITH that deletes', 'WITH one AS (SELECT 1 AS id) DELETE FROM jobs'],
         ].map(
           ([name = '', sql = '']) =>
-            [name, sql, /^jobs: (the query failed|it would write, and was refused): ./] as const,
+            [name, sql, /^jobs: (the query failed|the query was rejected because it writes): ./] as const,
         ),
         state: () =>
           server.query(`SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old,
@@ -227,7 +227,7 @@ sqlSuite(
       slow: {
         sql: 'SELECT SLEEP(60)',
         message: /^slow: ./,
-        next: /^next: (1 \(limit 1\)|not asked: )/,
+        next: /^next: (1 \(limit 1\)|not run: )/,
         timeoutMs: 1_500,
       },
       wide: (rows) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${rows}`,
@@ -273,7 +273,9 @@ sqlSuite(
         ['replication', 'data'],
         ['longest transaction', 'data'],
       ])
-      expect(bad[0]?.message).toMatch(/^"stranger" may not look: Access denied; you need .* SLAVE MONITOR privilege/)
+      expect(bad[0]?.message).toMatch(
+        /^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
+      )
     })
 
     test('MariaDB: a transaction that is open for too long', async () => {
@@ -314,7 +316,7 @@ sqlSuite(
           one(check, { url: replica.url('monitor'), replica: true, ...given }, 'Advanced')
         await until(async () => (await at('replication')).status === 'ok')
         await until(async () => (await at('replication lag')).measurement?.value === 0)
-        expect((await at('replication')).message).toBe('follows 1 source: both threads run')
+        expect((await at('replication')).message).toBe('replicates from 1 source: both threads are running')
 
         await replica.query('STOP SLAVE SQL_THREAD')
         expect(await at('replication')).toMatchObject({
@@ -385,7 +387,7 @@ sqlSuite(
       server.freeze()
       await wait(900)
       server.thaw()
-      expect(await reading).toMatchObject({ message: 'the query was called off: it took too long' })
+      expect(await reading).toMatchObject({ message: 'the query was cancelled because it took too long' })
       expect(await session.ask('SELECT 1 AS one')).toEqual([{ one: 1 }])
       await session.close()
       await nothingOpen()
@@ -492,7 +494,7 @@ sqlSuite(
         const column = await session.read('SELECT seq FROM seq_1_to_100000000 LIMIT 100000000', false)
         expect(column).toMatchObject({ rows: 1_000, more: true })
         expect(socket.destroyed).toBe(true)
-        await expect(session.read('SELECT 1', false)).rejects.toThrow('not asked')
+        await expect(session.read('SELECT 1', false)).rejects.toThrow('not run')
         await session.close()
         await until(async () => (await processes("user = 'monitor'", first)).length === 0)
       })

@@ -73,9 +73,11 @@ describe('a real provider (oidc-provider)', () => {
   })
   test('a signed token is verified, and it is said by which key and for whom', async () => {
     const results = await run({ ...probe, resource })
-    expect(checked(results, 'token').message).toMatch(/gave the client "svc-probe" a signed token for 10 min, in /)
+    expect(checked(results, 'token').message).toMatch(
+      /issued the client "svc-probe" a signed token, valid for 10 min, in /,
+    )
     expect(checked(results, 'signature').message).toContain('(RS256, kid "rsa-1")')
-    expect(checked(results, 'claims').message).toContain('in force for "urn:example:orders"')
+    expect(checked(results, 'claims').message).toContain('currently valid for "urn:example:orders"')
     const other = await run({ ...probe, resource, audience: 'urn:example:other' })
     expect(checked(other, 'claims')).toMatchObject({ status: 'failed', fault: 'data' })
     expect(checked(other, 'claims').message).toContain('aud is "urn:example:orders", not "urn:example:other"')
@@ -83,7 +85,7 @@ describe('a real provider (oidc-provider)', () => {
   test('an opaque token is said to be opaque, and asked about only when that is configured', async () => {
     const from = server.asked().length
     const plain = await run(probe)
-    expect(checked(plain, 'token').message).toContain('an opaque token, which only the provider can read')
+    expect(checked(plain, 'token').message).toContain('an opaque token (readable only by the provider)')
     expect(names(plain)).not.toContain('signature')
     expect(server.asked().slice(from).join()).not.toContain('introspection')
     expect(checked(await run({ ...probe, introspect: true }), 'introspection').status).toBe('ok')
@@ -97,8 +99,8 @@ describe('a real provider (oidc-provider)', () => {
     }
     const results = await run(people)
     expect(bad(results)).toEqual([])
-    expect(checked(results, 'user').message).toContain(`gave "${account.user}" an opaque token`)
-    expect(checked(results, 'refresh').message).toContain('gave a new token for the refresh token')
+    expect(checked(results, 'user').message).toContain(`issued "${account.user}" an opaque token`)
+    expect(checked(results, 'refresh').message).toContain('issued a new token for the refresh token')
     expect(checked(results, 'refresh').details).toEqual([])
     expect(server.asked().at(-1)).toBe('POST /token/revocation')
     expect(server.sessions()).toBe(0)
@@ -127,7 +129,7 @@ describe('a real provider (oidc-provider)', () => {
   })
   test('a target that the provider does not know is data with its words, not a refused sign-in', async () => {
     const found = checked(await run({ ...probe, resource: 'urn:example:nothing' }), 'token')
-    expect(found).toMatchObject({ status: 'failed', fault: 'data', details: ['look at audience and resource'] })
+    expect(found).toMatchObject({ status: 'failed', fault: 'data', details: ['check audience and resource'] })
     expect(found.message).toContain('400: invalid_target: nobody knows that resource')
   })
   test('the slash at the end of the issuer matters, and then no secret is sent', async () => {
@@ -143,7 +145,7 @@ describe('a real provider (oidc-provider)', () => {
     expect(results).toMatchObject([
       { check: 'discovery', status: 'failed', fault: 'data', measurement: { value: 404 } },
     ])
-    expect(results[0]?.message).toContain('is issuer right, its path too?')
+    expect(results[0]?.message).toContain('check issuer, including its path')
   })
   test('a clock of ours that is wrong is told', async () => {
     const late = (ms: number): RunKindOptions => ({ date: () => new Date(Date.now() - ms) })
@@ -263,12 +265,12 @@ describe('providers that are not sound', () => {
     test('simulated: members that must be there are named when they are not', async () => {
       const found = checked(await look({ document: { jwks_uri: 7, subject_types_supported: undefined } }), 'discovery')
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toMatch(/has no sound jwks_uri, subject_types_supported$/)
+      expect(found.message).toMatch(/has no valid jwks_uri, subject_types_supported$/)
     })
     test('simulated: another issuer is told, and its words are made safe', async () => {
       const found = checked(await look({ document: { issuer: `https://evil.test/${escapeSequences}` } }), 'issuer')
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('says that it is "https://evil.test/')
+      expect(found.message).toContain('reports the issuer "https://evil.test/')
       expect(found.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
     })
     test('simulated: ID tokens signed by nothing that can be verified', async () => {
@@ -281,7 +283,7 @@ describe('providers that are not sound', () => {
       const document = { jwks_uri: `http://127.0.0.1:${other.port}/keys` }
       const results = await look({ document }, {}, 'Standard')
       expect(checked(results, 'endpoints')).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(checked(results, 'endpoints').message).toContain(`name "127.0.0.1:${other.port}" in endpointHosts`)
+      expect(checked(results, 'endpoints').message).toContain(`add "127.0.0.1:${other.port}" to endpointHosts`)
       expect(checked(results, 'keys')).toMatchObject({ status: 'failed', fault: 'data' })
       expect(other.seen()).toBe(0)
       expect(bad(await look({ document }, { endpointHosts: [`127.0.0.1:${other.port}`] }, 'Standard'))).toEqual([])
@@ -327,24 +329,24 @@ describe('providers that are not sound', () => {
         keys: [{ kty: 'XX' }, { ...all, kid: 'open' }, { kty: 'oct', kid: 'mac', k: 'c2VjcmV0LXNlY3JldA' }],
       })
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('key "open" shows its private part: anybody can sign tokens; replace it now')
-      expect(found.details?.join()).toContain('key "mac" is a shared secret')
+      expect(found.message).toContain('key "open" reveals its private part: anyone can sign tokens; replace it now')
+      expect(found.details?.join()).toContain('key "mac" is a published shared secret')
       expect(JSON.stringify(found)).not.toContain(String(all.d))
       expect(JSON.stringify(found)).not.toContain('c2VjcmV0')
     })
     test('simulated: unknown curves, broken points, the algorithm none, and no key to verify with', async () => {
       const odd = async (jwk: object): Promise<string> => (await keysOf({ keys: [{ ...good.jwk, ...jwk }] })).message
       expect(await odd({ crv: 'secp256k1' })).toContain('is on the curve "secp256k1"')
-      expect(await odd({ x: good.jwk.y })).toContain('is no sound EC key')
+      expect(await odd({ x: good.jwk.y })).toContain('is not a valid EC key')
       expect(await odd({ alg: 'none' })).toContain('is for the algorithm none')
-      expect(await odd({ use: 'enc' })).toContain('it holds no sound key to verify a signature with')
-      expect((await keysOf({ keys: [] })).message).toContain('no sound key')
-      expect((await keysOf([good.jwk])).message).toContain('it holds no list of keys')
+      expect(await odd({ use: 'enc' })).toContain('the document has no valid key for verifying signatures')
+      expect((await keysOf({ keys: [] })).message).toContain('no valid key')
+      expect((await keysOf([good.jwk])).message).toContain('the document has no list of keys')
       expect((await keysOf({ keys: [null, 7, 'x', good.jwk] })).status).toBe('warning')
     })
     test('simulated: more keys than a hundred are not looked at', async () => {
       const many = (n: number) => ({ keys: Array.from({ length: n }, (_, i) => ({ ...good.jwk, kid: `k${i}` })) })
-      expect((await keysOf(many(101))).message).toContain('it holds 101 keys, more than 100')
+      expect((await keysOf(many(101))).message).toContain('the document has 101 keys (limit 100)')
       expect((await keysOf(many(100))).status).toBe('ok')
     })
     suiteWith(opensslMissing(), 'with certificates', () => {
@@ -356,7 +358,7 @@ describe('providers that are not sound', () => {
           const x5c = [(made.expired.cert.split('-----END')[0] ?? '').replaceAll(/-----.*-----|\s/g, '')]
           const results = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } })
           expect(bad(results)).toEqual([])
-          expect(checked(results, 'key age').message).toMatch(/the newest signing key is old by (?:90|89\.9) d \(/)
+          expect(checked(results, 'key age').message).toMatch(/age of the newest signing key (?:90|89\.9) d \(/)
           const standard = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } }, {}, 'Standard')
           expect(names(standard)).not.toContain('key age')
           expect((await keysOf({ keys: [{ ...good.jwk, x5c }] })).message).toContain(
@@ -402,7 +404,7 @@ describe('providers that are not sound', () => {
         ['none', 'is not signed (alg none)'],
         ['NONE', 'is not signed (alg none)'],
         ['HS256', 'is signed with a shared secret (HS256)'],
-        ['ROT13', 'is signed by "ROT13"'],
+        ['ROT13', 'is signed with "ROT13"'],
       ] as const) {
         const found = await of('signature', written({ alg, kid: 'k1' }, {}, alg === 'HS256' ? 'c2ln' : ''))
         expect(found).toMatchObject({ status: 'failed', fault: 'data' })
@@ -419,7 +421,7 @@ describe('providers that are not sound', () => {
       ]) {
         const found = await of('signature', signed({}, header, forger))
         expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-        expect(found.message).toContain(`brings its own key (${Object.keys(header).join()})`)
+        expect(found.message).toContain(`contains its own key (${Object.keys(header).join()})`)
       }
       expect(elsewhere.seen()).toBe(0)
     })
@@ -429,7 +431,7 @@ describe('providers that are not sound', () => {
       const rotated = await of('signature', signed({}, { kid: 'b7' }))
       expect(rotated).toMatchObject({ status: 'failed', fault: 'data' })
       expect(rotated.message).toContain(
-        'kid "b7", and 1 key of the provider do not fit: was it rotated, and not published?',
+        'kid "b7", but matches no key of the provider (1 key): check whether the key was rotated but not published',
       )
     })
     test('simulated: a header that must be understood and is not', async () => {
@@ -451,9 +453,9 @@ describe('providers that are not sound', () => {
       for (const [claims, why] of [
         [{ exp: now() - 5 }, 'it expired at'],
         [{ nbf: now() + 3_600 }, 'it is not valid before'],
-        [{ exp: undefined }, 'exp is missing: the token never ends'],
-        [{ exp: 'soon' }, 'exp is no time'],
-        [{ exp: 1e300 }, 'exp is no time'],
+        [{ exp: undefined }, 'exp is missing: the token never expires'],
+        [{ exp: 'soon' }, 'exp is not a time'],
+        [{ exp: 1e300 }, 'exp is not a time'],
         [{ iss: 'https://evil.test' }, 'iss is "https://evil.test", not "http://127'],
         [{ aud: 'payments' }, 'aud is "payments", not "orders"'],
         [{ aud: undefined }, 'aud is missing, not "orders"'],
@@ -498,7 +500,9 @@ describe('providers that are not sound', () => {
       expect(await said(http(200, '{}'))).toContain(
         'protocol: answered 200 to the request for a token, with JSON without',
       )
-      expect(await said(http(503, ''))).toContain('data: answered the client "svc-probe" with 503: its own trouble')
+      expect(await said(http(503, ''))).toContain(
+        'data: answered the client "svc-probe" with 503: an error of the provider',
+      )
       expect(await said(http(400, '{"error":"unauthorized_client"}'))).toContain('data: ')
       expect(await said(answered('x'.repeat(70_000)))).toContain('data: the token has 70000 characters')
     })
@@ -517,7 +521,7 @@ describe('providers that are not sound', () => {
         'wrong secret',
       )
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('for a wrong secret: anybody may be this client')
+      expect(found.message).toContain('for a wrong secret: anyone can act as this client')
     })
     test('simulated: a secret goes to no place that is not listed, and one of the keychain to none but its own', async () => {
       await using other = await peer(replies(answered('x')))
@@ -538,7 +542,7 @@ describe('providers that are not sound', () => {
       const listed: Given = { issuer: there.issuer, endpointHosts: [`127.0.0.1:${other.port}`], clientId: 'svc' }
       const bound = checked(await runKind(oidc, { ...listed, clientSecret: kept }, 'Advanced'), 'token')
       expect(bound).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(bound.message).toMatch(/is kept for 127\S+, and the provider takes it at 127\S+: nothing was sent/)
+      expect(bound.message).toMatch(/is bound to 127\S+, but the provider requires it at 127\S+: nothing was sent/)
       expect(other.seen()).toBe(0)
       await runKind(oidc, { ...listed, clientSecret: secret(secretWord) }, 'Advanced')
       expect(other.heard()).toContain('POST /token')
@@ -653,7 +657,7 @@ describe('settings of oidc', () => {
     expect(aged(90)).toMatchObject({ check: 'key age', status: 'ok' })
     expect(aged(91)).toMatchObject({
       status: 'warning',
-      message: 'a: the newest signing key is old by 91 d (warns above 90 d)',
+      message: 'a: age of the newest signing key 91 d (warns above 90 d)',
     })
   })
 })

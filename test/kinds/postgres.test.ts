@@ -64,7 +64,7 @@ sqlSuite(
     messages: {
       mode: 'Standard',
       of: {
-        connect: /^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
         role: /^primary, PostgreSQL \d+\.\d+$/,
         connections: /^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/,
       },
@@ -205,7 +205,7 @@ sqlSuite(
         },
         {
           query: { name: 'closed', sql: 'SELECT id FROM secrets', atMost: { limit: 1 } },
-          message: 'closed: "monitor" may not read that: permission denied for table secrets',
+          message: 'closed: "monitor" has no permission to read this: permission denied for table secrets',
           fault: 'data',
         },
         {
@@ -226,7 +226,7 @@ sqlSuite(
           ['two statements that end the transaction', 'SELECT 1; COMMIT; DELETE FROM jobs'],
         ].map(
           ([name = '', sql = '']) =>
-            [name, sql, /^jobs: (the query failed|it would write, and was refused): ./] as const,
+            [name, sql, /^jobs: (the query failed|the query was rejected because it writes): ./] as const,
         ),
         state: () =>
           server.query(`SELECT (SELECT count(*) FROM jobs) AS jobs, (SELECT is_called FROM ids) AS called,
@@ -235,7 +235,7 @@ sqlSuite(
       slow: {
         sql: 'SELECT 1 FROM pg_sleep(60)',
         message: 'slow: canceling statement due to statement timeout',
-        next: /^next: (1 \(limit 1\)|not asked: )/,
+        next: /^next: (1 \(limit 1\)|not run: )/,
         timeoutMs: 1_500,
       },
       wide: (rows) => `SELECT repeat(n::text || 'x', 600) FROM generate_series(1, ${rows}) n`,
@@ -268,7 +268,7 @@ sqlSuite(
         const none = await runKind(postgres, { url: server.url('monitor') })
         expect(checked(none, 'connect')).toMatchObject({
           fault: 'auth',
-          message: `${server.address} wants a password, and none is configured: add \`password:\``,
+          message: `${server.address} requires a password, and none is configured: add \`password:\``,
         })
       } finally {
         delete process.env.PGPASSWORD
@@ -323,7 +323,7 @@ sqlSuite(
       try {
         const results = await run({ restarted: {} }, 'Advanced')
         expect(results.filter((result) => result.status !== 'ok')).toEqual([
-          expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'waited for a lock, in vain' }),
+          expect.objectContaining({ check: 'archiver', fault: 'timeout', message: 'timed out waiting for a lock' }),
         ])
         expect(checked(results, 'checksum failures').status).toBe('ok')
       } finally {
@@ -348,7 +348,7 @@ sqlSuite(
           expect.objectContaining({
             check: 'archiver',
             fault: 'data',
-            message: '"monitor" may not look: permission denied for view pg_stat_archiver',
+            message: '"monitor" lacks a privilege for this check: permission denied for view pg_stat_archiver',
           }),
         ])
         expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
@@ -400,15 +400,15 @@ sqlSuite(
       await holder.query('DROP TABLE wanted')
       await Promise.all([holder.end(), waiter.end()])
       expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^1 session waits for a lock, the longest for \d+ ms/)
+      expect(found.message).toMatch(/^1 session is waiting for a lock, the longest for \d+ ms/)
       expect(found.measurement?.value).toBeLessThan(took - 500)
-      expect(found.details?.[0]).toMatch(/^look: SELECT pg_blocking_pids\(\d+\)$/)
+      expect(found.details?.[0]).toMatch(/^inspect: SELECT pg_blocking_pids\(\d+\)$/)
     })
 
     test('PostgreSQL: another role than expected, and a read-only primary', async () => {
       expect(await one('role', { role: 'standby' }, 'Standard')).toMatchObject({
         fault: 'data',
-        message: 'is a primary, and should be a standby',
+        message: 'role is primary, expected standby',
       })
       await server.query('ALTER ROLE monitor SET default_transaction_read_only = on')
       expect(await one('role', { role: 'primary' }, 'Standard')).toMatchObject({ fault: 'data' })
@@ -447,7 +447,7 @@ sqlSuite(
       await server.query("ROLLBACK PREPARED 'order-7'")
       expect(found).toMatchObject({ fault: 'threshold' })
       expect(found.message).toMatch(
-        /^1 wait for their second phase, the oldest \(order-7 of postgres in postgres\) for/,
+        /^1 transaction is waiting for the second phase, the oldest \(order-7 of postgres in postgres\) for/,
       )
     })
 
@@ -533,11 +533,11 @@ sqlSuite(
         await until(
           async () => (await at(primary, 'replication lag', { replicationLag: { limit: 0 } })).status === 'ok',
         )
-        expect((await at(primary, 'replication lag')).message).toContain('reporting-1 is behind by')
+        expect((await at(primary, 'replication lag')).message).toContain('reporting-1 lags by')
         expect(await at(primary, 'replicas', { replicas: 1 })).toMatchObject({ status: 'ok' })
         expect(await at(primary, 'replicas', { replicas: 2 })).toMatchObject({
           fault: 'threshold',
-          message: '1 of 2 expected replicas streams',
+          message: '1 of 2 expected replicas is streaming',
           details: ['reporting-1: streaming'],
         })
       })
@@ -572,7 +572,7 @@ sqlSuite(
           expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, warn: 1 } })
           expect(await at(primary, check, { spareStandbys: { warn: 1, limit: 0 } })).toMatchObject({
             status: 'warning',
-            message: 'a commit waits for 1 standby; standbys that stream: 1 (warns below 2)',
+            message: 'a commit waits for 1 standby; streaming standbys: 1 (warns below 2)',
             measurement: { value: 1, warn: 2, limit: 1, bound: 'atLeast' },
           })
           await configure({ synchronous_standby_names: 'ANY 1 (*)' }, `${states} = 'quorum'`)
@@ -586,15 +586,15 @@ sqlSuite(
           )
           expect(await at(primary, check)).toMatchObject({
             status: 'warning',
-            message: 'a commit waits for 2 standbys; standbys that stream: 1 (warns below 2)',
+            message: 'a commit waits for 2 standbys; streaming standbys: 1 (warns below 2)',
           })
           const strict: Given = { spareStandbys: { limit: 0 } }
           expect(await at(primary, check, strict)).toMatchObject({
             status: 'failed',
             fault: 'threshold',
-            message: 'a commit waits for 2 standbys; standbys that stream: 1 (at least 2)',
+            message: 'a commit waits for 2 standbys; streaming standbys: 1 (at least 2)',
             measurement: { value: 1, unit: 'count', limit: 2, bound: 'atLeast' },
-            details: ['1 commit waits for a standby now', expect.stringContaining('look: SELECT')],
+            details: ['1 commit is waiting for a standby now', expect.stringContaining('inspect: SELECT')],
           })
           const results = await run({ url: primary.url('limited') }, 'Advanced')
           expect(checked(results, check)).toMatchObject({
@@ -605,7 +605,7 @@ sqlSuite(
           await configure({ synchronous_commit: 'local' }, "current_setting('synchronous_commit') = 'local'")
           expect(await at(primary, check, strict)).toMatchObject({
             status: 'warning',
-            message: expect.stringMatching(/standbys that stream: 1 .*; synchronous_commit is local, so only/),
+            message: expect.stringMatching(/streaming standbys: 1 .*; synchronous_commit is local, so only/),
           })
           await configure({ synchronous_standby_names: '' }, `${names} = ''`)
           await commit
@@ -630,7 +630,9 @@ sqlSuite(
         await until(async () => (await at(primary, 'archiver')).status === 'failed')
         const found = await at(primary, 'archiver')
         expect(found).toMatchObject({ fault: 'data' })
-        expect(found.message).toMatch(/^archiving fails: \d+ failures?, the last with [0-9A-F]{24}; never succeeded$/)
+        expect(found.message).toMatch(
+          /^archiving is failing: \d+ failures?, most recently for [0-9A-F]{24}; never succeeded$/,
+        )
       })
       test('PostgreSQL: a standby that has lost its primary says so, and is not green for having replayed all it had', async () => {
         await primary.stop()
@@ -687,7 +689,7 @@ describe('postgres: figures against limits', () => {
     expect(status(behind(5_000))).toBe('ok')
     expect(status(behind(5_001))).toBe('warning')
     expect(status(behind(30_001))).toBe('failed')
-    expect(behind(412_000)[0]?.message).toBe('r1 is behind by 6.9 min (limit 30 s)')
+    expect(behind(412_000)[0]?.message).toBe('r1 lags by 6.9 min (limit 30 s)')
   })
   test('PostgreSQL: a replica that is behind and silent for longer than it reports is behind by that silence', () => {
     const silent = (silentMs: number) => status(lag({ bytes: 4_096, lagMs: 3, silentMs }))

@@ -109,7 +109,7 @@ describe('a process of this machine', () => {
   test('none is well when none should run', async () => {
     const results = await runKind(processKind, { executable: name, count: { min: 0, max: 0 } }, 'Advanced')
     expect(results).toMatchObject([
-      { check: 'running', status: 'ok', message: 'none running, as allowed' },
+      { check: 'running', status: 'ok', message: 'none running, which `count` allows' },
       { check: 'count', status: 'ok', message: '0 running (exactly 0)' },
     ])
   })
@@ -124,7 +124,7 @@ describe('a process of this machine', () => {
       message = `${result?.status}: ${result?.message}`
       return message.includes('zombie')
     })
-    expect(message).toBe('failed: not running; 1 ended and not collected by the parent (zombie)')
+    expect(message).toBe('failed: not running; 1 exited and not reaped by the parent (zombie)')
   })
 
   test('memory is that of the kernel, and judged where a threshold is set', async () => {
@@ -135,7 +135,7 @@ describe('a process of this machine', () => {
     expect(seen).toMatchObject({
       status: 'ok',
       measurement: { unit: 'bytes' },
-      message: expect.stringContaining(`process ${pid} holds `),
+      message: expect.stringContaining(`process ${pid} uses `),
     })
     expect(seen.measurement?.value).toBeGreaterThan(100_000)
     expect(await resident(1_000)).toMatchObject({ status: 'failed', fault: 'threshold' })
@@ -156,14 +156,16 @@ describe('a process of this machine', () => {
     const pid = await sleeper()
     const results = await runKind(processKind, { executable: name }, 'Advanced')
     const restarted = checked(results, 'restarted')
-    expect(restarted).toMatchObject({ status: 'warning', message: expect.stringContaining(`process ${pid} up `) })
+    expect(restarted).toMatchObject({ status: 'warning', message: expect.stringContaining(`process ${pid} up for `) })
     expect(restarted.measurement?.value).toBeLessThan(60_000)
-    expect(checked(results, 'open files').message).toMatch(/^process \d+ has \d+ of \d+ open: [\d.]+ % \(limit 90 %\)$/)
+    expect(checked(results, 'open files').message).toMatch(
+      /^process \d+ has \d+ of \d+ files open: [\d.]+ % \(limit 90 %\)$/,
+    )
   })
 
   test('settings that name no process are an error, not a success', async () => {
     expect(await runKind(processKind, {})).toMatchObject([
-      { status: 'failed', fault: 'data', message: 'does not say which process: give executable, match or pidFile' },
+      { status: 'failed', fault: 'data', message: 'does not name a process: set executable, match or pidFile' },
     ])
   })
 })
@@ -198,11 +200,11 @@ describe('a process id file', () => {
   test('that is missing or holds something else is a failure that says so', async () => {
     const missing = join(folder, 'missing.pid')
     expect(await runKind(processKind, { pidFile: missing })).toMatchObject([
-      { status: 'failed', message: `not running; ${missing} is not there` },
+      { status: 'failed', message: `not running; ${missing} does not exist` },
     ])
     for (const content of ['', 'abc', '-1', '0', '12x', '99999999999']) {
       const path = await file(content)
-      expect(await pidIn(path, never)).toBe(`${path} holds no process id`)
+      expect(await pidIn(path, never)).toBe(`${path} contains no process id`)
     }
     expect(await pidIn(await file(' 42 \nanything\n'), never)).toBe(42)
     expect(await pidIn(folder, never)).toBe(`${folder} is not a regular file`)

@@ -45,7 +45,7 @@ describe('what is judged of the first column of a query', () => {
       check: 'queries',
       fault: 'threshold',
       measurement: { value: 101, limit: 100 },
-      details: ['asked: SELECT x FROM jobs'],
+      details: ['query: SELECT x FROM jobs'],
     })
   })
   test('the smallest figure may be just as small as the limit', () => {
@@ -91,7 +91,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ age }, [new Date(now + 60_000)])).toEqual(['ok'])
     expect(levels({ age }, [new Date(now + 60_001)])).toEqual(['warning'])
     expect(messages({ age }, [new Date(now + 2 * hour)])).toEqual([
-      'jobs: the oldest is 2 h in the future: its clock, or a zone other than UTC',
+      'jobs: the oldest is 2 h in the future: a wrong clock, or a time zone other than UTC',
     ])
   })
   test('no value is nothing that waits for an age, and no answer for a figure, unless `none` says otherwise', () => {
@@ -113,7 +113,7 @@ describe('what is judged of the first column of a query', () => {
     for (const cell of ['', ' ', 'NaN', 'Infinity', '0x10', '1,5', Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(messages({ atMost: { limit: 99 } }, [cell])[0]).toMatch(/ is not a number$/)
     }
-    expect(messages({ age: { limit: 3 } }, ['yesterday'])).toEqual(['jobs: "yesterday" is no date'])
+    expect(messages({ age: { limit: 3 } }, ['yesterday'])).toEqual(['jobs: "yesterday" is not a date'])
     for (const cell of ['-infinity', '0000-00-00 00:00:00', '', 7, new Date(Number.NaN)]) {
       expect([cell, ...levels({ age: { limit: 3 } }, [cell])]).toEqual([cell, 'failed'])
     }
@@ -127,12 +127,14 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ expect: '/^v[23]$/' }, ['v2', 'v4'])).toEqual(['failed'])
     expect(levels({ expect: '>= 3' }, [3])).toEqual(['ok'])
     expect(levels({ expect: '>= 3' }, [2])).toEqual(['failed'])
-    expect(messages({ expect: '/^(a+)+$/' }, ['a'.repeat(40).concat('!'), 'a'])[0]).toContain('cannot be judged')
+    expect(messages({ expect: '/^(?=a)(a+)+$/' }, ['a'.repeat(40).concat('!'), 'a'])[0]).toContain(
+      'cannot be evaluated',
+    )
   })
   test('what was not read is not taken for well', () => {
     expect(levels({ atMost: { limit: 3 } }, [1, 2], true)).toEqual(['ok', 'warning'])
     expect(messages({ atMost: { limit: 3 } }, [1, 2], true)[1]).toBe(
-      'jobs: only the first 2 rows were judged, and there are more',
+      'jobs: only the first 2 rows were evaluated; there are more',
     )
     // NULL in what was read says nothing of what was not.
     expect(levels({ age: { limit: 3 } }, [null], true)).toEqual(['ok', 'warning'])
@@ -141,13 +143,13 @@ describe('what is judged of the first column of a query', () => {
       evaluateAsked({ query: { ...base, ...given }, at: now, column: { ...column, ...more } })
     expect(of({ expect: 'a' }).map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: is as expected'],
-      ['warning', 'jobs: only the first 2 rows were judged, and there are more'],
+      ['warning', 'jobs: only the first 2 rows were evaluated; there are more'],
     ])
     expect(of({ rows: { limit: 699 } }).map(({ message }) => message)).toEqual(['jobs: rows 700 (limit 699)'])
     const cut = of({ expect: '/^a/' }, { rows: 2, cut: true })
     expect(cut.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: is as expected'],
-      ['warning', 'jobs: only the first 1024 characters of a value were judged, and there are more'],
+      ['warning', 'jobs: only the first 1024 characters of a value were evaluated; there are more'],
     ])
   })
   test('names, values and errors are shown without escapes, and the SQL beside the message only', () => {
@@ -167,7 +169,7 @@ describe('what is judged of the first column of a query', () => {
       expect(one.status).toBe('failed')
       expect(JSON.stringify(one)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
       expect(one.message).not.toContain('SELECT')
-      expect(one.details?.at(-1)).toMatch(/^asked: SELECT .*…$/)
+      expect(one.details?.at(-1)).toMatch(/^query: SELECT .*…$/)
       expect(one.details?.at(-1)?.length).toBeLessThan(260)
     }
     expect(found[1]?.message).toMatch(/^n.*: the query failed: no such table$/)
@@ -225,7 +227,7 @@ describe('what is taken of an answer', () => {
     expect(queryMs(30_000)).toBe(15_000)
     expect(queryMs(1_000)).toBe(700)
     expect(queryMs(350)).toBe(50)
-    expect(() => queryMs(349)).toThrow('not asked')
+    expect(() => queryMs(349)).toThrow('not run')
   })
 })
 
@@ -233,16 +235,16 @@ describe('what svc.yaml may ask', () => {
   test('something is to be judged, of no more rows than are read, and not without end', () => {
     const problem = (given: Partial<Query>): string | undefined => queriesProblem([{ ...base, ...given }], 'postgres')
     expect(problem({ atMost: {} })).toBeUndefined()
-    expect(problem({})).toBe('query "jobs": judges nothing: add one of atMost, atLeast, age, rows, leastRows, expect')
+    expect(problem({})).toBe('query "jobs": has no condition: add one of atMost, atLeast, age, rows, leastRows, expect')
     expect(problem({ rows: { limit: 1_000 } })).toBeUndefined()
-    expect(problem({ rows: { limit: 1_001 } })).toContain('no more than 1000 rows are read')
-    expect(problem({ leastRows: { warn: 1_001 } })).toContain('no more than 1000 rows are read')
+    expect(problem({ rows: { limit: 1_001 } })).toContain('svc reads at most 1000 rows')
+    expect(problem({ leastRows: { warn: 1_001 } })).toContain('svc reads at most 1000 rows')
     const many = (n: number) =>
       queriesProblem(
         Array.from({ length: n }, () => ({ ...base, atMost: {} })),
         'mysql',
       )
-    expect([many(50), many(51)]).toEqual([undefined, 'queries are more than 50: give less'])
+    expect([many(50), many(51)]).toEqual([undefined, 'queries has more than 50 entries: list fewer'])
     expect(queriesProblem(undefined, 'sqlite')).toBeUndefined()
   })
   test.each(['postgres', 'mysql', 'sqlserver', 'sqlite'] satisfies Dialect[])('%s: only what reads', (dialect) => {
@@ -264,7 +266,7 @@ describe('what svc.yaml may ask', () => {
     ])
       expect([sql, typeof sqlProblem(sql, dialect)]).toEqual([sql, 'string'])
     expect(sqlProblem('DELETE FROM jobs', dialect)).toBe(
-      'sql begins with "DELETE": only SELECT (or WITH … SELECT) is asked',
+      'sql begins with "DELETE": only SELECT (or WITH … SELECT) is allowed',
     )
   })
   test('sqlserver: no second statement, and no word that could begin one', () => {
@@ -338,26 +340,26 @@ describe('what svc.yaml may ask', () => {
       expect([sql, sqlProblem(sql, 'sqlserver')]).toEqual([sql, undefined])
   })
   test.each([
-    ['SELECT\u00a01', 'sql has U+00A0: outside of quotes and brackets that is not read'],
-    ['SELECT 😀', 'sql has U+1F600: outside of quotes and brackets that is not read'],
-    ['SELECT {d}', 'sql has "{": outside of quotes and brackets that is not read'],
-    ["SELECT '\u0001'", 'sql has U+0001: of such characters only tabs and line ends are read'],
-    ['SELECT 1\rFROM a', 'sql has U+000D: of such characters only tabs and line ends are read'],
-    ["SELECT '\udc00'", 'sql has half of a character: write the whole of it'],
-    ['SELECT 1FROM a', 'sql has "1" and "FROM" without a blank between them: write one'],
-    ["SELECT 'a", 'sql has a quote, a bracket or a comment that is not closed'],
-    ['SELECT 1 SELECT 2', 'sql holds more than one statement'],
+    ['SELECT\u00a01', 'sql contains U+00A0, which is not allowed outside quotes and brackets'],
+    ['SELECT 😀', 'sql contains U+1F600, which is not allowed outside quotes and brackets'],
+    ['SELECT {d}', 'sql contains "{", which is not allowed outside quotes and brackets'],
+    ["SELECT '\u0001'", 'sql contains U+0001: of the control characters, only tabs and line ends are allowed'],
+    ['SELECT 1\rFROM a', 'sql contains U+000D: of the control characters, only tabs and line ends are allowed'],
+    ["SELECT '\udc00'", 'sql contains half of a surrogate pair: write the whole character'],
+    ['SELECT 1FROM a', 'sql needs a blank between "1" and "FROM"'],
+    ["SELECT 'a", 'sql has an unclosed quote, bracket or comment'],
+    ['SELECT 1 SELECT 2', 'sql contains more than one statement'],
     [
       'SELECT open FROM a',
-      'sql holds OPEN, and only one statement that reads is asked (where it is a name, write [OPEN])',
+      'sql contains OPEN: only one read-only statement is allowed (if it is a name, write [OPEN])',
     ],
   ])('sqlserver: it says what is wrong: %j', (sql, message) => expect(sqlProblem(sql, 'sqlserver')).toBe(message))
   test('mysql: no file is written, which no transaction takes back', () => {
     expect(sqlProblem("SELECT 1 INTO/**/OUTFILE '/tmp/x'", 'mysql')).toBe(
-      'sql holds OUTFILE, and only one statement that reads is asked',
+      'sql contains OUTFILE: only one read-only statement is allowed',
     )
     expect(sqlProblem("SELECT 1 INTO dumpfile '/tmp/x'", 'mysql')).toContain('DUMPFILE')
     for (const sql of ['/*!50000 CREATE TABLE x AS */ SELECT 1', '/*M! CREATE TABLE x AS */ SELECT 1'])
-      expect(sqlProblem(sql, 'mysql')).toContain('a comment that is carried out')
+      expect(sqlProblem(sql, 'mysql')).toContain('an executable comment')
   })
 })

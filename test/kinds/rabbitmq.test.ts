@@ -105,7 +105,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     test('it says what it saw', async () => {
       const results = await run({}, 'Standard')
       expect(checked(results, 'sign-in').message).toMatch(/^signed in, RabbitMQ \d+\.\d+/)
-      expect(checked(results, 'node').message).toBe('1 node runs')
+      expect(checked(results, 'node').message).toBe('1 node is running')
       expect(checked(results, 'memory').message).toMatch(
         /^svc\d+@localhost: \d+ MiB of [\d.]+ GiB \(high watermark\): [\d.]+ % \(limit 95 %\)$/,
       )
@@ -134,7 +134,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     })
     test('one without consumers fails', async () => {
       const found = await one('consumers', queue('dead'), 'Standard')
-      expect(found.message).toBe('queue "dead": 0 consumers (at least 1): look at the workers, not at the server')
+      expect(found.message).toBe('queue "dead": 0 consumers (at least 1): check the workers, not the server')
     })
     test('Advanced: the age of the message at its head, and consumers that take none', async () => {
       const results = await run({ ...queue('orders'), stalled: 1_500 }, 'Advanced')
@@ -142,11 +142,11 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         status: 'warning',
         measurement: { unit: 'milliseconds' },
       })
-      expect(checked(results, 'oldest message').message).toMatch(/^queue "orders": its oldest message waits [2-9]/)
+      expect(checked(results, 'oldest message').message).toMatch(/^queue "orders": oldest message has waited [2-9]/)
       const stuck = checked(results, 'stalled')
       expect(stuck).toMatchObject({ status: 'warning' })
       expect(stuck.message).toBe(
-        'queue "orders": 2 messages ready, none delivered in 1.5 s to 1 consumer, who hold 1 without acknowledging them: are they stuck?',
+        'queue "orders": 2 messages ready, none delivered in 1.5 s to 1 consumer with 1 unacknowledged: are they stuck?',
       )
     })
     test('Advanced: dead letters', async () => {
@@ -188,7 +188,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     test('one without the right tag is told what it lacks, and its sign-in is not held against it', async () => {
       const found = await one('sign-in', as('nobody'), 'Standard')
       expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toBe('"nobody" may not see overview: Not management user')
+      expect(found.message).toBe('"nobody" has no permission to read overview: Not management user')
       expect(found.details).toEqual([expect.stringContaining('set_user_tags nobody monitoring')])
       const results = await run({ ...as('manager'), ...queue('empty') }, 'Standard')
       expect(checked(results, 'sign-in').status).toBe('ok')
@@ -253,7 +253,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         const found = await alarms('failed')
         expect(found.fault).toBe('data')
         expect(found.message).toMatch(
-          /^memory alarm on svc\d+@localhost \(\d+ MiB used\): every publisher of the cluster is blocked until it ends$/,
+          /^memory alarm on svc\d+@localhost \(\d+ MiB used\): all publishers of the cluster are blocked until it clears$/,
         )
         expect(await one('memory', {}, 'Standard')).toMatchObject({ status: 'failed', fault: 'threshold' })
       } finally {
@@ -331,11 +331,11 @@ describe('rabbitmq peers that misbehave', () => {
   })
   test('another server on that port is told', async () => {
     const at = async (answer: string): Promise<string> => checked(await asked(replies(answer)), 'management').message
-    expect(await at(http(404, 'nothing'))).toContain('no RabbitMQ management is there (is its plugin enabled?)')
+    expect(await at(http(404, 'nothing'))).toContain('no RabbitMQ management API there (is the plugin enabled?)')
     expect(await at(http(301, '', { Location: 'https://else.test:15671/' }))).toContain(
       '301 to https://else.test:15671/',
     )
-    expect(await at(http(200, '<html>'))).toContain('200, but no JSON')
+    expect(await at(http(200, '<html>'))).toContain('200, but not with JSON')
     expect(await at(http(503, ''))).toContain('answered 503')
   })
   test('what is no management has one result, and gets no password', async () => {
@@ -450,7 +450,7 @@ describe('rabbitmq judgement', () => {
     expect(levels(evaluateNodes(broken, { nodes: 2 }))).toBe(
       'node failed, alarms failed, memory ok, partitions failed, cluster failed',
     )
-    expect(checked(evaluateNodes(broken), 'node').message).toBe('b not running, 1 of 2 are')
+    expect(checked(evaluateNodes(broken), 'node').message).toBe('b not running; 1 of 2 nodes are')
     expect(checked(evaluateNodes(broken), 'alarms').message).toContain('disk alarm on a (5 B free)')
   })
   test('queue: ready, consumers, age; a queue that does not serve has one finding', () => {

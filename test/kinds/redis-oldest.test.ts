@@ -82,18 +82,22 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect(await oldest(jobs({ time: '$', oldest: 'left' }))).toMatchObject({ measurement: { value: 0 } })
     })
     test.each([
-      ['not JSON', 'Mail 7', 'the oldest item of "jobs" is not JSON, so that nothing stands at $.enqueued_at'],
+      ['not JSON', 'Mail 7', 'the oldest item of "jobs" is not JSON, so it has no $.enqueued_at'],
       ['an id, as BullMQ and RQ keep', '5f1c', 'is not JSON'],
-      ['nested where the date should be', at([[{ a: 1 }]]), 'has at $.enqueued_at no date: "{…}"'],
+      ['nested where the date should be', at([[{ a: 1 }]]), 'has no date at $.enqueued_at: "{…}"'],
       ['without a date', { class: 'Mail' }, 'the oldest item of "jobs" has no $.enqueued_at'],
-      ['a date of null', at(null), 'has at $.enqueued_at no date: "null"'],
-      ['no date', at('yesterday'), 'has at $.enqueued_at no date: "yesterday". ISO 8601, seconds or milliseconds'],
-      ['a small number', at(7), 'no date: "7"'],
-      ['hostile', at(`${escapeSequences}x\n`), 'no date: '],
+      ['a date of null', at(null), 'has no date at $.enqueued_at: "null"'],
+      [
+        'no date',
+        at('yesterday'),
+        'has no date at $.enqueued_at: "yesterday". Expected ISO 8601, seconds or milliseconds',
+      ],
+      ['a small number', at(7), 'no date at $.enqueued_at: "7"'],
+      ['hostile', at(`${escapeSequences}x\n`), 'no date at $.enqueued_at: '],
       [
         'of the future',
         at(now + 2 * 3_600_000),
-        'the oldest item of list "jobs" is dated 2 h ahead of our clock: a clock is wrong, or the time is written without its zone',
+        'the oldest item of list "jobs" is dated 2 h ahead of our clock: a clock is wrong, or the time lacks its time zone',
       ],
     ])('an item that is %s is a failure that says so', async (_, item, message) => {
       push(item)
@@ -110,20 +114,24 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
     test('an empty queue is well, and one that is told nothing of dates is told what to write', async () => {
       expect(await oldest(jobs())).toMatchObject({
         status: 'ok',
-        message: 'no such key as "jobs", so nothing waits',
+        message: '"jobs" does not exist, so nothing is waiting',
         measurement: { value: 0 },
       })
       push(at(now))
-      expect((await oldest({ key: 'jobs' })).message).toContain('"jobs" is a list: time must say where in an item')
-      expect((await oldest({ key: 'jobs', time: 'score' })).message).toContain('"jobs" is a list: time must say')
+      expect((await oldest({ key: 'jobs' })).message).toContain(
+        '"jobs" is a list: time must be the path of the date in an item',
+      )
+      expect((await oldest({ key: 'jobs', time: 'score' })).message).toContain(
+        '"jobs" is a list: time must be the path',
+      )
       server.cli('SET', 'text', 'x')
-      expect((await oldest({ key: 'text' })).message).toBe('"text" is no queue: it is a "string"')
+      expect((await oldest({ key: 'text' })).message).toBe('"text" is not a queue: its type is "string"')
     })
     test('an item that nests too deep is read, and has no date', async () => {
       const [deep, open] = [`'{"enqueued_at":'..string.rep('[',9e4)..string.rep(']',9e4)..'}'`, `string.rep('[',9e5)`]
       // redis-cli takes no such argument.
       server.cli('EVAL', `redis.call('RPUSH', KEYS[1], ${open}, ${deep})`, '1', 'jobs')
-      expect((await oldest(jobs())).message).toContain('no date: "{…}"')
+      expect((await oldest(jobs())).message).toContain('no date at $.enqueued_at: "{…}"')
       expect((await oldest(jobs({ oldest: 'left' }))).message).toContain('is not JSON')
     })
     test('an item that is too large is told, and the queues after it are not passed over', async () => {
@@ -135,9 +143,9 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
         {
           status: 'failed',
           fault: 'data',
-          message: 'the oldest item of list "jobs" is larger than 1 MiB: it is not read, and its age is unknown',
+          message: 'the oldest item of list "jobs" is larger than 1 MiB and was not read, so its age is unknown',
         },
-        { status: 'failed', message: 'not looked at "next": the item before ended the connection' },
+        { status: 'failed', message: '"next" not checked: the previous item ended the connection' },
       ])
       // What is asked before them has been answered.
       expect(checked(found, 'latency').status).toBe('ok')
@@ -178,7 +186,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       server.cli('XTRIM', 'events', 'MAXLEN', '1')
       expect(await oldest(events)).toMatchObject({ status: 'ok', measurement: { value: minute } })
       server.cli('XTRIM', 'events', 'MAXLEN', '0')
-      expect(await oldest(events)).toMatchObject({ status: 'ok', message: 'nothing waits in stream "events"' })
+      expect(await oldest(events)).toMatchObject({ status: 'ok', message: 'nothing is waiting in stream "events"' })
     })
     test('to a group is as old as what it has not acknowledged, else as what it has not read', async () => {
       for (const ago of [9, 8, 7, 6]) add(ago * minute)
@@ -198,7 +206,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       for (const ago of [7, 6]) server.cli('XACK', 'events', 'workers', `${now - ago * minute}-0`)
       expect(await oldest(group)).toMatchObject({
         status: 'ok',
-        message: 'nothing waits in stream "events" for the group "workers"',
+        message: 'nothing is waiting in stream "events" for the group "workers"',
       })
     })
     test('what a group has not acknowledged counts even when it is gone from the stream', async () => {
@@ -216,17 +224,17 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       server.cli('XGROUP', 'SETID', 'events', 'workers', `${now - 2 * minute}-6`)
       expect(await oldest(group)).toMatchObject({ measurement: { value: 2 * minute } })
       server.cli('XGROUP', 'SETID', 'events', 'workers', `${now - 2 * minute}-7`)
-      expect(await oldest(group)).toMatchObject({ message: expect.stringContaining('nothing waits') })
+      expect(await oldest(group)).toMatchObject({ message: expect.stringContaining('nothing is waiting') })
     })
     test('whose ids are no times, or that has no such group, is told', async () => {
       server.cli('XADD', 'events', '7-1', 'n', '1')
       expect(await oldest(events)).toMatchObject({
         status: 'failed',
         fault: 'data',
-        message: 'the id "7-1" in the stream "events" is no time: who writes it makes ids of its own',
+        message: 'the ID "7-1" in the stream "events" is not a time: its writer assigns custom IDs',
       })
       expect((await oldest(group)).message).toBe('the stream "events" has no consumer group "workers"')
-      expect((await oldest({ ...events, time: '$.at' })).message).toContain('is a stream: its ids are its times')
+      expect((await oldest({ ...events, time: '$.at' })).message).toContain('is a stream, whose IDs contain the times')
     })
     test('of the future is told', async () => {
       add(-3 * minute)
@@ -266,15 +274,15 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect(await oldest(later())).toMatchObject({
         status: 'failed',
         fault: 'data',
-        message: expect.stringContaining('the lowest score of "later", "7", is no time in seconds'),
+        message: expect.stringContaining('the lowest score of "later", "7", is not a time in seconds'),
       })
       server.cli('DEL', 'later')
       add(now)
-      expect((await oldest(later())).message).toContain('are they milliseconds (scoreUnit)')
+      expect((await oldest(later())).message).toContain('are the scores milliseconds (scoreUnit)')
       server.cli('DEL', 'later')
       server.cli('ZADD', 'later', '-inf', 'a')
-      expect((await oldest(later())).message).toContain('"-inf", is no time')
-      expect((await oldest(later({ time: '$.at' }))).message).toContain('is a sorted set: its times are its scores')
+      expect((await oldest(later())).message).toContain('"-inf", is not a time')
+      expect((await oldest(later({ time: '$.at' }))).message).toContain('is a sorted set, whose times are its scores')
     })
   })
 
@@ -317,7 +325,7 @@ test('our own password does not come back by way of an item (simulated)', async 
   const url = `redis://127.0.0.1:${there.port}`
   const queues = asQueues([{ key: 'jobs', time: '$.at' }])
   const found = await runKind(redis, { url, password: secret(word), queues }, 'Advanced', { date })
-  expect(checked(found, check).message).toContain('no date: "[secret]"')
+  expect(checked(found, check).message).toContain('no date at $.at: "[secret]"')
   expect(JSON.stringify(found)).not.toContain(word)
 })
 
@@ -337,14 +345,12 @@ test('settings of a queue that cannot be used together are told', () => {
   expect(wrong({ age, group: 'g' })).toBeUndefined()
   expect(wrong({ age, time: '$.at', oldest: 'left' })).toBeUndefined()
   expect(wrong({ age, time: 'score', scoreUnit: 'milliseconds' })).toBeUndefined()
-  expect(wrong({ time: '$.at' })).toBe(
-    'the queue "q" has time and no age: say how long an item may wait, such as age: 5m',
-  )
-  expect(wrong({ age, group: 'g', time: '$.at' })).toContain('has group and time')
-  expect(wrong({ age, oldest: 'left' })).toContain('has oldest and no time')
-  expect(wrong({ age, time: 'score', oldest: 'left' })).toContain('has time: score and oldest')
-  expect(wrong({ age, time: '$.at', scoreUnit: 'seconds' })).toContain('scoreUnit, which goes with time: score only')
+  expect(wrong({ time: '$.at' })).toBe('the queue "q" has time without age: set the maximum age, such as age: 5m')
+  expect(wrong({ age, group: 'g', time: '$.at' })).toContain('has both group and time')
+  expect(wrong({ age, oldest: 'left' })).toContain('has oldest without time')
+  expect(wrong({ age, time: 'score', oldest: 'left' })).toContain('has both time: score and oldest')
+  expect(wrong({ age, time: '$.at', scoreUnit: 'seconds' })).toContain('scoreUnit, which requires time: score')
   expect(wrong({ age, time: 'enqueued_at' })).toBe(
-    'the queue "q": time "enqueued_at" is neither score nor a JSON path such as $.enqueued_at',
+    'the queue "q": time "enqueued_at" must be score or a JSON path such as $.enqueued_at',
   )
 })

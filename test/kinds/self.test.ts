@@ -138,7 +138,7 @@ describe('the svc serve of this store', () => {
     expect(checked(results, 'serve')).toMatchObject({
       status: 'failed',
       fault: 'timeout',
-      message: expect.stringContaining('gave no answer in 3 s'),
+      message: expect.stringContaining('did not answer within 3 s'),
     })
     expect(checked(results, 'event loop').status).toBeDefined()
     await until(() => held() <= before)
@@ -154,7 +154,7 @@ describe('the svc serve of this store', () => {
     await until(() => held() <= before)
   })
 
-  test('that is this very process is not asked', async () => {
+  test('that is this svc process itself is not asked', async () => {
     await mark({ pid: process.pid, url: await serving({ '/livez': 200 }) })
     expect(await serve()).toMatchObject({
       status: 'ok',
@@ -169,7 +169,7 @@ describe('the svc serve of this store', () => {
     const { status, message } = await serve()
     expect([status, message]).toEqual([
       'ok',
-      `svc serve is not running for this store: its process ${2 ** 22 + 1} has ended`,
+      `svc serve is not running for this store: its process ${2 ** 22 + 1} has exited`,
     ])
     expect(asked).toEqual([])
   })
@@ -178,7 +178,7 @@ describe('the svc serve of this store', () => {
     await mark({ pid: other.pid, url: 'http://127.0.0.1:1' })
     const hourAgo = new Date(Date.now() - 3_600_000)
     await utimes(`${storePath}.serve.json`, hourAgo, hourAgo)
-    expect(await serve()).toMatchObject({ status: 'ok', message: expect.stringContaining('has ended') })
+    expect(await serve()).toMatchObject({ status: 'ok', message: expect.stringContaining('has exited') })
   })
 
   test('that listens on every address is asked on the loopback', async () => {
@@ -191,10 +191,10 @@ describe('the svc serve of this store', () => {
 
 describe('a marker that an attacker wrote', () => {
   test.each([
-    ['another machine', 'http://192.0.2.1:80', 'leads to another machine'],
-    ['a name', 'http://metadata.internal/', 'leads to another machine'],
-    ['another scheme', 'file:///etc/passwd', 'is not what svc serve writes'],
-    ['no URL', 'x', 'is not what svc serve writes'],
+    ['another machine', 'http://192.0.2.1:80', 'names another machine'],
+    ['a name', 'http://metadata.internal/', 'names another machine'],
+    ['another scheme', 'file:///etc/passwd', 'was not written by svc serve'],
+    ['no URL', 'x', 'was not written by svc serve'],
   ])('that leads to %s is not followed', async (_, url, message) => {
     await mark({ pid: other.pid, url })
     expect(await serve()).toMatchObject({ status: 'warning', message: expect.stringContaining(message) })
@@ -218,7 +218,7 @@ describe('a marker that an attacker wrote', () => {
     await mark(content)
     expect(await serve()).toMatchObject({
       status: 'warning',
-      message: expect.stringContaining('is not what svc serve writes'),
+      message: expect.stringContaining('was not written by svc serve'),
     })
   })
 

@@ -150,7 +150,7 @@ describe('how it is judged', () => {
       { status: 'failed', fault: 'data', message: 'not running: failed (failed) for 1.5 min: oom-kill' },
     ])
     expect(judged({ is: 'absent', words: 'not found' })).toMatchObject([
-      { status: 'failed', message: 'there is no service nginx here (not found)' },
+      { status: 'failed', message: 'service nginx does not exist here (not found)' },
     ])
   })
 
@@ -198,7 +198,9 @@ test('this machine is asked, and says what there is to say', async () => {
   expect(rest).toEqual([])
   expect(found).toMatchObject({ check: 'state', status: 'failed' })
   if (process.platform === 'linux') {
-    expect(found?.message).toContain(runs ? 'there is no service' : 'systemd does not run here (as in most containers)')
+    expect(found?.message).toContain(
+      runs ? 'there is no service' : 'systemd is not running here (as in most containers)',
+    )
   }
   const ended = AbortSignal.abort(new Error('ended'))
   await expect(serviceState('nobody', ended)).rejects.toThrow()

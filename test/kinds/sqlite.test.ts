@@ -140,7 +140,11 @@ sqlSuite(
       ],
       writes: {
         sql: [
-          ['two statements', 'SELECT 1; DELETE FROM jobs', 'jobs: the query failed: sql holds more than one statement'],
+          [
+            'two statements',
+            'SELECT 1; DELETE FROM jobs',
+            'jobs: the query failed: sql contains more than one statement',
+          ],
           [
             'a WITH that deletes',
             'WITH one AS (SELECT 1) DELETE FROM jobs',
@@ -151,7 +155,7 @@ sqlSuite(
       },
       slow: {
         sql: forever,
-        message: 'slow: the query was called off: it took too long',
+        message: 'slow: the query was cancelled because it took too long',
         next: /^next: 1 \(limit 1\)$/,
         timeoutMs: 8_000,
       },
@@ -168,7 +172,8 @@ sqlSuite(
           const before = readFileSync(jobs)
           await readOnly(task(sql)).catch(() => {})
           expect(readFileSync(jobs).equals(before)).toBe(true)
-          if (!sql.startsWith('PRAGMA')) await expect(readOnly(task(sql))).rejects.toThrow('it would write')
+          if (!sql.startsWith('PRAGMA'))
+            await expect(readOnly(task(sql))).rejects.toThrow('the query was rejected because it writes')
         },
       )
       test('SQLite: a query that runs when the run is called off is killed', async () => {
@@ -192,7 +197,7 @@ sqlSuite(
         const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
         expect(found.map(({ status, message }) => [status, message])).toEqual([
           ['ok', 'jobs: 1000 (limit 5000)'],
-          ['warning', 'jobs: only the first 1000 rows were judged, and there are more'],
+          ['warning', 'jobs: only the first 1000 rows were evaluated; there are more'],
         ])
       })
 
@@ -201,7 +206,7 @@ sqlSuite(
         const wide = (n: number, bytes: number) => task(`SELECT ${Array(n).fill(`zeroblob(${bytes})`).join()}`)
         expect(await readOnly(wide(1, most))).toMatchObject({ rows: 1, cut: true })
         await expect(readOnly(wide(1, most + 1))).rejects.toThrow(
-          'a value of it is larger than 8 MiB: read less of it, by length(…) or substr(…)',
+          'a value is larger than 8 MiB: read only a part with substr(…), or its length(…)',
         )
         // All columns of a row come at once.
         expect(await readOnly(wide(64, most / 8))).toMatchObject({ rows: 1 })
@@ -251,8 +256,8 @@ describe("svc's own store", () => {
     expect(said('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
     expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
     expect(said('schema')).toBe(`schema ${migrations.length}`)
-    expect(said('round trip')).toMatch(/^written, read and taken back in [\d.]+ m?s/)
-    expect(said('quick check')).toMatch(/^no damage found, in/)
+    expect(said('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
+    expect(said('quick check')).toMatch(/^no damage found in/)
   })
   test('SQLite: the store of svc is checked while this process holds it and writes', async () => {
     const held = openStore({ path, create: true })
@@ -286,7 +291,7 @@ describe("svc's own store", () => {
     expect(await own()).toMatchObject([
       {
         fault: 'data',
-        message: `${path} is open to other accounts (mode 0644, and not 0600)`,
+        message: `${path} is accessible to other accounts (mode 0644, expected 0600)`,
         details: [`next: chmod 600 ${path}`],
       },
     ])
@@ -299,7 +304,7 @@ describe("svc's own store", () => {
     store()
     path = join(folder, 'link.db')
     symlinkSync(real, path)
-    expect((await own())[0]?.message).toBe(`${path} is a symbolic link, and the store is not opened over one`)
+    expect((await own())[0]?.message).toBe(`${path} is a symbolic link, which is not allowed for the store`)
     expect(bad(await run())).toEqual([])
   })
   test('SQLite: another journal mode fails, and so does a header that contradicts the table', async () => {
@@ -308,10 +313,10 @@ describe("svc's own store", () => {
     database.exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 7')
     database.close()
     const results = await own({}, 'Standard')
-    expect(checked(results, 'wal')).toMatchObject({ fault: 'data', message: 'journal mode delete, and should be wal' })
+    expect(checked(results, 'wal')).toMatchObject({ fault: 'data', message: 'journal mode delete, expected wal' })
     expect(checked(results, 'schema')).toMatchObject({
       fault: 'data',
-      message: `the header says schema 7, the table ${migrations.length}: the store is damaged`,
+      message: `schema 7 in the header, but ${migrations.length} in the table: the store is damaged`,
     })
   })
   test('SQLite: another schema version than expected is deployment-related', async () => {
@@ -319,7 +324,7 @@ describe("svc's own store", () => {
     expect(checked(await own({ schemaVersion: migrations.length + 1 }, 'Standard'), 'schema')).toMatchObject({
       status: 'failed',
       deployment: true,
-      message: `schema ${migrations.length}, and should be ${migrations.length + 1}`,
+      message: `schema ${migrations.length}, expected ${migrations.length + 1}`,
     })
   })
 })
@@ -333,9 +338,9 @@ describe('a file that is no sound database', () => {
     ],
     ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
     ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
-    ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages do not fit together/],
-    ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages do not fit together/],
-    ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages do not fit together/],
+    ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],
+    ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages are inconsistent/],
+    ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages are inconsistent/],
   ])('SQLite: %s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
     plain(50)
     damage()
@@ -357,7 +362,7 @@ describe('a file that is no sound database', () => {
     const [found, ...others] = bad(await run({}, 'Advanced'))
     expect(others).toEqual([])
     expect(found).toMatchObject({ check: 'quick check', fault: 'data' })
-    expect(found?.message).toMatch(/is damaged: its pages do not fit together$/)
+    expect(found?.message).toMatch(/is damaged: its pages are inconsistent$/)
     expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
   })
   test('SQLite: rows that break their own rules are found by the quick check, one by one', async () => {
@@ -384,7 +389,7 @@ describe('a file that is no sound database', () => {
       {
         check: 'open',
         fault: 'data',
-        message: expect.stringContaining('holds an unfinished write of a process that died'),
+        message: expect.stringContaining('has an unfinished write from a crashed process'),
       },
     ])
     expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
@@ -430,14 +435,14 @@ describe('a file that is no sound database', () => {
       open({ folder: 0o755, file: 0o644 })
       const results = await asNobody('Advanced')
       expect(bad(results)).toEqual([])
-      expect(checked(results, 'round trip').message).toBe('left out: this account may only read the file')
+      expect(checked(results, 'round trip').message).toBe('skipped: the file is read-only for this account')
     })
     test.runIf(posix && root)(
       'SQLite: a database in WAL mode is not opened when that would leave files of its own',
       async () => {
         store()
         open({ folder: 0o777, file: 0o644 })
-        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and nobody has it open')
+        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
         expect(readdirSync(dirname(path))).toEqual(['svc.db'])
         const held = new DatabaseSync(path)
         held.prepare('SELECT * FROM meta').get()
@@ -530,7 +535,7 @@ describe('what cannot be cancelled runs in a child', () => {
     database.close()
     expect(checked(await run({}, 'Advanced'), 'quick check')).toMatchObject({
       status: 'ok',
-      message: 'left out: 16 MiB without WAL, and writers would wait for it',
+      message: 'skipped: 16 MiB without WAL, so the check would block writers',
     })
   })
 })
@@ -549,13 +554,13 @@ describe('backup', () => {
   test('SQLite: its age is that of the file, or of the newest file of a folder', async () => {
     const backups = join(folder, 'backups')
     mkdirSync(backups)
-    await expect(at(backups)).rejects.toThrow(`there is no backup: ${backups} holds no file`)
+    await expect(at(backups)).rejects.toThrow(`no backup: ${backups} contains no files`)
     mkdirSync(join(backups, 'newer-folder'))
     aged(join(backups, 'monday.db'), 100)
     expect(await at(backups)).toMatchObject({ status: 'failed', fault: 'threshold' })
     aged(join(backups, 'tuesday.db'), 50)
     expect((await at(backups)).status).toBe('warning')
-    expect((await at(backups)).message).toBe('the newest, tuesday.db (1 B), is old: 50 h (warns above 48 h)')
+    expect((await at(backups)).message).toBe('newest backup tuesday.db (1 B): age 50 h (warns above 48 h)')
     aged(join(backups, 'wednesday.db'), 47)
     expect((await at(backups)).status).toBe('ok')
     expect((await at(join(backups, 'monday.db'))).status).toBe('failed')
@@ -571,7 +576,7 @@ describe('backup', () => {
     expect((await run({ backup }, 'Standard')).map((result) => result.check)).not.toContain('backup')
     expect(checked(await run({ backup }, 'Advanced'), 'backup')).toMatchObject({
       fault: 'data',
-      message: `there is no backup: ${backup} does not exist`,
+      message: `no backup: ${backup} does not exist`,
     })
     aged(backup, 1)
     expect(bad(await run({ backup }, 'Advanced'))).toEqual([])

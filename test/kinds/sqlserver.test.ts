@@ -171,16 +171,16 @@ sqlSuite(
     messages: {
       mode: 'Advanced',
       of: {
-        connect: /^signed in at 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
         databases: '2 databases ONLINE',
         'log reuse': 'the log of orders waits for LOG_BACKUP, and is full to 12 % (warns above 50 %)',
         sessions: '41 of 32767 sessions: 0.1 % (limit 95 %)',
         'data space': 'orders: 3 GiB of 10 GiB used, free 70 % (at least 5 %)',
         'log space': 'log of orders: 1 GiB of 4 GiB used, free 75 % (at least 5 %)',
-        'full backup': 'orders: age of its last full backup: 20 h (limit 3 d)',
-        'log backup': 'orders: age of its last log backup: 15 min (limit 1 h)',
-        'availability group': 'ag1 is HEALTHY, and this is its primary',
-        'failed jobs': 'none of 1 enabled Agent job failed last',
+        'full backup': 'orders: last full backup: age 20 h (limit 3 d)',
+        'log backup': 'orders: last log backup: age 15 min (limit 1 h)',
+        'availability group': 'ag1 is HEALTHY and this is its primary',
+        'failed jobs': 'no failure in the last runs of 1 enabled Agent job',
       },
     },
     open: () => Array.from({ length: server.open() }),
@@ -193,7 +193,7 @@ sqlSuite(
       resources: 'TCPServerWrap 1',
       refusals: () => server.logins().filter(({ password }) => password !== word).length,
       wrongPassword:
-        /^127\.0\.0\.1:\d+ refused the sign-in of "monitor": wrong name or password, most likely; why is only in the error log of the server$/,
+        /^127\.0\.0\.1:\d+ refused the sign-in of "monitor": probably a wrong name or password; the exact reason is in the error log of the server$/,
       conditions: {
         noPassword: { run: () => runKind(sqlserver, { url: url(server.port) }) },
         noAccount: { given: () => ({ url: asServer(server).url('nobody') }) },
@@ -244,21 +244,22 @@ sqlSuite(
         },
         {
           query: { name: 'b', sql: 'SELECT x FROM closed', atMost: { limit: 1 } },
-          message: /^b: "monitor" may not read that: The SELECT permission was denied on .*'jobs' to \[secret\]\.$/,
+          message:
+            /^b: "monitor" has no permission to read this: The SELECT permission was denied on .*'jobs' to \[secret\]\.$/,
           fault: 'data',
-          details: [expect.stringContaining('error 229'), 'next: GRANT SELECT on it', 'asked: SELECT x FROM closed'],
+          details: [expect.stringContaining('error 229'), 'next: grant SELECT on it', 'query: SELECT x FROM closed'],
         },
         {
           query: { name: 'c', sql: 'SELECT x FROM locked', atMost: { limit: 1 } },
-          message: 'c: waited for a lock, in vain',
+          message: 'c: timed out waiting for a lock',
           fault: 'timeout',
         },
       ],
       writes: { absent: 'svc itself refuses them: nothing is sent' },
       slow: {
         sql: "SELECT 'WAITFOR'",
-        message: 'slow: the query was called off: it took too long',
-        next: /^next: (1 \(limit 1\)|not asked: )/,
+        message: 'slow: the query was cancelled because it took too long',
+        next: /^next: (1 \(limit 1\)|not run: )/,
         timeoutMs: 1_500,
       },
       wide: (rows) => `SELECT x FROM wide${rows}`,
@@ -299,7 +300,7 @@ sqlSuite(
         rows: { limit: 1 },
       }
       expect(messages(await runSuite({ queries: [commit] }, 'Standard'))).toEqual([
-        'query "x": sql holds COMMIT, and only one statement that reads is asked (where it is a name, write [COMMIT])',
+        'query "x": sql contains COMMIT: only one read-only statement is allowed (if it is a name, write [COMMIT])',
       ])
       expect(server.batches()).toHaveLength(before)
     })
@@ -311,7 +312,7 @@ sqlSuite(
       ])
       expect(messages(found)).toEqual([
         'jobs: 999 (limit 5000)',
-        'jobs: only the first 1000 rows were judged, and there are more',
+        'jobs: only the first 1000 rows were evaluated; there are more',
         'jobs: rows, at least 1001 (limit 1000)',
         'jobs: is "you sent [secret]", expected "a"',
       ])
@@ -362,27 +363,27 @@ describe('SQL Server (simulated): what it is asked', () => {
   })
   test('SQL Server (simulated): a server that gives no time is a failure', async () => {
     const mute = await one('clock', { answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced')
-    expect(mute).toMatchObject({ status: 'failed', message: 'the server was asked for its time and told none' })
+    expect(mute).toMatchObject({ status: 'failed', message: 'the server returned no time' })
   })
 })
 
 describe('SQL Server (simulated): the sign-in', () => {
   test.each([
-    [18_456, 5, 'auth', 'there is no such login'],
+    [18_456, 5, 'auth', 'the login does not exist'],
     [18_456, 7, 'auth', 'the login is disabled'],
     [18_456, 8, 'auth', 'the password is wrong'],
-    [18_456, 58, 'auth', 'Windows accounts only'],
+    [18_456, 58, 'auth', 'only Windows accounts'],
     [18_456, 200, 'auth', 'wrong name or password'],
     [18_452, 1, 'auth', 'Windows accounts cannot sign in this way'],
     [18_470, 1, 'auth', 'the login is disabled'],
     [18_486, 1, 'auth', 'the login is locked'],
     [18_487, 1, 'auth', 'the password has expired'],
     [18_488, 1, 'auth', 'the password must be changed first'],
-    [4_060, 1, 'data', 'does not open that database for "monitor"'],
+    [4_060, 1, 'data', 'denies "monitor" access to the database'],
     [18_461, 1, 'refused', 'single-user mode'],
     [6_005, 1, 'refused', 'is shutting down'],
-    [17_809, 1, 'refused', 'is full'],
-    [40_613, 1, 'refused', 'not available now'],
+    [17_809, 1, 'refused', 'has no free connection'],
+    [40_613, 1, 'refused', 'currently unavailable'],
     [50_000, 1, 'protocol', 'refused the connection: Login failed'],
   ] as const)(
     'SQL Server (simulated): a refusal with error %i, state %i is %s in words',
@@ -416,7 +417,7 @@ describe('SQL Server (simulated): the sign-in', () => {
     await using other = await tdsPeer({ answer: answers() })
     const found = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
     expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found.message).toContain(`sends its clients on to "127.0.0.1:${other.port}"`)
+    expect(found.message).toContain(`redirects its clients to "127.0.0.1:${other.port}"`)
     expect(other.seen()).toBe(0)
   })
 
@@ -424,7 +425,7 @@ describe('SQL Server (simulated): the sign-in', () => {
     await using flood = await peer(endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400)))
     const found = checked(await run(flood.port), 'connect')
     expect(found).toMatchObject({ fault: 'protocol' })
-    expect(found.message).toBe('the peer sent more than 128 KiB before the sign-in was done')
+    expect(found.message).toBe('the peer sent more than 128 KiB before the sign-in completed')
   })
 })
 
@@ -491,7 +492,7 @@ describe('a simulated server that answers badly', () => {
     const flood = Buffer.concat([first, ...Array.from({ length: 3_000 }, () => more)])
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': flood }) })
     const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), 'query')
-    expect(found).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|gave no answer/) })
+    expect(found).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|did not answer/) })
     await hungUp(server)
   })
   test('SQL Server (simulated): one question that fails hides none of the others', async () => {
@@ -509,7 +510,7 @@ describe('a simulated server that answers badly', () => {
   test('SQL Server (simulated): a lock that was waited for in vain is said', async () => {
     const locked = { error: { number: 1_222, message: 'Lock request time out period exceeded.' } }
     const found = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
-    expect(found).toMatchObject({ fault: 'timeout', message: 'waited for a lock, in vain' })
+    expect(found).toMatchObject({ fault: 'timeout', message: 'timed out waiting for a lock' })
   })
 })
 
@@ -548,7 +549,7 @@ describe('what an account may not see', () => {
     async (check, part, answer, grant) => {
       const found = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
       expect(found.status).toBe('warning')
-      expect(found.message).toMatch(/^not looked at: /)
+      expect(found.message).toMatch(/^not checked: /)
       expect(found.details?.join()).toContain(grant)
     },
   )
@@ -557,7 +558,7 @@ describe('what an account may not see', () => {
     const found = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
     expect(found).toMatchObject({ status: 'warning' })
     expect(found.details).toBeUndefined()
-    expect(found.message).toContain('this edition or version has not what is looked at')
+    expect(found.message).toContain('this edition or version does not provide this data')
   })
   test.each([
     ['log reuse', 'Percent Log Used'],
@@ -584,7 +585,7 @@ describe('what runs on the simulated server ends with the run', () => {
     expect(performance.now() - started).toBeLessThan(9_000)
     expect(checked(results, 'blocked')).toMatchObject({
       fault: 'timeout',
-      message: `127.0.0.1:${server.port} gave no answer within 1.2 s`,
+      message: `127.0.0.1:${server.port} did not answer within 1.2 s`,
     })
     expect(checked(results, 'sessions').status).toBe('ok')
     expect(server.attentions()).toBe(1)
@@ -620,7 +621,7 @@ describe('what runs on the simulated server ends with the run', () => {
     }
     const found = await runKind(asking, {})
     expect(found.map(({ message }) => message)).toEqual([
-      '"ProbeError: the query was called off: it took too long"',
+      '"ProbeError: the query was cancelled because it took too long"',
       '[{"one":"1"}]',
     ])
     expect(server.attentions()).toBe(1)
@@ -672,7 +673,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     expect(without.details?.join()).toContain('tls: {mode: off}')
     expect(server.logins()).toEqual([])
     const [only, other] = await with_({ tls: certificates.good, tlsRequired: true }, { mode: 'off' })
-    expect(only).toMatchObject({ fault: 'tls', message: expect.stringContaining('takes encrypted connections only') })
+    expect(only).toMatchObject({ fault: 'tls', message: expect.stringContaining('requires an encrypted connection') })
     expect(other.logins()).toEqual([])
   })
 })
@@ -750,7 +751,7 @@ describe('what is judged', () => {
     expect(status(judged(minute))).toBe('ok')
     expect(status(judged(minute + 1))).toBe('warning')
     expect(message(judged(5 * minute))).toBe(
-      '2 requests wait; session 71 is blocked by session 66 for 5 min (warns above 1 min)',
+      '2 blocked requests; session 71 is blocked by session 66 for 5 min (warns above 1 min)',
     )
   })
   test('SQL Server (simulated): space: 10 % and 5 % are ok to the boundary, the tightest is told', () => {
@@ -781,10 +782,10 @@ describe('what is judged', () => {
     expect([48 * hour, 49 * hour, 72 * hour, 73 * hour].map(full)).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect([30, 31, 60, 61].map((n) => log(n * minute))).toEqual(['ok', 'warning', 'warning', 'failed'])
     const never = { full: at(90 * hour, true), log: [] }
-    expect(message(evaluated(backups, never))).toBe('orders: no full backup since it was made: 3.8 d (limit 3 d)')
+    expect(message(evaluated(backups, never))).toBe('orders: no full backup since it was created: 3.8 d (limit 3 d)')
     expect(evaluated(backups, never, { fullBackup: {} })).toEqual([])
     const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, at: new Date(0), never: false }], log: [] }
-    expect(evaluated(backups, two)[0]).toMatchObject({ details: ['too old as well: orders'] })
+    expect(evaluated(backups, two)[0]).toMatchObject({ details: ['also too old: orders'] })
   })
   test('SQL Server (simulated): availability groups are judged on the primary only', () => {
     const healthy = { name: 'ag1', primary: 'DB01', role: 'PRIMARY', health: 'HEALTHY', unhealthy: [] as string[] }
@@ -794,7 +795,7 @@ describe('what is judged', () => {
     expect(status(group({ health: 'PARTIALLY_HEALTHY', unhealthy }))).toBe('warning')
     expect(status(group({ health: 'NOT_HEALTHY' }))).toBe('failed')
     expect(message(group({ role: 'SECONDARY', health: 'NOT_HEALTHY' }))).toBe(
-      'ag1: this is SECONDARY; its health is asked of DB01',
+      'ag1: this is SECONDARY; its health is checked at the primary DB01',
     )
     expect(status(group({ primary: '' }))).toBe('failed')
     expect(evaluated(availabilityGroups, [])).toEqual([])
@@ -802,7 +803,7 @@ describe('what is judged', () => {
   test('SQL Server (simulated): failed jobs and the age of CHECKDB are warnings', () => {
     expect(status(evaluated(failedJobs, { enabled: 3, failed: [] }))).toBe('ok')
     expect(message(evaluated(failedJobs, { enabled: 3, failed: ['nightly', 'index'] }))).toBe(
-      'failed when last run: nightly, index; of 3 enabled Agent jobs 2 (warns above 0)',
+      'last run failed: nightly, index; of 3 enabled Agent jobs 2 (warns above 0)',
     )
     const age = (days: number) =>
       status(evaluated(checkdb, [{ name: 'o', ageMs: days * 24 * hour, at: new Date(0), never: false }]))

@@ -90,12 +90,12 @@ describe('how old the answer is', () => {
     one(replies(answer(200, JSON.stringify({ ...healthy, Status: status }), { Age: age })))
 
   test('an answer that the peer has kept for more than a second says so', async () => {
-    expect((await aged('12')).message).toMatch(/ says Success; seen there 12 s ago$/)
-    expect((await aged('12', 'Failure')).message).toMatch(/; seen there 12 s ago$/)
+    expect((await aged('12')).message).toMatch(/ reports Success; checked there 12 s ago$/)
+    expect((await aged('12', 'Failure')).message).toMatch(/; checked there 12 s ago$/)
   })
 
   test.each(['0', '1', 'soon', '-5', '1e9'])('an Age of %s does not', async (age) => {
-    expect((await aged(age)).message).toMatch(/ says Success$/)
+    expect((await aged(age)).message).toMatch(/ reports Success$/)
   })
 })
 
@@ -155,7 +155,7 @@ describe('what is asked', () => {
 
   test('a user in the URL is refused, and what svc.yaml may say is read', () => {
     const settings = withDefaults(svc.settings, { url: 'http://me@a.test/' })
-    expect(svc.validate?.(settings)).toContain('url holds a user or a password')
+    expect(svc.validate?.(settings)).toContain('url contains a user or a password')
     const read = readSettings(svc.settings, { url: 'http://a.test', type: 'Sqll' }, { env: {}, folder: '.' })
     expect(read.problems[0]?.message).toContain('did you mean Sql?')
   })
@@ -167,7 +167,7 @@ describe('what it says', () => {
     const warned = { ...healthy, MonitorSummaries: [summary('http shop', 'Success', 'warning: slow')] }
     expect(await one(json(warned))).toMatchObject({
       status: 'warning',
-      message: expect.stringMatching(/^127\.0\.0\.1:\d+ says Success with 1 warning: "http shop check: slow"$/),
+      message: expect.stringMatching(/^127\.0\.0\.1:\d+ reports Success with 1 warning: "http shop check: slow"$/),
     })
   })
 
@@ -181,7 +181,7 @@ describe('what it says', () => {
     const failed = { ...healthy, Status: 'Failure', FailedMonitorCount: 1, MonitorSummaries: [summary('http shop')] }
     expect(await one(json(spelled(failed), 503))).toMatchObject({
       status: 'failed',
-      message: expect.stringMatching(/says Failure, 1 failed monitor; failed there: http shop$/),
+      message: expect.stringMatching(/reports Failure, 1 failed monitor; failed there: http shop$/),
       details: ['http shop: check: it is so'],
     })
     const refused = { ResponseStatus: { ErrorCode: 'Forbidden', Message: 'not from here' } }
@@ -198,7 +198,7 @@ describe('what it says', () => {
     for (const status of [200, 503]) {
       const found = await one(json(failed, status))
       expect(found).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 2 } })
-      expect(found.message).toMatch(/says Failure, 2 failed monitors.*; failed there: postgres orders, mysql shop$/)
+      expect(found.message).toMatch(/reports Failure, 2 failed monitors.*; failed there: postgres orders, mysql shop$/)
       expect(found.details).toEqual(['postgres orders: check: it is so', 'mysql shop: check: it is so'])
     }
     const many = { ...failed, MonitorSummaries: Array.from({ length: 9 }, (_, n) => summary(`m${n}`)) }
@@ -208,8 +208,8 @@ describe('what it says', () => {
   test.each([
     [401, 'auth', /answered 401/],
     [403, 'auth', /answered 403/],
-    [404, 'protocol', /no health operation at this URL/],
-    [405, 'protocol', /no health operation at this URL/],
+    [404, 'protocol', /no health endpoint at this URL/],
+    [405, 'protocol', /no health endpoint at this URL/],
     [503, 'protocol', /answered 503: "The server is stopping"/],
     [500, 'protocol', /answered 500/],
     [302, 'protocol', /answered 302/],
@@ -222,7 +222,10 @@ describe('what it says', () => {
   test('a refused token says so, and is not tried again', async () => {
     const options = { retries: 3 }
     const { results, seen } = await look(json({}, 401), { token: secret('svc_key_x1') }, 'Standard', options)
-    expect(checked(results, 'health')).toMatchObject({ fault: 'auth', message: expect.stringContaining('is refused') })
+    expect(checked(results, 'health')).toMatchObject({
+      fault: 'auth',
+      message: expect.stringContaining('rejected the token'),
+    })
     expect(seen).toBe(1)
   })
 
@@ -305,7 +308,7 @@ describe('the run document of another svc', () => {
     expect(shown(found)).toEqual(shown(await one(json(document(warned)))))
     expect(found).toMatchObject({
       status: 'warning',
-      message: expect.stringMatching(/says Success with 1 warning: "postgres orders backup: old"$/),
+      message: expect.stringMatching(/reports Success with 1 warning: "postgres orders backup: old"$/),
     })
   })
 
@@ -396,7 +399,7 @@ describe('the run document of another svc', () => {
     }))
     const settings = { token: secret('svc_key_of_the_other') }
     const { results: all } = await look(sendsRun(runOf(hostile)), settings, 'Standard')
-    expect(checked(all, 'health').details?.at(-1)).toBe('(100 more checks there, not shown here)')
+    expect(checked(all, 'health').details?.at(-1)).toBe('(100 more checks there not shown)')
     const found = all.filter(({ check }) => check === 'remote check')
     expect(found).toHaveLength(200)
     for (const { message, subject = '', details = [] } of found) {
@@ -459,7 +462,7 @@ describe('hops', () => {
       await using there = await peer(json(healthy))
       const ownUrl = () => `http://${own}:${there.port}/`
       const [found] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { ownUrl })
-      expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('is this very process') })
+      expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('is this svc process itself') })
       expect(there.seen()).toBe(0)
     }
   })
@@ -531,8 +534,8 @@ describe('real servers', () => {
     const a = await serve('a', 'types: {}')
     const b = await serve('b', monitors(`{kind: svc, name: a, url: "${a.url}"}`))
     const c = await serve('c', monitors(`{kind: svc, name: b, url: "${b.url}"}`))
-    expect(await ask(c.url)).toContain('says Success')
-    expect(await ask(b.url)).toContain('says Success')
+    expect(await ask(c.url)).toContain('reports Success')
+    expect(await ask(b.url)).toContain('reports Success')
     const asPeer = await fetch(`${b.url}/healthcheck?ExecutionMode=Basic&ServerType=App`, {
       headers: { 'x-svc-hops': '1' },
     })
@@ -544,8 +547,8 @@ describe('real servers', () => {
     const asking = (port: number): string => monitors(`{kind: svc, url: "http://127.0.0.1:${port}"}`)
     const one = await serve('left', asking(right), left)
     await serve('right', asking(left), right)
-    expect(await ask(one.url)).toContain('says Success')
+    expect(await ask(one.url)).toContain('reports Success')
     const itself = await serve('own', asking(own), own)
-    expect(await ask(itself.url)).toContain('is this very process, which does not ask itself')
+    expect(await ask(itself.url)).toContain('is this svc process itself')
   })
 })

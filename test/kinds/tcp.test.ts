@@ -59,7 +59,7 @@ describe('tcp answer', () => {
   test('a banner of several lines is read to the line that is expected', async () => {
     const result = await answer(speaks('220-Welcome\r\n220-to the\r\n220 Ready\r\n'), { expect: '/^220 /m' })
     expect(result.status).toBe('ok')
-    expect(result.message).toContain('said "220-Welcome 220-to the 220 Ready" in')
+    expect(result.message).toContain('sent "220-Welcome 220-to the 220 Ready" in')
   })
 
   test('an answer in pieces is put together', async () => {
@@ -88,13 +88,13 @@ describe('tcp answer', () => {
   test('a wrong banner says what was said and what was expected', async () => {
     const result = await answer((socket) => void socket.end('421 Too many connections\r\n'), { expect: '/^220 /m' })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toMatch(/said "421 Too many connections" and hung up, expected "\/\^220 \/m"$/)
+    expect(result.message).toMatch(/sent "421 Too many connections" and closed the connection, expected "\/\^220 \/m"$/)
   })
 
   test('a banner cut short is a fault of protocol', async () => {
     const result = await answer(cutAfter(5, '+PONG\r\n'), { send: 'PING\r\n', expect: '/^\\+PONG\\r\\n/' })
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toContain('said "+PONG" and hung up')
+    expect(result.message).toContain('sent "+PONG" and closed the connection')
   })
 
   test('a reset says that the peer hung up before it answered', async () => {
@@ -111,7 +111,7 @@ describe('tcp answer', () => {
     expect(performance.now() - start).toBeLessThan(4_500)
     expect(checked(results, 'connect').status).toBe('ok')
     expect(checked(results, 'answer')).toMatchObject({ status: 'failed', fault: 'timeout' })
-    expect(checked(results, 'answer').message).toMatch(/accepted the connection and then said nothing for \d+ ms/)
+    expect(checked(results, 'answer').message).toMatch(/accepted the connection but sent nothing for \d+ ms/)
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
@@ -120,7 +120,7 @@ describe('tcp answer', () => {
     const settings = { host, port: there.port, send: 'x', expect: 'never', maxAnswer: 2048 }
     const result = checked(await runKind(tcp, settings), 'answer')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toContain('said 2 KiB without "never"')
+    expect(result.message).toContain('sent 2 KiB without "never"')
     expect(result.message.length).toBeLessThan(400)
   })
 
@@ -132,19 +132,19 @@ describe('tcp answer', () => {
   test('escape sequences of a peer reach no terminal', async () => {
     const result = await answer((socket) => void socket.end(escapeSequences), { expect: 'x' })
     expect(result.message).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202e]/)
-    expect(result.message).toContain('said "redgnp"')
+    expect(result.message).toContain('sent "redgnp"')
   })
 
   test('what was sent is not shown, even by a peer that echoes it', async () => {
     const result = await answer(echo, { send: 'PASS hunter22\r\n', expect: 'OK' }, 300)
     expect(result.status).toBe('failed')
-    expect(result.message).toContain('said "[what was sent]" and no more')
+    expect(result.message).toContain('sent "[what was sent]" and nothing more')
     expect(JSON.stringify(result)).not.toContain('hunter22')
   })
 
   test('a pattern that backtracks is given up and named', async () => {
     const start = processorMs()
-    const result = await answer(speaks(`${'a'.repeat(40)}b`), { expect: '/^(a+)+$/' })
+    const result = await answer(speaks(`${'a'.repeat(40)}b`), { expect: '/^(?=a)(a+)+$/' })
     expect(processorMs() - start).toBeLessThan(3_000)
     expect(result).toMatchObject({ status: 'failed', fault: 'data' })
     expect(result.message).toMatch(new RegExp(givenUp))
@@ -231,7 +231,7 @@ describe('tcp xml', () => {
     const many = Array.from({ length: 12 }, (_, index) => index)
     const text = `${'a'.repeat(60)}!`
     const reply = `<a>${many.map((n) => `<k${n}>${text}</k${n}>`).join('')}</a>`
-    const xml = Object.fromEntries(many.map((n) => [`/a/k${n}`, `/^(\\w+)+${n}$/`]))
+    const xml = Object.fromEntries(many.map((n) => [`/a/k${n}`, `/^(?=\\w)(\\w+)+${n}$/`]))
     const start = processorMs()
     const { results } = await ask(replies(reply), { send: 'x', xml })
     // Once 250 ms; each by itself, they take 3 s.
@@ -246,13 +246,13 @@ describe('tcp xml', () => {
     const none = await ask(replies('<Reply><a></Reply>'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
     expect(checked(none.results, 'xml')).toMatchObject({ status: 'failed', fault: 'protocol' })
     const text = await ask(replies('no XML at all'), { send: 'x', xml: { '/Reply/@ok': 'yes' } })
-    expect(checked(text.results, 'answer').message).toMatch(/and hung up, expected a whole XML document$/)
+    expect(checked(text.results, 'answer').message).toMatch(/and closed the connection, expected a whole XML document$/)
   })
 
   test('settings that cannot be used together are told before anything is asked', async () => {
     const told = async (settings: Partial<typeof defaults>) =>
       checked((await ask(blackHole, settings)).results, 'settings').message
-    expect(await told({ lead: 'x' })).toBe('lead needs send')
+    expect(await told({ lead: 'x' })).toBe('lead requires send')
     expect(await told({ xml: { a: 'x' } })).toMatch(/is not a path such as/)
     expect(await told({ measure: [{ name: 'm', path: '$.a', value: '.', count: {} }] })).toMatch(
       /the answer is read as XML/,
@@ -291,7 +291,7 @@ describe('tcp nonce', () => {
     const { results, heard } = await round(replies(answer), asks)
     const result = checked(results, 'answer')
     expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toMatch(/and hung up, expected "ECHO [0-9a-f]{16}"$/)
+    expect(result.message).toMatch(/and closed the connection, expected "ECHO [0-9a-f]{16}"$/)
     expect(result.message).toContain(`expected "${heard.trim()}"`)
   })
 
@@ -330,7 +330,7 @@ describe('tcp nonce', () => {
 
   test('a nonce that is expected and not sent is told before anything is asked', async () => {
     const { results, heard } = await round(echo, { send: 'x', expect: '{nonce}' })
-    expect(checked(results, 'settings').message).toBe('expects {nonce}, which send does not say: put it there too')
+    expect(checked(results, 'settings').message).toBe('expects {nonce}, which send does not contain: add it there')
     expect(heard).toBe('')
   })
 })

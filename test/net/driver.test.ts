@@ -8,7 +8,7 @@ const absent = ['no', 'such', 'driver'].join('-')
 test('a driver that is not installed is named, with the way out', async () => {
   const asked = optionalDriver(absent, () => import(absent))
   await expect(asked).rejects.toBeInstanceOf(ProbeError)
-  await expect(asked).rejects.toThrow(/the driver no-such-driver is not installed here: npm install no-such-driver/)
+  await expect(asked).rejects.toThrow(/the driver no-such-driver is not installed: run npm install no-such-driver/)
 })
 
 test('a driver that is there but misses something of its own is not called absent', async () => {

@@ -65,19 +65,19 @@ describe('one question, one answer', () => {
     const silent = new RequestReplyConnection(near, 'h:1', { push: lines })
     await expect(silent.next(30)).rejects.toMatchObject({
       fault: 'timeout',
-      message: 'h:1 accepted the connection and then said nothing for 30 ms',
+      message: 'h:1 accepted the connection but sent nothing for 30 ms',
     })
     expect(silent.usable).toBe(false)
     const other = new RequestReplyConnection((await pair()).near, 'h:1', { push: lines })
     await expect(other.ask('x', 'PING', 30)).rejects.toMatchObject({
       fault: 'timeout',
-      message: 'h:1 gave no answer to PING for 30 ms',
+      message: 'h:1 did not answer PING within 30 ms',
     })
   })
 
   test.each([
-    ['before it said anything', '', undefined],
-    ['after what it said first', 'hello\n', undefined],
+    ['before sending anything', '', undefined],
+    ['after its first message', 'hello\n', undefined],
     ['instead of answering PING', 'hello\n', 'PING'],
   ])('a peer that hangs up is told as %s', async (when, first, name) => {
     const ends = await pair()
@@ -114,7 +114,7 @@ describe('one question, one answer', () => {
           spoken instanceof SmtpSession ? spoken.startTls() : spoken.ask('AUTH TLS', 10_000).then(() => spoken.detach())
         await until(() => ends.heard() !== '')
         ends.far.write(`220 go on\r\n${words}`)
-        await expect(agreed).rejects.toThrow('h:1 went on in the clear after it had agreed to TLS')
+        await expect(agreed).rejects.toThrow('h:1 continued in clear text after it had agreed to TLS')
       }
     },
   )
@@ -136,7 +136,7 @@ describe('replies that begin with a code', () => {
       { code: 354, lines: ['go'] },
     ])
     for (const other of ['\r\n', '150 x\r\n', '250-a\r\nb\r\n', '250-a\r\n251 b\r\n', '2500\r\n']) {
-      expect(() => smtp(other)).toThrow('h:25 does not answer as SMTP does: it said ')
+      expect(() => smtp(other)).toThrow('h:25 does not speak SMTP: it sent ')
     }
   })
 
@@ -145,7 +145,7 @@ describe('replies that begin with a code', () => {
       { code: 150, text: '150-a\n\n151 b\n150-c\n150' },
     ])
     for (const other of ['650 x\r\n', 'SSH-2.0-x\r\n', '2200\r\n']) {
-      expect(() => ftp(other)).toThrow('h:21 does not answer as FTP does: it said ')
+      expect(() => ftp(other)).toThrow('h:21 does not speak FTP: it sent ')
     }
   })
 
@@ -158,9 +158,9 @@ describe('replies that begin with a code', () => {
         'x'.repeat(longest + 1),
         '220-x\r\n'.repeat(longest / 5),
       ]) {
-        expect(() => read(flood)).toThrow('sends a reply that does not end')
+        expect(() => read(flood)).toThrow('sent a reply without an end')
       }
     }
-    expect(() => ftp('220-x\r\n', '\n'.repeat(longest))).toThrow('sends a reply that does not end')
+    expect(() => ftp('220-x\r\n', '\n'.repeat(longest))).toThrow('sent a reply without an end')
   })
 })

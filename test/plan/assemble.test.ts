@@ -118,7 +118,7 @@ test('a mode in which nothing configured is due is a failure that names the mode
   const basic = await assemble('Sql', given({ configured, mode: 'Basic' }))
   expect(basic.at(-1)?.settings).toEqual({
     level: 'fail',
-    message: 'Sql: nothing of it is checked in Basic: its monitors begin in Standard, use --mode Standard',
+    message: 'Sql: no monitor runs in Basic: the shallowest is Standard, use --mode Standard',
   })
   expect(names(await assemble('Sql', given({ configured, mode: 'Standard' })))).toEqual(['host', 'tcp a', 'tcp b'])
 })

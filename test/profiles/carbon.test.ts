@@ -92,8 +92,10 @@ describe('the profile carbon', () => {
     expect((await minutesLater(0)).warned).toEqual([])
     const still = await minutesLater(15)
     expect(still.warned).toEqual([])
-    expect(still.said).toContainEqual(expect.stringMatching(/free slots: 0 .*, for 15 min now: counts after 15 min$/))
-    expect((await minutesLater(16)).warned).toEqual([expect.stringMatching(/free slots: 0 .*, for 16 min now$/)])
+    expect(still.said).toContainEqual(
+      expect.stringMatching(/free slots: 0 .*, exceeded for 15 min: counts after 15 min$/),
+    )
+    expect((await minutesLater(16)).warned).toEqual([expect.stringMatching(/free slots: 0 .*, exceeded for 16 min$/)])
   })
 
   test('a simulated Carbon Coder that is silent, cut short, endless or hostile is told as such', async () => {
@@ -101,9 +103,9 @@ describe('the profile carbon', () => {
       await using server = await peer(behave)
       return (await ask(server, 'Basic', 900)).failed.find((line) => line.startsWith('tcp c1 version')) ?? ''
     }
-    expect(await version(blackHole)).toMatch(/said nothing for .*, expected a whole XML document$/)
+    expect(await version(blackHole)).toMatch(/sent nothing for .*, expected a whole XML document$/)
     expect(await version(replies('CarbonAPIXML1 200 <Reply Success="TRUE">'))).toMatch(
-      /said "CarbonAPIXML1 200 <Reply Success="TRUE">" and hung up, expected a whole XML document$/,
+      /sent "CarbonAPIXML1 200 <Reply Success="TRUE">" and closed the connection, expected a whole XML document$/,
     )
     expect(await version(endless('CarbonAPIXML1 9 <Reply>'))).toMatch(/without a whole XML document/)
     const laughs = `<!DOCTYPE r [<!ENTITY a "ha"><!ENTITY b "${'&a;'.repeat(99)}">]><Reply Success="&b;"></Reply>`

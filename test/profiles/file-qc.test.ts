@@ -122,7 +122,7 @@ describe('the clips of the profile file-qc', () => {
       'http-steps qc bad clip',
     ])
     const good = reports[1]?.results.map(({ message }) => message.replace(/ in [\d.]+ m?s.*/, '')) ?? []
-    expect(good[2]).toMatch(/^job: GET \/api\/jobs\/qc%2F\d was answered 200 with \d+ B, asked 2 times$/)
+    expect(good[2]).toMatch(/^job: GET \/api\/jobs\/qc%2F\d was answered 200 with \d+ B, sent 2 times$/)
     expect(asked.filter((line) => line.startsWith('POST'))).toHaveLength(2)
     expect(asked.filter((line) => line.startsWith('DELETE'))).toHaveLength(2)
   })
@@ -138,30 +138,30 @@ describe('the clips of the profile file-qc', () => {
       'finds fault with the good clip',
       (s) => Object.assign(s, { verdict: () => 'failed' }),
       [
-        /^http-steps qc good clip step: job: a clip known to be good was found bad \(GET \/api\/jobs\/qc%2F1 was answered 200, asked 2 times in [\d.]+ m?s: \$\.state is "done", \$\.verdict is "failed"\)$/,
+        /^http-steps qc good clip step: job: a good clip was rated bad \(GET \/api\/jobs\/qc%2F1 was answered 200, sent 2 times in [\d.]+ m?s: \$\.state is "done", \$\.verdict is "failed"\)$/,
       ],
     ],
     [
       'is blind',
       (s) => Object.assign(s, { verdict: () => 'passed' }),
       [
-        /^http-steps qc bad clip step: job: a clip known to be bad passed: the analyser is blind, or its template lets everything pass \(GET .*\$\.verdict is "passed"\)$/,
+        /^http-steps qc bad clip step: job: a bad clip passed: the analyser does not work, or its template accepts everything \(GET .*\$\.verdict is "passed"\)$/,
       ],
     ],
     [
       'never ends a job',
       (s) => Object.assign(s, { looks: Number.POSITIVE_INFINITY }),
       [
-        /^http-steps qc good clip step: job: GET \S+ is not over, asked \d+ times in [\d.]+ m?s; last heard: \$\.state is "running" and does not match/,
-        /^http-steps qc bad clip step: job: GET \S+ is not over, asked \d+ times/,
+        /^http-steps qc good clip step: job: GET \S+ is not finished, sent \d+ times in [\d.]+ m?s; last answer: \$\.state is "running" and does not match/,
+        /^http-steps qc bad clip step: job: GET \S+ is not finished, sent \d+ times/,
       ],
     ],
     [
       'breaks a job off',
       (s) => Object.assign(s, { ends: 'aborted' }),
       [
-        /good clip step: job: the job broke off, which says nothing of the clip \(.*\$\.state is "aborted"\)$/,
-        /bad clip step: job: the job broke off, which says nothing of the clip/,
+        /good clip step: job: the job was aborted, which proves nothing about the clip \(.*\$\.state is "aborted"\)$/,
+        /bad clip step: job: the job was aborted, which proves nothing about the clip/,
       ],
     ],
     [
@@ -221,10 +221,10 @@ describe('the clips of the profile file-qc', () => {
 
   test('a clip without allowWrites, or without where it goes, is a mistake in the file', async () => {
     expect(said(await refused(use('      goodClip: /a\n      api: http://qc1/\n')))).toEqual([
-      '5:7: types.Qc[0].goodClip needs `allowWrites: true` beside it',
+      '5:7: types.Qc[0].goodClip requires `allowWrites: true`',
     ])
     expect(said(await refused(use('      badClip: /a\n      allowWrites: false\n')))).toEqual([
-      '5:7: types.Qc[0].badClip needs `allowWrites: true` and `api:` beside it',
+      '5:7: types.Qc[0].badClip requires `allowWrites: true` and `api:`',
     ])
   })
 

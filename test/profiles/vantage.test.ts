@@ -117,7 +117,7 @@ describe('the profile vantage', () => {
     expect(failed).toEqual([])
     expect(warned.map((line) => line.replace(/127\.0\.0\.1:\d+: /, ''))).toEqual([
       'http vantage load measure: load in percent: 95 (warns above 90)',
-      'http vantage services measure: sessions refused for want of a licence: 2 (warns above 0)',
+      'http vantage services measure: sessions refused for lack of a licence: 2 (warns above 0)',
       'http vantage failed jobs measure: failed within the last hour: 1 (warns above 0)',
     ])
   })
@@ -142,8 +142,10 @@ describe('the profile vantage', () => {
       await expect.poll(() => server.open()).toBe(0)
       return complaints(reports).find((line) => line.startsWith('http vantage online')) ?? ''
     }
-    expect(await told(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ gave no answer within 1 s$/)
-    expect(await told(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(/body: .* cut its answer short/)
+    expect(await told(blackHole)).toMatch(/status: 127\.0\.0\.1:\d+ did not answer within 1 s$/)
+    expect(await told(cutAfter(70, http(200, '{"Online":true}'.padEnd(200))))).toMatch(
+      /body: .* sent an incomplete response/,
+    )
     expect(await told(endless('HTTP/1.1 200 OK\r\n\r\n'))).toMatch(/json: .* is longer than maxBody/)
     const escaping = await told(replies(http(200, JSON.stringify({ Online: escapeSequences }))))
     expect(escaping).toContain('$.Online is "redgnp", expected "true"')
@@ -191,7 +193,7 @@ describe('the test job of the profile vantage', () => {
     const { state, reports, asked, failed } = await submit(() => {})
     expect(failed).toEqual([])
     expect(reports.map(({ name }) => name)).toEqual(['tcp vantage port', 'http-steps vantage test job'])
-    expect(reports[1]?.results.at(-1)?.message).toMatch(/^job: GET \/Rest\/Jobs\/\S+ was answered 200 .*asked 2 times/)
+    expect(reports[1]?.results.at(-1)?.message).toMatch(/^job: GET \/Rest\/Jobs\/\S+ was answered 200 .*sent 2 times/)
     expect(state.submitted.map((body): unknown => JSON.parse(body))).toEqual([
       {
         JobName: expect.stringMatching(/^svc-probe-[0-9a-f]{12}$/),
@@ -205,14 +207,14 @@ describe('the test job of the profile vantage', () => {
     const { failed, asked } = await submit((state) => Object.assign(state, { ends: 4 }))
     expect(failed).toEqual([
       expect.stringMatching(
-        /^http-steps vantage test job step: job: the test job failed \(GET \S+ was answered 200, asked 2 times in .*: \$\.Job\.State is "4"\)$/,
+        /^http-steps vantage test job step: job: the test job failed \(GET \S+ was answered 200, sent 2 times in .*: \$\.Job\.State is "4"\)$/,
       ),
     ])
     expect(asked.join()).not.toMatch(/stop|remove|delete|put/i)
     const never = await submit((state) => Object.assign(state, { looks: 1_000 }), '      testTimeout: 2s\n')
     expect(never.failed).toEqual([
       expect.stringMatching(
-        /test job step: job: GET \S+ is not over, .*; last heard: \$\.Job\.State is "0", expected "5"$/,
+        /test job step: job: GET \S+ is not finished, .*; last answer: \$\.Job\.State is "0", expected "5"$/,
       ),
     ])
     expect(never.asked.filter((line) => !line.startsWith('GET'))).toHaveLength(1)
@@ -220,10 +222,10 @@ describe('the test job of the profile vantage', () => {
 
   test('without allowWrites, without its body, or with one that is no JSON, it is a mistake in the file', async () => {
     expect(said(await refused(yaml(1, jobOf())))).toEqual([
-      '6:7: types.XcodeV[0].testWorkflow needs `allowWrites: true` beside it',
+      '6:7: types.XcodeV[0].testWorkflow requires `allowWrites: true`',
     ])
     expect(said(await refused(yaml(1, '      testWorkflow: x\n      allowWrites: true\n')))).toEqual([
-      '6:7: types.XcodeV[0].testWorkflow needs `testBody:` beside it',
+      '6:7: types.XcodeV[0].testWorkflow requires `testBody:`',
     ])
     const broken = '      testWorkflow: x\n      testBody: "{x"\n      allowWrites: true\n'
     expect(said(await refused(yaml(1, broken)))[0]).toMatch(/step "submit" has a body that is not JSON/)

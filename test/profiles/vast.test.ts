@@ -68,7 +68,7 @@ describe('the profile vast', () => {
     [
       'whose ad lacks its system',
       (s: VastState) => Object.assign(s.documents, { '/tag': vastDocument('<Ad><InLine><AdTitle/></InLine></Ad>') }),
-      /error 101 \(not as the schema says\): .*inline ads: 1 of 1 have no AdSystem$/,
+      /error 101 \(schema violation\): .*inline ads: 1 of 1 have no AdSystem$/,
     ],
     [
       'whose wrapper is gone',
@@ -78,7 +78,7 @@ describe('the profile vast', () => {
     [
       'whose wrapper leads back',
       (s: VastState) => Object.assign(s.documents, { '/two': vastDocument(wrapper('{origin}/tag')) }),
-      /error 302 \(wrappers without end\)/,
+      /error 302 \(wrapper loop\)/,
     ],
     [
       'whose wrapper leads to nothing',
@@ -110,17 +110,17 @@ describe('the profile vast', () => {
     const { failed, asked } = await look((state) =>
       Object.assign(state.documents, { '/two': vastDocument(wrapper('{origin}/one?cb=[CACHEBUSTING]')) }),
     )
-    expect(failed).toEqual([expect.stringMatching(/error 302 \(wrappers without end\)/)])
+    expect(failed).toEqual([expect.stringMatching(/error 302 \(wrapper loop\)/)])
     expect(asked.filter((line) => line.startsWith('GET /one'))).toHaveLength(1)
   })
 
-  test('simulated wrappers without end are followed five deep, and no further', async () => {
+  test('simulated wrapper loop are followed five deep, and no further', async () => {
     const { failed, asked } = await look((state) => {
       for (let n = 0; n < 12; n += 1) state.documents[`/w${n}`] = vastDocument(wrapper(`/w${n + 1}`))
       state.documents['/tag'] = vastDocument(wrapper('/w0'))
     })
     expect(failed).toEqual([
-      expect.stringMatching(/error 302 \(too many wrappers\): wrapped tag \S+\/w5 would be more than 5 deep$/),
+      expect.stringMatching(/error 302 \(too many wrappers\): wrapped tag \S+\/w5 exceeds the depth of 5 levels$/),
     ])
     expect(asked.filter((line) => line.includes('/w'))).toEqual([0, 1, 2, 3, 4].map((n) => `GET /w${n}`))
   })
@@ -139,7 +139,7 @@ describe('the profile vast', () => {
       Object.assign(state.documents, { '/tag': vastDocument(inLine(many)) }),
     )
     expect(asked.filter((line) => line.startsWith('HEAD'))).toHaveLength(10)
-    expect(warned).toEqual([expect.stringMatching(/media file: 990 more not asked \(most: 10\)$/)])
+    expect(warned).toEqual([expect.stringMatching(/media file: 990 more not requested \(limit 10\)$/)])
   })
 
   test('a simulated document cannot send svc to other machines of this network, nor to plain http', async () => {
@@ -155,11 +155,11 @@ describe('the profile vast', () => {
     })
     expect(asked.filter((line) => line.startsWith('HEAD'))).toEqual([])
     expect(failed.map((line) => line.replace(/^.*media file: /, ''))).toEqual([
-      'http://192.0.2.1/a is not asked: it is not https',
-      'https://127.0.0.1:1/b is not asked: its port is not the usual one: name host:port in linkHosts',
-      'https://169.254.169.254/c is not asked: its address is not a public one: name the host in linkHosts',
-      'file:///etc/passwd is not asked: it is neither https nor http',
-      'what stands there is no URL',
+      'http://192.0.2.1/a is not requested: it is not https',
+      'https://127.0.0.1:1/b is not requested: its port is not the default: add host:port to linkHosts',
+      'https://169.254.169.254/c is not requested: its address is not public: add the host to linkHosts',
+      'file:///etc/passwd is not requested: it is neither https nor http',
+      'the value is not a URL',
     ])
   })
 })
@@ -186,7 +186,7 @@ suiteWith(opensslMissing(), 'the profile vast over https', () => {
       )
     const listed = await run(`"127.0.0.1:${cdn.port}"`)
     expect(complaints(listed)).toEqual([
-      expect.stringMatching(/elsewhere\.test\/b is not asked: its host is not in linkHosts$/),
+      expect.stringMatching(/elsewhere\.test\/b is not requested: its host is not in linkHosts$/),
     ])
     expect(cdn.asked()).toEqual(['HEAD /a.mp4'])
     await run('ads.example')

@@ -50,7 +50,7 @@ const many = (size: number): Entry =>
 const screen = { width: 80, colour: true, unicode: true }
 const renderers: Record<string, (entry: Entry) => unknown> = {
   'a terminal': (entry) => renderHealth([entry], screen),
-  'a pipe': (entry) => renderPlain([entry]),
+  'a pipe': (entry) => renderPlain([entry], { header: true }),
 }
 for (const name of Object.keys(reports) as ReportName[]) {
   const { default: report } = await reports[name]()

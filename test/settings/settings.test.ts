@@ -97,7 +97,7 @@ test('half a threshold keeps the other half, and off is none', () => {
 test('a threshold that fails before it warns is refused, whichever way it runs', () => {
   const most = { type: 'threshold', unit: 'duration', default: { warn: 1_000, limit: 3_000 } }
   const least = { type: 'threshold', unit: 'percent', default: { warn: 20, limit: 10 } }
-  const wrong = ['it would fail before it warns: exchange warn and limit']
+  const wrong = ['it would fail before it warns: swap warn and limit']
   expect(given(most, { warn: '5s', limit: '2s' })).toEqual(wrong)
   expect(given(least, { warn: 5, limit: 10 })).toEqual(wrong)
   expect(given(least, { warn: 30, limit: 15 })).toEqual({ warn: 30, limit: 15 })
@@ -132,7 +132,7 @@ test('text that YAML took for something else asks for quotes', () => {
   expect(given({ type: 'text' }, true)).toEqual(['it must be text: put it in quotes'])
   expect(given({ type: 'text' }, ['a'])).toEqual(['it must be text, not a list'])
   expect(given({ type: 'text' }, ' ')).toEqual(['it is empty: give it a value'])
-  expect(given({ type: 'text', pattern: /^a+$/ }, 'b')).toEqual(['it is "b", which does not fit: A thing'])
+  expect(given({ type: 'text', pattern: /^a+$/ }, 'b')).toEqual(['it has the invalid value "b": A thing'])
 })
 
 test('a flag is true or false, and nothing that looks like it', () => {
@@ -173,7 +173,7 @@ test('a map holds texts, and what reads the same as text', () => {
 test('a map holds no credentials', () => {
   for (const header of ['Authorization', 'proxy-authorization', 'Cookie']) {
     expect(given({ type: 'map' }, { [header]: 'Bearer hunter2' })).toEqual([
-      `it.${header} carries a credential: use a setting that takes {env: NAME} or {file: /path}`,
+      `it.${header} contains a credential: use a setting that accepts {env: NAME} or {file: /path}`,
     ])
   }
 })
@@ -199,17 +199,17 @@ test('groups are checked to the bottom', () => {
 test('a URL keeps to its protocols, and never holds or repeats a password', () => {
   const url = { type: 'url', protocols: ['postgres', 'postgresql'] }
   expect(given(url, 'postgres://monitor@db1/orders')).toBe('postgres://monitor@db1/orders')
-  const holds = ['it holds a password: take it out, and point at it with {env: NAME} or {file: /path}']
+  const holds = ['it contains a password: remove it, and refer to it with {env: NAME} or {file: /path}']
   expect(given(url, 'postgres://monitor:hunter2@db1/orders')).toEqual(holds)
   expect(given(url, 'postgres://db1/orders?sslmode=require&Password=hunter2')).toEqual(holds)
   expect(given(url, 'https://u:hunter2@db1')).toEqual([
-    'it begins with https: — it must begin with postgres:// or postgresql://',
+    'it begins with https:, but must begin with postgres:// or postgresql://',
   ])
   expect(given(url, 'monitor:hunter2@db1')).toEqual([
-    'it begins with monitor: — it must begin with postgres:// or postgresql://',
+    'it begins with monitor:, but must begin with postgres:// or postgresql://',
   ])
   expect(given(url, '//hunter2 db1')).toEqual(['it is not a URL: write it like postgres://host:port/path'])
-  expect(given(url, 'postgres:orders')).toEqual(['it names no host: write it after the //'])
+  expect(given(url, 'postgres:orders')).toEqual(['it has no host: write it after the //'])
 })
 
 test('defaults fill in what is not said, and only that', () => {
@@ -251,7 +251,7 @@ const secretOf = (value: unknown, context: SettingsContext): Secret =>
 
 test('a secret in the file itself is refused and not repeated', () => {
   expect(given({ type: 'secret' }, 'hunter2')).toEqual([
-    'it must point at a secret, never hold it: write {env: NAME}, {file: /path} or {keychain: name}',
+    'it must refer to a secret, not contain it: write {env: NAME}, {file: /path} or {keychain: name}',
   ])
   for (const wrong of [
     12_345,
@@ -269,7 +269,7 @@ test('a secret in the file itself is refused and not repeated', () => {
     expect(problems[0]).not.toContain('hunter2')
   }
   expect(given({ type: 'secret' }, { file: '~/key' })).toEqual([
-    'it.file begins with "~", which is not expanded: write the whole path',
+    'it.file begins with "~", which is not expanded: write the absolute path',
   ])
 })
 
@@ -292,7 +292,7 @@ test('a missing variable warns when it is validated and fails when it is used', 
   )
   expect(problems).toEqual([])
   expect(warnings).toEqual([
-    { path: ['password'], message: 'names the variable NOT_SET, which is not set here: what needs it will fail' },
+    { path: ['password'], message: 'names the variable NOT_SET, which is not set here: checks that need it will fail' },
   ])
   const error: unknown = await values.password?.reveal().catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(ProbeError)
@@ -353,7 +353,7 @@ test('a secret file that is not there is a warning when somebody can look', () =
     { env: {}, folder: '/', exists: () => false },
   )
   expect(warnings.map(({ message }) => message)).toEqual([
-    'names the file /no/such/key, which is not there: what needs it will fail',
+    'names the file /no/such/key, which does not exist: checks that need it will fail',
   ])
 })
 

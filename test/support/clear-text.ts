@@ -267,7 +267,7 @@ export const clearTextRows: readonly ClearTextRow[] = [
     }),
     // BindResponse: invalidCredentials.
     entice: onceAsked(Buffer.from('300c02010161070a013104000400', 'hex')),
-    says: /a password is not sent to \S+ over plain ldap/,
+    says: /the password is not sent to \S+ over plain ldap/,
   },
   {
     name: 'smtp',

@@ -1,3 +1,4 @@
+import { showDuration } from '../../core/format.ts'
 /**
  * Answers about a single object: a headline and its facts on a terminal, a record in a pipe, one object under `--json`.
  */
@@ -20,7 +21,7 @@ import {
   settings,
   users,
 } from './lists.ts'
-import { aside, type CellText, headline, moment, names, pairs, type Screen, showDuration } from './table.ts'
+import { aside, type CellText, headline, moment, names, pairs, type Screen } from './table.ts'
 
 type Facts = readonly (readonly [name: string, value: CellText])[]
 

@@ -1,18 +1,29 @@
-import { type Entry, type EntryReading, isConsequence, type Reading, read, results } from '../../core/reports/index.ts'
+import { showBytes, showDuration } from '../../core/format.ts'
+import {
+  count,
+  describeResult,
+  type Entry,
+  type EntryReading,
+  isConsequence,
+  type MonitorReading,
+  type Reading,
+  read,
+  results,
+} from '../../core/reports/index.ts'
 import { type Paint, painter } from '../terminal.ts'
 import {
   type Line,
+  type Mark,
   type Marks,
   marks,
   type Shrink,
-  showDuration,
   styles,
   type Table,
   type TableCell,
   table,
   words,
 } from './table.ts'
-import { cut, width, wrap } from './width.ts'
+import { cut, padEnd, width, wrap } from './width.ts'
 
 /** Maximum length of a message or detail, and of a name, on a terminal. `--output json` has the full texts. */
 const maxText = 1_200
@@ -52,10 +63,10 @@ function list(entry: EntryReading, look: Look): Table {
     ...inset({ text: limited(monitor.name, look.marks, maxName), style: 'strong' }, 2),
     ...monitor.results.flatMap((result) => {
       const { text, style } = status(result, look.marks)
-      const [check = '', ...rest] = wrap(limited(result.check, look.marks, maxName), Math.max(12, look.width - 12))
+      const [check = '', ...rest] = wrap(limited(result.check, look.marks, maxName), Math.max(9, look.width - 15))
       return [
-        `    ${look.paint(style, text)}${' '.repeat(8 - width(text))}${check}`.trimEnd(),
-        ...rest.map((line) => ' '.repeat(12) + line),
+        `    ${look.paint(style, text)}${' '.repeat(Math.max(1, 11 - width(text)))}${check}`.trimEnd(),
+        ...rest.map((line) => ' '.repeat(15) + line),
         ...message(result, look.marks).flatMap((line) => inset(line, 6)),
       ]
     }),
@@ -83,7 +94,7 @@ function message(result: Reading, marks: Marks): TableCell {
   return [first, ...visible, ...more]
 }
 
-const limited = (text: string, marks: Marks, most = maxText): string =>
+const limited = (text: string, marks: Pick<Marks, 'more'>, most = maxText): string =>
   text.length > most ? `${text.slice(0, most).toWellFormed()}${marks.more}` : text
 
 /** Words of a message that already tell its fault class. */
@@ -109,17 +120,18 @@ export type HealthScreen = {
   readonly colour: boolean
   /** False when ASCII replaces the signs. */
   readonly unicode: boolean
+  /** `verbose` shows every check, `verdict` the last line alone. */
+  readonly detail?: 'verbose' | 'usual' | 'verdict'
   /** Seconds since the run of each answer ended, in the order of the entries, as the transport reports. */
   readonly ages?: readonly (number | undefined)[]
 }
 
-const maxCauses = 5
-const causeLines = 2
-/** An answer with more lines repeats its headline at the end, where a terminal stops scrolling. */
-const longScreen = 40
 const narrowest = 24
 
-/** Health answers for people: one block each, and a summary line for several. */
+/**
+ * Health answers for people: one line for each monitor, its failures and warnings in full, and the verdict on the last
+ * line, where a terminal stops scrolling.
+ */
 export function renderHealth(entries: readonly Entry[], screen: HealthScreen): string {
   const look: Look = {
     width: Math.max(narrowest, screen.width),
@@ -127,92 +139,287 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
     paint: painter(screen.colour),
   }
   const readings = entries.map(read)
-  const blocks = readings.map((reading, at) => block(reading, screen.ages?.[at] ?? 0, look))
-  const closing = readings.length === 1 ? [] : [summary(readings, look)]
-  return `${[...blocks, ...closing].map((lines) => lines.join('\n')).join('\n\n')}\n`
+  const detail = screen.detail ?? 'usual'
+  const verdict = verdictLines(readings, screen.ages ?? [], detail, look)
+  if (detail === 'verdict') return `${verdict.join('\n')}\n`
+  const body = detail === 'verbose' ? readings.flatMap((entry) => fullBlock(entry, look)) : monitorLines(readings, look)
+  const facts = readings.flatMap((entry) => [
+    ...stateLines(entry, look),
+    ...(detail === 'verbose' || entry.level === 'fail' ? correlationLine(entry, readings.length > 1, look) : []),
+  ])
+  const blank = detail === 'verbose' || facts.length > 0 ? [''] : []
+  return `${[...body, ...(facts.length > 0 ? ['', ...facts] : []), ...blank, ...verdict].join('\n')}\n`
 }
 
-function block(entry: EntryReading, ageSeconds: number, look: Look): readonly string[] {
-  const body = results(entry).length > 0 ? resultTable(entry, look) : { lines: [], width: 0 }
-  const facts = [...stateLines(entry, look), ...correlationLine(entry, look)]
-  const head = heading(entry, ageSeconds, body.width, look)
-  const hints = (entry.error?.hints ?? []).flatMap((hint) => hint.split('\n')).flatMap((line) => inset(line, look))
-  const again = body.lines.length > longScreen ? ['', ...narrowTitle(entry, look)] : []
-  return [head, hints, body.lines, facts]
-    .filter((part) => part.length > 0)
-    .flatMap(spaced)
-    .concat(again)
-}
-
-const spaced = (part: readonly string[], at: number): readonly string[] => (at === 0 ? part : ['', ...part])
-
-const markOf = (entry: EntryReading) => (entry.level === 'unknown' ? 'fail' : entry.level)
-
-function titleLine(entry: EntryReading, look: Look): string {
-  const mark = markOf(entry)
-  return `${look.paint(styles[mark], look.marks[mark])} ${look.paint('strong', entry.headline)}`
-}
-
-/** The headline with mode, duration and age on the right, and below it the causes and the target. */
-function heading(entry: EntryReading, ageSeconds: number, tableWidth: number, look: Look): readonly string[] {
-  const { marks, paint } = look
-  const title = titleLine(entry, look)
-  const titleWidth = width(entry.headline) + 2
-  const when = [
-    entry.mode,
-    ...(entry.duration === undefined ? [] : [showDuration(entry.duration)]),
-    ...(ageSeconds > 1 && entry.error === undefined ? [`age ${showDuration(Math.floor(ageSeconds) * 1_000)}`] : []),
-  ].join(` ${marks.dot} `)
-  const [first, ...others] = shownCauses(entry)
-  const block = Math.min(look.width, Math.max(tableWidth, titleWidth + 4 + width(when), 64))
-  const right = Math.max(width(when), width(entry.target))
-  const left = block - right
-  const beside = (text: string, textWidth: number, aside: string): string =>
-    `${text}${' '.repeat(Math.max(0, left - textWidth))}${paint('dim', aside)}`
-  // The preferred layout: both on the right, if headline and first cause leave room for them.
-  if (first !== undefined && left >= titleWidth + 3 && left >= width(first) + 5) {
-    return [
-      beside(title, titleWidth, when),
-      beside(`  ${first}`, width(first) + 2, entry.target),
-      ...others.flatMap((cause) => inset(cause, look, causeLines)),
-    ]
-  }
-  const target = inset(entry.target, look).map((line) => paint('dim', line))
-  const causes = [first ?? '', ...others].filter(Boolean).flatMap((cause) => inset(cause, look, causeLines))
-  if (look.width >= titleWidth + 3 + width(when)) {
-    const gap = ' '.repeat(Math.max(3, block - titleWidth - width(when)))
-    return [`${title}${gap}${paint('dim', when)}`, ...target, ...causes]
-  }
-  return [...narrowTitle(entry, look), ...inset(when, look).map((line) => paint('dim', line)), ...target, ...causes]
-}
-
-function narrowTitle(entry: EntryReading, look: Look): readonly string[] {
-  const mark = markOf(entry)
-  return wrap(entry.headline, look.width - 2).map(
-    (line, at) => `${at === 0 ? look.paint(styles[mark], look.marks[mark]) : ' '} ${look.paint('strong', line)}`,
+/** Every check of one entry, under its headline. */
+function fullBlock(entry: EntryReading, look: Look): readonly string[] {
+  const title = wrap(entry.headline, look.width - 2).map(
+    (line, at) => `${at === 0 ? sign(entryMark(entry), look) : ' '} ${look.paint('strong', line)}`,
   )
+  const body = results(entry).length > 0 ? resultTable(entry, look).lines : []
+  return [...title, ...ownCauses(entry).flatMap((cause) => inset(cause, look)), ...hintLines(entry, look), ...body, '']
 }
 
-function shownCauses(entry: EntryReading): readonly string[] {
-  const visible = entry.causes.slice(0, maxCauses)
-  const left = entry.causes.length - visible.length
-  return left > 0 ? [...visible, `and ${left} more`] : visible
+/** One line on the screen: a sign, whose it is, and what to say. */
+type Row = {
+  /** `idle`: it did not run, because something else failed. */
+  readonly mark: Mark | 'idle'
+  readonly type: string
+  readonly name: string
+  readonly check: string
+  readonly lines: readonly Line[]
+  /** Figures that fill the rest of one line, the most telling first. */
+  readonly figures?: readonly string[]
 }
 
-/** Indented text, on at most `most` lines: the table has the rest of a longer cause. */
-function inset(text: string, look: Look, most = Number.POSITIVE_INFINITY): readonly string[] {
+function monitorLines(readings: readonly EntryReading[], look: Look): readonly string[] {
+  const host = worstHost(readings)
+  const rows = [
+    ...(host ? monitorRows('', host, look) : []),
+    ...readings.flatMap((entry) => [
+      ...ownCauses(entry).map((cause, at) => ({
+        mark: entryMark(entry),
+        type: entry.type,
+        name: '',
+        check: '',
+        lines: [
+          { text: limited(cause, look.marks) },
+          ...(at === 0 ? (entry.error?.hints ?? []).flatMap(hintTexts) : []),
+        ],
+      })),
+      ...entry.monitors.filter((monitor) => !monitor.host).flatMap((monitor) => monitorRows(entry.type, monitor, look)),
+    ]),
+  ]
+  return beside(rows, look) ?? below(rows, look)
+}
+
+/** The checks of the machine, which every type repeats, once: those of the worst run. */
+function worstHost(readings: readonly EntryReading[]): MonitorReading | undefined {
+  const hosts = readings.flatMap((entry) => entry.monitors.filter((monitor) => monitor.host))
+  return hosts.toSorted((a, b) => severity.indexOf(a.level) - severity.indexOf(b.level)).at(0)
+}
+
+const severity: readonly Mark[] = ['fail', 'warn', 'ok']
+
+/** A line for the monitor if all is well, else a line for each failure and each warning. */
+function monitorRows(type: string, monitor: MonitorReading, look: Look): readonly Row[] {
+  const name = limited(monitor.name, look.marks, maxName)
+  const wrong = monitor.results
+    .filter((result) => result.level !== 'ok' && !isConsequence(result))
+    .toSorted((a, b) => severity.indexOf(a.level) - severity.indexOf(b.level))
+  const ran = monitor.results.filter((result) => !isConsequence(result))
+  const idle = monitor.results.length - ran.length
+  if (wrong.length === 0) {
+    const [only] = monitor.results
+    if (idle > 0 && only) {
+      return [
+        { mark: 'idle', type, name, check: '', lines: [{ text: limited(only.message, look.marks), style: 'dim' }] },
+      ]
+    }
+    const figures = ran.flatMap((result) => figureText(result) ?? [])
+    const check = count(monitor.results.length, 'check')
+    if (figures.length > 0) return [{ mark: monitor.level, type, name, check, lines: [], figures }]
+    const text = limited(ran.length === 1 && only ? only.message : '', look.marks)
+    return [{ mark: monitor.level, type, name, check, lines: [{ text }] }]
+  }
+  const well = ran.length - wrong.length
+  const rest = [
+    ...(well > 0 ? [`${count(well, 'other check')} ok`] : []),
+    ...(idle > 0 ? [`${count(idle, 'check')} did not run`] : []),
+  ].join(', ')
+  return [
+    ...wrong.map((result, at) => ({
+      mark: result.level,
+      type: at === 0 ? type : '',
+      name: at === 0 ? name : '',
+      check: limited(result.check, look.marks, maxName),
+      lines: message(result, look.marks),
+    })),
+    ...(rest === ''
+      ? []
+      : [{ mark: 'ok' as const, type: '', name: '', check: '', lines: [{ text: rest, style: 'dim' as const }] }]),
+  ]
+}
+
+/** What a check measured, in a few words: `latency 12 ms`. */
+function figureText({ check, measurement }: Reading): string | undefined {
+  if (!measurement) return undefined
+  const figure = showFigure(measurement)
+  return figure === undefined ? undefined : `${limited(check, { more: '…' }, 40)} ${figure}`
+}
+
+function showFigure({ value, unit }: NonNullable<Reading['measurement']>): string | undefined {
+  switch (unit) {
+    case 'milliseconds':
+      return showDuration(value)
+    case 'bytes':
+      return showBytes(value)
+    case 'percent':
+      return `${Number(value.toFixed(value < 10 ? 1 : 0))} %`
+    case 'days':
+      return `${Number(value.toFixed(value < 10 ? 1 : 0))} d`
+    case 'count':
+    case 'ratio':
+      return String(Number(value.toFixed(2)))
+    default:
+      return undefined
+  }
+}
+
+/** The least room for messages beside the names. */
+const leastBeside = 30
+
+/** The rows in columns, or undefined when the terminal is too narrow for them. */
+function beside(rows: readonly Row[], look: Look): readonly string[] | undefined {
+  const widest = (text: (row: Row) => string): number => rows.reduce((most, row) => Math.max(most, width(text(row))), 0)
   const room = look.width - 4
-  const lines = wrap(text.slice(0, room * 40), room)
-  const visible = lines.length > most ? [...lines.slice(0, most - 1), ended(lines[most - 1] ?? '', room, look)] : lines
-  return visible.map((line, at) => (at === 0 ? '  ' : '    ') + line)
+  const types = widest((row) => row.type)
+  const natural = { name: widest((row) => row.name), check: widest((row) => row.check) }
+  const least = Math.min(room, Math.max(leastBeside, Math.floor(room / 2)))
+  const gaps = types > 0 ? 6 : 4
+  const over = types + natural.name + natural.check + gaps + least - room
+  const names = over > 0 ? Math.max(14, Math.min(natural.name, natural.name - Math.ceil(over / 2))) : natural.name
+  const checks = Math.max(12, Math.min(natural.check, natural.check - Math.max(0, over - (natural.name - names))))
+  const left = types + names + checks + gaps
+  if (room - left < Math.min(leastBeside, room)) return undefined
+  return rows.flatMap((row) => {
+    const name = wrap(row.name, names)
+    const check = wrap(row.check, checks)
+    const text = textOf(row, room - left, look)
+    const height = Math.max(1, name.length, check.length, text.length)
+    return Array.from({ length: height }, (_, at) => {
+      const cells = [
+        ...(types > 0 ? [padEnd(at === 0 ? row.type : '', types)] : []),
+        padEnd(name[at] ?? '', names),
+        padEnd(check[at] ?? '', checks),
+      ].join('  ')
+      const line = text[at]
+      return `  ${at === 0 ? rowSign(row, look) : ' '} ${cells}  ${line ? look.paint(line.style, line.text) : ''}`.trimEnd()
+    })
+  })
 }
 
-/** A line cut after a word, with a sign that it continues. */
-function ended(line: string, room: number, look: Look): string {
-  const { more } = look.marks
-  const word = line.lastIndexOf(' ')
-  return width(line) + width(more) <= room || word < 1 ? cut(line + more, room, more) : line.slice(0, word) + more
+/** The rows one below the other, for narrow terminals. */
+function below(rows: readonly Row[], look: Look): readonly string[] {
+  const room = look.width - 2
+  return rows.flatMap((row) => {
+    const title = [row.type, row.name, row.check].filter(Boolean).join(' ')
+    const text = textOf(row, look.width - 4, look)
+    const first = wrap(title, room).map((line, at) => `${at === 0 ? rowSign(row, look) : ' '} ${line}`.trimEnd())
+    return [...(title === '' ? [] : first), ...text.map((line) => `    ${look.paint(line.style, line.text)}`.trimEnd())]
+  })
 }
+
+/** The text of a row in lines of at most `columns`. */
+function textOf(row: Row, columns: number, look: Look): readonly Line[] {
+  if (row.figures) return [{ text: fittingFigures(row.figures, columns, look) }]
+  return row.lines.flatMap(({ text, style, inset: by = 0 }) => {
+    const indent = Math.min(by, columns - 1)
+    return wrap(text, Math.max(1, columns - indent)).map((line) => ({ text: ' '.repeat(indent) + line, style }))
+  })
+}
+
+/** As many figures as one line has room for, in their order. */
+function fittingFigures(figures: readonly string[], columns: number, { marks }: Look): string {
+  const gap = ` ${marks.dot} `
+  const [first = '', ...others] = figures
+  let text = cut(first, columns, marks.more)
+  for (const figure of others) {
+    if (width(text) + width(gap) + width(figure) <= columns) text += gap + figure
+  }
+  return text
+}
+
+const sign = (mark: Mark, { paint, marks }: Look): string => paint(styles[mark], marks[mark])
+
+/** A row about checks that are well, beneath one that is not, has no sign of its own. */
+function rowSign({ mark, type, name, check }: Row, look: Look): string {
+  if (type + name + check === '') return ' '
+  return mark === 'idle' ? look.paint('dim', look.marks.dot) : sign(mark, look)
+}
+
+const entryMark = (entry: EntryReading): Mark => (entry.level === 'unknown' ? 'fail' : entry.level)
+
+/** What an entry says beyond the results of its monitors: why there is no answer, what a foreign server adds. */
+function ownCauses(entry: EntryReading): readonly string[] {
+  const told = new Set(results(entry).map(describeResult))
+  const own = entry.causes.filter((cause) => !told.has(cause))
+  if (entry.level === 'fail' && entry.monitors.length === 0 && own.length === 0) return [entry.headline]
+  return own
+}
+
+const hintTexts = (hint: string): readonly Line[] =>
+  hint.split('\n').map((text) => ({ text, style: 'dim' as const, inset: 2 }))
+
+const hintLines = (entry: EntryReading, look: Look): readonly string[] =>
+  (entry.error?.hints ?? []).flatMap((hint) => hint.split('\n')).flatMap((line) => inset(line, look))
+
+/** Indented text. */
+function inset(text: string, look: Look): readonly string[] {
+  const room = look.width - 4
+  return wrap(limited(text, look.marks), room).map((line, at) => (at === 0 ? '  ' : '    ') + line)
+}
+
+const verdictWords = { ok: 'HEALTHY', warn: 'HEALTHY', fail: 'UNHEALTHY', unknown: 'NOT CHECKED' } as const
+
+/** `✗ UNHEALTHY  web1 · 1 of 4 monitors failed · 2 warnings · Advanced · 0.5 s`. */
+function verdictLines(
+  readings: readonly EntryReading[],
+  ages: readonly (number | undefined)[],
+  detail: NonNullable<HealthScreen['detail']>,
+  look: Look,
+): readonly string[] {
+  const { marks, paint } = look
+  const level = (['fail', 'unknown', 'warn'] as const).find((each) => readings.some((entry) => entry.level === each))
+  const verdict = readings.length === 0 ? 'unknown' : (level ?? 'ok')
+  const mark = verdict === 'unknown' ? 'fail' : verdict
+  const age = Math.max(0, ...readings.map((entry, at) => (entry.error ? 0 : (ages[at] ?? 0))))
+  const durations = readings.flatMap(({ duration }) => duration ?? [])
+  const facts = [
+    ...new Set(readings.map((entry) => entry.target)),
+    ...monitorCounts(readings),
+    ...new Set(readings.map((entry) => entry.mode)),
+    ...(durations.length > 0 ? [showDuration(Math.max(...durations))] : []),
+    ...(age > 1 ? [`age ${showDuration(Math.floor(age) * 1_000)}`] : []),
+  ].filter(Boolean)
+  const word = verdictWords[verdict]
+  const text = `${word}  ${facts.join(` ${marks.dot} `)}`.trimEnd()
+  const hidden = detail === 'usual' && readings.some((entry) => results(entry).length > 0)
+  const hint = '-v shows every check'
+  const lines = wrap(text, look.width - 2)
+  const [first = '', ...others] = lines
+  const head = `${paint(styles[mark], `${marks[mark]} ${first.slice(0, word.length)}`)}${first.slice(word.length)}`
+  const room = look.width - 2 - width(lines.at(-1) ?? '')
+  const shown = [head, ...others.map((line) => `  ${line}`)]
+  if (!hidden || room < hint.length + 3) return shown
+  return [...shown.slice(0, -1), `${shown.at(-1)}${' '.repeat(3)}${paint('dim', hint)}`]
+}
+
+/** `1 of 4 monitors failed`, `2 warnings`, `Ftp could not be checked`. The host counts once. */
+function monitorCounts(readings: readonly EntryReading[]): readonly string[] {
+  const host = worstHost(readings)
+  const monitors = [
+    ...(host ? [host] : []),
+    ...readings.flatMap((entry) => entry.monitors.filter((monitor) => !monitor.host)),
+  ]
+  const failed = monitors.filter((monitor) => monitor.level === 'fail').length
+  const unnamed = readings.reduce((sum, entry) => sum + Math.max(0, entry.failed - failedOf(entry)), 0)
+  const warnings = monitors.flatMap((monitor) => monitor.results).filter((result) => result.level === 'warn').length
+  const unknown = readings.filter((entry) => entry.level === 'unknown')
+  const total = monitors.length + unnamed
+  return [
+    ...(total === 0 ? [] : [failedText(failed + unnamed, total)]),
+    ...(warnings > 0 ? [count(warnings, 'warning')] : []),
+    ...unknown.map((entry) => `${entry.type} could not be checked`),
+  ]
+}
+
+function failedText(failed: number, total: number): string {
+  if (failed === 0) return count(total, 'monitor')
+  return total === 1 ? '1 monitor failed' : `${failed} of ${count(total, 'monitor')} failed`
+}
+
+const failedOf = (entry: EntryReading): number => entry.monitors.filter(({ level }) => level === 'fail').length
 
 function stateLines(entry: EntryReading, look: Look): readonly string[] {
   const { state } = entry
@@ -231,34 +438,9 @@ function memory(freeMb: number, totalMb: number): string {
   return `RAM ${(freeMb / 1_024).toFixed(1)} of ${(totalMb / 1_024).toFixed(1)} GiB free`
 }
 
-const correlationLine = (entry: EntryReading, look: Look): readonly string[] =>
+const correlationLine = (entry: EntryReading, several: boolean, look: Look): readonly string[] =>
   entry.correlationId === ''
     ? []
-    : inset(`Correlation ${entry.correlationId}`, look).map((line) => look.paint('dim', line))
-
-/** `3 checked: 1 healthy, 1 unhealthy (Sql), 1 not checked (Ftp)`. */
-function summary(readings: readonly EntryReading[], look: Look): readonly string[] {
-  const targets = new Set(readings.map((reading) => reading.target))
-  const name = (reading: EntryReading): string =>
-    targets.size > 1 ? `${reading.type} at ${reading.target}` : reading.type
-  const part = (level: EntryReading['level'], word: string): readonly string[] => {
-    const these = readings.filter((reading) => reading.level === level)
-    if (these.length === 0) return []
-    return [`${these.length} ${word}${level === 'ok' ? '' : ` (${these.map(name).join(', ')})`}`]
-  }
-  const parts = [
-    ...part('ok', 'healthy'),
-    ...part('warn', 'healthy with warnings'),
-    ...part('fail', 'unhealthy'),
-    ...part('unknown', 'not checked'),
-  ]
-  const text = `${readings.length === 0 ? 'nothing' : readings.length} checked${parts.length > 0 ? ': ' : ''}${parts.join(', ')}`
-  const bad =
-    readings.length === 0 || readings.some((reading) => reading.level === 'fail' || reading.level === 'unknown')
-  const mark = bad ? 'fail' : readings.some((reading) => reading.level === 'warn') ? 'warn' : 'ok'
-  return wrap(text, look.width - 2).map((line, at) =>
-    at === 0
-      ? `${look.paint(styles[mark], look.marks[mark])} ${look.paint('strong', line)}`
-      : `  ${look.paint('strong', line)}`,
-  )
-}
+    : inset(`${several ? `${entry.type} ` : ''}correlation ${entry.correlationId}`, look).map((line) =>
+        look.paint('dim', line),
+      )

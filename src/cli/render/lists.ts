@@ -1,5 +1,6 @@
 /** The lists of the command line. The command that prints a list explains it. */
 import type { Fault } from '../../core/errors.ts'
+import { showDuration } from '../../core/format.ts'
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
@@ -10,7 +11,7 @@ import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import type { FileChange } from '../role-file.ts'
 import { renderError } from './errors.ts'
 import { type Headline, list, type RecordList } from './list.ts'
-import { type CellText, day, jsvNames, moment, names, showDuration, styles, words } from './table.ts'
+import { type CellText, day, jsvNames, moment, names, styles, words } from './table.ts'
 
 const stateOf = ({ disabled }: UserFacts): string => (disabled ? 'disabled' : 'active')
 const stateCell = (user: UserFacts): CellText => ({

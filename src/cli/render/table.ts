@@ -12,7 +12,7 @@ export const marks = (unicode: boolean): Marks =>
     ? { ok: '✓', warn: '!', fail: '✗', dot: '·', more: '…' }
     : { ok: '+', warn: '!', fail: 'x', dot: '-', more: '...' }
 
-export const words: Readonly<Record<Mark, string>> = { ok: 'ok', warn: 'warn', fail: 'FAIL' }
+export const words: Readonly<Record<Mark, string>> = { ok: 'ok', warn: 'warning', fail: 'failed' }
 export const styles: Readonly<Record<Mark, Style>> = { ok: 'good', warn: 'caution', fail: 'bad' }
 
 export type Line = {
@@ -187,13 +187,3 @@ export const jsvNames = (list: readonly string[]): string =>
 /** `2026-11-21 02:42` in UTC, for people. */
 export const moment = (date: Date): string => `${date.toISOString().slice(0, 16).replace('T', ' ')} UTC`
 export const day = (date: Date): string => date.toISOString().slice(0, 10)
-
-/** Milliseconds for people: `14 ms`, `1.28 s`, `2.5 min`, `3 h`, `4 d`. */
-export function showDuration(ms: number): string {
-  const rounded = (value: number, digits: number): number => Number(value.toFixed(digits))
-  if (ms < 999.5) return `${Math.max(0, Math.round(ms))} ms`
-  if (ms < 59_995) return `${rounded(ms / 1_000, 2)} s`
-  if (ms < 3_597_000) return `${rounded(ms / 60_000, 1)} min`
-  if (ms < 48 * 3_600_000) return `${rounded(ms / 3_600_000, 1)} h`
-  return `${rounded(ms / 86_400_000, 1)} d`
-}

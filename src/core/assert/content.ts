@@ -27,10 +27,10 @@ export type Content = {
 export function together<const Name extends string>(
   check: Name,
   address: string,
-  unmetOnes: readonly string[],
+  mismatches: readonly string[],
   actual: string,
 ): Result<Name> {
-  const [first, ...rest] = unmetOnes
+  const [first, ...rest] = mismatches
   if (first === undefined) return ok(check, `${address}: ${actual}`, { address })
   const others = rest.length > 0 ? ` (and ${count(rest.length, 'other')})` : ''
   return fail(check, 'data', `${address}: ${first}${others}`, { address, details: rest })
@@ -130,13 +130,13 @@ export function evaluateHealthDocument(
       details: failures(summaries, redact),
       ...(number === undefined ? {} : { measurement: { value: number, unit: 'count' as const, limit: 0 } }),
     }
-    return fail('health', 'data', `${address} says Failure${many}${reason}`, more)
+    return fail('health', 'data', `${address} reports Failure${many}${reason}`, more)
   }
   if (status !== 'Success') {
     return fail(
       'health',
       'protocol',
-      `${address} says neither Success nor Failure: this is no answer of a /healthcheck`,
+      `${address} reports neither Success nor Failure: not an answer of a /healthcheck`,
       { address },
     )
   }
@@ -144,16 +144,16 @@ export function evaluateHealthDocument(
     return fail(
       'health',
       'protocol',
-      `${address} says Success, yet counts ${count(number, 'failed monitor')}${reason}`,
+      `${address} reports Success, but also ${count(number, 'failed monitor')}${reason}`,
       {
         address,
       },
     )
   }
   if (Array.isArray(summaries) && summaries.length === 0) {
-    return warn('health', `${address} says Success, but ran no monitor: nothing was checked there`, { address })
+    return warn('health', `${address} reports Success, but ran no monitor: nothing was checked`, { address })
   }
-  return ok('health', `${address} says Success${reason}`, { address })
+  return ok('health', `${address} reports Success${reason}`, { address })
 }
 
 /** One line for each failed monitor of the peer, at most ten. */

@@ -28,17 +28,17 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
     let looks = 0
     const settle = (ended: Conversation['ended'], problem?: string): void => {
       clearTimeout(timer)
-      socket.removeListener('data', hear).pause()
+      socket.removeListener('data', receive).pause()
       resolve({ bytes, ended, problem })
     }
     const look = (otherwise?: 'closed' | 'silent' | 'full'): void => {
-      const missing = lacks(bytes, expected)
-      if (missing === undefined) settle('met')
-      else if (missing.startsWith('cannot be judged')) settle('unjudged', missing)
+      const mismatch = mismatchIn(bytes, expected)
+      if (mismatch === undefined) settle('met')
+      else if (mismatch.startsWith('cannot be evaluated')) settle('unjudged', mismatch)
       else if (otherwise) settle(otherwise)
     }
     const timer = setTimeout(() => look('silent'), ms)
-    const hear = (chunk: Buffer): void => {
+    const receive = (chunk: Buffer): void => {
       const length = Math.min(bytes.length + chunk.length, max)
       if (length > space.length) {
         const larger = Buffer.alloc(Math.min(max, Math.max(length, space.length * 2)))
@@ -52,7 +52,7 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
       // Our own tests are cheap; a pattern would run over everything each time.
       else if (looks <= maxLooks || typeof expected === 'function') look()
     }
-    socket.on('data', hear)
+    socket.on('data', receive)
     socket.once('end', () => look('closed'))
     socket.once('error', (error) => {
       clearTimeout(timer)
@@ -62,8 +62,8 @@ export function listen(socket: Socket, expected: Expected | undefined, max: numb
   })
 }
 
-function lacks(received: Buffer, expected: Expected | undefined): string | undefined {
-  if (typeof expected === 'function') return expected(received) ? undefined : 'is not whole'
+function mismatchIn(received: Buffer, expected: Expected | undefined): string | undefined {
+  if (typeof expected === 'function') return expected(received) ? undefined : 'is incomplete'
   if (expected === undefined) return received.length > 0 ? undefined : 'is missing'
   const text = received.toString('utf8')
   if (isPattern(expected)) return patternMismatch(text, expected)

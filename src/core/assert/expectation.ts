@@ -1,8 +1,11 @@
 import { noRedaction, quote, type Redact, sanitize } from '../net/text.ts'
+import { isLinear, linearTest } from './linear-pattern.ts'
 
 /** Maximum number of characters that patterns read: the cost of a pattern grows with its input. */
 export const patternCap = 64 * 1024
-/** Milliseconds of processor time for one pattern: a nested quantifier would otherwise run for hours. */
+/**
+ * Milliseconds of processor time for a pattern that RE2 cannot run: a nested quantifier would otherwise run for hours.
+ */
 const patternMs = 250
 /**
  * Milliseconds of processor time for all patterns of one answer: a peer must not decide how long they take together.
@@ -20,7 +23,7 @@ export class PatternBudget {
   #timedOut: string | undefined
 
   /**
-   * The first pattern that was given up, in words that follow "cannot be judged: ". The other patterns are not tried
+   * The first pattern that was given up, in words that follow "cannot be evaluated: ". The other patterns are not tried
    * then.
    */
   get timedOut(): string | undefined {
@@ -42,10 +45,12 @@ export class PatternBudget {
    * left, or the error of `attempt`.
    */
   spend<T>(label: string, attempt: () => T): T {
-    if (this.#timedOut !== undefined) throw new PatternBudgetError('another pattern of this answer was given up')
+    if (this.#timedOut !== undefined)
+      throw new PatternBudgetError('was not tried, as another pattern for this answer timed out')
     const before = processorMs()
     try {
-      if (this.#ms > answerMs) throw new PatternBudgetError(`those before it took more than ${answerMs} ms`)
+      if (this.#ms > answerMs)
+        throw new PatternBudgetError(`was not tried, as those before it took more than ${answerMs} ms`)
       return attempt()
     } catch (error) {
       this.#timedOut = timedOut(label, error)
@@ -76,13 +81,26 @@ export function patternProblem(pattern: string): string | undefined {
   }
 }
 
+/**
+ * Why a valid regular expression, `/…/flags` or bare, can take more than linear time, or undefined. RE2 cannot run it, so
+ * a peer's text can make its check fail by using up the time.
+ */
+export function patternWarning(pattern: string): string | undefined {
+  const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
+  if (patternProblem(pattern) !== undefined || isLinear(source.replaceAll('{nonce}', '0'), flags)) return undefined
+  return (
+    'is matched by backtracking, because it has look-around, a back-reference or another part that RE2 does not ' +
+    `support: the check fails if matching takes more than ${patternMs} ms`
+  )
+}
+
 /** Why an expectation can never be met (an invalid pattern, a comparison without a number), or undefined. */
 export function expectationProblem(expectation: string): string | undefined {
   if (isPattern(expectation)) return patternProblem(expectation)
   const [, operator = '', operand = ''] = comparison.exec(expectation) ?? []
   const orders = /^[<>]=?$/.test(operator)
   return orders && (operand.trim() === '' || Number.isNaN(Number(operand)))
-    ? `${sanitize(expectation, 80)} compares with no number: write >= 3, or a text that begins so as a /pattern/`
+    ? `${sanitize(expectation, 80)} is not a comparison with a number: write >= 3, or use a /pattern/ for a text that begins this way`
     : undefined
 }
 
@@ -94,31 +112,48 @@ export function expectationProblem(expectation: string): string | undefined {
 export function patternMismatch(text: string, pattern: string): string | undefined {
   const [, source = pattern, flags = ''] = slashed.exec(pattern) ?? []
   const label = sanitize(pattern, 80)
-  let expression: RegExp
   try {
-    expression = new RegExp(source, flags)
-  } catch {
-    return `cannot be judged: ${label} is not a regular expression`
-  }
-  try {
-    const sandbox = { pattern: expression, text: text.slice(0, patternCap) }
-    return bounded('pattern.test(text)', sandbox, label) === true ? undefined : `does not match ${label}`
+    return matchEach(source, flags, [text], label)[0] === true ? undefined : `does not match ${label}`
   } catch (error) {
-    return `cannot be judged: ${timedOut(label, error)}`
+    return `cannot be evaluated: ${unjudged(label, error)}`
   }
 }
 
 /**
- * Runs a script that tests a pattern; `label` shows it as written. Throws when the script does not end. Only this
- * timeout stops a regular expression in Node, and it counts wall-clock time. If a busy machine left this thread too
- * little processor time, the script is tried again with twice the time. Throws PatternStarvedError when even the
- * longest try was too short to tell, and PatternBudgetError.
+ * Whether a regular expression matches the first 64 KiB of each text; `label` shows it as written. RE2 runs it in time
+ * linear in the text, or, where RE2 cannot, JavaScript within a budget of processor time. Throws SyntaxError,
+ * PatternStarvedError, PatternBudgetError, or the error of a script that does not end.
  */
-function bounded(script: string, sandbox: object, label: string): unknown {
+function matchEach(source: string, flags: string, texts: readonly string[], label: string): readonly boolean[] {
+  const pattern = new RegExp(source, flags)
+  const starts = texts.map((text) => text.slice(0, patternCap))
+  const attempt = (): readonly boolean[] => {
+    const matches = linearTest(source, flags)
+    if (matches) return starts.map(inTime(matches))
+    return runScript('texts.map((text) => pattern.test(text))', { pattern, texts: starts }) as boolean[]
+  }
   const budget = budgets.at(-1)
-  return budget ? budget.spend(label, () => runScript(script, sandbox)) : runScript(script, sandbox)
+  return budget ? budget.spend(label, attempt) : attempt()
 }
 
+/** The test of one text, which throws PatternBudgetError when the texts before took too long together. */
+function inTime(matches: (text: string) => boolean): (text: string) => boolean {
+  const before = processorMs()
+  return (text) => {
+    if (processorMs() - before > answerMs)
+      throw new PatternBudgetError(`was not tried on every value, as the first ones took more than ${answerMs} ms`)
+    return matches(text)
+  }
+}
+
+const unjudged = (label: string, error: unknown): string =>
+  error instanceof SyntaxError ? `${label} is not a regular expression` : timedOut(label, error)
+
+/**
+ * Runs a script that tests a pattern. Throws when the script does not end. Only this timeout stops a regular expression
+ * in Node, and it counts wall-clock time. If a busy machine left this thread too little processor time, the script is
+ * tried again with twice the time. Throws PatternStarvedError when even the longest try was too short to tell.
+ */
 function runScript(script: string, sandbox: object): unknown {
   const { runInNewContext } = process.getBuiltinModule('node:vm')
   for (let ms = patternMs; ms <= maxTryMs; ms *= 2) {
@@ -142,7 +177,7 @@ function processorMs(): number {
 }
 
 function endless(error: unknown): string {
-  if (error instanceof PatternBudgetError) return `was not tried, as ${error.message}`
+  if (error instanceof PatternBudgetError) return error.message
   return error instanceof PatternStarvedError
     ? `got less than ${patternMs} ms of processor time in ${maxTryMs} ms: this machine is too busy`
     : `did not end within ${patternMs} ms`
@@ -171,7 +206,7 @@ export function describeMismatch(
   const [, operator, operand = ''] = comparison.exec(expectation) ?? []
   if (operator === undefined) return equal(actual, expectation, label)
   if (operator === '=' || operator === '==') return equal(actual, operand, label)
-  if (operator === '!=') return actual === operand ? `is ${label}, which it must not be` : undefined
+  if (operator === '!=') return actual === operand ? `is ${label}, which is not allowed` : undefined
   const left = actual.trim() === '' ? Number.NaN : Number(actual)
   const right = operand.trim() === '' ? Number.NaN : Number(operand)
   const holds =
@@ -199,14 +234,11 @@ export function unmetEach(
   const label = sanitize(expectation, 80)
   let verdicts: readonly boolean[]
   try {
-    const texts = actuals.map((actual) => actual.slice(0, patternCap))
-    const sandbox = { pattern: new RegExp(source, flags), texts }
-    verdicts = bounded('texts.map((text) => pattern.test(text))', sandbox, label) as boolean[]
+    verdicts = matchEach(source, flags, actuals, label)
   } catch (error) {
-    const why = error instanceof SyntaxError ? `${label} is not a regular expression` : timedOut(label, error)
     const [one, ...others] = actuals
     const of = one === undefined || others.length > 0 ? '' : `is ${quote(redact(one), 80)} and `
-    throw new UnjudgedError(`${of}cannot be judged: ${why}`)
+    throw new UnjudgedError(`${of}cannot be evaluated: ${unjudged(label, error)}`)
   }
   return actuals.map((actual, index) =>
     verdicts[index] === true ? undefined : `is ${quote(redact(actual), 80)} and does not match ${label}`,
@@ -234,6 +266,6 @@ export function statusAllowed(status: number, allowed: readonly string[]): boole
     if (range) return status >= Number(range[1]) && status <= Number(range[2])
     const below = /^<(\d{3})$/.exec(text)
     if (below) return status < Number(below[1])
-    throw new RangeError(`status ${quote(entry, 20)} is none of 200, 2xx, 200-299, <500`)
+    throw new RangeError(`status ${quote(entry, 20)} is not of the form 200, 2xx, 200-299 or <500`)
   })
 }

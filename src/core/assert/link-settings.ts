@@ -10,33 +10,38 @@ export type LinkFault = (typeof linkFaults)[number]
 
 /** One sort of URL in a JSON or XML answer, whose links are followed too. */
 export const linkFields = {
-  name: { type: 'text', required: true, doc: 'What it is, for messages: `media file`' },
+  name: { type: 'text', required: true, doc: 'Name in messages: `media file`' },
   path: {
     type: 'text',
     required: true,
-    doc: 'Where the URLs stand: $.Jobs[*].href in JSON, /VAST/Ad/Wrapper/x in XML',
+    doc: 'Path of the URLs: $.Jobs[*].href in JSON, /VAST/Ad/Wrapper/x in XML',
   },
-  url: { type: 'text', doc: 'The URL to ask, where the path leads to a part of it only: `/Jobs/{}/Log`' },
-  method: { type: 'choice', values: ['GET', 'HEAD'], default: 'GET', doc: 'Nothing else is ever sent to a link' },
-  status: { type: 'texts', default: ['2xx'], doc: 'Status codes that are well' },
-  type: { type: 'text', doc: 'Content-Type expected, without parameters: text or /pattern/' },
-  typeAt: { type: 'text', doc: 'Where, beside the URL, the expected Content-Type stands: @type' },
-  plainHttp: { type: 'flag', default: false, doc: 'Ask another origin over http:// too' },
-  most: { type: 'integer', min: 1, max: 50, default: 10, doc: 'How many are asked in one look at most' },
+  url: { type: 'text', doc: 'URL to request, if the path leads only to a part of it: `/Jobs/{}/Log`' },
+  method: {
+    type: 'choice',
+    values: ['GET', 'HEAD'],
+    default: 'GET',
+    doc: 'Method of the request; links are only read',
+  },
+  status: { type: 'texts', default: ['2xx'], doc: 'Accepted status codes' },
+  type: { type: 'text', doc: 'Expected Content-Type, without parameters: text or /pattern/' },
+  typeAt: { type: 'text', doc: 'Path of the expected Content-Type, relative to the element with the URL: @type' },
+  plainHttp: { type: 'flag', default: false, doc: 'Request other origins over http:// too' },
+  most: { type: 'integer', min: 1, max: 50, default: 10, doc: 'Maximum number of links per run' },
   levels: {
     type: 'integer',
     min: 1,
     max: 5,
     default: 1,
-    doc: 'Above 1, every sort of link is looked for in its answers too, so many deep',
+    doc: 'Depth: above 1, links of all entries in its answers are followed too',
   },
-  within: { type: 'duration', default: 5_000, doc: 'How long each may take' },
+  within: { type: 'duration', default: 5_000, doc: 'How long each request may take' },
   json: { type: 'map', doc: 'Values expected in its JSON' },
   xml: { type: 'map', doc: 'Values expected in its XML' },
   measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of its JSON or XML' },
   codes: {
     type: 'map',
-    doc: 'What messages begin with: parse, status, timeout, type, deep, loop, unreachable, refused, a path or a measure to text',
+    doc: 'Prefixes of messages: parse, status, timeout, type, deep, loop, unreachable, refused, a path or a measure, to text',
   },
 } as const satisfies SettingsSpec
 export type LinkEntry = Values<typeof linkFields>
@@ -46,10 +51,10 @@ export function linkProblem(entry: LinkEntry): string | undefined {
   const of = `links ${quote(entry.name, 64)}`
   const wrong = pathProblem(entry.path) ?? (entry.typeAt === undefined ? undefined : relativeProblem(entry.typeAt))
   if (wrong !== undefined) return `${of}: ${wrong}`
-  if (entry.path.startsWith('count(')) return `${of}: a count is no URL`
-  if (entry.url !== undefined && !entry.url.includes('{}')) return `${of}: url has no {} for what the path leads to`
+  if (entry.path.startsWith('count(')) return `${of}: a count is not a URL`
+  if (entry.url !== undefined && !entry.url.includes('{}')) return `${of}: url has no {} for the value at path`
   if (entry.within > 60_000) return `${of}: within is longer than 60 s`
-  if (entry.method === 'HEAD' && (readsBody(entry) || entry.levels > 1)) return `${of}: HEAD has no body to judge`
+  if (entry.method === 'HEAD' && (readsBody(entry) || entry.levels > 1)) return `${of}: HEAD has no body to evaluate`
   return assertionProblem(entry, of, linkFaults)
 }
 
@@ -78,7 +83,7 @@ export function assertionProblem(assertions: Assertions, of: string, faults: rea
   const lost = Object.keys(codes).find((key) => !names.has(key))
   return lost === undefined
     ? undefined
-    : `${of}: codes names ${sanitize(lost, 64)}, which is none of ${[...names].map((key) => sanitize(key, 64)).join(', ')}`
+    : `${of}: codes contains ${sanitize(lost, 64)}, which is not one of ${[...names].map((key) => sanitize(key, 64)).join(', ')}`
 }
 
 /** `IAB 401: ` or nothing: the start of a message about a fault, a path or a measure. */

@@ -6,20 +6,20 @@ import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
 
 /** A measure: a count, a number or a date in a JSON or XML answer. */
 export const measureFields = {
-  name: { type: 'text', required: true, doc: 'What it is, for messages: `failed jobs`' },
-  path: { type: 'text', required: true, doc: 'What is looked at: $.Jobs[*] in JSON, /Jobs/Job in XML' },
-  where: { type: 'map', doc: 'Only what has these values: path within it to text, /pattern/ or comparison' },
-  time: { type: 'text', doc: 'Where, within it, a date stands: ISO 8601, /Date(ms)/ or seconds; UTC without a zone' },
-  last: { type: 'duration', doc: 'Only what has a `time` younger than this' },
-  needs: { type: 'texts', doc: 'Paths that each of it must have' },
-  count: { type: 'threshold', unit: 'count', doc: 'How many there may be' },
-  least: { type: 'threshold', unit: 'count', doc: 'How many there must be at least' },
-  value: { type: 'text', default: '.', doc: 'Where, within it, the figure stands that atMost and atLeast judge' },
-  of: { type: 'text', doc: 'Where, within it, the whole stands of which `value` is a part: judged in percent' },
-  atMost: { type: 'threshold', unit: 'ratio', doc: 'How large the figure may be; the largest speaks' },
-  atLeast: { type: 'threshold', unit: 'ratio', doc: 'How large the figure must be; the smallest speaks' },
-  age: { type: 'threshold', unit: 'duration', doc: 'How long ago `time` may be; the oldest speaks' },
-  left: { type: 'threshold', unit: 'days', doc: 'Days until `time` at least; the earliest speaks' },
+  name: { type: 'text', required: true, doc: 'Name in messages: `failed jobs`' },
+  path: { type: 'text', required: true, doc: 'Path of the items: $.Jobs[*] in JSON, /Jobs/Job in XML' },
+  where: { type: 'map', doc: 'Only items with these values: path within the item to text, /pattern/ or comparison' },
+  time: { type: 'text', doc: 'Path of a date within the item: ISO 8601, /Date(ms)/ or seconds; UTC without a zone' },
+  last: { type: 'duration', doc: 'Only items whose `time` is more recent than this' },
+  needs: { type: 'texts', doc: 'Paths that each item must have' },
+  count: { type: 'threshold', unit: 'count', doc: 'Maximum number of items' },
+  least: { type: 'threshold', unit: 'count', doc: 'Minimum number of items' },
+  value: { type: 'text', default: '.', doc: 'Path of the figure within the item, for atMost and atLeast' },
+  of: { type: 'text', doc: 'Path of the total within the item; `value` is then evaluated as a percentage of it' },
+  atMost: { type: 'threshold', unit: 'ratio', doc: 'Maximum of the figure; the largest counts' },
+  atLeast: { type: 'threshold', unit: 'ratio', doc: 'Minimum of the figure; the smallest counts' },
+  age: { type: 'threshold', unit: 'duration', doc: 'How long ago `time` may be; the oldest counts' },
+  left: { type: 'threshold', unit: 'days', doc: 'Minimum days until `time`; the earliest counts' },
 } as const satisfies SettingsSpec
 export type Measure = Values<typeof measureFields>
 
@@ -39,7 +39,8 @@ export function measureProblem(measure: Measure): string | undefined {
     .map(expectationProblem)
     .find((problem) => problem !== undefined)
   if (lost !== undefined) return `${of}: where: ${lost}`
-  if (judged.every((key) => measure[key] === undefined)) return `${of} judges nothing: add one of ${judged.join(', ')}`
+  if (judged.every((key) => measure[key] === undefined))
+    return `${of} evaluates nothing: add one of ${judged.join(', ')}`
   const needsTime = dated.find((key) => measure[key] !== undefined)
   return needsTime !== undefined && measure.time === undefined ? `${of}: ${needsTime} needs time` : undefined
 }
@@ -73,21 +74,21 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
   ]
   const selected = select(answer, measure.path)
   if ('problem' in selected) return [fail('measure', 'protocol', `${address}: ${name}: ${selected.problem}`, more)]
-  let looked: readonly Item[]
+  let matching: readonly Item[]
   try {
-    looked = fitting(selected.slice(0, maxItems), measure.where)
+    matching = fitting(selected.slice(0, maxItems), measure.where)
   } catch (error) {
     if (error instanceof UnjudgedError) return wrong(error.message)
     throw error
   }
-  const times = measure.time === undefined ? undefined : looked.map((item) => timeOf(item, measure.time ?? ''))
+  const times = measure.time === undefined ? undefined : matching.map((item) => timeOf(item, measure.time ?? ''))
   const lost = times?.find((time) => typeof time !== 'number')
   if (lost !== undefined)
     return wrong(
-      `${sanitize(measure.time ?? '', 64)} is ${lost === '' ? 'missing' : `${quote(redact(lost), 40)}, which is no date`}`,
+      `${sanitize(measure.time ?? '', 64)} is ${lost === '' ? 'missing' : `${quote(redact(lost), 40)}, which is not a date`}`,
     )
   const now = at.getTime()
-  const fresh = looked
+  const fresh = matching
     .map((item, index) => ({ item, time: Number(times?.[index]) }))
     .filter(({ time }) => measure.last === undefined || now - time <= measure.last)
   const items = fresh.map(({ item }) => item)
@@ -111,7 +112,7 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
     if (lacking > 0) results.push(...wrong(`${lacking} of ${items.length} have no ${sanitize(need, 64)}`))
   }
   if (measure.needs && results.length === 0)
-    results.push(ok('measure', `${address}: ${name}: ${items.length} with all that is needed`, more))
+    results.push(ok('measure', `${address}: ${name}: ${items.length} with all required paths`, more))
   if (measure.age) {
     if (when.length === 0) results.push(ok('measure', `${address}: ${name}: none`, more))
     else {

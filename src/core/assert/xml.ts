@@ -26,11 +26,11 @@ export const loadXmlParser = () => import('fast-xml-parser')
  */
 export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlRead> {
   if (bytes.length > maxDocument) {
-    return { problem: `is ${showBytes(bytes.length)}; XML is read up to ${showBytes(maxDocument)}` }
+    return { problem: `is ${showBytes(bytes.length)} (limit for XML ${showBytes(maxDocument)})` }
   }
   const text = decode(bytes, contentType)
-  if (text === undefined) return { problem: 'is not text of the encoding that it claims' }
-  if (text.trim() === '') return { problem: 'is empty, so no XML' }
+  if (text === undefined) return { problem: 'is not valid in its declared encoding' }
+  if (text.trim() === '') return { problem: 'is empty, not XML' }
   if (!text.trimStart().startsWith('<')) return { problem: 'is not XML: it does not begin with "<"' }
   if (declaresType(text)) return { problem: 'declares a document type (DOCTYPE), which svc does not read' }
   const { XMLParser, XMLValidator } = await loadXmlParser()
@@ -54,10 +54,9 @@ export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlR
     const [root] = roots
     return root && roots.length === 1 ? { root } : { problem: 'is not well-formed XML: it has no single root' }
   } catch (error) {
-    if (error instanceof BadReference)
-      return { problem: 'is not well-formed XML: it uses "&" for what XML does not know' }
+    if (error instanceof BadReference) return { problem: 'is not well-formed XML: it uses an unknown "&" entity' }
     const deep = error instanceof RangeError || /nested/i.test((error as Error).message)
-    return { problem: deep ? `nests more than ${deepest} elements` : 'is not well-formed XML' }
+    return { problem: deep ? `nests elements more than ${deepest} deep` : 'is not well-formed XML' }
   }
 }
 

@@ -3,31 +3,31 @@ import type { SettingsSpec } from '../settings/index.ts'
 
 /** The settings of every monitor in svc.yaml, whatever its kind. */
 export const commonSettings = {
-  kind: { type: 'text', required: true, doc: 'What looks: one of the monitor kinds' },
+  kind: { type: 'text', required: true, doc: 'Monitor kind, such as http' },
   name: {
     type: 'text',
     // No control or format characters, because the name is printed and typed in many places.
     pattern: /^(?![\p{Z}])[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<![\p{Z}])$/u,
-    doc: 'Its name among the monitors of its kind, up to 100 printable characters; the kind when left out',
+    doc: 'Name, unique among the monitors of its kind, up to 100 printable characters; default: the kind',
   },
   timeout: {
     type: 'duration',
-    doc: "Longest time that one attempt may take, up to 10m; the mode's deadline when left out (5s, 10s, 30s)",
+    doc: 'Maximum time for one attempt, up to 10m; default: the deadline of the mode (5s, 10s, 30s)',
   },
   retries: {
     type: 'integer',
     min: 0,
     max: 5,
     default: 0,
-    doc: 'More attempts after a failure; none after a refused sign-in',
+    doc: 'Additional attempts after a failure; never after a refused sign-in',
   },
   for: {
     type: 'duration',
-    doc: 'A threshold that is passed counts only when it has been passed at every look for longer, up to 7d: 15m. Whatever else fails counts at once',
+    doc: 'How long every run must exceed a threshold before it counts, up to 7d, such as 15m. Other failures count immediately',
   },
   dependsOn: {
     type: 'texts',
-    doc: 'Monitors of the same type without which this one is not run: `postgres orders`, or `orders` alone',
+    doc: 'Monitors of the same type that must not fail, or this one is not run: `postgres orders`, or just `orders`',
   },
   depth: {
     type: 'choice',
@@ -38,7 +38,7 @@ export const commonSettings = {
   deployment: {
     type: 'flag',
     default: false,
-    doc: 'Its failures are deployment-related: SuppressDeploymentErrors lets them pass',
+    doc: 'Failures of this monitor are deployment-related, so SuppressDeploymentErrors ignores them',
   },
 } as const satisfies SettingsSpec
 

@@ -68,7 +68,7 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
     const loose = looseAlias(document, yaml)
     const message =
       loose === undefined
-        ? 'unfolds to too much: write its anchors and aliases (`&name`, `*name`) out'
+        ? 'expands to too much data: replace its anchors and aliases (`&name`, `*name`) with the text itself'
         : 'uses an alias (`*name`) without an anchor before it: quote texts that begin with * or &'
     return failed([{ path: [], place: place(loose ?? 0), message }])
   }
@@ -80,23 +80,23 @@ function sentence(error: YAMLError): string {
     case 'TAB_AS_INDENT':
       return 'is indented with a tab: use spaces'
     case 'DUPLICATE_KEY':
-      return 'says the same key twice: keep one of them'
+      return 'contains the same key twice: keep one of them'
     case 'MULTIPLE_DOCS':
-      return 'holds several documents: keep one, and remove the "---" between them'
+      return 'contains several documents: keep one, and remove the "---" between them'
     case 'TAG_RESOLVE_FAILED':
       return 'uses a tag (`!name`): remove it, svc.yaml needs none'
     case 'NON_STRING_KEY':
       return 'has a key that is not a simple text: write `name: value`'
     case 'BAD_SCALAR_START':
-      return 'begins a text with a character that means something else: put the text in quotes'
+      return 'begins a text with a reserved character: put the text in quotes'
     case 'MISSING_CHAR':
-      return 'lacks something here: a closing quote or bracket, a comma, or the colon of `name: value`'
+      return 'is incomplete here: a closing quote or bracket, a comma, or the colon of `name: value` is missing'
     case 'RESOURCE_EXHAUSTION':
       return 'is nested too deeply'
     case 'BAD_INDENT':
-      return 'is indented wrongly: what belongs together begins in the same column'
+      return 'is indented incorrectly: entries of the same level must begin in the same column'
     default:
-      return `is not valid YAML (${error.code}): look at the quotes, brackets, colons and indentation around here`
+      return `is not valid YAML (${error.code}): check the quotes, brackets, colons and indentation here`
   }
 }
 

@@ -8,7 +8,7 @@ export const execSettings = {
   allow: {
     type: 'texts',
     required: true,
-    doc: 'Whole paths of folders whose programs may be run, for example /usr/lib/nagios/plugins',
+    doc: 'Absolute paths of folders whose programs svc may run, for example /usr/lib/nagios/plugins',
   },
 } as const satisfies SettingsSpec
 
@@ -23,7 +23,7 @@ export function readExecPart(
     // Everything is below the root, including folders that anyone may write to.
     folder === '' || /^\/[^/]/.test(folder)
       ? []
-      : [{ path: ['allow', index], message: 'must be the whole path of a folder, like /usr/lib/nagios/plugins' }],
+      : [{ path: ['allow', index], message: 'must be the absolute path of a folder, like /usr/lib/nagios/plugins' }],
   )
   return { allow, problems: [...problems, ...wrong] }
 }
@@ -36,7 +36,7 @@ export function readExecPart(
 export async function readExec(options: WhereOptions): Promise<ExecConfig> {
   const path = systemConfig(options)
   const off = (why: string): ExecConfig => ({ allow: [], off: why })
-  if (options.platform === 'win32') return off('on Windows it cannot be proved who wrote the file that would allow it')
+  if (options.platform === 'win32') return off('on Windows, svc cannot verify who wrote the file that would allow it')
   const [{ readFile }, { parseDocument }] = await Promise.all([import('./find.ts'), import('./document.ts')])
   let text: string | undefined
   try {
@@ -46,7 +46,7 @@ export async function readExec(options: WhereOptions): Promise<ExecConfig> {
     if (error instanceof Fault) return off(error.message)
     throw error
   }
-  if (text === undefined) return off(`there is no ${path}, which alone can allow it`)
+  if (text === undefined) return off(`${path}, the only file that can allow it, does not exist`)
   const { value, problems } = await parseDocument(text)
   const part = isMap(value) ? value['exec'] : undefined
   if (problems.length > 0) return off(`${path} cannot be read as YAML`)

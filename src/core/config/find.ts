@@ -87,8 +87,7 @@ export async function readFile(candidate: ConfigCandidate, options: TrustOptions
   if (!file) return undefined
   try {
     const stats = await file.stat()
-    if (!stats.isFile())
-      throw local(`${path} is not a regular file`, ['Name a file: svc reads nothing else as its configuration.'])
+    if (!stats.isFile()) throw local(`${path} is not a regular file`, ['Name a regular file.'])
     // Windows has access lists, which a mode does not show. There the folder's own rights protect the file.
     if (options.platform !== 'win32') await demandTrust(path, stats, options.uid)
     return decode(path, await content(path, file))
@@ -106,9 +105,8 @@ async function opened(candidate: ConfigCandidate): Promise<FileHandle | undefine
     const code = (error as NodeJS.ErrnoException).code
     const missing = code === 'ENOENT' || code === 'ENOTDIR'
     if (missing && (from === 'user' || from === 'system')) return undefined
-    if (missing)
-      throw local(`${from} names ${path}, and there is no such file`, [`Correct ${from}, or create the file.`])
-    if (code === 'EACCES') throw local(`${path} may not be read by this account`, [`chmod u+r ${quoted(path)}`])
+    if (missing) throw local(`${from} names ${path}, which does not exist`, [`Correct ${from}, or create the file.`])
+    if (code === 'EACCES') throw local(`${path} is not readable for this account`, [`chmod u+r ${quoted(path)}`])
     throw local(`${path} cannot be read (${code ?? 'unknown error'})`, ['Check the file.'], error)
   }
 }
@@ -133,7 +131,7 @@ async function demandTrust(path: string, stats: Stats, uid: number | undefined):
   }
   if (reasons.length === 0) return
   throw local(`The configuration is not trusted: ${reasons.join('; ')}`, [
-    'Whoever can write it chooses what svc looks at, and where passwords are sent.',
+    'Anyone who can write it controls what svc checks and where it sends passwords.',
     ...cures,
   ])
 }

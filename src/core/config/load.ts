@@ -22,37 +22,37 @@ export const serveSettings = {
   origins: {
     type: 'texts',
     default: [],
-    doc: 'Origins whose pages may read answers in a browser, each exact: `https://ops.example.com`',
+    doc: 'Exact origins whose pages may read responses in a browser: `https://ops.example.com`',
   },
   allowedHosts: {
     type: 'texts',
     default: [],
-    doc: 'Host names that are answered, beside the loopback names and, off loopback, those of this machine',
+    doc: 'Host names that the server accepts, in addition to the loopback names and, if it listens beyond loopback, those of this machine',
   },
   details: {
     type: 'choice',
     values: ['signed-in', 'anyone'],
     default: 'signed-in',
-    doc: 'Who sees messages, host names and server state when the caller is not on this machine',
+    doc: 'Which callers from other machines see messages, host names and server state',
   },
-  jsonp: { type: 'flag', default: true, doc: 'Whether `?callback=` is answered' },
+  jsonp: { type: 'flag', default: true, doc: 'Whether to support `?callback=`' },
   names: {
     type: 'choice',
     values: nameStyles,
     default: 'PascalCase',
-    doc: 'How members of JSON answers are spelled where a request asks for nothing else: camelCase for clients of newer servers',
+    doc: 'Default spelling of the member names in JSON responses: camelCase for clients of newer servers',
   },
   basic: {
     type: 'flag',
     default: false,
-    doc: 'Whether a user name and password by HTTP Basic count, for one request each; every one costs a password check',
+    doc: 'Whether to accept user name and password by HTTP Basic, for one request each; every request costs a password check',
   },
   trustProxy: {
     type: 'texts',
     default: [],
-    doc: 'Addresses or networks of proxies whose `X-Forwarded-For` is believed: `10.0.0.7`, `10.0.0.0/24`',
+    doc: 'Addresses or networks of proxies whose `X-Forwarded-For` is trusted: `10.0.0.7`, `10.0.0.0/24`',
   },
-  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'The largest request body, 1KiB to 64MiB' },
+  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum size of a request body, 1KiB to 64MiB' },
   metrics: {
     type: 'group',
     doc: 'What /metrics exports',
@@ -62,7 +62,7 @@ export const serveSettings = {
         default: 50_000,
         min: 100,
         max: 1_000_000,
-        doc: 'The largest number of series of health; those beyond it are left out and counted in svc_series_dropped',
+        doc: 'Maximum number of health series; further ones are omitted and counted in svc_series_dropped',
       },
     },
   },
@@ -99,7 +99,7 @@ export function readServe(raw: unknown, context: SettingsContext): ServeRead {
 
 function originProblem(origin: string): string | undefined {
   // Responses may depend on the reader's credentials, so wildcards are refused.
-  if (origin.includes('*')) return 'must be one exact origin: wildcards are not taken, list each'
+  if (origin.includes('*')) return 'must be one exact origin: wildcards are not supported, list each'
   const url = URL.canParse(origin) ? new URL(origin) : undefined
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
     return 'must be an origin: write it like https://ops.example.com'
@@ -108,7 +108,7 @@ function originProblem(origin: string): string | undefined {
 }
 
 function hostProblem(host: string): string | undefined {
-  if (host.includes('*')) return 'must be one exact host name: wildcards are not taken, list each'
+  if (host.includes('*')) return 'must be one exact host name: wildcards are not supported, list each'
   if (isIP(host.replace(/^\[(.*)\]$/, '$1'))) return undefined
   if (/^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?$/i.test(host))
     return undefined
@@ -124,7 +124,7 @@ function proxyProblem(proxy: string): string | undefined {
   const bits = /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1
   if (bits < 0 || bits > (family === 4 ? 32 : 128)) return wrong
   // Every caller could then claim any address.
-  return bits === 0 ? 'trusts every caller: name the proxy, or its network' : undefined
+  return bits === 0 ? 'would trust every caller: name the proxy, or its network' : undefined
 }
 
 export type LoadOptions = WhereOptions & {
@@ -201,7 +201,7 @@ async function readSections(
 ): Promise<Sections> {
   const root = value ?? {}
   const { types, profiles, serve, exec, ...others } = isMap(root) ? root : {}
-  const problems: Problem[] = isMap(root) ? [] : [{ path: [], message: 'must hold `types:` and `serve:`' }]
+  const problems: Problem[] = isMap(root) ? [] : [{ path: [], message: 'must contain `types:` and `serve:`' }]
   for (const key of Object.keys(others))
     problems.push({ path: [key], message: unknownKey(key, ['types', 'profiles', 'serve']) })
   const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
@@ -231,7 +231,7 @@ async function execProblems(
   elsewhere: string | undefined,
 ): Promise<readonly Problem[]> {
   if (elsewhere === undefined) return readExecPart(raw, context).problems
-  return [{ path: [], message: `allows nothing here: it belongs into ${elsewhere}, a file that root owns` }]
+  return [{ path: [], message: `has no effect here: move it to ${elsewhere}, a file owned by root` }]
 }
 
 /** Whether any monitor runs a program. Only then is the list of allowed programs read. */

@@ -52,7 +52,26 @@ export async function readMonitor(
   const names = { plainName, name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
   const kind = isKindName(kindName) && kindName !== hostKind ? await loadKind(kindName) : undefined
   if (!kind || kind.internal) return refused({ path: ['kind'], message: await kindProblem(kindName) }, names)
-  return { ...names, ...readKnown(raw, kind, plainName ?? kindName, context) }
+  const read = readKnown(raw, kind, plainName ?? kindName, context)
+  const patterns = patternsIn(raw, [])
+  if (patterns.length === 0) return { ...names, ...read }
+  const { patternWarning } = await import('../assert/expectation.ts')
+  const warnings = patterns.flatMap(({ path, pattern }) => {
+    const message = patternWarning(pattern)
+    return message === undefined ? [] : [{ path, message }]
+  })
+  return { ...names, ...read, warnings: [...read.warnings, ...warnings] }
+}
+
+type PatternAt = { readonly path: Problem['path']; readonly pattern: string }
+
+/** The regular expressions among the settings of a monitor: texts written as `/…/flags`, and `matches` in any form. */
+function patternsIn(value: unknown, path: Problem['path']): readonly PatternAt[] {
+  if (typeof value === 'string') {
+    return path.at(-1) === 'matches' || /^\/.*\/[imsu]*$/s.test(value) ? [{ path, pattern: value }] : []
+  }
+  if (Array.isArray(value)) return value.flatMap((item, index) => patternsIn(item, [...path, index]))
+  return isMap(value) ? Object.entries(value).flatMap(([key, item]) => patternsIn(item, [...path, key])) : []
 }
 
 function readKnown(
@@ -115,7 +134,7 @@ function readShorthands(
     }
   }
   if (Object.hasOwn(raw, latencySetting)) {
-    return { rest, latency: undefined, problems: wrong(`says what \`${latencySetting}:\` says too: keep one of them`) }
+    return { rest, latency: undefined, problems: wrong(`conflicts with \`${latencySetting}:\`: keep one of them`) }
   }
   const empty = used.filter((name) => raw[name] === null)
   if (empty.length > 0) {
@@ -138,13 +157,13 @@ function timeoutProblems(timeout: number | undefined): readonly Problem[] {
 
 function forProblems(passed: number | undefined): readonly Problem[] {
   if (passed === undefined || (passed >= 1 && passed <= maxFor)) return []
-  return [{ path: ['for'], message: 'must be 1ms to 7d: what is older is not remembered' }]
+  return [{ path: ['for'], message: 'must be 1ms to 7d: svc keeps no older values' }]
 }
 
 /** Why the named kind cannot be configured. */
 export async function kindProblem(name: string): Promise<string> {
-  if (name === hostKind) return 'runs for every type by itself: set it under `host:`, beside `monitors:`'
+  if (name === hostKind) return 'runs automatically for every type: configure it under `host:`, beside `monitors:`'
   const names = (await configurableKinds()).map((kind) => kind.name)
   const meant = didYouMean(name, names)
-  return `is not a monitor kind: ${meant === undefined ? `there are ${names.join(', ')}` : `did you mean \`${meant}\`?`}`
+  return `is not a monitor kind: ${meant === undefined ? `use one of ${names.join(', ')}` : `did you mean \`${meant}\`?`}`
 }

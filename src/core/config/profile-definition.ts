@@ -24,9 +24,9 @@ export async function monitorProblems(
   problems.push(...texts.problems)
   const { name, kind } = settings
   if (typeof name !== 'string' || name === '' || namesIn(name).length > 0) {
-    problems.push({ path: ['name'], message: 'is missing: each monitor of a profile has a `name:` of its own' })
+    problems.push({ path: ['name'], message: 'is missing: each monitor of a profile needs its own `name:`' })
   } else if (siblings.indexOf(name) !== index) {
-    problems.push({ path: ['name'], message: `is that of a second monitor: \`${name}\` is taken` })
+    problems.push({ path: ['name'], message: `is already used by another monitor: \`${name}\`` })
   }
   for (const one of texts.values.when ?? []) {
     if (!parameters.includes(one)) problems.push({ path: ['when'], message: unknownName(one, parameters, 'parameter') })
@@ -61,18 +61,19 @@ const isText = (parameter: Parameter | undefined): boolean =>
   (parameter.required === true || parameter.default !== undefined)
 
 function unfitted(name: string, parameter: Parameter | undefined): string {
-  if (parameter?.type === 'secret') return `puts the secret \`${name}\` into a text: a secret is a setting of its own`
+  if (parameter?.type === 'secret')
+    return `inserts the secret \`${name}\` into a text: use a secret only as the whole value of a setting`
   return parameter && textTypes.includes(parameter.type)
-    ? `puts \`${name}\` into a text, but it may be left out: make it required, or give it a default`
-    : `puts \`${name}\` into a text, but it is none: write it alone`
+    ? `inserts \`${name}\` into a text, but it is optional: make it required, or give it a default`
+    : `inserts \`${name}\` into a text, but it is not text-like: write it alone`
 }
 
 /** The message for an unknown profile, monitor of it, or parameter. */
 export function unknownName(name: string, names: readonly string[], what: string): string {
   const meant = didYouMean(name, names)
   const label = JSON.stringify(name.slice(0, 60))
-  if (meant !== undefined) return `names ${label}, which is no ${what}: did you mean \`${meant}\`?`
-  return `names ${label}, which is no ${what}: ${names.length === 0 ? 'there is none' : `there are ${names.join(', ')}`}`
+  if (meant !== undefined) return `names ${label}, which is not a known ${what}: did you mean \`${meant}\`?`
+  return `names ${label}, which is not a known ${what}: ${names.length === 0 ? 'none exists' : `use one of ${names.join(', ')}`}`
 }
 
 const samples: Record<ParameterType, unknown> = {

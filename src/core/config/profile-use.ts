@@ -42,7 +42,8 @@ export async function readUse(
   if (profile === undefined) return refused(['profile'], unknownName(name, profiles.names, 'profile'))
   // The definition has reported its own problems.
   if (profile === 'wrong') return { reads: [], problems: [], warnings: [] }
-  if (Object.hasOwn(raw, 'kind')) return refused(['kind'], 'does not go with `profile:`: write one entry for each')
+  if (Object.hasOwn(raw, 'kind'))
+    return refused(['kind'], 'cannot be combined with `profile:`: write one entry for each')
   const spec = Object.entries(profile.parameters).map(([key, parameter]) => [key, parameterSetting(parameter)])
   const table: SettingsSpec = { ...(Object.fromEntries(spec) as SettingsSpec), ...useSettings }
   const read = readSettings(table, { ...rest, profile: name }, context)
@@ -60,7 +61,7 @@ export async function readUse(
   const lacking = lackingNeeds(profile, values, rest)
   if (lacking.length > 0) return { reads: [], problems: lacking, warnings: read.warnings }
   const monitors = profile.monitors.filter((one) => !use.without?.includes(one.name) && isDue(one, values))
-  if (monitors.length === 0) return refused([], 'leaves no monitor of the profile: nothing would be looked at')
+  if (monitors.length === 0) return refused([], 'excludes every monitor of the profile: nothing would be checked')
   const absent = Object.keys(changes.changes).find((one) => monitors.every((monitor) => monitor.name !== one))
   if (absent !== undefined) return refused([changeKey, absent], absence(absent, profile))
   const prefix = use.name ?? name
@@ -102,15 +103,15 @@ function lackingNeeds(profile: Profile, values: ReadonlyMap<string, unknown>, re
       Object.hasOwn(rest, key) && isPresent(key, values) ? needs.filter((one) => !isPresent(one, values)) : []
     if (lost.length === 0) return []
     const labels = lost.map((one) => (profile.parameters[one]?.type === 'flag' ? `\`${one}: true\`` : `\`${one}:\``))
-    return [{ path: [key], message: `needs ${labels.join(' and ')} beside it` }]
+    return [{ path: [key], message: `requires ${labels.join(' and ')}` }]
   })
 }
 
 function absence(name: string, profile: Profile): string {
   const needed = profile.monitors.find((one) => one.name === name)?.when ?? []
   return needed.length > 0
-    ? `changes what is not there: give ${needed.map((one) => `\`${one}:\``).join(' and ')}`
-    : 'changes what `without:` leaves out: remove one of the two'
+    ? `changes a monitor that is not included: set ${needed.map((one) => `\`${one}:\``).join(' and ')}`
+    : 'changes a monitor that `without:` excludes: remove one of the two'
 }
 
 type Changes = { readonly changes: Readonly<Record<string, Raw>>; readonly problems: readonly Problem[] }
@@ -133,7 +134,7 @@ function readChanges(raw: unknown, profile: Profile): Changes {
       if (fixed !== undefined) {
         problems.push({
           path: [...path, fixed],
-          message: 'cannot be changed: leave the monitor out, and add one of your own',
+          message: 'cannot be changed: exclude the monitor, and add your own',
         })
       }
       changes[name] = settings

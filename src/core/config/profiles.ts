@@ -23,13 +23,13 @@ import { monitorProblems, unknownName } from './profile-definition.ts'
 
 /** The settings of an entry that uses a profile, besides the profile's own parameters. */
 export const useSettings = {
-  profile: { type: 'text', required: true, doc: 'A profile: one that comes with svc, or of `profiles:`' },
-  name: { ...commonSettings.name, doc: 'What the names of its monitors begin with; the profile when left out' },
+  profile: { type: 'text', required: true, doc: 'Name of a profile, built-in or from `profiles:`' },
+  name: { ...commonSettings.name, doc: 'Prefix of the names of its monitors; default: the name of the profile' },
   dependsOn: {
     type: 'texts',
-    doc: 'Monitors of the same type without which none of its monitors is run',
+    doc: 'Monitors of the same type that must not fail, or none of these monitors is run',
   },
-  without: { type: 'texts', doc: 'Monitors of the profile that are left out' },
+  without: { type: 'texts', doc: 'Monitors of the profile to exclude' },
 } as const satisfies SettingsSpec
 /** Read separately: changed settings of the profile's monitors, by name. */
 export const changeKey = 'change'
@@ -37,17 +37,17 @@ const taken = [...Object.keys(useSettings), changeKey, 'kind']
 
 /** The fields of a parameter's definition, except `default`, which has the parameter's own type. */
 export const parameterFields = {
-  type: { type: 'choice', values: parameterTypes, required: true, doc: 'What is given for it' },
-  doc: { type: 'text', required: true, doc: 'What it is, for whoever gives it' },
-  required: { type: 'flag', doc: 'It must be given' },
-  needs: { type: 'texts', doc: 'Other parameters that must be given with it' },
-  values: { type: 'texts', doc: 'What a choice is between' },
-  min: { type: 'number', doc: 'The smallest number' },
-  max: { type: 'number', doc: 'The largest number' },
+  type: { type: 'choice', values: parameterTypes, required: true, doc: 'Type of its value' },
+  doc: { type: 'text', required: true, doc: 'Description for users of the profile' },
+  required: { type: 'flag', doc: 'Whether a value is required' },
+  needs: { type: 'texts', doc: 'Other parameters that this one requires' },
+  values: { type: 'texts', doc: 'Values of a choice' },
+  min: { type: 'number', doc: 'Minimum of a number' },
+  max: { type: 'number', doc: 'Maximum of a number' },
   unit: {
     type: 'choice',
     values: ['duration', 'percent', 'bytes', 'count', 'ratio', 'days'],
-    doc: 'What a threshold is of; ratio, a bare number, when left out',
+    doc: 'Unit of a threshold; default: ratio, a bare number',
   },
 } as const satisfies SettingsSpec
 
@@ -81,7 +81,7 @@ export async function readProfiles(raw: unknown, context: SettingsContext): Prom
       const read = await readProfile(definition, context)
       const misnamed = nameOfProfile.test(name)
         ? []
-        : [{ path: [], message: 'is no name for a profile: use up to 40 letters, digits, "-", "_" and "."' }]
+        : [{ path: [], message: 'is not a valid profile name: use up to 40 letters, digits, "-", "_" and "."' }]
       const more = [...misnamed, ...read.problems].map((problem) => ({ ...problem, path: [name, ...problem.path] }))
       problems.push(...more)
       own.set(name, more.length > 0 || !read.profile ? 'wrong' : read.profile)
@@ -143,8 +143,8 @@ function readParameters(
       problems.push({ path: ['parameters', name, ...path], message })
     }
     if (!nameOfParameter.test(name))
-      wrong('is no name for a parameter: use letters and digits, beginning with a small one')
-    else if (taken.includes(name)) wrong('is taken: whoever uses a profile says that already, give it another name')
+      wrong('is not a valid parameter name: use letters and digits, beginning with a lower-case letter')
+    else if (taken.includes(name)) wrong('is reserved for entries that use a profile: choose another name')
     const { default: usual, ...rest } = isMap(definition) ? definition : ({} as Raw)
     const read = readSettings(parameterFields, isMap(definition) ? rest : definition, context)
     for (const { path, message } of read.problems) wrong(message, ...path)
@@ -153,8 +153,8 @@ function readParameters(
     if (nameOfParameter.test(name))
       parameters[name] = { ...read.values, doc: read.values.doc ?? '', type: type ?? 'text', default: usual }
     if (read.problems.length > 0 || usual === undefined) continue
-    if (type === 'secret') wrong('cannot be given: a secret belongs to whoever uses the profile', 'default')
-    if (read.values.required) wrong('is never used: the parameter is required', 'default')
+    if (type === 'secret') wrong('is not allowed: users of the profile provide the secret', 'default')
+    if (read.values.required) wrong('has no effect: the parameter is required', 'default')
     const { required: _, ...optional } = parameters[name] ?? { type: 'text', doc: '' }
     const checked = readSettings({ default: parameterSetting(optional) }, { default: usual }, context)
     for (const { path, message } of checked.problems) wrong(message, ...path)

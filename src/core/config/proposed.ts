@@ -15,7 +15,7 @@ export async function proposedFile(proposals: readonly Proposal[], head: readonl
       if (note !== undefined) lines.push(`    # ${note}`)
       lines.push(...item(entry).map((line) => `    ${line}`))
       if (deeper) {
-        lines.push('      # With an account it is looked into: then put this in its place.')
+        lines.push('      # With an account, replace the entry above with this deeper check.')
         lines.push(...item(deeper).map((line) => `    # ${line}`))
       }
     }

@@ -22,7 +22,7 @@ export async function configSchema(): Promise<object> {
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'svc.yaml',
-    description: 'What svc looks at, by server type, and how svc serve behaves',
+    description: 'What svc checks, by server type, and how svc serve behaves',
     type: ['object', 'null'],
     additionalProperties: false,
     properties: {
@@ -33,19 +33,19 @@ export async function configSchema(): Promise<object> {
         properties: Object.fromEntries(types),
       },
       profiles: {
-        description: 'Profiles of your own; one that is called like one of svc replaces it',
+        description: 'Your own profiles; one with the name of a built-in profile replaces it',
         type: ['object', 'null'],
         propertyNames: { pattern: nameOfProfile.source },
         additionalProperties: { $ref: '#/$defs/profile' },
       },
       serve: {
         ...settingsSchema(serveSettings),
-        description: 'How svc serve behaves over HTTP; flags go over it',
+        description: 'Settings of svc serve; flags take precedence',
         type: ['object', 'null'],
       },
       exec: {
         ...settingsSchema(execSettings),
-        description: "Which programs the kind exec may run; only in the system's svc.yaml, a file that root owns",
+        description: "Programs that the kind exec may run; only in the system's svc.yaml, a file owned by root",
       },
     },
     $defs: {
@@ -57,7 +57,7 @@ export async function configSchema(): Promise<object> {
             additionalProperties: false,
             properties: {
               host: {
-                description: `${host.title}; false leaves the host block out`,
+                description: `${host.title}; false disables the host block`,
                 anyOf: [settingsSchema(host.settings), { enum: [false, null] }],
               },
               monitors: { anyOf: [monitors, { type: 'null' }] },
@@ -101,7 +101,7 @@ async function useSchema(): Promise<Json> {
       ...properties,
       profile: { description: useSettings.profile.doc, type: 'string' },
       [changeKey]: {
-        description: "Settings of the profile's monitors that are to be others, by the monitor's name",
+        description: "Settings to change in the profile's monitors, by the name of the monitor",
         type: 'object',
         additionalProperties: { type: 'object', properties: { kind: false, name: false } },
       },
@@ -133,24 +133,24 @@ function profileSchema(kinds: readonly string[]): Json {
   const names: Json = { type: 'array', items: someText }
   const parameter = settingsSchema(parameterFields) as { properties: Json }
   return {
-    description: 'What a server type usually needs, with parameters',
+    description: 'Monitors that a server type usually needs, with parameters',
     type: 'object',
     additionalProperties: false,
     required: ['monitors'],
     properties: {
-      title: { description: 'What it stands for', type: 'string' },
-      doc: { description: 'What there is to know of it', type: 'string' },
+      title: { description: 'What the profile monitors', type: 'string' },
+      doc: { description: 'Notes on the profile', type: 'string' },
       parameters: {
-        description: 'What whoever uses it gives, by name',
+        description: 'Parameters that an entry sets, by name',
         type: ['object', 'null'],
         propertyNames: { pattern: nameOfParameter.source },
         additionalProperties: {
           ...parameter,
-          properties: { ...parameter.properties, default: { description: 'What it is where it is not given' } },
+          properties: { ...parameter.properties, default: { description: 'Default value' } },
         },
       },
       monitors: {
-        description: `Its monitors, with ${placeholder('name')} where what is given for a parameter belongs; an item of a list may have a \`when\` of its own`,
+        description: `Monitors of the profile, with ${placeholder('name')} for the value of a parameter; an item of a list may have its own \`when\``,
         type: 'array',
         minItems: 1,
         items: {
@@ -158,8 +158,8 @@ function profileSchema(kinds: readonly string[]): Json {
           required: ['kind', 'name'],
           properties: {
             kind: { description: commonSettings.kind.doc, enum: kinds },
-            name: { description: 'Its name, unique in the profile', ...someText },
-            when: { description: 'Parameters without which it is left out', anyOf: [someText, names] },
+            name: { description: 'Name, unique in the profile', ...someText },
+            when: { description: 'Parameters that must be set, or the monitor is omitted', anyOf: [someText, names] },
             dependsOn: { description: 'Other monitors of the profile, by name', anyOf: [someText, names] },
           },
         },
@@ -260,7 +260,7 @@ const secretShape: Json = {
       required: ['env'],
       properties: {
         env: {
-          description: 'The environment variable that holds it',
+          description: 'Environment variable that contains the secret',
           type: 'string',
           pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
         },
@@ -270,7 +270,9 @@ const secretShape: Json = {
       type: 'object',
       additionalProperties: false,
       required: ['file'],
-      properties: { file: { description: 'The file that holds it', type: 'string', pattern: '^[^~\\s][^\\r\\n]*$' } },
+      properties: {
+        file: { description: 'File that contains the secret', type: 'string', pattern: '^[^~\\s][^\\r\\n]*$' },
+      },
     },
     {
       type: 'object',
@@ -278,7 +280,7 @@ const secretShape: Json = {
       required: ['keychain'],
       properties: {
         keychain: {
-          description: 'The name under which `svc secrets set` keeps it in the OS keychain',
+          description: 'Name under which `svc secrets set` stored the secret in the OS keychain',
           type: 'string',
           pattern: '^[A-Za-z0-9_.@-]{1,100}$',
         },

@@ -42,9 +42,9 @@ function find(written: string, reads: readonly MonitorRead[]): readonly string[]
 
 function unclear(written: string, matches: readonly string[], reads: readonly MonitorRead[]): string {
   const quoted = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(' or ')
-  if (matches.length > 0) return `names ${JSON.stringify(written)}, which several are called: write ${quoted(matches)}`
+  if (matches.length > 0) return `names ${JSON.stringify(written)}, which is ambiguous: write ${quoted(matches)}`
   const names = [...new Set(reads.flatMap((read) => (read.name === undefined ? [] : [read.name])))]
-  return `names ${JSON.stringify(written)}, which is no monitor of this type: write ${quoted(names.slice(0, 8))}, or remove it`
+  return `names ${JSON.stringify(written)}, which is not a monitor of this type: write ${quoted(names.slice(0, 8))}, or remove it`
 }
 
 /** One problem per cycle, reported at its first member. */
@@ -57,7 +57,7 @@ function circles(reads: readonly MonitorRead[], parents: readonly (readonly stri
     const index = reads.findIndex((read) => read.name === name)
     if (start >= 0) {
       const circle = [...way.slice(start), name].join(' → ')
-      problems.push({ path: [index, 'dependsOn'], message: `goes in a circle (${circle}): remove one of these` })
+      problems.push({ path: [index, 'dependsOn'], message: `forms a cycle (${circle}): remove one of these` })
       return
     }
     for (const parent of parents[index] ?? []) walk(parent, [...way, name])
@@ -105,7 +105,7 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
 function unknownType(name: string): string {
   const meant = didYouMean(name, ServerType.values)
   const suggestion = meant === undefined ? '' : `: did you mean \`${meant}\`?`
-  return `is not a server type${suggestion || `: there are ${ServerType.values.join(', ')}`}`
+  return `is not a server type${suggestion || `: use one of ${ServerType.values.join(', ')}`}`
 }
 
 type TypeRead = {
@@ -200,7 +200,7 @@ function twice(reads: readonly MonitorRead[]): readonly Problem[] {
     const unknownKind = problems.some(({ path }) => path[0] === 'kind')
     const first = reads.findIndex((other) => other.name === name) === index
     if (name === undefined || unknownKind || first) return []
-    return [{ path: [index], message: `is a second monitor called \`${name}\`: give it another \`name:\`` }]
+    return [{ path: [index], message: `has the same name as another monitor, \`${name}\`: give it another \`name:\`` }]
   })
 }
 

@@ -17,7 +17,7 @@ export const clockSetting = {
   type: 'threshold',
   unit: 'duration',
   default: { warn: 2_000, limit: 30_000 },
-  doc: "How far the server's clock may be from ours",
+  doc: "Maximum difference between the server's clock and that of this machine",
 } as const satisfies SettingsSpec[string]
 
 /** `sql` selects one `at`: milliseconds since 1970, in UTC. */
@@ -26,7 +26,7 @@ export async function readClock(ask: Ask, sql: string, { date }: Pick<CheckConte
   const [row] = await ask(sql)
   const receivedAt = date().getTime()
   const at = figure(row, 'at')
-  if (at === undefined) throw new ProbeError('protocol', 'the server was asked for its time and told none')
+  if (at === undefined) throw new ProbeError('protocol', 'the server returned no time')
   return clockOf(at, sentAt, receivedAt)
 }
 
@@ -44,7 +44,7 @@ export function clockOf(theirs: number, sentAt: number, receivedAt: number): Clo
 export function evaluateClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Result<'clock'> {
   if (aheadMs === 0) {
     const bound = threshold.limit ?? threshold.warn
-    const within = `the server's clock agrees with ours, within ±${showDuration(tripMs)}`
+    const within = `server clock in sync, ±${showDuration(tripMs)}`
     const limit = bound === undefined ? '' : ` (limit ${show(bound, 'duration')})`
     return ok('clock', `${within}${limit}`, {
       measurement: { value: 0, unit: 'milliseconds', ...threshold, bound: 'atMost' },

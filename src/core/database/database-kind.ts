@@ -56,18 +56,18 @@ export const onDatabase = checksOn<DatabaseConnection>()
 /** The time to sign in and run a first statement. */
 export const databaseLatency = latencySetting(
   { warn: 1_000, limit: 3_000 },
-  'How long the sign-in, and then SELECT 1, may take',
+  'Maximum time for the sign-in and for SELECT 1, each',
 )
 
 const answers = onDatabase({
   depth: 'Basic',
-  results: { query: 'SELECT 1 is answered in time' },
+  results: { query: 'The server answers SELECT 1 in time' },
   settings: { latency: databaseLatency },
   gate: true,
   observe: async ({ ask, address }, _, { now }) => {
     const since = now()
     const [row] = await ask('SELECT 1 AS one')
-    if (figure(row, 'one') !== 1) throw new ProbeError('protocol', 'SELECT 1 was answered with something else')
+    if (figure(row, 'one') !== 1) throw new ProbeError('protocol', 'SELECT 1 returned an unexpected value')
     return { ms: now() - since, address }
   },
   evaluate: ({ ms: value }, { latency: threshold }) =>
@@ -95,7 +95,7 @@ function describeSecured(
 const clockCheck = (sql: string) =>
   onDatabase({
     depth: 'Advanced',
-    results: { clock: "The server's clock agrees with ours" },
+    results: { clock: "The server's clock is in sync with that of this machine" },
     settings: { clock: clockSetting },
     observe: ({ ask }, _, context) => readClock(ask, sql, context),
     evaluate: (clock, { clock: threshold }) => evaluateClock(clock, threshold),
@@ -104,7 +104,7 @@ const clockCheck = (sql: string) =>
 const queriesCheck = (account: AccountQuestion) =>
   onDatabase({
     depth: 'Standard',
-    results: { queries: 'What you ask by `queries` is as it should be; each is judged by itself' },
+    results: { queries: 'Each of `queries` returns what it should; one result per query' },
     settings: { queries: queriesSetting },
     when: ['queries'],
     async *observe({ ask, read }, { queries }, context): AsyncGenerator<{ readonly powers: string } | QueryAnswer> {
@@ -158,7 +158,7 @@ export function databaseKind<
   readonly checks: Checks
 }): DatabaseKind<O, Checks> {
   const { name, title, port, settings: own, preload, open, checks, clock, account } = declaration
-  const { connectDoc = 'The server lets the account in, in time' } = declaration
+  const { connectDoc = 'The account can sign in, in time' } = declaration
   return networkKind<DatabaseConnection, Base, 'connect', readonly Check<DatabaseConnection>[], DatabaseTarget>({
     name,
     title,
@@ -207,7 +207,7 @@ export function databaseKind<
       evaluate: ({ connection: { address, as }, ms: value }, { latency }) =>
         atMost({
           check: 'connect',
-          what: `signed in at ${address} as ${as} in`,
+          what: `signed in to ${address} as ${as} in`,
           value,
           unit: 'duration',
           threshold: latency,

@@ -76,7 +76,7 @@ export class PeerSocket extends Socket {
     try {
       return emit(event, ...args)
     } catch {
-      this.destroy(new ProbeError('protocol', 'the peer answered something that cannot be read'))
+      this.destroy(new ProbeError('protocol', 'the peer sent data that cannot be parsed'))
       return true
     }
   }

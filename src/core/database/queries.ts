@@ -10,32 +10,32 @@ import type { Ask, Read } from './session.ts'
 import { type Dialect, sqlProblem } from './sql.ts'
 
 const queryFields = {
-  name: { type: 'text', required: true, doc: 'What it is, for messages: `waiting jobs`' },
+  name: { type: 'text', required: true, doc: 'Name of the query in messages, such as `waiting jobs`' },
   sql: {
     type: 'text',
     required: true,
-    doc: 'One statement that reads; its first column is judged. It changes no rows, but functions that it calls do whatever the account may. It may take half of the time that is left, and up to 1,000 rows of it are read',
+    doc: 'One read-only statement, whose first column is evaluated. It cannot change rows, but functions that it calls can use all privileges of the account. It may take half of the remaining time; svc reads up to 1,000 rows',
   },
   depth: {
     type: 'choice',
     values: ['Standard', 'Advanced'],
     default: 'Standard',
-    doc: 'The mode from which on it is asked',
+    doc: 'Shallowest mode that runs the query',
   },
-  atMost: { type: 'threshold', unit: 'ratio', doc: 'How large the figure may be; the largest of the column speaks' },
-  atLeast: { type: 'threshold', unit: 'ratio', doc: 'How large the figure must be; the smallest of the column speaks' },
+  atMost: { type: 'threshold', unit: 'ratio', doc: 'Maximum value; applies to the largest value of the column' },
+  atLeast: { type: 'threshold', unit: 'ratio', doc: 'Minimum value; applies to the smallest value of the column' },
   age: {
     type: 'threshold',
     unit: 'duration',
-    doc: 'The column is a date: how long ago it may be; the oldest speaks. Without a zone it is taken for UTC',
+    doc: 'Maximum age, for a column of dates; applies to the oldest date. A date without a time zone counts as UTC',
   },
-  rows: { type: 'threshold', unit: 'count', doc: 'How many rows there may be, up to 1,000' },
-  leastRows: { type: 'threshold', unit: 'count', doc: 'How many rows there must be at least' },
-  expect: { type: 'text', doc: 'Text, /pattern/ or comparison such as >= 3 that every value of the column meets' },
+  rows: { type: 'threshold', unit: 'count', doc: 'Maximum number of rows, up to 1,000' },
+  leastRows: { type: 'threshold', unit: 'count', doc: 'Minimum number of rows' },
+  expect: { type: 'text', doc: 'Text, /pattern/ or comparison such as >= 3 that every value of the column must meet' },
   none: {
     type: 'choice',
     values: ['ok', 'warn', 'fail'],
-    doc: 'What it means when there is no value, for want of rows or because of NULL; without it: ok for `age`, else a failure',
+    doc: 'Status if there is no value, because there are no rows or only NULL; default: ok for `age`, otherwise fail',
   },
 } as const satisfies SettingsSpec
 export type Query = Values<typeof queryFields>
@@ -43,7 +43,7 @@ export type Query = Values<typeof queryFields>
 export const queriesSetting = {
   type: 'groups',
   fields: queryFields,
-  doc: 'Questions of your own to the database, each one statement that reads; asked as an account that may only read',
+  doc: 'Your own queries, each a single read-only statement; use an account that can only read',
 } as const satisfies SettingsSpec[string]
 
 const evaluated = ['atMost', 'atLeast', 'age', 'rows', 'leastRows', 'expect'] as const
@@ -51,7 +51,7 @@ const maxQueries = 50
 
 /** Why the queries of a monitor are invalid, or undefined. */
 export function queriesProblem(queries: readonly Query[] = [], dialect: Dialect): string | undefined {
-  if (queries.length > maxQueries) return `queries are more than ${maxQueries}: give less`
+  if (queries.length > maxQueries) return `queries has more than ${maxQueries} entries: list fewer`
   for (const query of queries) {
     const wrong = queryProblem(query, dialect)
     if (wrong !== undefined) return `query ${quote(query.name, 64)}: ${wrong}`
@@ -62,12 +62,12 @@ export function queriesProblem(queries: readonly Query[] = [], dialect: Dialect)
 function queryProblem(query: Query, dialect: Dialect): string | undefined {
   const wrong = sqlProblem(query.sql, dialect)
   if (wrong !== undefined) return wrong
-  if (evaluated.every((key) => query[key] === undefined)) return `judges nothing: add one of ${evaluated.join(', ')}`
+  if (evaluated.every((key) => query[key] === undefined)) return `has no condition: add one of ${evaluated.join(', ')}`
   const lost = query.expect === undefined ? undefined : expectationProblem(query.expect)
   if (lost !== undefined) return `expect: ${lost}`
   const bounds = [query.rows, query.leastRows].flatMap((one: Threshold = {}) => [one.warn ?? 0, one.limit ?? 0])
   if (Math.max(...bounds) <= maxRows) return undefined
-  return `no more than ${maxRows} rows are read: let the database count them, by SELECT count(*) and atMost or atLeast`
+  return `svc reads at most ${maxRows} rows: let the database count them, with SELECT count(*) and atMost or atLeast`
 }
 
 /** The outcome of one query. */
@@ -122,9 +122,9 @@ export async function readPowers(
 }
 
 export const warnOfPowers = (powers: string): Result<'queries'> =>
-  warn('queries', `queries run ${powers}: give svc an account that may only read`, {
+  warn('queries', `queries run ${powers}: use a read-only account for svc`, {
     details: [
-      'a transaction that cannot write keeps rows as they are, and no function from doing what its account may',
+      'a read-only transaction protects rows, but does not stop functions from using the privileges of the account',
     ],
   })
 
@@ -141,7 +141,7 @@ export function evaluateAsked(answer: QueryAnswer): readonly Result<'queries'>[]
     ...result,
     message: `${name}: ${result.message}`,
     subject: name,
-    ...(result.status === 'ok' ? {} : { details: [...(result.details ?? []), `asked: ${sanitize(query.sql, 240)}`] }),
+    ...(result.status === 'ok' ? {} : { details: [...(result.details ?? []), `query: ${sanitize(query.sql, 240)}`] }),
   }))
 }
 
@@ -178,12 +178,12 @@ function evaluateValues(column: Column, at: number, query: Query): readonly Resu
 /** Reports an incomplete column instead of passing silently: the values left out may be the wrong ones. */
 function evaluatePart({ rows, retained, more, cut }: Column): readonly Result<'queries'>[] {
   const only = (part: string, next: string): Result<'queries'> =>
-    warn(check, `only the first ${part} were judged, and there are more`, { details: [`next: ${next}`] })
+    warn(check, `only the first ${part} were evaluated; there are more`, { details: [`next: ${next}`] })
   return [
     ...(more || retained < rows
-      ? [only(`${retained} rows`, 'let the database sum them up: count(*), min(…), max(…)')]
+      ? [only(`${retained} rows`, 'let the database aggregate them: count(*), min(…), max(…)')]
       : []),
-    ...(cut ? [only(`${maxValueLength} characters of a value`, 'let the database pick out the part that counts')] : []),
+    ...(cut ? [only(`${maxValueLength} characters of a value`, 'let the database select the relevant part')] : []),
   ]
 }
 
@@ -210,13 +210,17 @@ function evaluateFigures(values: readonly Exclude<Cell, null>[], query: Query): 
 function evaluateAge(values: readonly Exclude<Cell, null>[], at: number, threshold: Threshold): Result<'queries'> {
   const dates = values.map(dateOf)
   const unread = dates.indexOf(undefined)
-  if (unread >= 0) return fail(check, 'data', `${display(values[unread])} is no date`)
+  if (unread >= 0) return fail(check, 'data', `${display(values[unread])} is not a date`)
   const age = at - Math.min(...dates.filter((date) => date !== undefined))
   // Report this instead of passing silently: a date hours ahead through its time zone would not age for hours.
   if (-age > aheadMs) {
-    return warn(check, `the oldest is ${showDuration(-age)} in the future: its clock, or a zone other than UTC`, {
-      measurement: { value: age, unit: 'milliseconds' },
-    })
+    return warn(
+      check,
+      `the oldest is ${showDuration(-age)} in the future: a wrong clock, or a time zone other than UTC`,
+      {
+        measurement: { value: age, unit: 'milliseconds' },
+      },
+    )
   }
   return atMost({ check, what: 'oldest', value: age, unit: 'duration', threshold })
 }

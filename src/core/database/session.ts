@@ -120,7 +120,7 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
     },
     async read(sql, dates) {
       signal.throwIfAborted()
-      if (socket.destroyed) throw new ProbeError('dependency', 'not asked: the connection had ended before it')
+      if (socket.destroyed) throw new ProbeError('dependency', 'not run: the connection had already ended')
       socket.recount()
       if (driver.dialect) refuseToWrite(sql, driver.dialect)
       const ms = queryMs(msLeft())
@@ -157,12 +157,12 @@ const minQueryMs = 50
 /** Milliseconds for one query. Throws ProbeError `timeout` when too few are left. */
 export function queryMs(left: number): number {
   const ms = Math.min(statementMs(left), left - reserveMs)
-  if (ms < minQueryMs) throw new ProbeError('timeout', 'not asked: the time of this monitor was used up before it')
+  if (ms < minQueryMs) throw new ProbeError('timeout', 'not run: no time was left for this query')
   return ms
 }
 
 /** The error for a query that took too long and was ended. */
-export const calledOff = (): ProbeError => new ProbeError('timeout', 'the query was called off: it took too long')
+export const calledOff = (): ProbeError => new ProbeError('timeout', 'the query was cancelled because it took too long')
 
 /** Waits until the promise settles, but no longer than `ms`. */
 export async function settleWithin(done: Promise<unknown>, ms: number): Promise<void> {

@@ -17,7 +17,7 @@ export function sqlProblem(sql: string, dialect: Dialect): string | undefined {
   const [first = ''] = /^\w+/.exec(rest) ?? []
   if (first === '') return 'sql is empty: write one statement that reads, such as SELECT count(*) FROM jobs'
   if (!reads.has(first.toLowerCase()))
-    return `sql begins with ${quote(first, 32)}: only SELECT (or WITH … SELECT) is asked`
+    return `sql begins with ${quote(first, 32)}: only SELECT (or WITH … SELECT) is allowed`
   if (dialect === 'mysql') return mysqlProblem(sql)
   return dialect === 'sqlserver' ? transactProblem(sql) : undefined
 }
@@ -30,10 +30,10 @@ export function refuseToWrite(sql: string, dialect: Dialect): void {
 
 function mysqlProblem(sql: string): string | undefined {
   // CREATE TABLE is not refused in a read-only transaction: it ends the transaction.
-  if (/\/\*M?!/i.test(sql)) return 'sql holds a comment that is carried out (/*! … */): write it without'
+  if (/\/\*M?!/i.test(sql)) return 'sql contains an executable comment (/*! … */): remove it'
   // Reserved words, so no name matches. A rollback does not remove a written file.
   const [word] = /\b(?:outfile|dumpfile)\b/i.exec(sql) ?? []
-  return word === undefined ? undefined : `sql holds ${word.toUpperCase()}, and only one statement that reads is asked`
+  return word === undefined ? undefined : `sql contains ${word.toUpperCase()}: only one read-only statement is allowed`
 }
 
 type Kind = 'space' | 'opaque' | 'number' | 'word' | 'sign' | 'unknown'
@@ -75,18 +75,19 @@ const beforeSelect: ReadonlySet<string> = new Set(['(', 'union', 'all', 'except'
  * begin another statement or end the transaction is therefore refused.
  */
 function transactProblem(sql: string): string | undefined {
-  if (!sql.isWellFormed()) return 'sql has half of a character: write the whole of it'
+  if (!sql.isWellFormed()) return 'sql contains half of a surrogate pair: write the whole character'
   const odd = unclear.exec(sql)?.[0]
-  if (odd !== undefined) return `sql has ${codeOf(odd)}: of such characters only tabs and line ends are read`
+  if (odd !== undefined)
+    return `sql contains ${codeOf(odd)}: of the control characters, only tabs and line ends are allowed`
   const tokens = tokensOf(sql)
   for (const [at, { kind, text }] of tokens.entries()) {
     const next = tokens[at + 1]
     if (kind === 'unknown') {
-      if (/['"[\]/]/.test(text)) return 'sql has a quote, a bracket or a comment that is not closed'
-      return `sql has ${/[!-~]/.test(text) ? quote(text, 8) : codeOf(text)}: outside of quotes and brackets that is not read`
+      if (/['"[\]/]/.test(text)) return 'sql has an unclosed quote, bracket or comment'
+      return `sql contains ${/[!-~]/.test(text) ? quote(text, 8) : codeOf(text)}, which is not allowed outside quotes and brackets`
     }
     if (kind === 'number' && next && (/^(?:number|word)$/.test(next.kind) || next.text === '.'))
-      return `sql has ${quote(text, 32)} and ${quote(next.text, 32)} without a blank between them: write one`
+      return `sql needs a blank between ${quote(text, 32)} and ${quote(next.text, 32)}`
   }
   return shapeProblem(tokens.filter(({ kind }) => kind !== 'space'))
 }
@@ -117,13 +118,14 @@ function tokenAt(sql: string, at: number): Token {
 /** Checks for one SELECT, including WITH before it, UNION and the like beside it, and subqueries in parentheses. */
 function shapeProblem(tokens: readonly Token[]): string | undefined {
   const words = tokens.map(({ kind, text }) => (kind === 'opaque' ? "'" : plain(text)))
-  const several = 'sql holds more than one statement'
+  const several = 'sql contains more than one statement'
   if (words.includes(';') && words.slice(words.indexOf(';')).some((word) => word !== ';')) return several
   for (const [at, { kind, text }] of tokens.entries()) {
     if (kind !== 'word') continue
     const wrong = partsOf(text).find((part) => writes.has(part))
     if (wrong !== undefined) return refused(wrong)
-    if (words[at] === 'next' && words[at + 1] === 'value') return 'sql holds NEXT VALUE, which uses a number up'
+    if (words[at] === 'next' && words[at + 1] === 'value')
+      return 'sql contains NEXT VALUE, which consumes a sequence number'
   }
   const first = words.findIndex((word) => word !== '(')
   if (words[first] !== 'select' && words[first] !== 'with') return 'sql begins with neither SELECT nor WITH'
@@ -151,5 +153,5 @@ const partsOf = (text: string): readonly string[] => [plain(text), ...plain(text
 
 const refused = (word: string): string => {
   const name = word.toUpperCase()
-  return `sql holds ${name}, and only one statement that reads is asked (where it is a name, write [${name}])`
+  return `sql contains ${name}: only one read-only statement is allowed (if it is a name, write [${name}])`
 }

@@ -10,16 +10,16 @@ import type { Secret, SettingsSpec, Values } from '../settings/index.ts'
 /** The settings for the encryption of a database connection. */
 export const tlsSetting = {
   type: 'group',
-  doc: 'Encryption of the connection',
+  doc: 'TLS for the connection',
   fields: {
     mode: {
       type: 'choice',
       values: ['auto', 'off', 'verify'],
       default: 'auto',
-      doc: '`verify`: TLS with a trusted certificate; `off`: none; `auto`: off to loopback, verify to any other address',
+      doc: '`verify`: TLS with a trusted certificate; `off`: no TLS; `auto`: off for loopback, verify for any other address',
     },
-    servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's" },
-    caFile: { type: 'text', doc: 'PEM file of the CAs that are trusted, instead of the bundled ones' },
+    servername: { type: 'text', doc: "Expected name in the certificate, if it differs from the URL's host" },
+    caFile: { type: 'text', doc: 'PEM file of CAs to trust instead of the bundled ones' },
   },
 } as const satisfies SettingsSpec[string]
 export type TlsSetting = Values<(typeof tlsSetting)['fields']>
@@ -43,10 +43,10 @@ type TargetSettings = {
 export function databaseTarget(settings: TargetSettings, defaultPort: number): DatabaseTarget {
   const url = new URL(settings.url)
   const wrong = (what: string): ProbeError => new ProbeError('internal', `the setting url ${what}`)
-  if (url.username === '') throw wrong('names no user: write it like scheme://user@host:port/database')
+  if (url.username === '') throw wrong('has no user: write it like scheme://user@host:port/database')
   const parameter = [...url.searchParams.keys()][0]
   if (parameter !== undefined) {
-    throw wrong(`has the parameter ${sanitize(parameter, 32)}, which is not read: encryption is set by tls:`)
+    throw wrong(`has the unsupported parameter ${sanitize(parameter, 32)}: configure encryption with tls:`)
   }
   const decode = (part: string): string => {
     try {
@@ -89,4 +89,4 @@ export async function tlsChoice(target: DatabaseTarget, ip: string): Promise<Tls
 }
 
 /** The remedy when a server offers no TLS. */
-export const withoutTls = 'where the network is trusted, tls: {mode: off} connects without'
+export const withoutTls = 'if the network is trusted, tls: {mode: off} connects without TLS'

@@ -62,7 +62,7 @@ const proposals: Readonly<Record<string, Propose>> = {
       type: identified.port === vantagePort ? 'XcodeV' : identified.port === managementPort ? 'Batch' : 'App',
       entry: { kind: 'http', name, url, ...(stranger ? { verify: false } : {}) },
       note: stranger
-        ? 'its certificate does not name this address: write the name that users go by into url, and take verify out'
+        ? 'its certificate is not valid for this address: set url to the name that clients use, and remove verify'
         : undefined,
       ...(identified.port === managementPort
         ? { deeper: { kind: 'rabbitmq', name: `rabbitmq-${identified.port}`, url: url.slice(0, -1), ...account } }

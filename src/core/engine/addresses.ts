@@ -49,7 +49,7 @@ export type AddressChoice = (typeof addressChoices)[number]
 export const addressesSetting = {
   type: 'choice',
   values: addressChoices,
-  doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first`, and `all` in Advanced',
+  doc: 'Addresses of the name to check: `first`, `all` (each separately) or `any` (in order, until one accepts); default: `first`, in Advanced `all`',
 } as const satisfies Setting
 
 /** The addresses that a mode probes with this setting. */
@@ -136,7 +136,7 @@ async function* untilOne<O>(
     const turn = new AbortController()
     const end = (): void => turn.abort(context.signal.reason)
     context.signal.addEventListener('abort', end, { once: true })
-    const late = new ProbeError('timeout', `${address} gave no answer within ${showDuration(share)}`)
+    const late = new ProbeError('timeout', `${address} did not answer within ${showDuration(share)}`)
     const timer = isLast ? undefined : setTimeout(() => turn.abort(late), share)
     let succeeded = false
     const commit = (): void => {

@@ -19,7 +19,7 @@ export const certificateSetting = {
   type: 'threshold',
   unit: 'days',
   default: certificateDays,
-  doc: 'Days that every certificate of the chain has left at least',
+  doc: 'Minimum remaining validity of every certificate in the chain, in days',
 } as const satisfies Setting
 
 /** The same setting for a kind whose `url` may also be http. */
@@ -27,7 +27,7 @@ export const httpsCertificateSetting = {
   type: 'threshold',
   unit: 'days',
   default: certificateDays,
-  doc: 'Days that every certificate of the chain has left at least (https)',
+  doc: 'Minimum remaining validity of every certificate in the chain, in days (https)',
 } as const satisfies Setting
 
 /** Checks the dates of every certificate in the chain; the earliest expiry decides. */
@@ -38,7 +38,7 @@ export function evaluateExpiry<const Name extends string>(
 ): Result<Name> {
   const { address } = chain
   const [first, ...rest] = [...chain.certificates].sort((a, b) => a.to.getTime() - b.to.getTime())
-  if (first === undefined) return fail(check, 'tls', `${address} showed no certificate`, { address })
+  if (first === undefined) return fail(check, 'tls', `${address} presented no certificate`, { address })
   const early = chain.certificates.find((one) => chain.at < one.from)
   const details = rest.map((one) => describeExpiry(chain, one))
   const left = daysBetween(chain.at, first.to)
@@ -90,7 +90,7 @@ export function certificateCheck<Connection, const S extends Setting & { readonl
   return {
     ...order,
     depth,
-    results: { certificate: `Every certificate of the chain stays valid long enough${only}` },
+    results: { certificate: `Every certificate in the chain remains valid long enough${only}` },
     settings: { certificate: setting },
     observe: async (connection: Connection) => ({ chain: chainOf(connection) }),
     evaluate: ({ chain }: { readonly chain: Chain | undefined }, settings: { readonly certificate: Threshold }) =>
@@ -125,6 +125,6 @@ export function evaluateProtocol<const Name extends string>(
 ): Result<Name> {
   const { address, protocol } = chain
   const sound = versions.indexOf(protocol) >= versions.indexOf(least)
-  const message = `${address} speaks ${protocol} at best (at least ${least})`
+  const message = `${address}: highest TLS version ${protocol} (at least ${least})`
   return sound ? ok(check, message, { address }) : fail(check, 'tls', message, { address })
 }

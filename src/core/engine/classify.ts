@@ -37,7 +37,7 @@ export function classify(error: unknown, address: string | undefined, afterMs: n
       return classified('timeout', `${at} did not answer within ${took}`)
     case 'EACCES':
     case 'EPERM':
-      return classified('internal', `this account may not do that: ${errorText}`)
+      return classified('internal', `this account lacks a permission: ${errorText}`)
     case 'ENOTFOUND':
     case 'ENODATA':
     case 'ESERVFAIL':

@@ -34,10 +34,10 @@ const keyOf = ({ check, subject = '', address = '' }: Result): string => JSON.st
 function judged(result: Result, passedMs: number | undefined, forMs: number): Result {
   const { message, details = [] } = result
   if (passedMs === undefined) {
-    const unknown = `it counts at once, though \`for\` says ${showDuration(forMs)}: nothing is kept here from run to run (svc serve, or svc users add, makes a store)`
+    const unknown = `counts immediately despite \`for\` (${showDuration(forMs)}): no store exists to keep values between runs (svc serve or svc users add creates one)`
     return { ...result, details: [...details, unknown] }
   }
-  const long = passedMs === 0 ? 'for the first time now' : `for ${showDuration(passedMs)} now`
+  const long = passedMs === 0 ? 'exceeded for the first time' : `exceeded for ${showDuration(passedMs)}`
   if (passedMs > forMs) return { ...result, message: `${message}, ${long}` }
   const { fault: _fault, ...rest } = result
   return { ...rest, status: 'ok', message: `${message}, ${long}: counts after ${showDuration(forMs)}` }

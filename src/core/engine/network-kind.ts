@@ -24,7 +24,7 @@ export type Connection = {
 /** Declares the runner's own result for a name with more addresses than are probed. */
 export const addressesResult = (
   depth: ExecutionMode,
-  doc = 'Told when a name has more addresses than are probed',
+  doc = 'Reported when a name has more addresses than svc probes',
 ): Check<unknown, Readonly<Record<never, never>>> => ({
   depth,
   results: { addresses: doc },

@@ -185,7 +185,7 @@ async function attempts(
   const refusalKey = signInKey(monitor, options.mode)
   const blocked = refusalKey === undefined ? undefined : refusals.blocked(refusalKey, context.now())
   if (blocked) {
-    const message = `not signed in: the sign-in was refused ${blocked.ago} ago; tried again in ${blocked.next}, so that the account is not locked`
+    const message = `not signed in: the last attempt was refused ${blocked.ago} ago; next attempt in ${blocked.next}, so that the account is not locked`
     return base(monitor, [{ check: 'sign-in', status: 'failed', fault: 'auth', message }], 0, 0)
   }
   do {
@@ -233,7 +233,7 @@ async function observeOnce(
         check: 'not run',
         status: 'failed',
         fault: 'timeout',
-        message: 'not run: the deadline of the whole run came first',
+        message: 'not run: the deadline of the whole run passed first',
       },
     ]
   }
@@ -275,7 +275,7 @@ async function observeOnce(
       signal.aborted && !(error instanceof ProbeError)
         ? new ProbeError(
             'timeout',
-            `${step.address ? `${step.address} gave ` : ''}no answer within ${seconds(allowed)}`,
+            `${step.address ? `${step.address} did not answer` : 'no answer'} within ${seconds(allowed)}`,
           )
         : error
     const { fault, message, details } = classify(cause, step.address, took)
@@ -296,7 +296,7 @@ async function observeOnce(
     release()
   }
   if (results.length === 0) {
-    results.push({ check: step.check, status: 'failed', fault: 'internal', message: 'looked at nothing' })
+    results.push({ check: step.check, status: 'failed', fault: 'internal', message: 'the check produced no result' })
   }
   return results
 }

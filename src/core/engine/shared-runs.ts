@@ -110,7 +110,7 @@ export class SharedRuns {
       return this.#shared(await orAborted(demand.outcome, patience?.signal ?? signal))
     } catch (error) {
       if (patience?.signal.aborted && !signal.aborted) {
-        throw new Fault('Unavailable', 'The run takes longer than the caller waits; its result will be there shortly', {
+        throw new Fault('Unavailable', 'The run is still in progress; its result will be available shortly', {
           retryAfter: 5,
         })
       }

@@ -8,12 +8,12 @@ import { type FolderConnection, isLeftover, maxEntries, probeFile, sha256, type 
 export const backlog = checksOn<FolderConnection>()({
   depth: 'Advanced',
   results: {
-    'oldest file': 'With `folder`: its oldest file does not wait too long',
-    backlog: { doc: 'With `folder` and `files`: no more files wait than should', when: ['files'] },
+    'oldest file': 'With `folder`: the age of its oldest file',
+    backlog: { doc: 'With `folder` and `files`: the number of files waiting', when: ['files'] },
   },
   settings: {
     folder: { type: 'text', doc: 'Drop folder; the age of its oldest file is checked (Advanced)' },
-    ending: { type: 'text', doc: 'Of the drop folder, only files whose names end so, for example .xml' },
+    ending: { type: 'text', doc: 'In the drop folder, only files whose names end with this, for example .xml' },
     age: {
       type: 'threshold',
       unit: 'duration',
@@ -30,23 +30,23 @@ export const backlog = checksOn<FolderConnection>()({
   }),
   evaluate({ folder, files, more, oldest, undated }, settings) {
     const at = quote(folder, 100)
-    const aside = more ? ', the first of those that were looked at' : ''
+    const aside = more ? ' (only the first entries were checked)' : ''
     const age = (): Result<'oldest file'> => {
       if (undated)
         return warn(
           'oldest file',
-          `${count(files, 'file waits', 'files wait')} in ${at}, but the server dates none (neither MLSD nor MDTM)`,
+          `${count(files, 'file waits', 'files wait')} in ${at}, but the server reports no dates (neither MLSD nor MDTM)`,
         )
       if (oldest === undefined)
         return more
-          ? fail('oldest file', 'data', `none of the first ${maxEntries} entries of ${at} is a file that counts`)
-          : ok('oldest file', `no file waits in ${at}`)
-      const what = `oldest file of ${at}, ${quote(oldest.name, 80)}${aside}, waits`
+          ? fail('oldest file', 'data', `none of the first ${maxEntries} entries of ${at} is a file to check`)
+          : ok('oldest file', `no file is waiting in ${at}`)
+      const what = `oldest file of ${at}, ${quote(oldest.name, 80)}${aside}, has waited`
       const { ms: value, at: date } = oldest
       return atMost({ check: 'oldest file', what, value, unit: 'duration', at: date, threshold: settings.age })
     }
     if (settings.files === undefined) return [age()]
-    const what = more ? 'files waiting, of those that were looked at:' : 'files waiting:'
+    const what = more ? 'files waiting (only the first entries were checked):' : 'files waiting:'
     return [age(), atMost({ check: 'backlog', what, value: files, unit: 'count', threshold: settings.files })]
   },
 })
@@ -59,7 +59,7 @@ const check = checksOn<FolderConnection>()
 const allowWrites = {
   type: 'flag',
   default: false,
-  doc: 'Write a file of our own, read it back, rename and delete it (Advanced)',
+  doc: 'Write a test file, read it back, rename it and delete it (Advanced)',
 } as const satisfies SettingsSpec[string]
 
 /** The milliseconds that an action takes. */
@@ -73,22 +73,25 @@ export const roundTrip = check({
   depth: 'Advanced',
   results: {
     'round trip': {
-      doc: 'With `allowWrites`: a file of our own comes back with the same SHA-256',
+      doc: 'With `allowWrites`: a test file is read back with the same SHA-256',
       when: ['allowWrites'],
     },
-    throughput: { doc: 'With `allowWrites` and `throughput`: it is moved fast enough', when: ['throughput'] },
+    throughput: {
+      doc: 'With `allowWrites` and `throughput`: the transfer rate of the test file',
+      when: ['throughput'],
+    },
   },
   settings: {
     allowWrites,
     probeFolder: {
       type: 'text',
-      doc: 'Folder for that file; without it, the one where a sign-in ends. Its name is svc-probe-….tmp',
+      doc: 'Folder of the test file, named svc-probe-….tmp; by default the working folder after the sign-in',
     },
-    probeSize: { type: 'bytes', default: 64 * 1024, doc: 'Size of that file, up to 4MiB' },
+    probeSize: { type: 'bytes', default: 64 * 1024, doc: 'Size of the test file, up to 4MiB' },
     throughput: {
       type: 'threshold',
       unit: 'bytes',
-      doc: 'Bytes a second that writing and reading that file reach at least; with small files latency rules',
+      doc: 'Minimum transfer rate of the test file in bytes per second; with small files, latency dominates',
     },
   },
   when: ['allowWrites'],
@@ -117,8 +120,8 @@ export const roundTrip = check({
     if (!isSame) {
       const isWhole = bytesRead === bytesWritten
       const how = isWhole ? 'with another SHA-256' : `as ${bytesRead} of ${bytesWritten} bytes`
-      const cause = isWhole ? 'something rewrites what is stored' : 'transfers are cut, or the disk is full'
-      return fail('round trip', 'data', `${size} written came back ${how}: ${cause}`)
+      const cause = isWhole ? 'something changes stored files' : 'transfers are cut short, or the disk is full'
+      return fail('round trip', 'data', `${size} written, but read back ${how}: ${cause}`)
     }
     const trip = ok(
       'round trip',
@@ -128,14 +131,14 @@ export const roundTrip = check({
     if (threshold === undefined) return trip
     // Without elapsed time, the value would be infinite.
     const value = (2 * bytesWritten * 1_000) / Math.max(writeMs + readMs, 0.1)
-    const what = 'bytes a second, both ways:'
+    const what = 'bytes per second, write and read:'
     return [trip, atLeast({ check: 'throughput', what, value, unit: 'bytes', threshold })]
   },
 })
 
 export const rename = check({
   depth: 'Advanced',
-  results: { rename: 'With `allowWrites`: it can be renamed' },
+  results: { rename: 'With `allowWrites`: the test file can be renamed' },
   settings: { allowWrites },
   when: ['allowWrites'],
   async observe({ trip }, _, { now }) {
@@ -145,12 +148,12 @@ export const rename = check({
     trip.name = file.renamed
     return ms
   },
-  evaluate: (ms) => (ms === undefined ? [] : ok('rename', `our own file was renamed in ${showDuration(ms)}`)),
+  evaluate: (ms) => (ms === undefined ? [] : ok('rename', `test file renamed in ${showDuration(ms)}`)),
 })
 
 export const deletion = check({
   depth: 'Advanced',
-  results: { delete: 'With `allowWrites`: it can be deleted' },
+  results: { delete: 'With `allowWrites`: the test file can be deleted' },
   settings: { allowWrites },
   when: ['allowWrites'],
   async observe({ trip }, _, { now }) {
@@ -159,12 +162,12 @@ export const deletion = check({
     await trip?.files.remove(trip.name).catch(() => {})
     return undefined
   },
-  evaluate: (ms) => (ms === undefined ? [] : ok('delete', `our own file was deleted in ${showDuration(ms)}`)),
+  evaluate: (ms) => (ms === undefined ? [] : ok('delete', `test file deleted in ${showDuration(ms)}`)),
 })
 
 export const sweep = check({
   depth: 'Advanced',
-  results: { sweep: 'With `allowWrites`: what earlier round trips left behind is deleted' },
+  results: { sweep: 'With `allowWrites`: files left behind by earlier round trips are deleted' },
   settings: { allowWrites },
   when: ['allowWrites'],
   async observe(connection, _, { date, signal }) {
@@ -188,7 +191,7 @@ export const sweep = check({
   evaluate(observation) {
     if (observation === undefined) return []
     const { leftovers, deleted, problem } = observation
-    if (leftovers === 0) return ok('sweep', 'no earlier round trip left anything behind')
+    if (leftovers === 0) return ok('sweep', 'no files left behind by earlier round trips')
     const message = `${deleted} of ${count(leftovers, 'leftover')} of earlier round trips deleted`
     return problem === undefined ? ok('sweep', message) : warn('sweep', message, { details: [problem] })
   },

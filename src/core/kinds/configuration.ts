@@ -2,10 +2,10 @@ import { checksOn, fail, machineKind, warn } from '../engine/index.ts'
 
 const configured = checksOn<object>()({
   depth: 'Basic',
-  results: { configured: 'Something of this type is configured' },
+  results: { configured: 'Monitors are configured for this type' },
   settings: {
-    message: { type: 'text', required: true, doc: 'The line to say' },
-    level: { type: 'choice', values: ['warn', 'fail'], required: true, doc: 'How bad it is' },
+    message: { type: 'text', required: true, doc: 'Message of the result' },
+    level: { type: 'choice', values: ['warn', 'fail'], required: true, doc: 'Severity of the result' },
   },
   observe: () => Promise.resolve(undefined),
   evaluate: (_, { message, level }) =>
@@ -15,7 +15,7 @@ const configured = checksOn<object>()({
 /** Reports what the configuration lacks for a type: a warning if svc's own parts were checked, otherwise a failure. */
 export default machineKind({
   name: 'configuration',
-  title: 'What the configuration lacks',
+  title: 'What is missing from the configuration',
   settings: {},
   internal: true,
   open: () => ({}),

@@ -20,7 +20,7 @@ const markerSettings = {
     type: 'threshold',
     unit: 'duration',
     default: { limit: 1_800_000 },
-    doc: 'How long a deployment may take; an older marker is a failure that nothing suppresses',
+    doc: 'Maximum duration of a deployment; an older marker is a failure that cannot be suppressed',
   },
 } as const satisfies SettingsSpec
 
@@ -29,7 +29,7 @@ const isStale = (ageMs: number, { limit }: Threshold): boolean => limit !== unde
 /** A deployment in progress is deployment-related (H5). A stale marker is not: that deployment ended badly. */
 export const progress = check({
   depth: 'Standard',
-  results: { deployment: 'No deployment is in progress, or one was left behind' },
+  results: { deployment: 'No deployment is in progress, and none was left unfinished' },
   settings: markerSettings,
   applies: (_, { marker = '' }) => marker !== '',
   observe: async (deployment, { marker: path = '', markerAge }, context) => {
@@ -67,14 +67,18 @@ async function markerAgeMs(path: string, context: CheckContext): Promise<number 
 }
 
 const versionSettings = {
-  expected: { type: 'text', doc: 'The version or build that should run' },
-  expectedFile: { type: 'text', doc: 'File that says it, in place of expected' },
-  expectedKey: { type: 'text', doc: 'Where it stands in that file, if that is JSON: a path such as build.version' },
-  versionFile: { type: 'text', doc: 'File that says which version is deployed' },
-  url: { type: 'url', protocols: ['http', 'https'], doc: 'Address that says it, in place of versionFile' },
+  expected: { type: 'text', doc: 'Expected version or build' },
+  expectedFile: { type: 'text', doc: 'File that contains the expected version, instead of `expected`' },
+  expectedKey: { type: 'text', doc: 'Path of the version in `expectedFile`, if that is JSON: build.version' },
+  versionFile: { type: 'text', doc: 'File that contains the deployed version' },
+  url: {
+    type: 'url',
+    protocols: ['http', 'https'],
+    doc: 'URL that returns the deployed version, instead of `versionFile`',
+  },
   versionKey: {
     type: 'text',
-    doc: 'Where it stands in that file or answer, if that is JSON: a path such as build.version',
+    doc: 'Path of the version in `versionFile` or in the response, if that is JSON: build.version',
   },
 } as const satisfies SettingsSpec
 type VersionSettings = Values<typeof versionSettings>
@@ -85,7 +89,7 @@ const hasSource = ({ versionFile, url }: Pick<VersionSettings, 'versionFile' | '
 /** A version mismatch is deployment-related (H5). So is a version that cannot be read during a deployment. */
 export const version = check({
   depth: 'Standard',
-  results: { version: 'Found and expected version are the same text' },
+  results: { version: 'The deployed version is the expected one' },
   settings: versionSettings,
   applies: (_, settings) => hasSource(settings),
   observe: async ({ inProgress }, settings, context) => {
@@ -107,7 +111,7 @@ export const version = check({
   evaluate: ({ actual, expected, from }) => {
     const words = sanitize(actual, maxVersionLength)
     if (actual === expected) return ok('version', `${words}, as expected`, { facts: { version: words } })
-    return fail('version', 'data', `${from} says ${words}, expected ${sanitize(expected, maxVersionLength)}`, {
+    return fail('version', 'data', `${from} reports ${words}, expected ${sanitize(expected, maxVersionLength)}`, {
       deployment: true,
       facts: { version: words },
     })
@@ -154,15 +158,15 @@ function validate(settings: VersionSettings & Values<typeof markerSettings>): st
   const isExpected = expected !== undefined || expectedFile !== undefined
   const source = hasSource(settings)
   if (versionFile !== undefined && url !== undefined) {
-    return 'gives both versionFile and url: the version can come from one of them'
+    return 'has both versionFile and url: remove one of them'
   }
   if (expected !== undefined && expectedFile !== undefined) {
-    return 'gives both expected and expectedFile: give one of them'
+    return 'has both expected and expectedFile: remove one of them'
   }
-  if (source && !isExpected) return 'does not say which version is expected: give expected or expectedFile'
-  if (isExpected && !source) return 'does not say where the version is found: give versionFile or url'
+  if (source && !isExpected) return 'has no expected version: add expected or expectedFile'
+  if (isExpected && !source) return 'has no source of the deployed version: add versionFile or url'
   if (!source && marker === undefined) {
-    return 'does not say what to look at: give expected with versionFile or url, or a marker'
+    return 'has nothing to check: add expected with versionFile or url, or add marker'
   }
   return undefined
 }

@@ -25,7 +25,7 @@ const firstTryMs = 1_000
 /** What to look up; every check names it. */
 const questionSettings = {
   // Not `name`, which is the name of the monitor itself.
-  query: { type: 'text', required: true, doc: 'Name to ask for' },
+  query: { type: 'text', required: true, doc: 'Name to look up' },
   type: { type: 'choice', values: recordTypes, default: 'A', doc: 'Record type' },
 } as const satisfies SettingsSpec
 type Question = Values<typeof questionSettings>
@@ -68,7 +68,7 @@ async function lookUp(
 
 const answer = check({
   depth: 'Basic',
-  results: { answer: 'The server answers with records' },
+  results: { answer: 'The server returns records' },
   settings: questionSettings,
   observe: lookUp,
   evaluate: ({ server, records }, { query, type }) => {
@@ -79,13 +79,13 @@ const answer = check({
     }
     return records.length > 0
       ? ok('answer', `${sanitize(query, 128)} ${type} is ${summaryOf(records)}`, about)
-      : fail('answer', 'dns', `${server} answered without any ${type} record of ${sanitize(query, 128)}`, about)
+      : fail('answer', 'dns', `${server} returned no ${type} record for ${sanitize(query, 128)}`, about)
   },
 })
 
 export const latency = check({
   depth: 'Basic',
-  results: { latency: 'The answer comes in time' },
+  results: { latency: 'The answer arrives in time' },
   settings: {
     ...questionSettings,
     latency: latencySetting({ warn: 500, limit: 3_000 }, 'How long the answer may take'),
@@ -97,14 +97,14 @@ export const latency = check({
 
 const expected = check({
   depth: 'Standard',
-  results: { expected: 'With `expect`: the records are those expected' },
+  results: { expected: 'With `expect`: the expected records are returned' },
   settings: {
     ...questionSettings,
     expect: {
       type: 'texts',
-      doc: 'Records that the answer must hold: an address, a name, "10 mail.example.com" (MX), "10 5 443 host" (SRV), a text',
+      doc: 'Records that the answer must contain: an address, a name, "10 mail.example.com" (MX), "10 5 443 host" (SRV), a text',
     },
-    exact: { type: 'flag', default: false, doc: 'The answer holds what `expect` lists and nothing else' },
+    exact: { type: 'flag', default: false, doc: 'The answer may contain no records other than those of `expect`' },
   },
   applies: (_, { expect }) => expect !== undefined,
   observe: lookUp,
@@ -115,7 +115,7 @@ const expected = check({
     const extra = exact ? records.filter((_, index) => !required.includes(actual[index] ?? '')) : []
     const wrong = [
       ...(missing.length > 0 ? [`lacks ${summaryOf(missing)}`] : []),
-      ...(extra.length > 0 ? [`has ${summaryOf(extra)} besides`] : []),
+      ...(extra.length > 0 ? [`also has ${summaryOf(extra)}`] : []),
     ]
     const subject = `${sanitize(query, 128)} ${type}`
     if (wrong.length === 0) return ok('expected', `${subject} is as expected`, { address: server })
@@ -126,10 +126,10 @@ const expected = check({
 
 export const records = check({
   depth: 'Standard',
-  results: { records: 'With `records`: there are enough of them' },
+  results: { records: 'With `records`: the number of records' },
   settings: {
     ...questionSettings,
-    records: { type: 'threshold', unit: 'count', doc: 'How many records the answer holds at least' },
+    records: { type: 'threshold', unit: 'count', doc: 'Minimum number of records in the answer' },
   },
   applies: (_, settings) => settings.records !== undefined,
   observe: lookUp,
@@ -141,7 +141,7 @@ export const records = check({
 
 const settings = {
   ...questionSettings,
-  server: { type: 'text', doc: 'Name server as ip, ip:port or [ip6]:port; without it those of this machine' },
+  server: { type: 'text', doc: 'Name server as ip, ip:port or [ip6]:port; by default those of this machine' },
 } as const satisfies SettingsSpec
 
 /** Sends nothing yet. Throws ProbeError `data` for a server that is not an address. */
@@ -151,7 +151,7 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
     try {
       resolver.setServers([isIP(server) === 6 ? `[${server}]` : server])
     } catch {
-      throw new ProbeError('data', `server ${quote(server, 64)} is none of ip, ip:port and [ip6]:port`)
+      throw new ProbeError('data', `server ${quote(server, 64)} is not of the form ip, ip:port or [ip6]:port`)
     }
   }
   return { resolver, servers: resolver.getServers().join(', ') }
@@ -160,7 +160,7 @@ function openResolver({ server }: Values<typeof settings>): NameServers {
 /** Queries a name server directly: bypasses the hosts file and every cache of this machine. */
 export default machineKind({
   name: 'dns',
-  title: 'A name resolves to what it should',
+  title: 'A name resolves to the expected records',
   runsOn: 'network',
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),
@@ -217,19 +217,19 @@ function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeErro
   const took = showDuration(lookUp.afterMs)
   switch (code) {
     case 'ENOTFOUND':
-      return new ProbeError('dns', `${servers} says there is no such name as ${name} (NXDOMAIN)`, [code])
+      return new ProbeError('dns', `${servers} reports that ${name} does not exist (NXDOMAIN)`, [code])
     case 'ENODATA':
-      return new ProbeError('dns', `${servers} knows ${name}, but no ${type} record of it`, [code])
+      return new ProbeError('dns', `${servers} knows ${name}, but has no ${type} record for it`, [code])
     case 'ESERVFAIL':
       return new ProbeError(
         'dns',
-        `${servers} failed over ${name} (SERVFAIL): its upstream, zone or DNSSEC, not the network`,
+        `${servers} failed to resolve ${name} (SERVFAIL): check its upstream, zone or DNSSEC, not the network`,
         [code],
       )
     case 'EREFUSED':
       return new ProbeError(
         'dns',
-        `${servers} refuses to answer for ${name} (REFUSED): not its zone, or not its client`,
+        `${servers} refuses to answer for ${name} (REFUSED): it does not serve this zone, or not this client`,
         [code],
       )
     case 'ETIMEOUT':
@@ -237,15 +237,15 @@ function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeErro
     case 'ECONNREFUSED':
       return new ProbeError(
         'refused',
-        `${servers} refused the question in ${took}: host up, no name server on that port`,
+        `${servers} refused the query after ${took}: host up, no name server on that port`,
         [code],
       )
     case 'EBADNAME':
-      return new ProbeError('data', `${name} is no name that DNS can be asked for`, [code])
+      return new ProbeError('data', `${name} is not a valid DNS name`, [code])
     default:
       return new ProbeError(
         'protocol',
-        `${servers} answered for ${name} what cannot be read (${sanitize(code || error.message, 64)})`,
+        `${servers} sent an unreadable answer for ${name} (${sanitize(code || error.message, 64)})`,
         [code],
       )
   }

@@ -99,7 +99,7 @@ export const up = check({
 
 /** Selects the file systems to visit. All disk checks share one walk. */
 const mounts = {
-  disks: { type: 'texts', default: [], doc: 'Look only at these mount points; one that is not mounted is a failure' },
+  disks: { type: 'texts', default: [], doc: 'Check only these mount points; one that is not mounted is a failure' },
   skipDisks: { type: 'texts', default: [], doc: 'Mount points to leave out' },
 } as const satisfies SettingsSpec
 
@@ -174,7 +174,7 @@ export const memory = check({
       type: 'threshold',
       unit: 'percent',
       default: { warn: 10 },
-      doc: 'Available memory, of the container inside one',
+      doc: 'Available memory; inside a container, that of the container',
     },
   },
   observe: ({ limits }) => hostMemory(limits),
@@ -183,13 +183,13 @@ export const memory = check({
 
 export const cpu = check({
   depth: 'Standard',
-  results: { cpu: 'Processor use over at least 500 ms' },
+  results: { cpu: 'CPU use over at least 500 ms' },
   settings: {
     cpu: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 80 },
-      doc: 'Processor use over half a second; only ever warns',
+      doc: 'CPU use over half a second; never a failure',
     },
   },
   last: true,
@@ -204,8 +204,9 @@ export const cpu = check({
       ? []
       : atMost({
           check: 'cpu',
-          what: `in use over ${showDuration(ms)}:`,
+          what: 'CPU use',
           value: percent,
+          after: `over ${showDuration(ms)}`,
           unit: 'percent',
           threshold: onlyWarning(threshold),
         }),
@@ -213,13 +214,13 @@ export const cpu = check({
 
 export const load = check({
   depth: 'Standard',
-  results: { load: 'Load per processor; not on Windows' },
+  results: { load: 'Load per CPU; not on Windows' },
   settings: {
     load: {
       type: 'threshold',
       unit: 'ratio',
       default: { warn: 2 },
-      doc: 'Load of one minute per processor; only ever warns',
+      doc: 'Load of one minute per CPU; never a failure',
     },
   },
   applies: ({ before }) => process.platform !== 'win32' && before.processors > 0,
@@ -227,7 +228,7 @@ export const load = check({
   evaluate: ({ load, processors }, { load: threshold }) =>
     atMost({
       check: 'load',
-      what: `${load.toFixed(2)} over 1 min, per processor`,
+      what: `${load.toFixed(2)} over 1 min, per CPU`,
       value: load / processors,
       unit: 'ratio',
       threshold: onlyWarning(threshold),
@@ -247,7 +248,7 @@ export const clock = check({
           type: 'threshold',
           unit: 'duration',
           default: { warn: 50, limit: 1_000 },
-          doc: 'How far the clock may be off, either way',
+          doc: 'Maximum clock offset, in either direction',
         },
       },
     },
@@ -273,22 +274,21 @@ export const clock = check({
       unit: 'duration',
       threshold: settings.clock?.offset ?? {},
       address,
-      details: [`round trip ${showDuration(roundTrip)}: the figure may be off by half of that`],
+      details: [`round trip ${showDuration(roundTrip)}: the offset is accurate to half of that`],
     }),
 })
 
 export const trend = check({
   depth: 'Advanced',
   results: {
-    'trend <mount>':
-      'How long until the disk is full; from 6 Advanced runs over 3 hours on, with a store to keep what they saw',
+    'trend <mount>': 'How long until the disk is full; needs a store, and at least 6 Advanced runs over 3 hours',
   },
   settings: {
     diskTrend: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 24 * 3_600_000 },
-      doc: 'How long until one of them is full, if it goes on filling as in the Advanced runs before',
+      doc: 'How long until a disk is full, if it continues to fill as in previous Advanced runs',
     },
     ...mounts,
   },
@@ -297,11 +297,11 @@ export const trend = check({
     const filling = trendOf(readings)
     if (!filling) return []
     const { free, slope, readings: count, spanMs } = filling
-    const basis = `by ${count} readings of the last ${showDuration(spanMs)}`
-    if (slope >= 0 || free / -slope > furthestMs) return ok(`trend ${mount}`, `does not fill up, ${basis}`)
+    const basis = `based on ${count} readings of the last ${showDuration(spanMs)}`
+    if (slope >= 0 || free / -slope > furthestMs) return ok(`trend ${mount}`, `not filling up, ${basis}`)
     return atLeast({
       check: `trend ${mount}`,
-      what: `fills by ${showBytes(-slope * 3_600_000)} an hour: full in`,
+      what: `fills by ${showBytes(-slope * 3_600_000)} per hour: full in`,
       value: free / -slope,
       unit: 'duration',
       threshold,
@@ -320,7 +320,7 @@ export const fileDescriptors = check({
       type: 'threshold',
       unit: 'percent',
       default: { warn: 70, limit: 90 },
-      doc: 'Open files of the machine, of those that the kernel allows (Linux)',
+      doc: 'Open files of the machine, as a share of the maximum of the kernel (Linux)',
     },
   },
   observe: () => {
@@ -331,7 +331,7 @@ export const fileDescriptors = check({
     if (open === undefined || !(max > 0)) return []
     return atMost({
       check: 'file descriptors',
-      what: `${open} open of ${max < 2 ** 53 ? max : 'any number'}:`,
+      what: `${open} open of ${max < 2 ** 53 ? max : 'an unlimited number'}:`,
       value: (open / max) * 100,
       unit: 'percent',
       threshold,
@@ -341,13 +341,13 @@ export const fileDescriptors = check({
 
 export const restarted = check({
   depth: 'Advanced',
-  results: { restarted: 'Warns when the machine started lately' },
+  results: { restarted: 'Warns if the machine has restarted recently' },
   settings: {
     restarted: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 600_000 },
-      doc: 'How long the machine should have been up',
+      doc: 'Minimum time since the start of the machine',
     },
   },
   observe: ({ upMs }) => Promise.resolve(upMs),
@@ -390,7 +390,7 @@ function onlyWarning({ warn, limit }: Threshold): Threshold {
 /** This machine. Leaves out what cannot be evaluated here (load on Windows, a clock without a reference). */
 export default machineKind({
   name: 'host',
-  title: 'This machine: disks, memory, processors, clock',
+  title: 'This machine: disks, memory, CPU, clock',
   preload: preloadSystemInformation,
   settings: {},
   open(_: object, { now }: CheckContext): Host {

@@ -4,21 +4,21 @@ import { type Listening, listeningPorts } from '../system/listening.ts'
 
 const portFields = {
   port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
-  what: { type: 'text', required: true, doc: 'What usually listens there' },
+  what: { type: 'text', required: true, doc: 'Service that usually listens there' },
 } as const
 
 const ports = checksOn<object>()({
   depth: 'Basic',
   results: {
-    'port <port>': 'Something listens there; never a failure',
-    ports: 'None of the usual ports listens; never a failure',
+    'port <port>': 'A service listens on the port; never a failure',
+    ports: 'No service listens on the usual ports; never a failure',
   },
   settings: {
-    ports: { type: 'groups', doc: 'The usual ports, to be looked at now', fields: portFields },
+    ports: { type: 'groups', doc: 'The usual ports to check', fields: portFields },
     found: {
       type: 'groups',
-      doc: 'What the plan has already seen to listen, in place of a second look',
-      fields: { ...portFields, banner: { type: 'text', doc: 'What it said unasked' } },
+      doc: 'Open ports that the plan has already found, instead of checking again',
+      fields: { ...portFields, banner: { type: 'text', doc: 'Banner of the service' } },
     },
   },
   async *observe(_, settings, context: CheckContext): AsyncGenerator<Listening | undefined> {
@@ -29,10 +29,10 @@ const ports = checksOn<object>()({
     if (listening.length === 0) yield undefined
   },
   evaluate: (listening) => {
-    if (!listening) return ok('ports', 'none of the usual ports listens on 127.0.0.1')
+    if (!listening) return ok('ports', 'no service listens on the usual ports of 127.0.0.1')
     const { port, what, banner } = listening
     const address = hostPort('127.0.0.1', port)
-    const says = banner === undefined ? '' : ` (says ${banner})`
+    const says = banner === undefined ? '' : ` (banner ${banner})`
     return ok(`port ${port}`, `${what} on ${address}${says}, not configured: svc monitors discover`, { address })
   },
 })
@@ -40,7 +40,7 @@ const ports = checksOn<object>()({
 /** The usual ports of a type's servers on this machine. Connects and reads a banner; never signs in or sends data. */
 export default machineKind({
   name: 'listening',
-  title: 'What listens on this machine and is not configured',
+  title: 'Services that listen on this machine but are not configured',
   settings: {},
   internal: true,
   open: () => ({}),

@@ -19,7 +19,7 @@ import { cpuWindowMs } from '../system/resources.ts'
 const maxRead = 200
 
 const selection = {
-  executable: { type: 'text', doc: 'Name of the executable, exactly' },
+  executable: { type: 'text', doc: 'Exact name of the executable' },
   match: { type: 'text', doc: 'Text that the command line contains' },
   pidFile: { type: 'text', doc: 'File that holds the process id' },
 } as const satisfies SettingsSpec
@@ -27,10 +27,10 @@ type Selection = Values<typeof selection>
 
 const countSetting = {
   type: 'group',
-  doc: 'How many should run; at least one unless said',
+  doc: 'Expected number of processes; at least one by default',
   fields: {
-    min: { type: 'integer', default: 1, min: 0, doc: 'At least so many' },
-    max: { type: 'integer', min: 0, doc: 'At most so many' },
+    min: { type: 'integer', default: 1, min: 0, doc: 'Minimum number' },
+    max: { type: 'integer', min: 0, doc: 'Maximum number' },
   },
 } as const satisfies SettingsSpec[string]
 
@@ -45,25 +45,25 @@ const check = checksOn<Processes>()
 
 export const running = check({
   depth: 'Basic',
-  results: { running: 'At least one runs, by name, command line or process id file' },
+  results: { running: 'At least one matching process is running' },
   settings: { count: countSetting },
   observe: ({ alive, zombies, details }) => Promise.resolve({ pids: alive.map(({ pid }) => pid), zombies, details }),
   evaluate: ({ pids, zombies, details }, { count }) => {
     const [first, ...others] = pids
-    const dead = zombies > 0 ? [`${zombies} ended and not collected by the parent (zombie)`] : []
+    const dead = zombies > 0 ? [`${zombies} exited and not reaped by the parent (zombie)`] : []
     const measurement = { value: pids.length, unit: 'count' } as const
     if (first === undefined && (count?.min ?? 1) > 0) {
       return fail('running', 'data', ['not running', ...dead, ...details].join('; '), { measurement })
     }
     const which = others.length > 0 ? ` and ${others.length} more` : ''
-    const summary = first === undefined ? 'none running, as allowed' : `running: process ${first}${which}`
+    const summary = first === undefined ? 'none running, which `count` allows' : `running: process ${first}${which}`
     return ok('running', [summary, ...dead].join('; '), { measurement })
   },
 })
 
 export const count = check({
   depth: 'Standard',
-  results: { count: 'As many run as should' },
+  results: { count: 'The number of processes is within `count`' },
   settings: { count: countSetting },
   observe: ({ alive }) => Promise.resolve(alive.length),
   evaluate: (value, { count: { min = 1, max } = {} }) => {
@@ -97,15 +97,15 @@ const figures = sharedRead('memory', 'Figures of the processes', async ({ alive 
 
 export const memory = check({
   depth: 'Standard',
-  results: { memory: 'Resident memory of the largest, where a threshold is set' },
-  settings: { memory: { type: 'threshold', unit: 'bytes', doc: 'Resident memory of the largest of them' } },
+  results: { memory: 'Resident memory of the largest process; needs a threshold' },
+  settings: { memory: { type: 'threshold', unit: 'bytes', doc: 'Maximum resident memory of the largest process' } },
   observe: figures,
   evaluate: ({ processes }, { memory: threshold }) => {
     const largest = greatest(processes, ({ rss }) => rss)
     if (!threshold || !largest) return []
     return atMost({
       check: 'memory',
-      what: `process ${largest.pid} holds`,
+      what: `process ${largest.pid} uses`,
       value: largest.value,
       unit: 'bytes',
       threshold,
@@ -115,12 +115,12 @@ export const memory = check({
 
 export const cpu = check({
   depth: 'Standard',
-  results: { cpu: 'Processor use over 500 ms, where a threshold is set; Linux only' },
+  results: { cpu: 'CPU use over half a second; needs a threshold (Linux only)' },
   settings: {
     cpu: {
       type: 'threshold',
       unit: 'percent',
-      doc: 'Of one processor, all of them together, over half a second; only ever warns (Linux)',
+      doc: 'Maximum CPU use of all processes together, in percent of one CPU, over half a second; exceeding it only warns (Linux only)',
     },
   },
   last: true,
@@ -141,19 +141,19 @@ export const cpu = check({
     const bound = warn ?? limit
     const threshold = bound === undefined ? {} : { warn: bound }
     if (!use) return []
-    return atMost({ check: 'cpu', what: 'of one processor', value: use.percent, unit: 'percent', threshold })
+    return atMost({ check: 'cpu', what: 'CPU use, of one CPU:', value: use.percent, unit: 'percent', threshold })
   },
 })
 
 export const restarted = check({
   depth: 'Advanced',
-  results: { restarted: 'Warns when the youngest started lately' },
+  results: { restarted: 'Warns when the youngest process started recently' },
   settings: {
     restarted: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 600_000 },
-      doc: 'How long the youngest of them should have run',
+      doc: 'Minimum uptime of the youngest process',
     },
   },
   observe: figures,
@@ -162,7 +162,7 @@ export const restarted = check({
     if (!youngest) return []
     return atLeast({
       check: 'restarted',
-      what: `process ${youngest.pid} up`,
+      what: `process ${youngest.pid} up for`,
       value: -youngest.value,
       unit: 'duration',
       threshold,
@@ -172,13 +172,13 @@ export const restarted = check({
 
 export const openFiles = check({
   depth: 'Advanced',
-  results: { 'open files': 'Open files of the fullest; left out where not readable' },
+  results: { 'open files': 'Open files of the process nearest to its limit; omitted where not readable' },
   settings: {
     openFiles: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 70, limit: 90 },
-      doc: 'Open files, of those that the process may open; only where this account may look (Linux)',
+      doc: 'Maximum number of open files, in percent of the limit of the process; needs access to the process (Linux only)',
     },
   },
   observe: figures,
@@ -188,7 +188,7 @@ export const openFiles = check({
     if (!fullest || !files) return []
     return atMost({
       check: 'open files',
-      what: `process ${fullest.pid} has ${files.open} of ${files.limit} open:`,
+      what: `process ${fullest.pid} has ${files.open} of ${files.limit} files open:`,
       value: fullest.value * 100,
       unit: 'percent',
       threshold,
@@ -226,7 +226,7 @@ async function open(settings: Selection, { signal, step }: CheckContext): Promis
 export async function pidIn(path: string, signal: AbortSignal): Promise<number | string> {
   try {
     const [, digits] = /^\s*(\d{1,10})\s*(?:\n|$)/.exec((await readSmallFile(path, 4096, signal)).text) ?? []
-    return digits === undefined || Number(digits) < 1 ? `${path} holds no process id` : Number(digits)
+    return digits === undefined || Number(digits) < 1 ? `${path} contains no process id` : Number(digits)
   } catch (error) {
     signal.throwIfAborted()
     return `${path} ${fileTrouble(error)}`
@@ -236,11 +236,11 @@ export async function pidIn(path: string, signal: AbortSignal): Promise<number |
 /** Never shows the command line: it may contain secrets. */
 export default machineKind({
   name: 'process',
-  title: 'A process of this machine: running, how many, how large',
+  title: 'Processes on this machine: whether they run, how many, and their resource use',
   preload: preloadSystemInformation,
   settings: selection,
   validate: ({ executable, match, pidFile }) =>
-    executable || match || pidFile ? undefined : 'does not say which process: give executable, match or pidFile',
+    executable || match || pidFile ? undefined : 'does not name a process: set executable, match or pidFile',
   open,
   checks: [running, count, memory, cpu, restarted, openFiles],
 })

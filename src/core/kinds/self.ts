@@ -34,8 +34,8 @@ const check = checksOn<Self>()
 
 export const version = check({
   depth: 'Basic',
-  results: { version: 'Installed version and Node version; informational' },
-  settings: { version: { type: 'text', required: true, doc: 'The installed version' } },
+  results: { version: 'Installed version of svc and version of Node; informational' },
+  settings: { version: { type: 'text', required: true, doc: 'Installed version of svc' } },
   observe: () => Promise.resolve({ node: process.versions.node }),
   evaluate: ({ node }, { version: svc }) =>
     ok('version', `svc ${svc} on Node ${node}`, { facts: { version: svc, node } }),
@@ -43,7 +43,7 @@ export const version = check({
 
 const storePath = {
   type: 'text',
-  doc: 'The store whose svc serve is looked for',
+  doc: 'Store whose svc serve is checked',
 } as const satisfies SettingsSpec[string]
 
 /** The outcome for the svc serve of this store: its answer at a path, or why no request was sent. */
@@ -55,7 +55,7 @@ type Serve =
 
 export const serve = check({
   depth: 'Basic',
-  results: { serve: 'Where a svc serve of this store runs here, /livez answers; from Standard on /readyz too' },
+  results: { serve: 'If svc serve runs here for this store: /livez answers, and from Standard on /readyz' },
   settings: { storePath },
   async *observe(_, settings, context): AsyncGenerator<Serve> {
     const where = await locate(settings.storePath, context)
@@ -93,13 +93,13 @@ async function locate(store: string | undefined, context: CheckContext): Promise
   })
   if (file === undefined) return { absent: true }
   const marker = file === null ? undefined : parseMarker(file.text)
-  if (!file || !marker) return { unusable: `${path} is not what svc serve writes` }
+  if (!file || !marker) return { unusable: `${path} was not written by svc serve` }
   if (marker.pid === process.pid) return { ownOrigin: marker.url.origin }
   const began = await startedAt(marker.pid, context.date().getTime())
   const recycled = began !== undefined && began > file.modified.getTime() + recycledMs
-  if (recycled || !isAlive(marker.pid)) return { absent: true, why: `its process ${marker.pid} has ended` }
+  if (recycled || !isAlive(marker.pid)) return { absent: true, why: `its process ${marker.pid} has exited` }
   const url = onThisMachine(marker.url, ownAddresses())
-  return url ?? { unusable: `${path} leads to another machine, which is not asked` }
+  return url ?? { unusable: `${path} names another machine, which is not queried` }
 }
 
 /** Checks only whether the server answers, and sends no secret: its certificate may be for a public name. */
@@ -113,7 +113,7 @@ async function answerOf(url: URL, context: CheckContext): Promise<Serve> {
     return { origin, path, status, ms: context.now() - start }
   } catch (error) {
     context.signal.throwIfAborted()
-    const late = new ProbeError('timeout', `${origin}${path} gave no answer in ${answerMs / 1_000} s`)
+    const late = new ProbeError('timeout', `${origin}${path} did not answer within ${answerMs / 1_000} s`)
     throw new ObservationError(signal.aborted ? late : error, { address: origin })
   } finally {
     deadline.clear()
@@ -122,7 +122,7 @@ async function answerOf(url: URL, context: CheckContext): Promise<Serve> {
 
 export const eventLoop = check({
   depth: 'Standard',
-  results: { 'event loop': 'Longest delay of the event loop during the check' },
+  results: { 'event loop': 'The longest delay of the event loop during the check is within the limit' },
   settings: {},
   observe: async ({ since, delays }, _, { now, signal }) => {
     const rest = Math.max(0, Math.ceil(delayWindowMs - (now() - since)) + 1)
@@ -152,7 +152,7 @@ function open(_: object, { mode, now }: CheckContext): Self {
 /** This program. Stands in for an App server while none is configured. */
 export default machineKind({
   name: 'self',
-  title: 'This program and, where one runs, its svc serve',
+  title: 'svc itself and, if running, its svc serve',
   settings: {},
   internal: true,
   open,

@@ -41,7 +41,7 @@ export async function serviceState(service: string, signal: AbortSignal): Promis
   if (state) return state
   const output =
     [ended.stderr, ended.stdout].map((text) => sanitize(text.trim())).find((text) => text !== '') ?? 'nothing'
-  throw new ProbeError('protocol', `${file} does not tell how the service is: ${output}`)
+  throw new ProbeError('protocol', `${file} does not report the state of the service: ${output}`)
 }
 
 async function managerFor(service: string): Promise<Manager> {
@@ -57,7 +57,7 @@ async function managerFor(service: string): Promise<Manager> {
         parse: (text) => parseSystemd(text, Number(process.hrtime.bigint() / 1_000n)),
       }
     default:
-      throw new ProbeError('internal', `services of ${process.platform} cannot be asked for: use the kind process`)
+      throw new ProbeError('internal', `services cannot be checked on ${process.platform}: use the kind process`)
   }
 }
 
@@ -78,11 +78,11 @@ async function systemctl(): Promise<string> {
   if (!runs) {
     throw new ProbeError(
       'internal',
-      'systemd does not run here (as in most containers), so no service can be asked for: use the kind process',
+      'systemd is not running here (as in most containers), so services cannot be checked: use the kind process',
     )
   }
   const file = systemctlPlaces[places.indexOf(true)]
-  if (file === undefined) throw new ProbeError('internal', `systemctl is not at ${systemctlPlaces.join(' or ')}`)
+  if (file === undefined) throw new ProbeError('internal', `systemctl not found at ${systemctlPlaces.join(' or ')}`)
   return file
 }
 
@@ -155,7 +155,7 @@ const states: Readonly<Record<number, readonly [ServiceState['is'], string]>> = 
   2: ['changing', 'being started'],
   3: ['changing', 'being stopped'],
   4: ['running', 'running'],
-  5: ['changing', 'being continued'],
+  5: ['changing', 'being resumed'],
   6: ['changing', 'being paused'],
   7: ['stopped', 'paused'],
 }
@@ -231,7 +231,7 @@ const which = {
     required: true,
     // A leading dash would be read as an option, and two leading backslashes as another machine.
     pattern: /^[A-Za-z0-9_@][A-Za-z0-9@:_.\\$ -]{0,254}$/,
-    doc: 'Its name: nginx or nginx.service (systemd), the short name (Windows), the label (launchd)',
+    doc: 'Name of the service: nginx or nginx.service (systemd), the short name (Windows), the label (launchd)',
   },
 } as const satisfies SettingsSpec
 
@@ -239,14 +239,14 @@ const check = checksOn<ServiceState>()
 
 export const state = check({
   depth: 'Basic',
-  results: { state: 'It runs; while it is being replaced that is deployment-related' },
+  results: { state: 'The service is running; a failure while it is being replaced is deployment-related' },
   settings: which,
   observe: (service) => Promise.resolve(service),
   evaluate: ({ is, words, sinceMs, pid, why }, { service }) => {
     const since = sinceMs === undefined ? '' : ` for ${showDuration(sinceMs)}`
     const summary = sanitize(words, 80)
     if (is === 'running') return ok('state', `${summary}${since}${pid === undefined ? '' : `, process ${pid}`}`)
-    if (is === 'absent') return fail('state', 'data', `there is no service ${service} here (${summary})`)
+    if (is === 'absent') return fail('state', 'data', `service ${service} does not exist here (${summary})`)
     const because = why === undefined ? '' : `: ${sanitize(why, 80)}`
     const message = `not running: ${summary}${since}${because}`
     return is === 'changing' ? fail('state', 'data', message, { deployment: true }) : fail('state', 'data', message)
@@ -255,44 +255,48 @@ export const state = check({
 
 export const restarts = check({
   depth: 'Standard',
-  results: { restarts: 'It was not started again too often; where its manager counts' },
+  results: {
+    restarts: 'The service manager has not restarted the service too often; omitted where it does not count restarts',
+  },
   settings: {
     restarts: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 3 },
-      doc: 'How often its manager may have started it again (systemd, launchd)',
+      doc: 'Maximum number of restarts by the service manager (systemd, launchd)',
     },
   },
   observe: (service) => Promise.resolve(service),
   evaluate: ({ is, restarts: value }, { restarts: threshold }) =>
     is === 'absent' || value === undefined
       ? []
-      : atMost({ check: 'restarts', what: 'started again', value, unit: 'count', threshold }),
+      : atMost({ check: 'restarts', what: 'restarts', value, unit: 'count', threshold }),
 })
 
 export const restarted = check({
   depth: 'Advanced',
-  results: { restarted: 'Warns when it was started lately; where its manager says' },
+  results: {
+    restarted: 'Warns when the service started recently; omitted where the service manager does not report it',
+  },
   settings: {
     restarted: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 5 * 60_000 },
-      doc: 'How long it must have run (systemd)',
+      doc: 'Minimum uptime of the service (systemd)',
     },
   },
   observe: (service) => Promise.resolve(service),
   evaluate: ({ is, sinceMs: value }, { restarted: threshold }) =>
     is !== 'running' || value === undefined
       ? []
-      : atLeast({ check: 'restarted', what: 'up', value, unit: 'duration', threshold }),
+      : atLeast({ check: 'restarted', what: 'up for', value, unit: 'duration', threshold }),
 })
 
 /** A service of this machine, as systemd, Windows or launchd describes it. Starts and stops nothing. */
 export default machineKind({
   name: 'service',
-  title: 'A service of this machine runs (systemd, Windows, launchd)',
+  title: 'A service on this machine is running (systemd, Windows, launchd)',
   settings: which,
   open({ service }: Values<typeof which>, { step, signal }: CheckContext): Promise<ServiceState> {
     step('state', service)

@@ -39,37 +39,37 @@ async function measure<T>(
 /** Gates the other checks: without the store, none of them can run. */
 export const store = check({
   depth: 'Basic',
-  results: { store: 'The store of the accounts opens and answers, in time' },
+  results: { store: 'The store of the accounts opens and answers in time' },
   settings: {},
   gate: true,
   observe: (accounts, _, context) => measure(accounts, context, (own) => own.store(context.signal)),
   evaluate: ({ ms: value }) =>
-    atMost({ check: 'store', what: 'the store of the accounts answered in', value, unit: 'duration', threshold }),
+    atMost({ check: 'store', what: 'account store answered in', value, unit: 'duration', threshold }),
 })
 
 export const administrator = check({
   depth: 'Basic',
-  results: { administrator: 'Told when nobody who may sign in is Admin' },
+  results: { administrator: 'At least one user who may sign in is Admin' },
   settings: {},
   observe: (accounts, _, context) => measure(accounts, context, (own) => own.anyAdmin()),
   evaluate: ({ value: any }) =>
     any
-      ? ok('administrator', 'there is an Admin who may sign in')
-      : warn('administrator', 'nobody here is Admin: svc users add NAME --role Admin'),
+      ? ok('administrator', 'at least one Admin may sign in')
+      : warn('administrator', 'no user is Admin: svc users add NAME --role Admin'),
 })
 
 export const lookUp = check({
   depth: 'Standard',
-  results: { 'look-up': 'What a sign-in reads can be read, in time' },
+  results: { 'look-up': 'An account can be looked up in time' },
   settings: {},
   observe: (accounts, _, context) => measure(accounts, context, (own) => own.lookUp()),
   evaluate: ({ ms: value }) =>
-    atMost({ check: 'look-up', what: 'an account is looked up in', value, unit: 'duration', threshold }),
+    atMost({ check: 'look-up', what: 'account looked up in', value, unit: 'duration', threshold }),
 })
 
 export const passwordHash = check({
   depth: 'Standard',
-  results: { 'password hash': 'A made-up password is hashed and told from another, in time' },
+  results: { 'password hash': 'A test password is hashed in time, and a different one is rejected' },
   settings: {},
   observe: (accounts, _, context) =>
     measure(accounts, context, async (own) => {
@@ -82,12 +82,13 @@ export const passwordHash = check({
     }),
   evaluate: ({ ms, value }) => {
     if (value === 'busy') {
-      return warn('password hash', 'too many sign-ins at once: further ones are refused for the moment')
+      return warn('password hash', 'too many sign-ins at once: further ones are temporarily refused')
     }
-    if (!value) return fail('password hash', 'internal', 'a right password is not told from a wrong one')
+    if (!value)
+      return fail('password hash', 'internal', 'password check cannot tell a correct password from a wrong one')
     return atMost({
       check: 'password hash',
-      what: 'a password was hashed and checked, right and wrong, in',
+      what: 'test password hashed and verified in',
       value: ms,
       unit: 'duration',
       threshold,

@@ -50,20 +50,20 @@ const maxBody = 1024 * 1024
 const maxRunBody = 4 * maxBody
 
 const peerSettings = {
-  url: { type: 'url', protocols: ['http', 'https'], required: true, doc: 'The server, or its /healthcheck' },
-  type: { type: 'choice', values: ServerType.values, default: 'App', doc: 'Which server type is asked for there' },
+  url: { type: 'url', protocols: ['http', 'https'], required: true, doc: 'URL of the server, or of its /healthcheck' },
+  type: { type: 'choice', values: ServerType.values, default: 'App', doc: 'Server type to query there' },
   mode: {
     type: 'choice',
     values: ExecutionMode.values,
     default: 'Standard',
-    doc: 'How deep it is asked at most; a shallower run of ours asks no deeper than itself',
+    doc: 'Deepest mode to request there; a shallower run requests only its own mode',
   },
-  token: { type: 'secret', doc: 'Token or key there, with which it tells details; sent from Standard on' },
-  insecureHttp: { type: 'flag', default: false, doc: 'Send the token over http:// to another machine too' },
+  token: { type: 'secret', doc: 'Token or key for that server, needed for details; sent from Standard on' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Send the token over http:// even to another machine' },
   suppressDeployment: {
     type: 'flag',
     default: false,
-    doc: 'Ask it to let deployment-related failures of its own pass',
+    doc: 'Request that the server ignores its own deployment-related failures',
   },
   verify: verifySetting,
   caFile: caFileSetting,
@@ -100,7 +100,7 @@ const openPeer = (at: AddressTurn, _: PeerSettings, context: CheckContext, route
   openRequest(at, route, context)
 
 const check = checksOn<RequestConnection>()
-const healthDoc = 'Its health answer says Success; failed monitors are named'
+const healthDoc = 'The health response reports Success; failed monitors are named'
 
 const answer = sharedRead('health', healthDoc, async ({ at, route, openedMs, request }: RequestConnection, context) => {
   const { head } = await request(context)
@@ -138,9 +138,9 @@ const health = check({
 
 const latency = check({
   depth: 'Basic',
-  results: { latency: 'The whole answer is there in time' },
+  results: { latency: 'The complete response arrives in time' },
   settings: {
-    latency: latencySetting({}, 'How long the whole answer may take; when left out, as long as this monitor may'),
+    latency: latencySetting({}, 'Maximum time for the complete response; default: the timeout of this monitor'),
   },
   observe: answer,
   evaluate: ({ address, body, ms }, { latency: threshold }) => {
@@ -152,7 +152,8 @@ const latency = check({
 const remoteChecks = check({
   depth: 'Basic',
   results: {
-    'remote check': 'A check there that measures something, warns or fails, as another svc of this version reports it',
+    'remote check':
+      'Each check on the other svc that measures something, warns or fails; requires the same version there',
   },
   settings: {},
   observe: answer,
@@ -177,13 +178,13 @@ const maxRemoteChecks = 200
 function evaluatePeer(answer: PeerAnswer): Result<'health'> {
   const result = withLeftOut(evaluateAnswer(answer), answer.run)
   const age = Number(/^\d{1,9}$/.exec(answer.headers['age'] ?? '')?.[0] ?? 0)
-  return age > 1 ? { ...result, message: `${result.message}; seen there ${showDuration(age * 1_000)} ago` } : result
+  return age > 1 ? { ...result, message: `${result.message}; checked there ${showDuration(age * 1_000)} ago` } : result
 }
 
 function withLeftOut(result: Result<'health'>, run: PeerRun | undefined): Result<'health'> {
   const more = run && 'run' in run ? remoteOf(run.run.monitors).length - maxRemoteChecks : 0
   if (more <= 0) return result
-  return { ...result, details: [...(result.details ?? []), `(${count(more, 'more check')} there, not shown here)`] }
+  return { ...result, details: [...(result.details ?? []), `(${count(more, 'more check')} there not shown)`] }
 }
 
 function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
@@ -202,7 +203,7 @@ function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
   const warnings = result.status === 'ok' ? (run ? warningsOfRun(run.run) : warningsIn(body)) : []
   const [first] = warnings
   if (first === undefined) return result
-  const message = `${address} says Success with ${count(warnings.length, 'warning')}: ${quote(redact(first), 160)}`
+  const message = `${address} reports Success with ${count(warnings.length, 'warning')}: ${quote(redact(first), 160)}`
   return warn('health', message, { address, details: warnings.slice(0, maxWarnings).map((one) => redact(one)) })
 }
 
@@ -212,10 +213,10 @@ function evaluateRefusal({ address, status, signedIn, redact }: PeerAnswer, body
   const text = `${address} answered ${status}${words === '' ? '' : `: ${quote(redact(words), 160)}`}`
   const more: Partial<Result> = { address, measurement: { value: status, unit: 'count' } }
   if (status === 401 || status === 403) {
-    return fail('health', 'auth', `${text}${signedIn ? ': the token of this monitor is refused there' : ''}`, more)
+    return fail('health', 'auth', `${text}${signedIn ? ': it rejected the token of this monitor' : ''}`, more)
   }
   if (status === 404 || status === 405) {
-    return fail('health', 'protocol', `${text}: there is no health operation at this URL`, more)
+    return fail('health', 'protocol', `${text}: no health endpoint at this URL`, more)
   }
   return fail('health', 'protocol', text, more)
 }
@@ -341,7 +342,7 @@ function figureOf(measured: RunMeasurement | undefined): Measurement | undefined
  */
 export default networkKind({
   name: 'svc',
-  title: 'The /healthcheck of another svc, or of a server like it, says Success',
+  title: 'The /healthcheck of another svc, or of a compatible server, reports Success',
   preload: loadXmlParser,
   settings: peerSettings,
   target: urlTarget,
@@ -351,7 +352,7 @@ export default networkKind({
   declineAddress: (at, _, context) => declineOwnProcess(at, context),
   prepare: preparePeer,
   connect: {
-    results: { connect: 'The port accepts a connection; over https the server is who it should be' },
+    results: { connect: 'The port accepts a connection; over https the certificate is trusted and for this server' },
     open: openPeer,
     evaluate: ({ connection: { at }, ms }) =>
       ok('connect', `${at.address} accepted`, { measurement: { value: ms, unit: 'milliseconds' } }),

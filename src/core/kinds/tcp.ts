@@ -46,36 +46,39 @@ type Answer = Conversation & {
 /** Listening ends this many milliseconds before the deadline, so that the data received until then can be reported. */
 const reserveMs = 150
 
-const latency = latencySetting({ warn: 1_000, limit: 3_000 }, 'How long a connection may take, and then the answer')
+const latency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'Maximum time for the connection and for the answer, each',
+)
 const documentSettings = {
   xml: {
     type: 'map',
-    doc: 'Values expected in an XML answer: path such as /Reply/@Success to text, /pattern/ or comparison, in which {nonce} is that of `send`. What stands before its first < is left out',
+    doc: 'Values expected in an XML answer: a map from a path, such as /Reply/@Success, to text, /pattern/ or comparison; {nonce} is that of `send`. Anything before the first < is ignored',
   },
-  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of an XML answer' },
+  measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts to read from an XML answer' },
 } as const satisfies SettingsSpec
 
 const check = checksOn<TcpConnection>()
 
 const answer = check({
   depth: 'Basic',
-  results: { answer: 'With `send` or `expect`: the peer says what it should, in time' },
+  results: { answer: 'The peer sends the expected answer in time; needs `send` or `expect`' },
   settings: {
     latency,
     send: {
       type: 'text',
-      doc: 'What to say once connected, e.g. "PING\\r\\n"; never a secret. {nonce} in it stands for 16 random characters, others for each connection',
+      doc: 'What to send once connected, e.g. "PING\\r\\n"; never a secret. {nonce} stands for 16 random characters, different for each connection',
     },
     lead: {
       type: 'text',
-      doc: 'What goes before `send`; {length} in it stands for the number of bytes of `send`, e.g. "Frame {length} "',
+      doc: 'Prefix of `send`; {length} stands for the number of bytes of `send`, e.g. "Frame {length} "',
     },
     expect: {
       type: 'text',
-      doc: 'What the peer must say: a text that its answer contains, or /pattern/. With `send` alone, anything; with `xml` or `measure`, a whole document. {nonce} is that of `send`',
+      doc: 'Expected answer: a text that it contains, or /pattern/. Without it, `send` accepts any answer, and `xml` or `measure` require a whole document. {nonce} is that of `send`',
     },
     ...documentSettings,
-    maxAnswer: { type: 'bytes', default: 4096, doc: 'How much of the answer is read' },
+    maxAnswer: { type: 'bytes', default: 4096, doc: 'Maximum size of the answer; svc reads no more' },
   },
   when: ['send', 'expect', 'xml', 'measure'],
   applies: (_, { send, expect, xml, measure = [] }) =>
@@ -98,7 +101,7 @@ const answer = check({
     const text = bytes.length === 0 ? 'nothing' : quote(redact(bytes))
     if (ended === 'met') {
       // A document is judged by its content.
-      const what = `${address} ${isDocument ? `answered ${showBytes(bytes.length)}` : `said ${text}`} in`
+      const what = `${address} ${isDocument ? `answered ${showBytes(bytes.length)}` : `sent ${text}`} in`
       return atMost({ check: 'answer', what, value: ms, unit: 'duration', threshold })
     }
     const expect = withNonce(settings.expect, nonce)
@@ -106,11 +109,11 @@ const answer = check({
     const expected = expect === undefined ? anything : quote(expect, 80)
     const took = ms < 1_000 ? `${Math.round(ms)} ms` : `${Number((ms / 1_000).toFixed(1))} s`
     if (ended === 'closed')
-      return fail('answer', 'protocol', `${address} said ${text} and hung up, expected ${expected}`)
-    if (ended === 'unjudged') return fail('answer', 'data', `what ${address} said ${problem ?? ''}`)
+      return fail('answer', 'protocol', `${address} sent ${text} and closed the connection, expected ${expected}`)
+    if (ended === 'unjudged') return fail('answer', 'data', `the answer of ${address} ${problem ?? ''}`)
     if (ended === 'full')
-      return fail('answer', 'protocol', `${address} said ${showBytes(maxAnswer)} without ${expected}: ${text}`)
-    const half = bytes.length === 0 ? 'accepted the connection and then said nothing' : `said ${text} and no more`
+      return fail('answer', 'protocol', `${address} sent ${showBytes(maxAnswer)} without ${expected}: ${text}`)
+    const half = bytes.length === 0 ? 'accepted the connection but sent nothing' : `sent ${text} and nothing more`
     return fail('answer', 'timeout', `${address} ${half} for ${took}, expected ${expected}`)
   },
 })
@@ -118,8 +121,8 @@ const answer = check({
 const document = check({
   depth: 'Basic',
   results: {
-    xml: { doc: 'XML values of the answer are as expected', when: ['xml'] },
-    measure: { doc: 'Figures, dates and counts in the answer are within their thresholds', when: ['measure'] },
+    xml: { doc: 'The XML values of the answer are as expected', when: ['xml'] },
+    measure: { doc: 'The figures, dates and counts of the answer are within their thresholds', when: ['measure'] },
   },
   settings: documentSettings,
   applies: ({ answer }) => answer?.isDocument === true && answer.ended === 'met',
@@ -175,18 +178,18 @@ export default networkKind({
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,
   validate: ({ lead, send, expect, xml, measure }) => {
-    if (lead !== undefined && send === undefined) return 'lead needs send'
+    if (lead !== undefined && send === undefined) return 'lead requires send'
     if (holdsNonce(expect, xml) && !holdsNonce(send)) {
-      return 'expects {nonce}, which send does not say: put it there too'
+      return 'expects {nonce}, which send does not contain: add it there'
     }
     const problem = expect !== undefined && isPattern(expect) ? patternProblem(expect) : undefined
     if (problem !== undefined) return `expect: ${problem}`
     const wrong = measure?.find(({ path }) => path.includes('$'))
-    if (wrong) return `measure ${quote(wrong.name, 64)}: the answer is read as XML, write its path like /Reply/Job`
+    if (wrong) return `measure ${quote(wrong.name, 64)}: the answer is read as XML, so write its path like /Reply/Job`
     return assertionProblem({ xml, measure }, 'this monitor', [])
   },
   connect: {
-    results: { connect: 'The port accepts a connection, in time' },
+    results: { connect: 'The port accepts a connection in time' },
     open: connect,
     evaluate: evaluateConnect,
   },

@@ -26,14 +26,14 @@ type Handshake = Connection & { readonly address: string; readonly chain: Chain 
 const verify = {
   type: 'flag',
   default: true,
-  doc: 'Judge trust and host name too; `false` leaves the dates and the version',
+  doc: 'Check trust and host name too; with `false`, only the dates and the TLS version',
 } as const satisfies SettingsSpec[string]
 
 const check = checksOn<Handshake>()
 
 const expiry = check({
   depth: 'Standard',
-  results: { expiry: 'Every certificate of the chain is valid and stays so long enough' },
+  results: { expiry: 'Every certificate in the chain is valid and remains so long enough' },
   settings: { expiry: certificateSetting },
   observe: async ({ chain }) => chain,
   evaluate: (chain, { expiry }) => evaluateExpiry('expiry', chain, expiry),
@@ -42,8 +42,8 @@ const expiry = check({
 const trust = check({
   depth: 'Standard',
   results: {
-    trust: 'The chain leads to a root that the system or caFile trusts',
-    'host name': 'The certificate is for the name that clients use',
+    trust: 'The certificate chain leads to a root that the system or caFile trusts',
+    'host name': 'The certificate is valid for the name that clients use',
   },
   settings: { verify },
   applies: (_, { verify }) => verify,
@@ -53,13 +53,13 @@ const trust = check({
 
 const protocol = check({
   depth: 'Standard',
-  results: { protocol: 'The version agreed on is new enough' },
+  results: { protocol: 'The negotiated TLS version is recent enough' },
   settings: {
     minVersion: {
       type: 'choice',
       values: ['TLSv1.2', 'TLSv1.3'],
       default: 'TLSv1.2',
-      doc: 'Oldest version that is good enough',
+      doc: 'Minimum TLS version',
     },
   },
   observe: async ({ chain }) => chain,
@@ -68,12 +68,12 @@ const protocol = check({
 
 const tlsSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address to connect to' },
-  port: { type: 'integer', default: 443, min: 1, max: 65_535, doc: 'TCP port that begins with TLS' },
+  port: { type: 'integer', default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
   servername: {
     type: 'text',
-    doc: 'Name to ask for (SNI) and to find in the certificate, where it is not `host`',
+    doc: 'Name for SNI and in the certificate, if it differs from `host`',
   },
-  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long connection and handshake may take'),
+  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum time for connection and handshake'),
   verify,
   caFile: caFileSetting,
   addresses: addressesSetting,
@@ -100,16 +100,16 @@ async function shakeHands(
 /** Completes the handshake, reads the whole chain and closes the connection. Sends no data. */
 export default networkKind({
   name: 'tls',
-  title: 'Certificates and TLS of a port',
+  title: 'The certificates and the TLS version of a port',
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,
   prepare: ({ caFile }: TlsSettings) => readCaFile(caFile),
   connect: {
-    results: { handshake: 'The port accepts a connection and completes a TLS handshake, in time' },
+    results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },
     open: shakeHands,
     evaluate: ({ connection: { address, chain }, ms: value }, { latency: threshold }) => {
-      const what = `${address} agreed on ${chain.protocol} in`
+      const what = `${address} negotiated ${chain.protocol} in`
       return atMost({ check: 'handshake', what, value, unit: 'duration', threshold })
     },
   },

@@ -9,7 +9,7 @@ import { count, sanitize } from './text.ts'
 /** The setting of all kinds that connect with TLS and read the file with `readCaFile`. */
 export const caFileSetting = {
   type: 'text',
-  doc: 'PEM file of CAs trusted beside those of the system',
+  doc: 'PEM file of CAs to trust in addition to those of the system',
 } as const satisfies Setting
 
 /** The CAs of a `caFile`. Throws ProbeError `data`, naming the file. */
@@ -18,7 +18,7 @@ export async function readCaFile(path: string | undefined): Promise<string | und
   const pem = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     throw new ProbeError('data', `caFile ${path} cannot be read: ${error.code ?? 'unknown'}`)
   })
-  if (certificatesOf(pem).length === 0) throw new ProbeError('data', `caFile ${path} holds no certificate in PEM`)
+  if (certificatesOf(pem).length === 0) throw new ProbeError('data', `caFile ${path} contains no PEM certificate`)
   return pem
 }
 
@@ -149,7 +149,7 @@ export function describeChain(
   options: ChainOptions,
 ): Chain {
   const [own] = certificates
-  if (own === undefined) throw new ProbeError('tls', `${options.address} showed no certificate`)
+  if (own === undefined) throw new ProbeError('tls', `${options.address} presented no certificate`)
   const trustError = verdict(socket)
   return {
     address: options.address,
@@ -206,18 +206,18 @@ export const describeExpiry = (chain: Chain, one: Certificate): string => {
   if (chain.at > one.to)
     return `${certificateName(chain, one)} expired on ${formatDay(one.to)}, ${daysBetween(one.to, chain.at)} d ago`
   if (chain.at < one.from)
-    return `${certificateName(chain, one)} is not valid before ${formatDay(one.from)}: renewed too early, or a wrong clock`
+    return `${certificateName(chain, one)} is not valid before ${formatDay(one.from)}: activated too early, or a wrong clock`
   return `${certificateName(chain, one)} expires on ${formatDay(one.to)}, in ${left} d`
 }
 
 function distrust(chain: Chain, error: string, top: string): string {
   const own = chain.certificates[0]
-  if (own?.selfSigned) return `certificate "${own.name}" is self-signed; name it in caFile if it is meant to be`
+  if (own?.selfSigned) return `certificate "${own.name}" is self-signed; if that is intended, add it to caFile`
   if (error === 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' || error === 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY') {
-    return `the issuer "${top}" is unknown here and the server does not send it: an intermediate is missing there, or a private CA here (caFile)`
+    return `issuer "${top}" is unknown here and not sent by the server: either the server lacks an intermediate certificate, or caFile lacks a private CA`
   }
   if (error === 'SELF_SIGNED_CERT_IN_CHAIN' || dateErrors.has(error)) {
-    return `the chain ends at "${top}", which this machine does not trust; a private CA belongs in caFile`
+    return `the chain ends at "${top}", which this machine does not trust; add a private CA to caFile`
   }
   return `the chain does not verify (${error})`
 }
@@ -246,4 +246,4 @@ export function whyDistrusted(chain: Chain): string | undefined {
 
 /** The description of a trusted chain. */
 export const trustedSentence = ({ certificates, trustError }: Chain): string =>
-  `${count(certificates.length, 'certificate')} up to a trusted root${trustError === undefined ? '' : ', its dates aside'}`
+  `${count(certificates.length, 'certificate')} up to a trusted root${trustError === undefined ? '' : ', ignoring dates'}`

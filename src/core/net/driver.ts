@@ -14,7 +14,7 @@ export async function optionalDriver<M>(name: string, load: () => Promise<M>): P
     if (!absent || !String(message).includes(`'${name}'`)) throw error
     throw new ProbeError(
       'internal',
-      `the driver ${name} is not installed here: npm install ${name}, beside svc (add -g where svc was installed with -g)`,
+      `the driver ${name} is not installed: run npm install ${name} beside svc (with -g if svc was installed with -g)`,
     )
   }
 }

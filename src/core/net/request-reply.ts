@@ -101,14 +101,14 @@ export class RequestReplyConnection<R> {
     socket.off('data', this.#hear).off('error', this.#fail).off('end', this.#closed).off('close', this.#closed)
     socket.pause()
     if (this.#replies.length === 0 && this.#reader.started !== true) return socket
-    throw new ProbeError('protocol', `${this.address} went on in the clear after it had agreed to TLS`)
+    throw new ProbeError('protocol', `${this.address} continued in clear text after it had agreed to TLS`)
   }
 
   readonly #hear = (chunk: Uint8Array): void => {
     try {
       this.#replies.push(...this.#reader.push(chunk))
       if (this.#replies.length > maxUnsolicited) {
-        throw new ProbeError('protocol', `${this.address} answers more than it is asked`)
+        throw new ProbeError('protocol', `${this.address} sent an unexpected reply`)
       }
     } catch (cause) {
       this.#fail(cause)
@@ -138,12 +138,12 @@ export class RequestReplyConnection<R> {
     const code = String((cause as { readonly code?: unknown } | null)?.code)
     // With TLS 1.3, a server refuses a missing client certificate only after the handshake.
     if (/ALERT_(CERTIFICATE_REQUIRED|HANDSHAKE_FAILURE|BAD_CERTIFICATE)/.test(code)) {
-      return new ProbeError('tls', `${this.address} wants a certificate of the client, and svc has none`, [code])
+      return new ProbeError('tls', `${this.address} requires a client certificate, which svc does not have`, [code])
     }
     const { brokenTls } = this.#manners
     if (brokenTls !== undefined && code.startsWith('ERR_SSL')) {
       const during = `during ${this.#pending ?? 'connecting'}`
-      return new ProbeError('protocol', `${this.address} broke its encryption off ${during}`, [brokenTls])
+      return new ProbeError('protocol', `${this.address} aborted the encrypted connection ${during}`, [brokenTls])
     }
     if (code !== 'ECONNRESET' && code !== 'EPIPE') return cause
     return new ProbeError('protocol', `${this.address} reset the connection ${this.#instead()}`)
@@ -151,12 +151,12 @@ export class RequestReplyConnection<R> {
 
   #instead(): string {
     if (this.#pending !== undefined) return `instead of answering ${this.#pending}`
-    return this.#received ? 'after what it said first' : 'before it said anything'
+    return this.#received ? 'after its first message' : 'before sending anything'
   }
 
   #silent(ms: number): string {
     return this.#pending === undefined
-      ? `${this.address} accepted the connection and then said nothing for ${showDuration(ms)}`
-      : `${this.address} gave no answer to ${this.#pending} for ${showDuration(ms)}`
+      ? `${this.address} accepted the connection but sent nothing for ${showDuration(ms)}`
+      : `${this.address} did not answer ${this.#pending} within ${showDuration(ms)}`
   }
 }

@@ -27,13 +27,14 @@ export function readAnswer(answer: Buffer, nonce: Buffer, sentAt: number, answer
   const first = answer[0] ?? 0
   const stratum = answer[1] ?? 0
   if ((first & 0b111) !== 4) throw new ProbeError('protocol', 'the answer does not come from a time server')
-  if (!answer.subarray(24, 32).equals(nonce)) throw new ProbeError('protocol', 'the answer is to another question')
+  if (!answer.subarray(24, 32).equals(nonce))
+    throw new ProbeError('protocol', 'the answer belongs to a different request')
   if (stratum === 0) {
     const code = answer.toString('latin1', 12, 16).replace(/[^A-Z0-9]/g, '')
     throw new ProbeError('protocol', `the time server refuses to answer${code ? ` (${code})` : ''}`)
   }
   if (first >> 6 === 3 || stratum > 15) throw new ProbeError('data', 'the time server is itself not synchronised')
-  if (answer.readUInt32BE(40) === 0) throw new ProbeError('protocol', 'the answer holds no time')
+  if (answer.readUInt32BE(40) === 0) throw new ProbeError('protocol', 'the answer contains no time')
   const received = timestamp(answer, 32, answeredAt)
   const sent = timestamp(answer, 40, answeredAt)
   return {
@@ -85,7 +86,7 @@ export async function askTime(
   const ask = (): void => {
     if (attempts.size === tries) {
       const waited = (tries * timeoutMs) / 1_000
-      reject(new ProbeError('timeout', `${hostPort(address, port)} gave no answer in ${waited} s`))
+      reject(new ProbeError('timeout', `${hostPort(address, port)} did not answer within ${waited} s`))
       return
     }
     const nonce = randomBytes(8)

@@ -41,7 +41,7 @@ export const plans: Record<ServerType, TypePlan> = {
   App: {
     title: 'Application server',
     own: (parts) => [{ kind: 'self', name: 'svc', settings: { version: parts.version, storePath: parts.storePath } }],
-    ownSaid: 'this program was checked',
+    ownSaid: 'svc itself was checked',
     usualPorts: [
       { port: 80, what: 'http' },
       { port: 443, what: 'https' },
@@ -201,7 +201,7 @@ export async function assemble(type: ServerType, options: AssembleOptions): Prom
   if (configured.length === 0) return [...block, ...(await unconfigured(type, options))]
   const shallowest = configured.map((monitor) => monitor.depth).reduce((a, b) => (includes(a, b) ? b : a))
   if (mode === undefined || includes(mode, shallowest)) return [...block, ...configured]
-  const message = `${type}: nothing of it is checked in ${mode}: its monitors begin in ${shallowest}, use --mode ${shallowest}`
+  const message = `${type}: no monitor runs in ${mode}: the shallowest is ${shallowest}, use --mode ${shallowest}`
   return [...block, ...configured, await staticMonitor('Configuration', 'fail', message)]
 }
 

@@ -15,45 +15,45 @@ const well = { '/Reply/@Success': '/^TRUE$/i' }
  * anything.
  */
 export default {
-  title: 'Carbon Coder, by its XML over TCP',
-  doc: 'An inference from what public client code shows; tried against a simulated server only. Sends nothing but questions.',
+  title: 'Carbon Coder, through its XML interface over TCP',
+  doc: 'An inference from public client code, tested only against a simulated server. Sends only queries.',
   parameters: {
     host: { type: 'text', required: true, doc: 'Host name or address' },
     port: { type: 'integer', default: 1120, min: 1, max: 65_535, doc: 'Port of the XML interface' },
-    node: { type: 'text', default: '127.0.0.1', doc: 'Address of the node as Carbon knows it' },
+    node: { type: 'text', default: '127.0.0.1', doc: 'Address by which Carbon knows the node' },
     freeSlots: {
       type: 'threshold',
       unit: 'ratio',
       default: { warn: 1 },
-      doc: 'Slots of the node that should be free',
+      doc: 'Minimum number of free slots on the node',
     },
-    freeSlotsFor: { type: 'duration', default: '15m', doc: 'For how long there may be too few' },
-    waiting: { type: 'threshold', unit: 'count', default: { warn: 100 }, doc: 'Jobs that may wait' },
+    freeSlotsFor: { type: 'duration', default: '15m', doc: 'How long there may be too few free slots' },
+    waiting: { type: 'threshold', unit: 'count', default: { warn: 100 }, doc: 'Maximum number of waiting jobs' },
     failedJobs: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 0, limit: 5 },
-      doc: 'Jobs that failed within the last hour',
+      doc: 'Maximum number of jobs that failed within the last hour',
     },
     runningFor: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: '4h', limit: '12h' },
-      doc: 'How long ago a running job may have started',
+      doc: 'Maximum time since a running job started',
     },
-    folder: { type: 'text', doc: 'A watch folder, as a path on this machine' },
+    folder: { type: 'text', doc: 'Path of a watch folder on this machine' },
     folderAge: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: '30m', limit: '2h' },
-      doc: 'How old the oldest file of the watch folder may be',
+      doc: 'Maximum age of the oldest file in the watch folder',
     },
-    scratch: { type: 'text', doc: 'The scratch folder, as a path on this machine' },
+    scratch: { type: 'text', doc: 'Path of the scratch folder on this machine' },
     scratchAge: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: '1d' },
-      doc: 'How old the oldest file of the scratch folder may be; disks are judged by the host block',
+      doc: 'Maximum age of the oldest file in the scratch folder; the host block checks the disks',
     },
   },
   monitors: [

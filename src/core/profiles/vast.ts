@@ -10,7 +10,7 @@ const inline = {
 const codes = {
   parse: 'VAST error 100 (XML parsing)',
   '/VAST/@version': 'VAST error 102 (version not supported)',
-  'inline ads': 'VAST error 101 (not as the schema says)',
+  'inline ads': 'VAST error 101 (schema violation)',
 }
 
 /**
@@ -19,25 +19,25 @@ const codes = {
  */
 export default {
   title: 'IAB VAST tag, with its wrappers and media files',
-  doc: 'An inference from the name alone; tried against a simulated ad server only. Impression, tracking, click and error URLs are never asked.',
+  doc: 'An inference from the name alone, tested only against a simulated ad server. Never requests impression, tracking, click or error URLs.',
   parameters: {
-    url: { type: 'url', required: true, doc: 'A tag for probing: one whose requests nobody is billed for' },
-    caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system' },
+    url: { type: 'url', required: true, doc: 'URL of a test tag, whose requests are not billed to anyone' },
+    caFile: { type: 'text', doc: 'PEM file of CAs to trust in addition to those of the system' },
     ads: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 1 },
-      doc: 'Ads that there should be; a whole document without any is a deliberate empty answer, so only a warning',
+      doc: 'Minimum number of ads; a complete document without ads is a deliberate empty response, so it only warns',
     },
     linkHosts: {
       type: 'texts',
-      doc: 'Hosts that wrappers and media files may lead to; without it public addresses on the usual ports',
+      doc: 'Hosts to which wrappers and media files may lead; default: public addresses on the usual ports',
     },
-    plainHttp: { type: 'flag', default: false, doc: 'Let wrappers and media files be http:// too' },
-    mediaFiles: { type: 'integer', default: 10, min: 1, max: 50, doc: 'Media files that are asked at most' },
-    queue: { type: 'url', doc: 'Where the depth of its queue is told, in JSON or XML' },
+    plainHttp: { type: 'flag', default: false, doc: 'Allow http:// for wrappers and media files' },
+    mediaFiles: { type: 'integer', default: 10, min: 1, max: 50, doc: 'Maximum number of media files to request' },
+    queue: { type: 'url', doc: 'URL that reports the depth of its queue, in JSON or XML' },
     queuePath: { type: 'text', default: '$.depth', doc: 'Path of the depth' },
-    queueDepth: { type: 'threshold', unit: 'ratio', default: { warn: 1_000 }, doc: 'How deep the queue may be' },
+    queueDepth: { type: 'threshold', unit: 'ratio', default: { warn: 1_000 }, doc: 'Maximum depth of the queue' },
   },
   monitors: [
     { kind: 'http', name: 'tag', ...ask },
@@ -74,7 +74,7 @@ export default {
             status: 'VAST error 300 (wrapper)',
             unreachable: 'VAST error 300 (wrapper)',
             refused: 'VAST error 300 (wrapper)',
-            loop: 'VAST error 302 (wrappers without end)',
+            loop: 'VAST error 302 (wrapper loop)',
             deep: 'VAST error 302 (too many wrappers)',
             timeout: 'VAST error 301 (wrapper timed out)',
           },

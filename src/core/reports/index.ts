@@ -5,14 +5,17 @@ export type { ExpositionFormat, Family, Sample } from './exposition.ts'
 export { foreignWarning } from './foreign.ts'
 export { type NagiosState, nagiosState } from './nagios-state.ts'
 export { type ResultRecord, read, records, renderPlain } from './read.ts'
-export * from './reading.ts'
 export {
   count,
+  describeResult,
+  type Entry,
   type EntryReading,
   isConsequence,
   type Level,
   type MonitorReading,
   type Reading,
+  type Report,
+  type ReportedError,
   results,
 } from './reading.ts'
 export {

@@ -13,8 +13,8 @@ import {
 } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
-/** The maximum length of the status line in the plugin guidelines. */
-const lineLength = 79
+/** Characters of the status line: it has room for an address and a cause, and every frontend shows it. */
+const lineLength = 200
 
 /** Removes `|`, which would start the performance data anywhere in the text. */
 const plain = (text: string): string => text.replaceAll('|', '¦')

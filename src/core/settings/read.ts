@@ -47,7 +47,7 @@ export function unknownKey(key: string, names: readonly string[]): string {
   const meant = didYouMean(key, names)
   if (meant !== undefined) return `is not a setting here: did you mean \`${meant}\`?`
   return names.length === 0
-    ? 'is not a setting here: there are none, so remove it'
+    ? 'is not a setting here: remove it, there are none'
     : `is not a setting here: remove it, or use one of ${[...names].sort().join(', ')}`
 }
 
@@ -112,7 +112,7 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   text: (value, setting, at) => {
     const written = readText(value, at)
     if (written === undefined || !setting.pattern || setting.pattern.test(written)) return written
-    return at.wrong(`is ${describe(written)}, which does not fit: ${setting.doc}`)
+    return at.wrong(`has the invalid value ${describe(written)}: ${setting.doc}`)
   },
   url: readUrl,
   number: readNumber,
@@ -167,7 +167,7 @@ const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
 
 function readEntry(key: string, value: unknown, at: At): string {
   if (credentialHeader.test(key)) {
-    at.wrong('carries a credential: use a setting that takes {env: NAME} or {file: /path}')
+    at.wrong('contains a credential: use a setting that accepts {env: NAME} or {file: /path}')
     return ''
   }
   if (value === '' || typeof value === 'boolean') return String(value)
@@ -196,12 +196,12 @@ function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined
   if (!url) return at.wrong(`is not a URL: write it like ${schemes[0] ?? 'https'}://host:port/path`)
   const scheme = url.protocol.slice(0, -1)
   if (!schemes.includes(scheme)) {
-    return at.wrong(`begins with ${scheme}: — it must begin with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+    return at.wrong(`begins with ${scheme}:, but must begin with ${schemes.map((s) => `${s}://`).join(' or ')}`)
   }
   if (url.password !== '' || [...url.searchParams.keys()].some((key) => passwordParameter.test(key))) {
-    return at.wrong('holds a password: take it out, and point at it with {env: NAME} or {file: /path}')
+    return at.wrong('contains a password: remove it, and refer to it with {env: NAME} or {file: /path}')
   }
-  if (url.hostname === '' && !url.searchParams.has('host')) return at.wrong('names no host: write it after the //')
+  if (url.hostname === '' && !url.searchParams.has('host')) return at.wrong('has no host: write it after the //')
   return written
 }
 
@@ -211,31 +211,31 @@ const secretShape = 'write {env: NAME}, {file: /path} or {keychain: name}'
 export const secretName = /^[A-Za-z0-9_.@-]{1,100}$/
 
 function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined {
-  if (!isMap(value)) return at.wrong(`must point at a secret, never hold it: ${secretShape}`)
+  if (!isMap(value)) return at.wrong(`must refer to a secret, not contain it: ${secretShape}`)
   const keys = Object.keys(value)
   const [kind] = keys
   const name = kind === undefined ? undefined : value[kind]
   if (keys.length !== 1 || (kind !== 'env' && kind !== 'file' && kind !== 'keychain')) {
-    return at.wrong(`must name one variable, one file or one secret of the keychain: ${secretShape}`)
+    return at.wrong(`must name one variable, one file or one keychain secret: ${secretShape}`)
   }
   if (typeof name !== 'string' || name.trim() === '') return at.in(kind).wrong(`must be a name: ${secretShape}`)
   const { context } = at.reading
   if (kind === 'env') {
     // Do not repeat the value: it may be the secret itself, written here by mistake.
     if (!envName.test(name)) return at.in(kind).wrong("must be a variable's name (letters, digits, _), not a value")
-    if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: what needs it will fail`)
+    if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: checks that need it will fail`)
     return envSecret(name, context)
   }
   if (kind === 'keychain') {
     // Not repeated, for the same reason.
     return secretName.test(name)
       ? keychainSecret(name, context)
-      : at.in(kind).wrong('must be a name of `svc secrets list` (letters, digits, _ . @ -), not a value')
+      : at.in(kind).wrong('must be a name in `svc secrets list` (letters, digits, _ . @ -), not a value')
   }
-  if (/[\0\r\n]/.test(name)) return at.in(kind).wrong('must be a path, on one line')
-  if (name.startsWith('~')) return at.in(kind).wrong('begins with "~", which is not expanded: write the whole path')
+  if (/[\0\r\n]/.test(name)) return at.in(kind).wrong('must be a path on one line')
+  if (name.startsWith('~')) return at.in(kind).wrong('begins with "~", which is not expanded: write the absolute path')
   if (context.exists && !context.exists(name))
-    at.warn(`names the file ${name}, which is not there: what needs it will fail`)
+    at.warn(`names the file ${name}, which does not exist: checks that need it will fail`)
   return fileSecret(name, context)
 }
 
@@ -255,7 +255,7 @@ export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At):
   }
   const read = { warn: half('warn'), limit: half('limit') }
   if ('warn' in value && 'limit' in value && crossed(read, both)) {
-    return at.wrong('would fail before it warns: exchange warn and limit')
+    return at.wrong('would fail before it warns: swap warn and limit')
   }
   return read
 }

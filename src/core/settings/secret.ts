@@ -63,10 +63,10 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
   return new Secret(origin, async () => {
     const target = sources.target?.()
     if (target?.host === undefined || target.port === undefined) {
-      throw unread(origin, 'it belongs to a host and port, and this monitor connects to none; use {file: /path}')
+      throw unread(origin, 'it is bound to a host and port, but this monitor connects to none; use {file: /path}')
     }
     const place = hostAndPort(target.host, target.port)
-    if (!sources.keychain) throw unread(origin, 'no keychain is read here; use {file: /path}')
+    if (!sources.keychain) throw unread(origin, 'no keychain is available here; use {file: /path}')
     const stored = await sources.keychain(name).catch((error: unknown) => {
       if (!(error instanceof Fault)) throw error
       throw new ProbeError('internal', `${origin}: ${error.message}`, error.details.hints)
@@ -75,12 +75,12 @@ export function keychainSecret(name: string, sources: SecretSources): Secret {
     const command = plainHost.test(target.host.replace(/^\[(.*)\]$/, '$1'))
       ? `svc secrets set ${name} --for ${place}`
       : 'svc secrets set'
-    if (!stored) throw unread(origin, `nothing is kept under that name: ${command}`)
+    if (!stored) throw unread(origin, `the keychain has no secret of that name: ${command}`)
     const bound = hostAndPort(stored.host, stored.port)
     if (bound === place) return stored.secret
     throw unread(
       origin,
-      `it is kept for ${bound}, and this monitor asks ${place}: nothing was sent. If that is right: ${command}`,
+      `it is bound to ${bound}, but this monitor connects to ${place}: nothing was sent. If that is intended: ${command}`,
     )
   })
 }
@@ -138,7 +138,7 @@ const unread = (origin: string, why: string): ProbeError =>
 function whyNot(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code
   if (code === 'ENOENT') return 'there is no such file'
-  if (code === 'EACCES' || code === 'EPERM') return 'this account may not read the file'
+  if (code === 'EACCES' || code === 'EPERM') return 'this account has no permission to read the file'
   if (code === 'EISDIR') return 'it is a folder'
   return typeof code === 'string' ? code : 'reading it failed'
 }

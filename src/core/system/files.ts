@@ -50,8 +50,8 @@ export const isMissing = (error: unknown): boolean => {
 /** The message of a file system error, without the path that it repeats. */
 export function fileTrouble(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
-  if (isMissing(error)) return 'is not there'
-  if (code === 'EACCES' || code === 'EPERM') return 'may not be read by this account'
+  if (isMissing(error)) return 'does not exist'
+  if (code === 'EACCES' || code === 'EPERM') return 'is not readable by this account'
   if (code === 'EISDIR') return 'is not a regular file'
   if (typeof code === 'string') return `cannot be read (${code})`
   return typeof message === 'string' ? message : 'cannot be read'

@@ -68,7 +68,7 @@ function ended(child: ChildProcess, file: string, keep: number, signal: AbortSig
       stream?.on('data', (chunk: Buffer) => {
         bytes += chunk.length
         into.take(chunk)
-        if (bytes > maxOutput) reject(new ProbeError('data', `${file} does not stop talking: it was ended`))
+        if (bytes > maxOutput) reject(new ProbeError('data', `${file} does not stop writing output: it was ended`))
       })
     }
     listen(child.stdout, out)
@@ -114,9 +114,9 @@ function boundedOutput(most: number) {
 }
 
 function whyNot({ code }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT') return 'there is no such program, or not what its first line (#!) names'
-  if (code === 'EACCES' || code === 'EPERM') return 'this account may not run it'
-  if (code === 'ENOEXEC') return 'it is no program for this system'
+  if (code === 'ENOENT') return 'the program, or the interpreter in its first line (#!), does not exist'
+  if (code === 'EACCES' || code === 'EPERM') return 'this account has no permission to run it'
+  if (code === 'ENOEXEC') return 'it is not a program for this system'
   return code ?? 'unknown'
 }
 

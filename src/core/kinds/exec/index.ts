@@ -13,14 +13,12 @@ import { maxFigures, type PluginFigure, type PluginFigures, readFigures, splitOu
  */
 export async function admitted(command: string, exec: ExecConfig | undefined): Promise<string> {
   const [{ realpath, stat }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
-  if (!paths.isAbsolute(command)) throw refused(`${command} is not a whole path`)
+  if (!paths.isAbsolute(command)) throw refused(`${command} is not an absolute path`)
   if (!exec || exec.allow.length === 0) {
-    throw refused(
-      `no program is run here: ${exec?.off ?? "exec is off, and only the system's svc.yaml can turn it on"}`,
-    )
+    throw refused(`exec is off: ${exec?.off ?? "only the system's svc.yaml can turn it on"}`)
   }
   const real = await realpath(command).catch((error: unknown) => {
-    throw refused(`${command} ${missing(error) ? 'is not there' : 'cannot be looked at'}`)
+    throw refused(`${command} ${missing(error) ? 'does not exist' : 'cannot be accessed'}`)
   })
   const folders = await Promise.all(exec.allow.map((folder) => realpath(folder).catch(() => undefined)))
   // The target of a link is what runs, so the target must be in an allowed folder.
@@ -36,7 +34,7 @@ export async function admitted(command: string, exec: ExecConfig | undefined): P
     const stats = await stat(place)
     if (place === real && !stats.isFile()) throw refused(`${command} is not a program`)
     const why = changeable(stats)
-    if (why !== undefined) throw refused(`${place} ${why}: it is not run`)
+    if (why !== undefined) throw refused(`${place} ${why}: not run`)
     if (place === folder || place === paths.dirname(place)) return real
   }
 }
@@ -45,7 +43,7 @@ function changeable({ uid, mode }: Stats): string | undefined {
   const account = process.geteuid?.()
   if (account === undefined) return undefined
   if (uid !== 0 && uid !== account) return `belongs to another account (uid ${uid})`
-  return (mode & 0o022) === 0 ? undefined : `can be changed by others (mode ${(mode & 0o7777).toString(8)})`
+  return (mode & 0o022) === 0 ? undefined : `is writable by others (mode ${(mode & 0o7777).toString(8)})`
 }
 
 const missing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
@@ -59,16 +57,16 @@ const commandSettings = {
   command: {
     type: 'text',
     required: true,
-    doc: "The program's whole path, in a folder that the system's svc.yaml allows",
+    doc: "Absolute path of the program, in a folder that the system's svc.yaml allows",
   },
-  args: { type: 'texts', doc: 'Its arguments, each as it is: no shell reads them, so no password belongs here' },
+  args: { type: 'texts', doc: 'Arguments, passed unchanged and without a shell; do not put a password here' },
 } as const satisfies SettingsSpec
 
 export const result = checksOn<object>()({
   depth: 'Basic',
   results: {
-    result: 'It ends with 0 (ok), 1 (warning), 2 (failure) or 3 (unknown)',
-    figure: 'A figure of its performance data, by its label; never what decides whether all is well',
+    result: 'The exit code is 0 (ok), 1 (warning), 2 (failure) or 3 (unknown)',
+    figure: 'A figure of its performance data, by label; informational',
   },
   settings: commandSettings,
   async observe(_, { command, args = [] }, context) {
@@ -100,20 +98,20 @@ function stateOf(
   const [first = '', ...long] = lines.map((line) => sanitize(line))
   const others = [...long, ...stderr.split(/\r?\n/).map((line) => sanitize(line))].filter((line) => line !== '')
   const cut = [
-    ...(more ? ['(it said more than is kept)'] : []),
-    ...(moreFigures ? [`(it has more figures than the ${maxFigures} that are kept)`] : []),
+    ...(more ? ['(the rest of the output was discarded)'] : []),
+    ...(moreFigures ? [`(figures beyond the first ${maxFigures} were discarded)`] : []),
   ]
   const about: Partial<Result> = {
     measurement: { value: ms, unit: 'milliseconds' },
     details: [...others.slice(0, maxDetails), ...cut],
   }
-  const message = first === '' ? 'it said nothing' : first
+  const message = first === '' ? 'no output' : first
   if (code === 0) return ok('result', `${message} (after ${showDuration(ms)})`, about)
   if (code === 1) return warn('result', message, about)
   if (code === 2) return fail('result', 'threshold', message, about)
   if (code === 3) return fail('result', 'data', `unknown: ${message}`, about)
-  const how = signal === undefined ? `ended with ${code}` : `was ended by ${signal}`
-  return fail('result', 'protocol', `${command} ${how}, which is no answer of a plugin (0 to 3): ${message}`, about)
+  const how = signal === undefined ? `exited with ${code}` : `was ended by ${signal}`
+  return fail('result', 'protocol', `${command} ${how}, which is not a status of a plug-in (0 to 3): ${message}`, about)
 }
 
 /** Shows the plug-in's own limits beside a figure without evaluating them: its exit code already did that. */
@@ -127,7 +125,7 @@ function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result
     ...(warnAt === undefined ? [] : [`warns ${bound === 'atLeast' ? 'below' : 'above'} ${format(warnAt)}`]),
     ...(limit === undefined ? [] : [`${bound === 'atLeast' ? 'at least' : 'limit'} ${format(limit)}`]),
   ]
-  const ofPlugin = limits.length === 0 ? '' : ` (of the plug-in: ${limits.join(', ')})`
+  const ofPlugin = limits.length === 0 ? '' : ` (plug-in: ${limits.join(', ')})`
   return ok('figure', `${label} ${format(value)}${ofPlugin}`, { subject: label, measurement })
 }
 
@@ -138,7 +136,7 @@ function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result
  */
 export default machineKind({
   name: 'exec',
-  title: 'A program of an allowed folder (a Nagios plugin) says that all is well',
+  title: 'A program in an allowed folder (a Nagios plug-in) reports success',
   settings: {},
   open: () => ({}),
   checks: [result],

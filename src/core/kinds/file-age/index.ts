@@ -17,9 +17,9 @@ import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type BacklogAnswer, type BacklogTask, maxFiles } from './backlog-probe.ts'
 
 const selection = {
-  path: { type: 'text', required: true, doc: 'The whole path of a file or a folder' },
-  ending: { type: 'text', doc: 'Of a folder, only files whose names end so, for example .xml' },
-  hidden: { type: 'flag', default: false, doc: 'Of a folder, also files whose names begin with a dot' },
+  path: { type: 'text', required: true, doc: 'Absolute path of a file or a folder' },
+  ending: { type: 'text', doc: 'In a folder, only files whose names end with this, for example .xml' },
+  hidden: { type: 'flag', default: false, doc: 'In a folder, include files whose names begin with a dot' },
 } as const satisfies SettingsSpec
 
 /** The path as shown in messages, and the task of the child process. */
@@ -47,7 +47,7 @@ const content = sharedRead('there', 'The file or folder', async ({ name, task }:
 
 export const there = check({
   depth: 'Basic',
-  results: { there: 'The file is there, or the folder, and can be listed' },
+  results: { there: 'The file exists, or the folder exists and can be listed' },
   settings: {},
   gate: true,
   observe: content,
@@ -59,13 +59,13 @@ export const there = check({
 
 export const age = check({
   depth: 'Standard',
-  results: { age: 'The file, or the oldest of the folder, is young enough' },
+  results: { age: 'The age of the file, or of the oldest file in the folder' },
   settings: {
     age: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 15 * 60_000, limit: 60 * 60_000 },
-      doc: 'How old the file, or the oldest file of the folder, may be',
+      doc: 'Maximum age of the file, or of the oldest file in the folder',
     },
   },
   observe: content,
@@ -76,7 +76,7 @@ export const age = check({
     if (!folder) return []
     const { oldest, more } = folder
     if (oldest === undefined) {
-      return more ? warn('age', `${name} holds too much to find a file`) : ok('age', 'no file waits')
+      return more ? warn('age', `${name} has too many entries to search for a file`) : ok('age', 'no file is waiting')
     }
     const part = more ? `, of more than can be dated (${count(maxFiles, 'file')})` : ''
     const result = evaluateAge(`oldest file ${sanitize(oldest.name, 100)}${part}`, oldest)
@@ -88,8 +88,8 @@ export const age = check({
 
 export const size = check({
   depth: 'Standard',
-  results: { size: 'The file is large enough; left out without `size`' },
-  settings: { size: { type: 'bytes', doc: 'How large the file must be at least: an empty backup is none' } },
+  results: { size: 'The size of the file; left out without `size`' },
+  settings: { size: { type: 'bytes', doc: 'Minimum size of the file: an empty backup is not a backup' } },
   when: ['size'],
   observe: content,
   evaluate: ({ name, file }, { size: limit = 0 }) => {
@@ -104,13 +104,13 @@ export const size = check({
 
 export const backlog = check({
   depth: 'Standard',
-  results: { backlog: 'No more files wait in the folder than should; left out without `files`' },
+  results: { backlog: 'The number of files waiting in the folder; left out without `files`' },
   settings: { files: { type: 'threshold', unit: 'count', doc: 'How many files may wait in the folder' } },
   when: ['files'],
   observe: content,
   evaluate: ({ folder }, { files: threshold = {} }) => {
     if (!folder) return []
-    const what = folder.more ? 'files waiting, and there are more:' : 'files waiting:'
+    const what = folder.more ? 'files waiting (there are more):' : 'files waiting:'
     return atMost({ check: 'backlog', what, value: folder.files, unit: 'count', threshold })
   },
 })
@@ -123,7 +123,7 @@ export default machineKind({
   name: 'file-age',
   title: 'A file is fresh, or the backlog of a folder is small and young',
   settings: selection,
-  validate: ({ path }) => (isAbsolute(path) ? undefined : `path is no whole path: ${sanitize(path, 100)}`),
+  validate: ({ path }) => (isAbsolute(path) ? undefined : `path is not an absolute path: ${sanitize(path, 100)}`),
   open: ({ path, ending = '', hidden }: Values<typeof selection>, { mode }: CheckContext): Path => ({
     name: sanitize(path, 200),
     task: { path, list: includes(mode, 'Standard'), ending, hidden },

@@ -34,7 +34,8 @@ export class Control {
       // Ignores any other unsolicited reply, such as a second reply about an aborted transfer.
       accepts: ({ code }) => code === 421,
       // vsftpd sends its last error message in clear text, which cannot be read inside TLS.
-      brokenTls: 'look into its log: a server that ends at once may say why in the clear (vsftpd: 500 OOPS)',
+      brokenTls:
+        'check its log: a server that closes the connection at once may report the reason in clear text (vsftpd: 500 OOPS)',
     })
   }
 
@@ -65,7 +66,7 @@ export class Control {
   async ask(command: string, ms: number): Promise<FtpReply> {
     const name = command.split(' ', 1)[0] ?? ''
     if (/[\r\n\0]/.test(command)) {
-      throw new ProbeError('data', `what ${name} should say holds a line break, which FTP cannot send`)
+      throw new ProbeError('data', `the argument of ${name} contains a line break, which FTP cannot send`)
     }
     return this.#unended(await this.#exchange.ask(`${command}\r\n`, name, ms))
   }

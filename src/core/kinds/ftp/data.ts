@@ -137,10 +137,11 @@ async function awaitTransfer(moved: Promise<Transferred>, last: Promise<FtpReply
 }
 
 function troubleOf(address: string, name: string, reply: FtpReply, description: string): ProbeError {
-  if (reply.code === 425) return new ProbeError('refused', `${address} did not see our data connection: ${description}`)
+  if (reply.code === 425)
+    return new ProbeError('refused', `${address} did not receive our data connection: ${description}`)
   if (reply.code === 521 || reply.code === 522 || reply.code === 534)
     return new ProbeError('tls', `${address} did not accept the encryption of the data connection: ${description}`)
-  if (reply.code === 426) return new ProbeError('protocol', `${address} broke the transfer off: ${description}`)
+  if (reply.code === 426) return new ProbeError('protocol', `${address} aborted the transfer: ${description}`)
   return new ProbeError(faultOf(reply), `${address} answered ${name} with ${description}`)
 }
 
@@ -187,7 +188,7 @@ function encrypted(raw: Socket, tls: LinkTls, address: string): Data {
     )
     socket.once('secureConnect', () => {
       if (socket.isSessionReused() || isSame(socket, tls)) resolve()
-      else reject(new ProbeError('tls', `another certificate than that of ${address} answers on its data connection`))
+      else reject(new ProbeError('tls', `the data connection of ${address} presents a different certificate`))
     })
   })
   ready.catch(() => raw.destroy())
@@ -225,13 +226,13 @@ async function give({ socket, ready }: Data, bytes: Uint8Array): Promise<Transfe
   await ready
   return await new Promise((resolve, reject) => {
     socket.once('error', reject)
-    socket.once('close', () => reject(new ProbeError('protocol', 'the data connection broke while it was written')))
+    socket.once('close', () => reject(new ProbeError('protocol', 'the data connection broke while svc was writing')))
     // Reads and discards incoming data; otherwise the end of the server's side would go unnoticed.
     socket.resume()
     socket.end(bytes, () => resolve({ bytes: new Uint8Array(), cut: false }))
   })
 }
 
-/** `EPSV said port 50021` or `PASV said 10.0.0.5:50021`: the endpoint as the server reported it. */
+/** `EPSV returned port 50021` or `PASV returned 10.0.0.5:50021`: the endpoint as the server reported it. */
 export const describeEndpoint = ({ mode, ip, port }: PassiveEndpoint): string =>
-  mode === 'EPSV' ? `EPSV said port ${port}` : `PASV said ${hostPort(ip, port)}`
+  mode === 'EPSV' ? `EPSV returned port ${port}` : `PASV returned ${hostPort(ip, port)}`

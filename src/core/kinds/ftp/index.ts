@@ -18,8 +18,8 @@ const check = checksOn<FtpSession>()
 export const greeting = check({
   depth: 'Basic',
   results: {
-    banner: 'The server greets, in time, and lets more sessions in',
-    TLS: 'It offers TLS (unless `tls: off`), with a certificate that is trusted',
+    banner: 'The server greets in time and accepts more sessions',
+    TLS: 'The server offers TLS with a trusted certificate (unless `tls: off`)',
   },
   settings: { tls, latency },
   observe: (session, _, { step }) => session.stages(step),
@@ -29,21 +29,21 @@ export const greeting = check({
 
 function evaluateBanner({ address, code, text, ms: value }: FtpBanner, threshold: Threshold): Result<'banner'> {
   if (code === 220)
-    return atMost({ check: 'banner', what: `${address} said ${text} in`, value, unit: 'duration', threshold })
+    return atMost({ check: 'banner', what: `${address} greeted with ${text} in`, value, unit: 'duration', threshold })
   if (code === 421) {
     const details = [
-      'look: its limits of sessions (in all, and for one address), who holds them, and whether it is shutting down',
+      'check its session limits (total and per address), the open sessions, and whether it is shutting down',
     ]
-    return fail('banner', 'refused', `${address} lets nobody in now: ${text}`, { details })
+    return fail('banner', 'refused', `${address} accepts no sessions now: ${text}`, { details })
   }
   if (code === 120) return fail('banner', 'refused', `${address} is not ready yet: ${text}`)
   return fail('banner', 'protocol', `${address} greeted with ${text} instead of 220`)
 }
 
 function evaluateEncryption({ address, chain, distrust }: FtpEncryption, mode: TlsMode): Result<'TLS'> {
-  if (distrust !== undefined) return fail('TLS', 'tls', distrust, { details: ['nothing was sent to it'] })
+  if (distrust !== undefined) return fail('TLS', 'tls', distrust, { details: ['no credentials were sent'] })
   const how = mode === 'explicit' ? 'accepts AUTH TLS and ' : ''
-  return ok('TLS', `${address} ${how}speaks ${chain.protocol}, trusted`)
+  return ok('TLS', `${address} ${how}speaks ${chain.protocol}, certificate trusted`)
 }
 
 export const certificate = certificateCheck({
@@ -54,32 +54,32 @@ export const certificate = certificateCheck({
 
 export const signIn = check({
   depth: 'Standard',
-  results: { 'sign-in': 'The account is let in, in time' },
+  results: { 'sign-in': 'The account can sign in, in time' },
   settings: { username, insecureFtp, latency },
   applies: ({ isOpen }, settings) => isOpen && settings.username !== undefined,
   observe: (session, settings) => session.signIn(settings.username ?? '', settings.insecureFtp),
   evaluate({ address, username: account, isEncrypted, ms: value }, { latency: threshold }) {
-    const what = `signed in at ${address} as ${quote(account, 64)}${isEncrypted ? '' : ', unencrypted,'} in`
+    const what = `signed in to ${address} as ${quote(account, 64)}${isEncrypted ? '' : ' (unencrypted)'} in`
     return atMost({ check: 'sign-in', what, value, unit: 'duration', threshold })
   },
 })
 
 export const workingFolder = check({
   depth: 'Standard',
-  results: { PWD: 'The session is in a folder' },
+  results: { PWD: 'The session has a working folder' },
   settings: {},
   applies: ({ isSignedIn }) => isSignedIn,
   observe: (session) => session.workingFolder(),
   evaluate: ({ address, folder, reply }) =>
     folder === undefined
       ? fail('PWD', 'protocol', `${address} answered PWD with ${reply}`)
-      : ok('PWD', `the session is in ${quote(folder, 120)}`),
+      : ok('PWD', `the working folder is ${quote(folder, 120)}`),
 })
 
 /** Speaks FTP as far as the mode allows. Writes only its own file, and only with `allowWrites`. */
 export default networkKind({
   name: 'ftp',
-  title: 'An FTP or FTPS server lets in, and its data connections work',
+  title: 'An FTP or FTPS server accepts sign-ins, and its data connections work',
   preload: loadFtpLists,
   settings: ftpSettings,
   target: (settings) => ({ host: settings.host, port: portOf(settings) }),

@@ -34,13 +34,13 @@ export async function dataSocket(link: FtpLink, mode: Passive) {
       `${link.control.address} answered ${mode} with ${link.control.display(gate.reply)}`,
     )
   if (gate.foreign && !link.dataHosts.includes(gate.ip)) {
-    throw new ProbeError('data', `${describeEndpoint(gate)}, another address than before: nothing was sent there`)
+    throw new ProbeError('data', `${describeEndpoint(gate)}, a different address than before: nothing was sent there`)
   }
   const reached = await reach(link, gate.ip, gate.port)
   if ('socket' in reached) return reached.socket
   throw new ProbeError(
     'timeout',
-    `a further data connection with ${link.control.address} ${reached.failed}: the passive range may be used up`,
+    `another data connection to ${link.control.address} failed (${reached.failed}): the passive port range may be exhausted`,
   )
 }
 

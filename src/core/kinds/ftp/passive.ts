@@ -89,21 +89,21 @@ function evaluateWay<const Mode extends Passive>(mode: Mode, way: PassiveWay, se
   switch (way.type) {
     case 'listed': {
       const many = `${way.isCut ? 'more than ' : ''}${count(way.entries, 'entry', 'entries')}`
-      const what = `${way.endpoint}, ${many} listed over it in`
+      const what = `${way.endpoint}, ${many} listed in`
       return atMost({ check: mode, what, value: way.ms, unit: 'duration', threshold: settings.latency })
     }
     case 'not offered': {
       const message = `${address} does not offer ${mode}: ${way.reply}`
       if (settings.passive === mode) return fail(mode, 'protocol', message)
       const other = mode === 'EPSV' ? 'PASV' : 'EPSV'
-      return warn(mode, `${message}; where no client uses it, passive: ${other} leaves it out`)
+      return warn(mode, `${message}; if no client uses it, set passive: ${other}`)
     }
     case 'unusable':
-      return fail(mode, 'protocol', `${before}, ${mode} was answered with ${way.reply}: no place to connect to`)
+      return fail(mode, 'protocol', `${before}, ${mode} was answered with ${way.reply}: no address to connect to`)
     case 'elsewhere':
       return warn(
         mode,
-        `${way.endpoint}, another address than the control peer ${way.peer}: it accepts, but was sent nothing; dataHosts lists those that are meant`,
+        `${way.endpoint}, not the address of the control connection (${way.peer}): the port accepts connections, but nothing was sent to it; if the address is right, add it to dataHosts`,
       )
     case 'unreachable': {
       const { how, ms, peer, isForeign, peerAccepts, endpoint } = way
@@ -115,12 +115,16 @@ function evaluateWay<const Mode extends Passive>(mode: Mode, way: PassiveWay, se
         broke: `broke after ${took}`,
       }[how]
       const wrong = peerAccepts
-        ? 'the same port of the control peer accepts, so the passive address is wrong'
+        ? 'the same port of the control peer accepts connections, so the passive address is wrong'
         : undefined
-      const cause = wrong ?? (mode === 'PASV' ? 'passive address or firewall range' : 'firewall or passive port range')
+      const cause =
+        wrong ??
+        (mode === 'PASV' ? 'passive address, firewall or passive port range' : 'firewall or passive port range')
       const fault = how === 'timed out' ? 'timeout' : how === 'broke' ? 'protocol' : 'refused'
       const message = `${before}, ${endpoint}, connect ${outcome} (control peer ${peer}): ${cause}, not the account`
-      const details = isForeign ? [`PASV told another address than the control connection goes to (${peer})`] : []
+      const details = isForeign
+        ? [`PASV returned a different address than that of the control connection (${peer})`]
+        : []
       return fail(mode, fault, message, { details })
     }
     case 'failed': {
@@ -144,7 +148,7 @@ const check = checksOn<FtpSession>()
 
 export const extendedPassive = check({
   depth: 'Standard',
-  results: { EPSV: 'A listing comes over a data connection made by EPSV, in time' },
+  results: { EPSV: 'A listing arrives in time over a data connection opened with EPSV' },
   settings: waySettings,
   applies: applies('EPSV'),
   observe: (session) => observeWay(session, 'EPSV'),
@@ -153,7 +157,7 @@ export const extendedPassive = check({
 
 export const classicPassive = check({
   depth: 'Standard',
-  results: { PASV: 'A listing comes over a data connection made by PASV, in time; not over IPv6' },
+  results: { PASV: 'A listing arrives in time over a data connection opened with PASV; not over IPv6' },
   settings: waySettings,
   applies: applies('PASV'),
   observe: (session) => observeWay(session, 'PASV'),
@@ -162,7 +166,7 @@ export const classicPassive = check({
 
 export const dataConnection = check({
   depth: 'Standard',
-  results: { 'data connection': 'Told when the server offers no passive data connection at all' },
+  results: { 'data connection': 'Reported only if the server offers no passive data connection' },
   settings: {},
   applies: ({ isSignedIn }) => isSignedIn,
   observe: async ({ address, way, hasBrokenWay }) => ({ address, isOffered: way !== undefined || hasBrokenWay }),

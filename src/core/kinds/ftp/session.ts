@@ -238,7 +238,7 @@ export class FtpSession implements Connection, FolderConnection {
 
   async #greetAgain(): Promise<Control> {
     const { control, banner } = await this.#greet(await this.#connect())
-    if (banner.code !== 220) throw new ProbeError('refused', `${this.address} said ${banner.text}`)
+    if (banner.code !== 220) throw new ProbeError('refused', `${this.address} greeted with ${banner.text}`)
     return control
   }
 
@@ -252,7 +252,7 @@ export class FtpSession implements Connection, FolderConnection {
     const isEncrypted = link.tls !== undefined
     this.#isRefused = true
     if (password !== undefined && !mayHear(this.ip, isEncrypted, insecureFtp)) {
-      const advice = 'use tls: explicit, or insecureFtp where the network is trusted'
+      const advice = 'use tls: explicit, or insecureFtp on a trusted network'
       throw new ProbeError('data', `the password is not sent to ${address} over plain ftp: ${advice}`)
     }
     const start = this.#context.now()
@@ -298,7 +298,7 @@ export class FtpSession implements Connection, FolderConnection {
   /** The way to request listings. Throws ProbeError `dependency` if no passive mode works. */
   async #listings(): Promise<{ readonly way: Passive; readonly isMachine: boolean }> {
     const { way } = this
-    if (way === undefined) throw new ProbeError('dependency', 'not looked at: no data connection was made')
+    if (way === undefined) throw new ProbeError('dependency', 'not checked: no data connection was made')
     this.#offersMachineListings ??= this.#features()
     return { way, isMachine: await this.#offersMachineListings }
   }
@@ -343,6 +343,6 @@ async function authTls(control: Control, ms: number): Promise<Socket> {
   const reply = await control.ask('AUTH TLS', ms)
   if (reply.code === 234) return control.detach()
   throw new ProbeError('tls', `${control.address} does not offer AUTH TLS: ${control.display(reply)}`, [
-    'where the network is trusted, tls: off goes without; port 990 usually begins with TLS (tls: implicit)',
+    'on a trusted network, set tls: off; port 990 usually expects TLS from the first byte (tls: implicit)',
   ])
 }

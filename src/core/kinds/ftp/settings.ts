@@ -6,29 +6,29 @@ import type { SettingsSpec } from '../../settings/index.ts'
 /** The settings for opening, signing in and testing a session; http-steps declares the same for its FTP steps. */
 export const ftpSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
-  port: { type: 'integer', min: 1, max: 65_535, doc: 'TCP port; without it 21, and 990 with `tls: implicit`' },
+  port: { type: 'integer', min: 1, max: 65_535, doc: 'TCP port; by default 21, or 990 with `tls: implicit`' },
   tls: {
     type: 'choice',
     values: ['explicit', 'implicit', 'off'],
     default: 'explicit',
-    doc: '`explicit`: AUTH TLS; `implicit`: TLS from the first byte; `off`: everything in the clear',
+    doc: '`explicit`: AUTH TLS; `implicit`: TLS from the first byte; `off`: no encryption',
   },
-  servername: { type: 'text', doc: 'Name to find in the certificate, where it is not `host`' },
+  servername: { type: 'text', doc: 'Name expected in the certificate, if it is not `host`' },
   caFile: caFileSetting,
-  username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it nobody signs in' },
+  username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it, svc does not sign in' },
   password: { type: 'secret', doc: 'Password of the account' },
-  insecureFtp: { type: 'flag', default: false, doc: 'With `tls: off`, send the password to another machine too' },
+  insecureFtp: { type: 'flag', default: false, doc: 'With `tls: off`, send the password to other machines too' },
   latency: latencySetting({ warn: 1_000, limit: 3_000 }, 'How long each may take: the banner, the sign-in, a listing'),
   certificate: certificateSetting,
   passive: {
     type: 'choice',
     values: ['both', 'EPSV', 'PASV'],
     default: 'both',
-    doc: 'Which ways to a data connection clients use: each is tried by itself',
+    doc: 'Passive modes that clients use; each is tested separately',
   },
   dataHosts: {
     type: 'texts',
-    doc: 'Addresses that PASV may name beside the one that the control connection goes to; others get no data',
+    doc: 'Addresses that PASV may return besides that of the control connection; nothing is sent to any other',
   },
 } as const satisfies SettingsSpec
 

@@ -38,13 +38,12 @@ function refused({ control, tls, redact }: FtpLink, reply: FtpReply, username: s
   const description = control.display(reply)
   const who = `"${redact(username).slice(0, 64)}"`
   if (reply.code === 332)
-    return new ProbeError('protocol', `${control.address} wants an ACCT of ${who}, which svc does not know`)
+    return new ProbeError('protocol', `${control.address} requires ACCT for ${who}, which svc does not support`)
   if (!tls && wantsTls.test(reply.text)) {
-    return new ProbeError('tls', `${control.address} signs nobody in without TLS: ${description}`, [
-      'next: tls: explicit',
-    ])
+    return new ProbeError('tls', `${control.address} requires TLS to sign in: ${description}`, ['next: tls: explicit'])
   }
-  if (full.test(reply.text)) return new ProbeError('refused', `${control.address} is full: ${description}`)
+  if (full.test(reply.text))
+    return new ProbeError('refused', `${control.address} accepts no more sessions: ${description}`)
   if (reply.code === 530 || reply.code === 430 || reply.code === 331 || reply.code === 532) {
     return new ProbeError('auth', `${control.address} refused the sign-in of ${who}: ${description}`)
   }

@@ -203,7 +203,7 @@ export class GrpcConnection implements Connection {
   #send(path: string, msLeft: number): ClientHttp2Stream {
     const { sensitiveHeaders } = process.getBuiltinModule('node:http2')
     const { authority, chain, metadata, secretNames } = this.#link
-    if (!this.usable) throw this.#cause('before it was asked')
+    if (!this.usable) throw this.#cause('before the call')
     return this.#session.request({
       ':method': 'POST',
       ':scheme': chain ? 'https' : 'http',
@@ -260,7 +260,7 @@ export class GrpcConnection implements Connection {
     // node:http2 itself also resets a stream whose headers are too large or invalid, so the message does not name a
     // side.
     const why = `RST_STREAM, ${codeName(code)}`
-    return new ProbeError('protocol', `the answer of ${this.address} was broken off (${why})`)
+    return new ProbeError('protocol', `the answer of ${this.address} was aborted (${why})`)
   }
 
   /** Why the connection is over. */
@@ -281,7 +281,7 @@ export class GrpcConnection implements Connection {
       return new ProbeError('protocol', `${this.address} closed the connection ${when}`, details)
     }
     const why = error ? `: ${sanitize(error.message, 80)}` : ''
-    return new ProbeError('protocol', `${this.address} does not speak sound HTTP/2${why}`, details)
+    return new ProbeError('protocol', `${this.address} does not speak valid HTTP/2${why}`, details)
   }
 }
 
@@ -330,7 +330,7 @@ function answerOf(trailers: IncomingHttpHeaders | undefined, reader: MessageRead
   const { address, redact } = peer
   const status = trailers?.['grpc-status']
   if (typeof status !== 'string') {
-    throw new ProbeError('protocol', `${address} ended its answer without grpc-status: it is not known to be whole`)
+    throw new ProbeError('protocol', `${address} ended its answer without grpc-status: the answer may be incomplete`)
   }
   if (!/^\d{1,4}$/.test(status.slice(0, 5))) {
     throw new ProbeError('protocol', `${address} ended its answer with grpc-status ${quote(redact(status), 32)}`)

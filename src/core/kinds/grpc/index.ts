@@ -40,19 +40,19 @@ const connectSettings = {
   tls: { type: 'flag', default: false, doc: 'TLS from the first byte (ALPN h2); without it HTTP/2 in clear (h2c)' },
   servername: {
     type: 'text',
-    doc: 'Name to ask for (SNI) and to find in the certificate, where it is not `host`',
+    doc: 'Name sent as SNI and expected in the certificate, if it is not `host`',
   },
   verify: verifySetting,
   caFile: caFileSetting,
   authority: {
     type: 'text',
     pattern: /^[!-~]{1,255}$/,
-    doc: 'What is sent as :authority, where it is not servername or host, with the port',
+    doc: 'Value of :authority; by default servername or host, with the port',
   },
-  headers: { type: 'map', doc: 'Metadata of each call; credentials belong into token' },
+  headers: { type: 'map', doc: 'Metadata of each call; put credentials in token' },
   token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
   tokenHeader: { type: 'text', doc: 'Metadata key that takes the bare token instead of authorization, e.g. x-api-key' },
-  insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to another machine too' },
+  insecureGrpc: { type: 'flag', default: false, doc: 'Send the token without TLS to other machines too' },
   latency: connectLatency,
   addresses: addressesSetting,
 } as const satisfies SettingsSpec
@@ -86,8 +86,8 @@ function validate(settings: GrpcSettings): string | undefined {
   if (services.length > maxServices) return `services has more than ${maxServices} names`
   const wrong = services.find((name) => name.length > maxNameLength || /\p{C}/u.test(name))
   if (wrong !== undefined)
-    return `services: ${quote(wrong, 40)} is longer than ${maxNameLength} characters, or has others than printable ones`
-  if (new Set(services).size < services.length) return 'services has a name twice'
+    return `services: ${quote(wrong, 40)} is longer than ${maxNameLength} characters, or contains unprintable characters`
+  if (new Set(services).size < services.length) return 'services lists a name twice'
   if (tokenHeader !== undefined && token === undefined) return 'tokenHeader needs token'
   for (const [name, key] of [
     ...Object.keys(headers).map((key) => ['headers', key] as const),
@@ -100,7 +100,8 @@ function validate(settings: GrpcSettings): string | undefined {
   }
   const unprintable = Object.entries(headers).find(([, value]) => !/^[ -~]*$/.test(value))
   return (
-    unprintable && `headers: the value of ${sanitize(unprintable[0], 64)} has other characters than printable ASCII`
+    unprintable &&
+    `headers: the value of ${sanitize(unprintable[0], 64)} contains characters that are not printable ASCII`
   )
 }
 
@@ -108,7 +109,7 @@ function validate(settings: GrpcSettings): string | undefined {
 async function prepare(settings: ConnectSettings, { mode }: CheckContext) {
   const token = includes(mode, 'Standard') ? await settings.token?.reveal() : undefined
   if (token !== undefined && (token.trim() !== token || !/^[ -~]+$/.test(token))) {
-    throw new ProbeError('data', 'the token holds a character that a header does not allow')
+    throw new ProbeError('data', 'the token contains a character that a header does not allow')
   }
   return { ca: await readCaFile(settings.caFile), token }
 }
@@ -196,7 +197,7 @@ const statusNames = [
 const servicesSettings = {
   services: {
     type: 'texts',
-    doc: 'Services that the health service is asked about, e.g. shop.v1.Orders; without it, the server as a whole',
+    doc: 'Services to query at the health service, e.g. shop.v1.Orders; by default the server as a whole',
   },
 } as const satisfies SettingsSpec
 
@@ -237,7 +238,7 @@ const health = check({
 
 const latency = check({
   depth: 'Standard',
-  results: { latency: 'Each answer of the health service is there in time' },
+  results: { latency: 'Each answer of the health service arrives in time' },
   settings: { ...servicesSettings, latency: connectLatency },
   observe: askHealth,
   evaluate: ({ address, service, ms: value, outcome }, { latency: threshold }) => {
@@ -252,7 +253,7 @@ function evaluateReply({ address, service, signedIn, outcome }: Reply): Result<'
   const about = service === '' ? '' : ` for ${sanitize(service, maxNameLength)}`
   if (outcome instanceof ProbeError) {
     const { fault, message, details } = outcome
-    return fail('health', fault, about === '' ? message : `${message}, asked${about}`, { details })
+    return fail('health', fault, about === '' ? message : `${message} (query${about})`, { details })
   }
   const { code, message } = outcome
   if (message === undefined) {
@@ -266,11 +267,11 @@ function evaluateReply({ address, service, signedIn, outcome }: Reply): Result<'
     case 2:
       return fail('health', 'data', `${address} answers NOT_SERVING${about}`)
     case 3:
-      return fail('health', 'data', `${address} does not know that service: it answers SERVICE_UNKNOWN${about}`)
+      return fail('health', 'data', `${address} does not know the service: it answers SERVICE_UNKNOWN${about}`)
     case 0:
-      return fail('health', 'data', `${address} does not say whether it serves: it answers UNKNOWN${about}`)
+      return fail('health', 'data', `${address} does not report whether it serves: it answers UNKNOWN${about}`)
     case undefined:
-      return fail('health', 'protocol', `${address} answered with a message that is no HealthCheckResponse${about}`)
+      return fail('health', 'protocol', `${address} answered with a message that is not a HealthCheckResponse${about}`)
     default:
       return fail('health', 'protocol', `${address} answered with a status that grpc.health.v1 does not define${about}`)
   }
@@ -283,7 +284,7 @@ function meaningOf(code: number, about: string, signedIn: boolean): readonly [No
       return ['protocol', 'has no health service grpc.health.v1.Health']
     case 'NOT_FOUND':
       return about === ''
-        ? ['data', 'has no status of the server as a whole: name its services in services']
+        ? ['data', 'has no status for the server as a whole: list its services in services']
         : ['data', `has no status${about}`]
     case 'UNAUTHENTICATED':
     case 'PERMISSION_DENIED':
@@ -304,7 +305,7 @@ function meaningOf(code: number, about: string, signedIn: boolean): readonly [No
 /** Speaks HTTP/2, calls the Check method of the health service, and closes the connection. */
 export default networkKind({
   name: 'grpc',
-  title: 'A gRPC server answers that it serves (grpc.health.v1)',
+  title: 'A gRPC server reports that it is serving (grpc.health.v1)',
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,
@@ -312,7 +313,7 @@ export default networkKind({
   validate,
   prepare,
   connect: {
-    results: { connect: 'The port speaks HTTP/2, with TLS as configured, in time; nothing is asked' },
+    results: { connect: 'The port speaks HTTP/2, with TLS as configured, in time; no call is made' },
     open,
     evaluate: ({ connection: { address, chain }, ms: value }, { latency: threshold }) => {
       const what = `${address} opened an HTTP/2 connection${chain ? ` over ${chain.protocol}` : ''} in`

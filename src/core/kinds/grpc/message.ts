@@ -35,7 +35,7 @@ export class MessageReader {
   push(chunk: Uint8Array): void {
     this.#bytes = Buffer.concat([this.#bytes, chunk])
     const flag = this.#bytes[0]
-    if (flag === 1) throw this.#problem('compressed its message, though svc offers no compression')
+    if (flag === 1) throw this.#problem('compressed its message, although svc offers no compression')
     if (flag !== undefined && flag !== 0) throw this.#problem(`began its message with ${flag}, which is not gRPC`)
     const length = this.#length
     if (length === undefined) return

@@ -6,11 +6,11 @@ import { type Due, isOverdue, wasOverdue } from './due.ts'
 export const reportSettings = {
   agents: {
     type: 'texts',
-    doc: 'Whose heartbeats: names, or patterns in which * stands for any text: agent-*, in quotes when it begins with it; all when left out',
+    doc: 'Agents to check: names, or patterns in which * stands for any text (agent-*; in quotes if it begins with *); by default all',
   },
   interval: {
     type: 'duration',
-    doc: 'How often they report; when left out what each says of itself, else 1m. Not with schedule',
+    doc: 'How often they report; by default the interval that each agent reports, else 1m. Not with schedule',
   },
   late: {
     type: 'threshold',
@@ -20,17 +20,17 @@ export const reportSettings = {
   },
   schedule: {
     type: 'text',
-    doc: 'When they report, in place of interval and late: a cron expression of 5 fields (0 2 * * 1-5), or @hourly, @daily, @weekly, @monthly; no two times further apart than 100 days',
+    doc: 'When they report, instead of interval and late: a cron expression of 5 fields (0 2 * * 1-5), or @hourly, @daily, @weekly, @monthly; at most 100 days between two times',
   },
   timezone: {
     type: 'text',
-    doc: 'The time zone of schedule, by its IANA name: Europe/Berlin; UTC when left out',
+    doc: 'Time zone of schedule, by its IANA name: Europe/Berlin; by default UTC',
   },
   grace: {
     type: 'threshold',
     unit: 'duration',
     default: { warn: 10 * 60_000, limit: 30 * 60_000 },
-    doc: 'How long after a time of schedule the heartbeat may come; an agent beyond the limit is silent. At least as long as the job runs that reports at its end',
+    doc: 'How long after a scheduled time the heartbeat may arrive; an agent beyond the limit is silent. Allow for the duration of a job that reports when it ends',
   },
 } as const satisfies SettingsSpec
 export type ReportSettings = Values<typeof reportSettings>

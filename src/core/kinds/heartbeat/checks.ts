@@ -19,21 +19,21 @@ function list(names: readonly string[]): string {
 
 export const newest = check({
   depth: 'Basic',
-  results: { newest: 'The newest heartbeat of all is young, or has come as scheduled' },
+  results: { newest: 'The newest heartbeat of all agents is recent, or arrived as scheduled' },
   settings: { agents: reportSettings.agents, late: reportSettings.late },
   observe: (agents) => Promise.resolve(agents),
   evaluate: ({ matching, due }, { agents, late }) => {
     const [first, ...rest] = matching
     if (first === undefined) {
       const whose = agents === undefined ? 'any agent' : list(agents.map((one) => sanitize(one, 64)))
-      return fail('newest', 'data', `no heartbeat of ${whose} has come in: svc heartbeat NAME sends one`)
+      return fail('newest', 'data', `no heartbeat from ${whose} has arrived: svc heartbeat NAME sends one`)
     }
     const agent = rest.reduce((a, b) => (b.ageMs < a.ageMs ? b : a), first)
     if (due) return evaluateDue(agent, due)
     const times = (factor: number | undefined): number | undefined => factor && factor * agent.everyMs
     return atMost({
       check: 'newest',
-      what: `last heartbeat, of ${nameOf(agent)}, came`,
+      what: `last heartbeat, from ${nameOf(agent)}, came`,
       value: agent.ageMs,
       after: 'ago',
       at: new Date(agent.at),
@@ -60,23 +60,23 @@ function evaluateDue(agent: Agent, due: Due): Result<'newest'> {
   const bound = limit ?? warning
   const limits = bound === undefined ? '' : ` (${bound})`
   if (since !== undefined) {
-    const message = `${name} is due since ${clockText(since, due)}, ${showDuration(lateMs)} ago${limits}`
+    const message = `${name} has been due since ${clockText(since, due)}, ${showDuration(lateMs)} ago${limits}`
     return ok('newest', message, more)
   }
   const [last] = runs
   const schedule = many || last === undefined ? '' : `; it was due at ${clockText(last.at, due)}`
-  return ok('newest', `last heartbeat, of ${name}, came ${showDuration(agent.ageMs)} ago${schedule}${limits}`, more)
+  return ok('newest', `last heartbeat, from ${name}, came ${showDuration(agent.ageMs)} ago${schedule}${limits}`, more)
 }
 
 export const reporting = check({
   depth: 'Standard',
-  results: { reporting: 'As many agents report as should' },
+  results: { reporting: 'The number of agents that report' },
   settings: {
     agents: reportSettings.agents,
     expected: {
       type: 'integer',
       min: 1,
-      doc: 'How many must report; when left out every agent that is named without a pattern',
+      doc: 'Minimum number of agents that report; by default all that are named without a pattern',
     },
   },
   observe: (agents) => Promise.resolve(agents),
@@ -84,7 +84,7 @@ export const reporting = check({
     const min = expected ?? plainNames(agents).length
     const lost = [...missing.map((one) => sanitize(one, 64)), ...quiet.map(nameOf)]
     const details = [
-      ...missing.map((one) => `${sanitize(one, 64)}: never heard of`),
+      ...missing.map((one) => `${sanitize(one, 64)}: has never reported`),
       ...quiet
         .slice(0, maxDetails)
         .map(
@@ -92,7 +92,7 @@ export const reporting = check({
         ),
     ].slice(0, maxDetails)
     const all = Math.max(matching.length + missing.length, min)
-    const gone = lost.length === 0 ? '' : `; not ${list(lost)}`
+    const gone = lost.length === 0 ? '' : `; missing: ${list(lost)}`
     const message = `${alive.length} of ${count(all, 'agent')} ${alive.length === 1 ? 'reports' : 'report'}${gone}`
     const more: Partial<Result> = {
       measurement: { value: alive.length, unit: 'count', limit: min || undefined, bound: 'atLeast' },
@@ -111,7 +111,7 @@ export const reporting = check({
 
 export const status = check({
   depth: 'Standard',
-  results: { status: 'What the agents say of themselves' },
+  results: { status: 'The status that the agents report' },
   settings: {},
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive) => {
@@ -120,11 +120,11 @@ export const status = check({
     const unwell = (['Fail', 'Warn'] as const).flatMap((level) => alive.filter((agent) => agent.status === level))
     const [first, ...others] = unwell
     if (first === undefined) {
-      const all = `all ${alive.length} say that they are well`
-      return ok('status', rest.length === 0 ? `${nameOf(one)} says that it is well` : all)
+      const all = `all ${alive.length} agents report Ok`
+      return ok('status', rest.length === 0 ? `${nameOf(one)} reports Ok` : all)
     }
     const line = (agent: Agent): string =>
-      `${nameOf(agent)} says ${agent.status}${agent.message === undefined ? '' : `: ${quote(agent.message, 160)}`}`
+      `${nameOf(agent)} reports ${agent.status}${agent.message === undefined ? '' : `: ${quote(agent.message, 160)}`}`
     // With a single agent, the message already contains everything.
     const more = { details: others.length > 0 ? unwell.slice(0, maxDetails).map(line) : [] }
     const message = `${line(first)}${others.length > 0 ? ` (and ${count(others.length, 'other')})` : ''}`
@@ -135,8 +135,10 @@ export const status = check({
 /** Version skew is deployment-related (H5). Skips agents that report no version. */
 export const version = check({
   depth: 'Standard',
-  results: { version: 'All run the same version, or the expected one' },
-  settings: { version: { type: 'text', doc: 'The version that all must run; when left out, all the same one' } },
+  results: { version: 'All agents run the same version, or the expected one' },
+  settings: {
+    version: { type: 'text', doc: 'The version that all must run; by default any, as long as it is the same' },
+  },
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive, { version: expected }) => {
     if (alive.length === 0) return []
@@ -146,7 +148,7 @@ export const version = check({
     const more = { deployment: true }
     if (usual === undefined) {
       if (expected === undefined) return []
-      return fail('version', 'data', `no agent says which version it runs, expected ${quote(expected, 64)}`, more)
+      return fail('version', 'data', `no agent reports its version, expected ${quote(expected, 64)}`, more)
     }
     const names = ([, those]: typeof usual): string => list(those.map(({ agent }) => nameOf(agent)))
     const details = groups.slice(0, maxDetails).map((group) => `${quote(group[0], 64)}: ${names(group)}`)
@@ -156,7 +158,7 @@ export const version = check({
       return fail('version', 'data', `${runs}, expected ${quote(expected ?? '', 64)}`, { ...more, details })
     }
     if (groups.length > 1) {
-      const message = `${groups.length} versions run side by side, mostly ${quote(usual[0], 64)}`
+      const message = `${groups.length} versions are running, mostly ${quote(usual[0], 64)}`
       return warn('version', message, { ...more, details })
     }
     const facts = { version: sanitize(usual[0], 64) }
@@ -166,20 +168,20 @@ export const version = check({
 
 export const disk = check({
   depth: 'Standard',
-  results: { disk: 'Free disk of the fullest; of agents that report it' },
+  results: { disk: 'The lowest free disk space of all agents that report it' },
   settings: {
     disk: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 20, limit: 10 },
-      doc: 'How much of its disk must be free, of agents that report it',
+      doc: 'Minimum free disk space of each agent that reports it',
     },
   },
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive, { disk: threshold }) =>
     evaluateWorst({
       check: 'disk',
-      what: 'free disk',
+      what: 'free disk space',
       figures: figuresOf(alive, ({ diskFreePercent }) => diskFreePercent),
       unit: 'percent',
       threshold,
@@ -189,20 +191,20 @@ export const disk = check({
 
 export const clock = check({
   depth: 'Standard',
-  results: { clock: 'The clock that is off the most; of agents that report it' },
+  results: { clock: 'The largest clock offset of all agents that report it' },
   settings: {
     clock: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 2_000, limit: 30_000 },
-      doc: 'How far the clock of an agent may be off, of those that report it',
+      doc: 'Maximum clock offset of each agent that reports it',
     },
   },
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive, { clock: threshold }) =>
     evaluateWorst({
       check: 'clock',
-      what: 'clock off by',
+      what: 'clock offset',
       figures: figuresOf(alive, ({ skewMs }) => skewMs && Math.abs(skewMs)),
       unit: 'duration',
       threshold,
@@ -212,15 +214,15 @@ export const clock = check({
 
 export const backlog = check({
   depth: 'Advanced',
-  results: { backlog: 'Waiting work of the busiest, where a threshold is set' },
+  results: { backlog: 'The largest backlog of all agents that report it, if a threshold is set' },
   settings: {
-    backlog: { type: 'threshold', unit: 'count', doc: 'How much work may wait at one agent, of those that report it' },
+    backlog: { type: 'threshold', unit: 'count', doc: 'Maximum backlog of each agent that reports it' },
   },
   observe: ({ alive }) => Promise.resolve(alive),
   evaluate: (alive, { backlog: threshold = {} }) =>
     evaluateWorst({
       check: 'backlog',
-      what: 'waiting work',
+      what: 'backlog',
       figures: figuresOf(alive, ({ backlog: waiting }) => waiting),
       unit: 'count',
       threshold,
@@ -230,13 +232,13 @@ export const backlog = check({
 
 export const silent = check({
   depth: 'Advanced',
-  results: { silent: 'How many agents that once reported are silent' },
+  results: { silent: 'The number of agents that have reported before and are silent now' },
   settings: {
     silent: {
       type: 'threshold',
       unit: 'count',
       default: { limit: 0 },
-      doc: 'How many agents that once reported may be silent; one that is gone for good: svc heartbeats remove NAME',
+      doc: 'How many agents that have reported before may be silent; remove a retired one with svc heartbeats remove NAME',
     },
   },
   observe: ({ silent: agents, due }) => Promise.resolve({ agents, due }),
@@ -262,21 +264,21 @@ export const silent = check({
 
 export const flapping = check({
   depth: 'Advanced',
-  results: { flapping: 'Changes between well and unwell or silent; of agents with 5 heartbeats' },
+  results: { flapping: 'Changes between Ok and not Ok or silent; of agents with at least 5 heartbeats' },
   settings: {
     late: reportSettings.late,
     flapping: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 4, limit: 8 },
-      doc: 'How often an agent may have gone from well to unwell or silent, and back, in its last 20 heartbeats',
+      doc: 'How often an agent may have changed between Ok and not Ok or silent in its last 20 heartbeats',
     },
   },
   observe: ({ matching, due }) => Promise.resolve({ matching, due }),
   evaluate: ({ matching, due }, { late, flapping: threshold }) =>
     evaluateWorst({
       check: 'flapping',
-      what: 'well and unwell or silent, changes:',
+      what: 'changes between Ok and not Ok or silent:',
       figures: figuresOf(matching, (agent) => changesOf(agent, { late }, due)),
       unit: 'count',
       threshold,

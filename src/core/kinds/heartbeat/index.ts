@@ -7,7 +7,7 @@ import { dueAt, scheduleProblem } from './schedule.ts'
 
 /** A store that cannot be read says nothing about the agents, so this is a failure of its own. */
 async function read({ heartbeats }: CheckContext): Promise<readonly Heartbeat[]> {
-  if (!heartbeats) throw new ProbeError('internal', 'there is no store here to keep heartbeats in')
+  if (!heartbeats) throw new ProbeError('internal', 'there is no store to keep heartbeats in')
   try {
     return await heartbeats()
   } catch (error) {
@@ -26,7 +26,7 @@ async function open(settings: ReportSettings, context: CheckContext): Promise<Ag
 /** Agents report with `svc heartbeat`, and the checks detect their silence. Sends no requests to agents. */
 export default machineKind({
   name: 'heartbeat',
-  title: 'Agents report that they are alive and well',
+  title: 'Agents report that they are alive and healthy',
   // Schedules use local time, and Node determines the local time zone on first use. If /etc/localtime is a copy, Node
   // searches all time zones for the same file; if that fails for lack of file descriptors, it keeps UTC.
   preload: async () => new Date().getTimezoneOffset(),

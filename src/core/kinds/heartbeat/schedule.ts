@@ -19,18 +19,18 @@ export function scheduleProblem(settings: ReportSettings): string | undefined {
   // Defaults are identical to the objects in the settings table, so any other object was configured.
   if (schedule === undefined) {
     const alone = timezone !== undefined ? 'timezone' : grace !== reportSettings.grace.default ? 'grace' : undefined
-    return alone && `gives ${alone} without schedule: agents that report at intervals are judged by interval and late`
+    return alone && `has ${alone} without schedule: for agents that report at intervals, use interval and late`
   }
-  if (interval !== undefined) return 'gives both schedule and interval: agents report by the clock or at intervals'
+  if (interval !== undefined) return 'has both schedule and interval: remove one of them'
   if (late !== reportSettings.late.default) {
-    return 'gives both schedule and late: how late a heartbeat may be for a schedule is said by grace'
+    return 'has both schedule and late: with a schedule, use grace'
   }
   return zoneProblem(timezone ?? usualZone) ?? expressionProblem(schedule, timezone ?? usualZone, settings)
 }
 
 function zoneProblem(timezone: string): string | undefined {
-  const is = `timezone ${quote(timezone, 64)} is no name of a time zone`
-  const such = `${is}, such as Europe/Berlin`
+  const is = `timezone ${quote(timezone, 64)} is not a time zone`
+  const such = `${is}: use a name such as Europe/Berlin`
   // An offset is not a time zone: it has no daylight saving time.
   if (!/^[a-z]/i.test(timezone)) return such
   try {
@@ -46,9 +46,9 @@ function expressionProblem(schedule: string, timezone: string, { grace }: Report
   const place = `schedule ${quote(schedule, 100)}`
   const fields = schedule.split(/\s+/).filter((field) => field !== '')
   if (schedule.trim().startsWith('@')) {
-    if (!names.includes(schedule.trim().toLowerCase())) return `${place} is none of ${names.join(', ')}`
+    if (!names.includes(schedule.trim().toLowerCase())) return `${place} is not one of ${names.join(', ')}`
   } else if (fields.length !== 5) {
-    return `${place} has ${count(fields.length, 'field')}: write 5, which are minute, hour, day, month and weekday (0 2 * * *), or a name such as @daily`
+    return `${place} has ${count(fields.length, 'field')}: write 5 (minute, hour, day, month, weekday: 0 2 * * *), or a name such as @daily`
   }
   let cron: Cron
   try {
@@ -59,8 +59,8 @@ function expressionProblem(schedule: string, timezone: string, { grace }: Report
   }
   const gap = tooLong(cron, rememberedMs - (grace.limit ?? grace.warn ?? 0))
   if (gap === undefined) return undefined
-  if (gap === Number.POSITIVE_INFINITY) return `${place} never comes: no date fits it`
-  return `${place} leaves ${showDuration(gap)} between two times, and with grace that is more than 100 d: an agent that is silent for so long is forgotten. Look at what the job leaves behind instead (kind file-age)`
+  if (gap === Number.POSITIVE_INFINITY) return `${place} matches no date`
+  return `${place} leaves ${showDuration(gap)} between two times, and with grace that is more than 100 d: an agent that is silent for so long is deleted. Check a file that the job writes instead (kind file-age)`
 }
 
 /** A fixed date, so that the validity of a file does not depend on when it is read. */

@@ -66,7 +66,7 @@ export async function send(run: StepsRun, step: Step | CleanupStep, signal: Abor
   const lost = templatesOf(step, settings)
     .map((template) => values.missing(template))
     .find((name) => name !== undefined)
-  if (lost !== undefined) throw new ProbeError('dependency', `not sent: \${${lost}} was never captured`)
+  if (lost !== undefined) throw new ProbeError('dependency', `not sent: no step captured \${${lost}}`)
   const request = requestOf(step, settings, values, jar)
   const start = context.now()
   const ready = run.first
@@ -138,32 +138,34 @@ function capture(from: string, content: Content, jar: CookieJar): Capture {
   if (text.value.length > maxValue) {
     return {
       secret: text.value.slice(0, maxValue),
-      problem: `has a ${sanitize(from, 64)} of ${text.value.length} characters, more than the ${maxValue} that are taken`,
+      problem: `has a ${sanitize(from, 64)} of ${text.value.length} characters (limit ${maxValue})`,
     }
   }
   return text
 }
 
 function valueAt(from: string, content: Content, jar: CookieJar): Capture {
-  const lacks = { problem: `has no ${sanitize(from, 64)}` }
+  const absent = { problem: `has no ${sanitize(from, 64)}` }
   const [, source, name = ''] = /^(header|cookie):(.*)$/s.exec(from) ?? []
   if (source !== undefined) {
     const header = name.toLowerCase()
     const inHeader = Object.hasOwn(content.headers, header) ? content.headers[header] : undefined
     const value = source === 'cookie' ? jar.get(name) : inHeader
-    return value === undefined ? lacks : { value }
+    return value === undefined ? absent : { value }
   }
   const steps = parseJsonPath(from)
   if (steps === undefined) {
     const items = select(answerOf(content), from)
     if ('problem' in items) return { problem: `cannot be read: ${items.problem}` }
     const [first] = items
-    return first === undefined ? lacks : { value: first.text }
+    return first === undefined ? absent : { value: first.text }
   }
   const read = answerOf(content).json()
   if ('problem' in read) return { problem: `cannot be read: ${read.problem}` }
   const value = readJsonPath(read.value, steps)?.value
-  if (value === undefined) return lacks
+  if (value === undefined) return absent
   const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
-  return isPlain ? { value: String(value) } : { problem: `has a ${sanitize(from, 64)} that is no text and no number` }
+  return isPlain
+    ? { value: String(value) }
+    : { problem: `has a ${sanitize(from, 64)} that is neither text nor a number` }
 }

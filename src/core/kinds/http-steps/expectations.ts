@@ -78,10 +78,10 @@ export type ExpectationOutcome =
   | { readonly type: 'unexpected status' }
   /** A failure that `fails` declares. */
   | { readonly type: 'failure'; readonly meaning: Meaning }
-  /** A pattern timed out, so that the outcome is unknown. `why` follows the words "cannot be judged: ". */
+  /** A pattern timed out, so that the outcome is unknown. `why` follows the words "cannot be evaluated: ". */
   | { readonly type: 'undecided'; readonly why: string }
   /** Polling of `until` continues. */
-  | { readonly type: 'unfinished'; readonly lacks: Result }
+  | { readonly type: 'unfinished'; readonly mismatch: Result }
   /** The final answer, with the assertions that it fails. */
   | { readonly type: 'final'; readonly firstMismatch: readonly Result[] }
 
@@ -102,9 +102,9 @@ export function outcomeOf(
     const meaning = budget.within(() => meanings.find((one) => unmetIn(content, one).length === 0))
     if (meaning) return { type: 'failure', meaning }
     const ending = endingOf(step)
-    const lacks = ending && budget.within(() => lackedBy(content, status, filledWith(ending, values)))
+    const mismatch = ending && budget.within(() => endingMismatch(content, status, filledWith(ending, values)))
     if (budget.timedOut !== undefined) return { type: 'undecided', why: budget.timedOut }
-    if (lacks) return { type: 'unfinished', lacks }
+    if (mismatch) return { type: 'unfinished', mismatch }
   }
   return { type: 'final', firstMismatch: budget.within(() => unmetIn(content, filledWith(expectedOf(step), values))) }
 }
@@ -118,9 +118,9 @@ function isRefusal(step: Step | CleanupStep, settings: StepsSettings, status: nu
 }
 
 /** Why an answer does not end the polling, or undefined. */
-function lackedBy(content: Content, status: number, ending: Ending): Result | undefined {
+function endingMismatch(content: Content, status: number, ending: Ending): Result | undefined {
   if (ending.status && !statusAllowed(status, ending.status)) {
-    return fail('step', 'data', `it was answered ${status}, and waited for ${ending.status.join(', ')}`)
+    return fail('step', 'data', `the answer was ${status} (expected ${ending.status.join(', ')})`)
   }
   return unmetIn(content, ending)[0]
 }

@@ -26,15 +26,16 @@ import { builtInNames, namesIn, strayPlaceholder } from './values.ts'
 /** Why the settings cannot be combined, or undefined. */
 export function validate(settings: StepsSettings): string | undefined {
   const url = new URL(settings.url)
-  if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
-  if (url.search !== '' || url.hash !== '') return 'url ends with its path: a query belongs to the path of a step'
+  if (url.username !== '' || url.password !== '') return 'url contains a user or a password: use username and password'
+  if (url.search !== '' || url.hash !== '')
+    return 'url contains a query or a fragment: move a query to the path of a step'
   if (settings.password !== undefined && settings.username === undefined) return 'password needs a username'
-  if (settings.steps.length === 0) return 'steps is empty: name at least one'
+  if (settings.steps.length === 0) return 'steps is empty: add at least one'
   const unusable = valuesProblem(settings) ?? signedProblem(settings)
   if (unusable !== undefined) return unusable
   const names = [...settings.steps, ...(settings.cleanup ?? [])].map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) < index)
-  if (twice !== undefined) return `two steps are called ${quote(twice, 64)}`
+  if (twice !== undefined) return `two steps have the name ${quote(twice, 64)}`
   const defined = new Set<string>([...initialNames(settings), ...Object.keys(settings.values ?? {})])
   for (const step of settings.steps) {
     const wrong = step.ftp
@@ -51,7 +52,7 @@ export function validate(settings: StepsSettings): string | undefined {
     const undone = settings.steps.find(({ name }) => name === step.undoes)
     const wrong =
       undone === undefined || !(writes(undone.method) || undone.signIn) || undone.ftp
-        ? `undoes ${quote(step.undoes, 64)}, which is no step that makes anything`
+        ? `undoes ${quote(step.undoes, 64)}, which is not a step that sends a request`
         : requestProblem(step, settings, defined)
     if (wrong !== undefined) return `cleanup ${quote(step.name, 64)} ${wrong}`
   }
@@ -63,8 +64,8 @@ export function validate(settings: StepsSettings): string | undefined {
 
 function valuesProblem(settings: StepsSettings): string | undefined {
   for (const name of Object.keys(settings.values ?? {})) {
-    if (!nameOfValue.test(name)) return `values names ${quote(name, 64)}: names are letters, digits and _`
-    if ((builtInNames as readonly string[]).includes(name)) return `values may not name ${name}, which is given`
+    if (!nameOfValue.test(name)) return `values contains the name ${quote(name, 64)}: use letters, digits and _`
+    if ((builtInNames as readonly string[]).includes(name)) return `values may not contain the built-in name ${name}`
   }
   return undefined
 }
@@ -72,7 +73,7 @@ function valuesProblem(settings: StepsSettings): string | undefined {
 function signedProblem({ signed, authorization, token, password, tokenHeader }: StepsSettings): string | undefined {
   if (!signed) return tokenHeader === undefined ? undefined : 'tokenHeader needs signed: true'
   if (authorization !== undefined) return 'signed and authorization exclude each other'
-  if (token !== undefined && password !== undefined) return 'signed takes a token or a password, not both'
+  if (token !== undefined && password !== undefined) return 'signed needs a token or a password, not both'
   if (tokenHeader !== undefined && !isOwnHeader(tokenHeader))
     return `tokenHeader may not be ${sanitize(tokenHeader, 64)}`
   return undefined
@@ -94,11 +95,11 @@ function requestProblem(
   if (writes(step.method) && !settings.allowWrites && !step.signIn && !undoesSignIn) {
     return `sends ${step.method}, which needs allowWrites: true (or signIn: true where it only signs in or out)`
   }
-  if (step.body !== undefined && step.form !== undefined) return 'has a body and a form: one of them is sent'
+  if (step.body !== undefined && step.form !== undefined) return 'has both body and form: remove one of them'
   if ((step.body !== undefined || step.form !== undefined) && !writes(step.method))
-    return `sends no body with ${step.method}`
+    return `cannot send a body with ${step.method}`
   if (asksPeerAt(new URL(step.path.replaceAll(/\$\{\w+\}/g, 'x'), 'http://localhost'))) {
-    return 'asks a /healthcheck: that is for the kinds http and svc'
+    return 'requests a /healthcheck: use kind http or svc'
   }
   const taken = Object.keys(step.headers ?? {}).find((name) => !isOwnHeader(name))
   if (taken !== undefined) return `may not set the header ${sanitize(taken, 64)}`
@@ -118,12 +119,12 @@ function documentProblem(step: RequestStep): string | undefined {
       ...Object.keys(xml ?? {}).map((path) => pathProblem(path, 'xml')),
     ])
     .find((problem) => problem !== undefined)
-  if (wrong !== undefined) return `expects something where ${wrong}`
+  if (wrong !== undefined) return `has an invalid expectation: ${wrong}`
   const all = expected.flatMap(({ json, xml }) => [...Object.values(json ?? {}), ...Object.values(xml ?? {})])
   const lost = all.map(expectationProblem).find((problem) => problem !== undefined)
-  if (lost !== undefined) return `expects something where ${lost}`
+  if (lost !== undefined) return `has an invalid expectation: ${lost}`
   const mixed = all.find((expectation) => expectation.includes(`\${`) && !isValue(expectation))
-  return mixed === undefined ? undefined : `expects ${quote(mixed, 64)}: one \${value} by itself, or none`
+  return mixed === undefined ? undefined : `expects ${quote(mixed, 64)}: use a \${value} alone, or none`
 }
 
 /** The shortest pause between two requests, in milliseconds. */
@@ -133,12 +134,12 @@ function untilProblem(step: Step, settings: StepsSettings): string | undefined {
   const { method, signIn, until, fails = [] } = step
   if (fails.some(({ expect }) => Object.keys(expect).length === 0)) return 'has fails without a value in expect'
   if (until === undefined) return undefined
-  if (signIn) return 'signs in and has until: a sign-in is sent once'
-  if (writes(method)) return `sends ${method} and has until: only GET and HEAD are sent again`
+  if (signIn) return 'has both signIn and until: a sign-in is sent only once'
+  if (writes(method)) return `sends ${method} and has until: only GET and HEAD are repeated`
   const values = Object.keys(until.expect ?? {}).length
-  if (values === 0 && (until.status ?? []).length === 0) return 'has until without expect or status: say what ends it'
-  if (method === 'HEAD' && values > 0) return 'has until with expect, and HEAD has no body to judge'
-  if (until.every < shortestPause) return `asks every ${until.every} ms: give every 100ms or more`
+  if (values === 0 && (until.status ?? []).length === 0) return 'has until without expect or status: add one of them'
+  if (method === 'HEAD' && values > 0) return 'has until with expect, but HEAD has no body to evaluate'
+  if (until.every < shortestPause) return `repeats its request every ${until.every} ms: set every to 100ms or more`
   return statusProblem(until.status ?? []) ?? endlessProblem(step, settings)
 }
 
@@ -151,10 +152,10 @@ function endlessProblem(step: Step, settings: StepsSettings): string | undefined
     if (meant.length === 0) return `waits for status ${sanitize(entry, 20)}, which no answer has`
     if (!meant.some((status) => statusAllowed(status, statusesOf(step)))) {
       const own = (step.status ?? []).join(', ')
-      return `waits for status ${sanitize(entry, 20)}, which its own status (${sanitize(own, 80)}) excludes: add it there, or leave that out`
+      return `waits for status ${sanitize(entry, 20)}, which its own status (${sanitize(own, 80)}) excludes: add it there, or remove that status`
     }
     if (isSigned(step, settings) && meant.every((status) => status === 401)) {
-      return `waits for status ${sanitize(entry, 20)}, which ends it: a refused credential is sent once; leave it out`
+      return `waits for status ${sanitize(entry, 20)}, which always ends the polling, because a refused credential is sent only once: remove it`
     }
   }
   return undefined
@@ -179,17 +180,17 @@ function bodyProblem(step: RequestStep): string | undefined {
     JSON.parse(step.body)
     return undefined
   } catch {
-    return `has a body that is not JSON: values stand in quotes there, "\${id}"`
+    return `has a body that is not JSON: put values in quotes, "\${id}"`
   }
 }
 
 function templates(all: readonly string[], defined: ReadonlySet<string>): string | undefined {
   for (const template of all) {
     const stray = strayPlaceholder(template)
-    if (stray !== undefined) return `holds ${quote(stray, 40)}, which is no \${name}`
+    if (stray !== undefined) return `contains ${quote(stray, 40)}, which is not a \${name}`
     const lost = namesIn(template).find((name) => !defined.has(name))
     if (lost !== undefined) {
-      return `uses \${${lost}}, which nothing before it gives: it is one of ${[...defined].join(', ')}`
+      return `uses \${${lost}}, which no earlier step captures: use one of ${[...defined].join(', ')}`
     }
   }
   return undefined
@@ -198,15 +199,15 @@ function templates(all: readonly string[], defined: ReadonlySet<string>): string
 const nameOfValue = /^[A-Za-z]\w{0,63}$/
 
 function captureProblem(name: string, from: string, settings: StepsSettings): string | undefined {
-  if (!nameOfValue.test(name)) return `captures ${quote(name, 64)}: names are letters, digits and _`
+  if (!nameOfValue.test(name)) return `captures ${quote(name, 64)}: use letters, digits and _ in names`
   if ((builtInNames as readonly string[]).includes(name) || Object.hasOwn(settings.values ?? {}, name)) {
-    return `may not capture ${name}, which is given`
+    return `may not capture the built-in name ${name}`
   }
   if (/^(?:header|cookie):[!#$%&'*+.^_`|~\w-]+$/.test(from)) return undefined
   const wrong = from.startsWith('count(') ? `${quote(from, 64)} is a count` : pathProblem(from)
   return wrong === undefined
     ? undefined
-    : `captures ${name} from ${quote(from, 64)}, which is none of $.path, /xml/path, header:Name, cookie:Name`
+    : `captures ${name} from ${quote(from, 64)}, which is not of the form $.path, /xml/path, header:Name or cookie:Name`
 }
 
 function ftpProblem(step: Step, settings: StepsSettings, defined: ReadonlySet<string>): string | undefined {
@@ -218,15 +219,15 @@ function ftpProblem(step: Step, settings: StepsSettings, defined: ReadonlySet<st
   if (step.until !== undefined || step.fails !== undefined || step.expect !== undefined) {
     return 'has ftp, so there is no answer for until, fails or expect'
   }
-  if (ftp.host.includes(`\${`)) return 'has an ftp host that is a value: who is signed in to must stand in svc.yaml'
+  if (ftp.host.includes(`\${`)) return 'has a value in its ftp host: write the host in svc.yaml'
   if (ftp.tls === 'off' && (ftp.servername !== undefined || ftp.caFile !== undefined)) {
-    return 'has ftp with tls: off, and what only TLS needs'
+    return 'has ftp with tls: off, but settings that only apply to TLS'
   }
   const used = [...namesIn(ftp.username), ...namesIn(ftp.password)]
   const secrets = { password: settings.password, basic: settings.password, token: settings.token }
   for (const [name, secret] of Object.entries(secrets)) {
     if (used.includes(name) && secret?.origin.startsWith('{keychain:')) {
-      return `would send \${${name}} to ${sanitize(ftp.host, 64)}, and a secret of the keychain belongs to the host of url`
+      return `would send \${${name}} to ${sanitize(ftp.host, 64)}, but a secret of the keychain is bound to the host of url`
     }
   }
   return templates([ftp.username, ftp.password], defined)
@@ -238,7 +239,7 @@ function ftpProblem(step: Step, settings: StepsSettings, defined: ReadonlySet<st
  */
 const steps: Kind<typeof stepsSettings> = {
   name: 'http-steps',
-  title: 'A sequence of HTTP requests does what a client does',
+  title: 'A sequence of HTTP requests works as for a client',
   runsOn: 'network',
   preload: () => Promise.all([loadXmlParser(), loadFtpLists()]),
   settings: stepsSettings,
@@ -246,17 +247,17 @@ const steps: Kind<typeof stepsSettings> = {
     {
       name: 'connect',
       depth: 'Advanced',
-      doc: 'The port accepts a connection; over https the server is who it should be',
+      doc: 'The port accepts a connection, over https with a trusted certificate',
     },
     {
       name: 'step',
       depth: 'Advanced',
-      doc: 'Each of `steps` is answered as expected, in time; the first that fails ends the sequence',
+      doc: 'Each of `steps` gets the expected answer in time; the first failure ends the sequence',
     },
     {
       name: 'cleanup',
       depth: 'Advanced',
-      doc: 'With `cleanup`: what the steps made is removed, or named as left behind',
+      doc: 'With `cleanup`: what the steps created is removed; anything left behind is reported',
       when: ['cleanup'],
     },
   ],

@@ -93,7 +93,7 @@ export function urlOf(step: RequestStep, settings: StepsSettings, values: StepVa
   const path = values.fill(step.path ?? '/', (value) => {
     // Even in encoded form, a server might interpret it as the parent folder.
     if (value.split(/[\\/]/).some((part) => part === '.' || part === '..')) {
-      throw new ProbeError('data', 'a value that leads out of its path was captured: nothing was sent')
+      throw new ProbeError('data', 'a captured value leads out of its path: nothing was sent')
     }
     return encodeURIComponent(value.toWellFormed())
   })
@@ -109,7 +109,7 @@ function headerValue(name: string, template: string, values: StepValues): string
     if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
       throw new ProbeError(
         'data',
-        `a value for the header ${name} holds a character that no header may: nothing was sent`,
+        `a value for the header ${name} contains a character that a header does not allow: nothing was sent`,
       )
     }
     return value

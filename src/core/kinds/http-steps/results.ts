@@ -43,12 +43,12 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
       return fail(check, 'data', redact(`${step.name}: ${cleaned(outcome.meaning.says, 200)} (${why})`), more)
     }
     case 'undecided':
-      return fail(check, 'data', `${summary}${waiting}: cannot be judged: ${outcome.why}`, more)
+      return fail(check, 'data', `${summary}${waiting}: cannot be evaluated: ${outcome.why}`, more)
     case 'unfinished': {
-      const how = polling ? durationOf(polling) : 'asked once'
-      const why = polling?.reason === 'most' ? ' (most requests sent)' : ''
-      const last = bare(outcome.lacks.message)
-      const message = `${step.name}: ${text} is not over, ${how}${why}; last heard: ${last}`
+      const how = polling ? durationOf(polling) : 'sent once'
+      const why = polling?.reason === 'most' ? ' (request limit reached)' : ''
+      const last = bare(outcome.mismatch.message)
+      const message = `${step.name}: ${text} is not finished, ${how}${why}; last answer: ${last}`
       return fail('step', 'timeout', redact(message), { address })
     }
     case 'final': {
@@ -72,7 +72,7 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
   }
 }
 
-const durationOf = ({ requests, ms }: Polling): string => `asked ${count(requests, 'time')} in ${showDuration(ms)}`
+const durationOf = ({ requests, ms }: Polling): string => `sent ${count(requests, 'time')} in ${showDuration(ms)}`
 
 /** For example `$.verdict is "passed"`: the values that identify the answer as this failure. */
 function valuesOf({ content, redact }: StepAnswer, { json, xml }: Meaning): string {
@@ -98,6 +98,6 @@ export function evaluateFailure(request: StepRequest, cause: unknown, afterMs: n
 /** Names the object that a failed cleanup should have removed. */
 function namingLeftover({ step, text }: StepRequest, result: Result): Result {
   if (!('undoes' in step) || result.status !== 'failed' || result.fault === 'threshold') return result
-  const left = `; what step ${quote(step.undoes, 64)} made may be left behind, for ${text} to remove`
+  const left = `; what step ${quote(step.undoes, 64)} created may be left behind: remove it with ${text}`
   return { ...result, message: `${result.message}${left}` }
 }

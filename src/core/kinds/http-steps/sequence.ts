@@ -234,7 +234,7 @@ function worstOf(name: string, results: readonly Result[], address: string, { re
     results.find(({ status }) => status === 'failed') ??
     results.find(({ status }) => status === 'warning') ??
     results.findLast(({ status }) => status === 'ok')
-  if (!worst) return fail('step', 'internal', `${name}: looked at nothing`, { address })
+  if (!worst) return fail('step', 'internal', `${name}: nothing was checked`, { address })
   const signIn = results.find(({ check }) => check === 'sign-in')
   const before = worst.status === 'ok' && signIn ? `${signIn.message}; ` : ''
   const details = results.filter((one) => one !== worst && one.status !== 'ok').map(({ message }) => message)

@@ -13,20 +13,24 @@ const { host, port, tls, servername, caFile, insecureFtp, latency, certificate, 
 
 /** The request of one step and its expectations. */
 const requestFields = {
-  name: { type: 'text', required: true, doc: 'What it does, for messages: `sign in`' },
+  name: { type: 'text', required: true, doc: 'Name of the step in messages: `sign in`' },
   method: { type: 'choice', values: methods, default: 'GET', doc: 'All but GET and HEAD need allowWrites or signIn' },
-  path: { type: 'text', pattern: /^\/(?![/\\])/, doc: `Path and query below url, from its slash on: /users/\${id}` },
+  path: {
+    type: 'text',
+    pattern: /^\/(?![/\\])/,
+    doc: `Path and query below url, beginning with a slash: /users/\${id}`,
+  },
   headers: { type: 'map', doc: 'Request headers' },
   authorization: { type: 'text', pattern: authorization, doc: authorizationDoc },
-  body: { type: 'text', doc: `JSON (values stand in quotes: "\${id}") or XML; its Content-Type may be set in headers` },
+  body: { type: 'text', doc: `JSON (with values in quotes: "\${id}") or XML; set another Content-Type in headers` },
   form: { type: 'map', doc: 'Form fields, sent instead of a body' },
   status: {
     type: 'texts',
-    doc: 'Status codes that are well: 200, 2xx, 200-299. Without it 2xx, and those of until. No redirect is followed',
+    doc: 'Accepted status codes: 200, 2xx, 200-299. By default 2xx and those of until. Redirects are not followed',
   },
   json: { type: 'map', doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}` },
-  xml: { type: 'map', doc: 'Values expected in its XML, likewise' },
-  expect: { type: 'map', doc: 'Values expected, likewise, where the path says in what: $.a in JSON, /a in XML' },
+  xml: { type: 'map', doc: 'Values expected in its XML, in the same form' },
+  expect: { type: 'map', doc: 'Values expected, in the same form, by path: $.a in JSON, /a in XML' },
 } as const satisfies SettingsSpec
 
 const ftpFields = {
@@ -52,53 +56,60 @@ const ftpFields = {
 const untilFields = {
   expect: {
     type: 'map',
-    doc: 'Values that the last answer has: $.path in JSON or /path in XML to text, /pattern/ or comparison',
+    doc: 'Values of the last answer: $.path in JSON or /path in XML to text, /pattern/ or comparison',
   },
   status: {
     type: 'texts',
-    doc: 'Status codes that the last answer has; a status of the step itself has to allow them too. 401 to a signed step always ends the waiting',
+    doc: 'Status codes of the last answer; the status of the step, if set, must allow them too. 401 to a signed step always ends the polling',
   },
-  every: { type: 'duration', default: 2_000, doc: 'How long it pauses between two requests, at least 100ms' },
-  within: { type: 'duration', doc: 'How long it waits; never longer than the monitor has, less what cleanup needs' },
-  most: { type: 'integer', min: 1, max: 1_000, default: 100, doc: 'How many requests it sends at most' },
+  every: { type: 'duration', default: 2_000, doc: 'Pause between two requests, at least 100ms' },
+  within: {
+    type: 'duration',
+    doc: 'Maximum duration of the polling; never longer than the timeout of the monitor, less the time for cleanup',
+  },
+  most: { type: 'integer', min: 1, max: 1_000, default: 100, doc: 'Maximum number of requests' },
 } as const satisfies SettingsSpec
 
 const failsFields = {
-  expect: { type: 'map', required: true, doc: 'Values that such an answer has, all of them' },
-  says: { type: 'text', required: true, doc: 'What that means, for the message: `a clip known to be bad passed`' },
+  expect: { type: 'map', required: true, doc: 'Values that identify such an answer; all must match' },
+  says: {
+    type: 'text',
+    required: true,
+    doc: 'Meaning of such an answer, for the message: `a clip known to be bad passed`',
+  },
 } as const satisfies SettingsSpec
 
 const stepFields = {
   ...requestFields,
   capture: {
     type: 'map',
-    doc: 'Values for later steps: name to $.path, /xml/path, header:Name or cookie:Name. They are taken for secrets, those of answers on the way too',
+    doc: 'Values for later steps: name to $.path, /xml/path, header:Name or cookie:Name. They are treated as secrets, also those of earlier answers while polling',
   },
   signIn: {
     type: 'flag',
     default: false,
-    doc: 'It signs in or out: needs no allowWrites, and when it is refused nobody signs in again for a while',
+    doc: 'The step signs in or out: it needs no allowWrites, and after a refusal svc does not sign in again for a while',
   },
   until: {
     type: 'group',
     fields: untilFields,
-    doc: 'GET or HEAD: ask again until an answer has these values; what the step expects and captures is of that answer',
+    doc: 'GET or HEAD: repeat the request until an answer has these values; the step evaluates and captures from that answer',
   },
   fails: {
     type: 'groups',
     fields: failsFields,
-    doc: 'Answers that are failures of their own; they end the waiting of `until`',
+    doc: 'Answers that mean a failure; they also end the polling of `until`',
   },
   ftp: {
     type: 'group',
     fields: ftpFields,
-    doc: 'Instead of a request: sign in at this FTP server and list a folder over each way to a data connection',
+    doc: 'Instead of a request: sign in to this FTP server and list a folder in each passive mode',
   },
 } as const satisfies SettingsSpec
 
 const cleanupFields = {
   ...requestFields,
-  undoes: { type: 'text', required: true, doc: 'Name of the step that makes what this one removes' },
+  undoes: { type: 'text', required: true, doc: 'Name of the step that creates what this one removes' },
 } as const satisfies SettingsSpec
 
 /** The settings of an http-steps monitor in svc.yaml. */
@@ -107,13 +118,13 @@ export const stepsSettings = {
     type: 'url',
     protocols: ['http', 'https'],
     required: true,
-    doc: 'What all paths are below: no step leaves it',
+    doc: 'Base URL of all paths; no step leaves it',
   },
-  steps: { type: 'groups', required: true, fields: stepFields, doc: 'What is done, in this order' },
+  steps: { type: 'groups', required: true, fields: stepFields, doc: 'The steps, in this order' },
   cleanup: {
     type: 'groups',
     fields: cleanupFields,
-    doc: 'What is undone, whatever happened, once the step that it undoes was sent and not refused',
+    doc: 'Steps that always run at the end, each if the step that it undoes was sent and not refused',
   },
   username: {
     type: 'text',
@@ -124,22 +135,26 @@ export const stepsSettings = {
   authorization: {
     type: 'text',
     pattern: authorization,
-    doc: `${authorizationDoc}, of every step that has none of its own`,
+    doc: `${authorizationDoc}, of every step that does not set its own`,
   },
   signed: {
     type: 'flag',
     default: false,
-    doc: 'Send token (as Bearer, or in tokenHeader), or username and password (as Basic), with every step that neither signs in nor has an authorization of its own',
+    doc: 'Send token (as Bearer, or in tokenHeader), or username and password (as Basic), with every step that neither signs in nor sets its own authorization',
   },
   tokenHeader: { type: 'text', doc: 'With signed: header that takes the bare token instead, e.g. X-Api-Key' },
-  values: { type: 'map', doc: `Values that are known beforehand and no secrets: name to text, for \${name}` },
-  show: { type: 'texts', default: [], doc: 'Captured names that are no secrets: the id of what may be left behind' },
+  values: { type: 'map', doc: `Values that are known in advance and not secret: name to text, for \${name}` },
+  show: {
+    type: 'texts',
+    default: [],
+    doc: 'Names of captured values that are not secret, such as the id of an object that may be left behind',
+  },
   allowWrites: { type: 'flag', default: false, doc: 'Send the steps that may write' },
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long each step may take, with its connection'),
-  insecureHttp: { type: 'flag', default: false, doc: 'Send credentials over http:// to another machine too' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Send credentials over http:// to other machines too' },
   verify: verifySetting,
   caFile: caFileSetting,
-  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'An answer is read up to here' },
+  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes that are read of an answer' },
 } as const satisfies SettingsSpec
 
 export type StepsSettings = Values<typeof stepsSettings>

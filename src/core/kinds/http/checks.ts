@@ -33,11 +33,11 @@ import { links } from './links.ts'
 
 const versionSetting = {
   type: 'group',
-  doc: 'Version that must be running; skew is deployment-related',
+  doc: 'Version that must be running; a mismatch is deployment-related',
   fields: {
     expected: { type: 'text', required: true, doc: 'Text, /pattern/ or comparison' },
     json: { type: 'text', default: '$.version', doc: 'JSON path of the version in the body' },
-    header: { type: 'text', doc: 'Response header that holds it instead' },
+    header: { type: 'text', doc: 'Response header that contains the version, instead of json' },
   },
 } as const satisfies SettingsSpec[string]
 
@@ -85,7 +85,7 @@ function versionIn(content: Content, { header, json }: ExpectedVersion): Version
 
 export const sameVersion = onHttp({
   depth: 'Advanced',
-  results: { 'same version': 'Where `version` is set and all of several addresses are asked: they run the same one' },
+  results: { 'same version': 'With `version` and several addresses: all of them run the same version' },
   settings: { version: versionSetting },
   when: ['version'],
   async observe(http, { version }, context) {
@@ -120,7 +120,7 @@ export const sameVersion = onHttp({
 
 const codes = {
   type: 'map',
-  doc: 'What messages begin with: `parse`, a path of json or xml, or the name of a measure to text',
+  doc: 'Prefixes of messages: `parse`, a path of json or xml, or the name of a measure, to text',
 } as const satisfies SettingsSpec[string]
 const { health: healthSetting, json: jsonSetting, xml: xmlSetting, measure: measureSetting } = bodySettings
 
@@ -131,7 +131,7 @@ export const status = onHttp({
     status: {
       type: 'texts',
       default: ['<500'],
-      doc: 'Status codes that are well: 200, 2xx, 200-299, <500. With credentials, Basic asks without them and accepts <500',
+      doc: 'Accepted status codes: 200, 2xx, 200-299, <500. If credentials are set, Basic requests without them and accepts <500',
     },
   },
   applies: ({ sends }) => sends,
@@ -156,18 +156,18 @@ export const status = onHttp({
       if (isAllowed) return ok('status', text, more)
       return fail('status', 'data', `${text} (expected ${allowed.join(', ')})`, more)
     } catch (error) {
-      return fail('status', 'data', `${text}, which cannot be judged: ${(error as RangeError).message}`, more)
+      return fail('status', 'data', `${text}, which cannot be evaluated: ${(error as RangeError).message}`, more)
     }
   },
 })
 
 export const latency = onHttp({
   depth: 'Basic',
-  results: { latency: 'The whole answer is there in time', body: bodyDoc },
+  results: { latency: 'The whole answer arrives in time', body: bodyDoc },
   settings: {
     latency: latencySetting(
       { warn: 1_000, limit: 5_000 },
-      'How long connection, redirects and the whole answer may take',
+      'How long the connection, redirects and the whole answer may take',
     ),
   },
   applies: ({ sends }) => sends,
@@ -186,9 +186,9 @@ const secretHeaders = new Set(['set-cookie', 'cookie', 'authorization', 'proxy-a
 
 export const header = onHttp({
   ...ofAnswer,
-  results: { header: 'Response headers are as expected' },
+  results: { header: 'The response headers are as expected' },
   settings: {
-    header: { type: 'map', doc: 'Response headers expected: name to text, /pattern/ or comparison such as >= 3' },
+    header: { type: 'map', doc: 'Expected response headers: name to text, /pattern/ or comparison such as >= 3' },
     judgeFrom,
   },
   when: ['header'],
@@ -207,7 +207,7 @@ function evaluateHeaders({ address, headers, redact }: Content, expected: Readon
     if (problem === undefined) return []
     return [
       secretHeaders.has(key)
-        ? `header ${key} is not as expected (not shown)`
+        ? `header ${key} is not as expected (value not shown)`
         : `header ${sanitize(name, 64)} ${problem}`,
     ]
   })
@@ -228,7 +228,7 @@ export const lastModified = onHttp({
     lastModified: {
       type: 'threshold',
       unit: 'duration',
-      doc: 'How long ago the content may have been changed, by the header Last-Modified, which must then be there',
+      doc: 'How long ago the content may have changed, according to the header Last-Modified, which is then required',
     },
     judgeFrom,
   },
@@ -240,21 +240,21 @@ export const lastModified = onHttp({
     return { address: at.address, header: headers['last-modified'], received, redact: route.redact }
   },
   evaluate({ address, header, received, redact }, { lastModified: threshold = {} }) {
-    if (header === undefined) return fail('last modified', 'data', `${address} sent no header Last-Modified`)
+    if (header === undefined) return fail('last modified', 'data', `${address} sent no Last-Modified header`)
     const modified = httpDate(header)
     if (modified === undefined) {
       return fail(
         'last modified',
         'data',
-        `${address} sent a Last-Modified that is no date: ${quote(redact(header), 40)}`,
+        `${address} sent a Last-Modified header that is not a date: ${quote(redact(header), 40)}`,
       )
     }
     const ms = received.getTime() - modified
     if (ms < -maxAheadMs) {
-      const message = `${address} says that its content was changed in the future: ${new Date(modified).toISOString()}`
+      const message = `${address} reports a change of its content in the future: ${new Date(modified).toISOString()}`
       return fail('last modified', 'data', message)
     }
-    const what = `${address} changed its content`
+    const what = `${address}: content changed`
     const at = new Date(modified)
     const value = Math.max(0, ms)
     return atMost({ check: 'last modified', what, value, unit: 'duration', after: 'ago', at, threshold })
@@ -273,12 +273,12 @@ function httpDate(text: string): number | undefined {
 
 export const content = onHttp({
   ...ofAnswer,
-  results: { content: 'The body contains and matches what is expected' },
+  results: { content: 'The body has the expected content' },
   settings: {
-    contains: { type: 'text', doc: 'Text that the body contains' },
+    contains: { type: 'text', doc: 'Text that the body must contain' },
     matches: {
       type: 'text',
-      doc: 'Regular expression that the first 64 KiB of the body match; given up after 250 ms',
+      doc: 'Regular expression that the first 64 KiB of the body must match',
     },
     judgeFrom,
   },
@@ -296,13 +296,13 @@ function evaluateText(
   const text = body.toString('utf8')
   const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
   const packed = headers['content-encoding']
-  const why = packed === undefined ? '' : `; it came as content-encoding ${quote(packed, 32)}, which was not asked for`
+  const why = packed === undefined ? '' : `; its content-encoding is ${quote(packed, 32)}, which svc did not request`
   const problems: string[] = []
   if (contains !== undefined && !text.includes(contains))
     problems.push(`${part} does not contain ${quote(contains, 80)}${why}`)
   const mismatch = matches === undefined ? undefined : patternMismatch(text, matches)
   if (mismatch !== undefined) problems.push(`${part} ${mismatch}${why}`)
-  return together('content', address, problems, `${part} holds what is expected`)
+  return together('content', address, problems, `${part} has the expected content`)
 }
 
 /** A body that is not valid XML cannot be evaluated by any other XML check either, so only `xml` reports it. */
@@ -348,7 +348,7 @@ export const measure = onHttp({
 
 export const health = onHttp({
   ...ofAnswer,
-  results: { health: "The other server's own health answer says Success" },
+  results: { health: 'The other server reports Success for its own health' },
   settings: { health: healthSetting, judgeFrom },
   when: ['health'],
   evaluate: ({ content }) => evaluateHealth(content),
@@ -363,13 +363,13 @@ export const certificate = certificateCheck({
 
 export const clock = onHttp({
   depth: 'Advanced',
-  results: { clock: 'The Date header agrees with our clock' },
+  results: { clock: 'The clock of the server, from its Date header, agrees with ours' },
   settings: {
     clock: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 2_000, limit: 30_000 },
-      doc: 'How far the Date header may be from our clock; `off` where another monitor of the same server looks at it',
+      doc: 'Maximum clock difference, from the Date header; `off` if another monitor of the same server checks it',
     },
   },
   last: true,
@@ -380,7 +380,7 @@ export const clock = onHttp({
     if (date !== undefined) yield { address: http.at.address, skewMs: skewOf(date, age, sent, received) }
   },
   evaluate({ address, skewMs }, { clock: threshold }) {
-    if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is no date`)
+    if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is not a date`)
     const what = `the clock of ${address} is ${skewMs < 0 ? 'behind' : 'ahead of'} ours by`
     return atMost({ check: 'clock', what, value: Math.abs(skewMs), unit: 'duration', threshold })
   },
@@ -413,7 +413,7 @@ export const checks = [
   links,
   health,
   version,
-  addressesResult('Standard', 'Every address is probed by itself; told when there are too many'),
+  addressesResult('Standard', 'Each address is tested separately; reported only if there are too many'),
   sameVersion,
   certificate,
   clock,

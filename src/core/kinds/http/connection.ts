@@ -29,21 +29,21 @@ export const bodySettings = {
   health: {
     type: 'flag',
     default: false,
-    doc: 'The URL is the /healthcheck of another svc or of a server like it: its body must say Success',
+    doc: 'The URL is the /healthcheck of another svc or a compatible server: its body must report Success',
   },
   json: {
     type: 'map',
-    doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3. [*] is each element of a list, count(path) how many there are',
+    doc: 'Values expected in a JSON body: path such as $.a.b[0].c to text, /pattern/ or comparison such as >= 3. [*] matches each element of a list; count(path) is the number of matches',
   },
   xml: {
     type: 'map',
-    doc: 'Values expected in an XML body: path such as /VAST/Ad[0]/@id to text, /pattern/ or comparison. Without an index each element so called, count(path) how many there are',
+    doc: 'Values expected in an XML body: path such as /VAST/Ad[0]/@id to text, /pattern/ or comparison. Without an index, it matches each element of that name; count(path) is the number of matches',
   },
   measure: { type: 'groups', fields: measureFields, doc: 'Figures, dates and counts of a JSON or XML body' },
   links: {
     type: 'groups',
     fields: linkFields,
-    doc: 'Which URLs in a JSON or XML body are asked too, and how; no others ever are',
+    doc: 'Which URLs in a JSON or XML body are requested too, and how; no others are requested',
   },
 } as const satisfies SettingsSpec
 type BodySettings = Values<typeof bodySettings>
@@ -51,11 +51,11 @@ type BodySettings = Values<typeof bodySettings>
 export const connectionSettings = {
   ...requestSettings,
   ...bodySettings,
-  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'The answer is read up to here and judged by that' },
+  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes of the answer that are read and evaluated' },
   addresses: {
     type: 'choice',
     values: addressChoices,
-    doc: 'Which addresses of the name: `first`, `all` (each by itself) or `any` (in order, until one accepts). Without it: `first` in Basic, `all` from Standard on',
+    doc: 'Which addresses of the name to test: `first`, `all` (each separately) or `any` (in order, until one accepts). By default `first` in Basic, `all` from Standard on',
   },
 } as const satisfies SettingsSpec
 type ConnectionSettings = Values<typeof connectionSettings>
@@ -123,8 +123,8 @@ export const readsJson = (settings: BodySettings): boolean =>
 export const readsXml = (settings: BodySettings): boolean =>
   settings.xml !== undefined || pathsOf(settings).some((path) => /^(?:count\()?\//.test(path))
 
-export const statusDoc = 'The status code is one of those expected'
-export const bodyDoc = 'Told when the answer is cut short'
+export const statusDoc = 'The status code is accepted'
+export const bodyDoc = 'Reported only if the answer is cut short'
 /** Results that checks of the answer and of the linked documents share. */
 export const documentResults = {
   json: 'JSON values are as expected',
@@ -182,7 +182,7 @@ export const judgeFrom = {
   type: 'choice',
   values: ['Basic', 'Standard'],
   default: 'Standard',
-  doc: 'Mode from which on headers and body are judged. `Basic`: not of an answer that Basic gets without credentials, and no links',
+  doc: 'Mode from which on headers and body are evaluated. With `Basic`, links are not followed, and an answer to a request without configured credentials is not evaluated',
 } as const satisfies SettingsSpec[string]
 
 /** The common parts of the checks of headers and body. Their patterns share one budget. */

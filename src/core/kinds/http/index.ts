@@ -36,7 +36,7 @@ export default networkKind({
   declineAddress: (at, settings, context) => (asksPeer(settings) ? declineOwnProcess(at, context) : undefined),
   prepare: prepareHttp,
   connect: {
-    results: { connect: 'The port accepts a connection; over https the server is who it should be' },
+    results: { connect: 'The port accepts a connection, over https with a trusted certificate' },
     open: openHttp,
     evaluate: ({ connection: { at, chain }, ms }) =>
       ok('connect', `${at.address} accepted${chain ? `, ${chain.protocol}` : ''}`, {
@@ -64,17 +64,17 @@ function validate(settings: HttpSettings): string | undefined {
   if (password !== undefined && username === undefined) return 'password needs a username'
   const { header, contains, matches, json, xml } = settings
   if (holdsNonce(header, contains, matches, json, xml) && !holdsNonce(url, headers, body)) {
-    return 'expects {nonce}, which neither url nor headers nor body sends: put it into one of them'
+    return 'expects {nonce}, but neither url nor headers nor body sends it: add it to one of them'
   }
-  if (username?.includes(':')) return 'a username of HTTP basic sign-in holds no colon'
+  if (username?.includes(':')) return 'a username of HTTP basic sign-in cannot contain a colon'
   const readsBody =
     settings.health || contains !== undefined || matches !== undefined || readsJson(settings) || readsXml(settings)
-  if (method === 'HEAD' && readsBody) return 'method: HEAD has no body to judge'
+  if (method === 'HEAD' && readsBody) return 'method: HEAD has no body to evaluate'
   const names = Object.keys(headers ?? {})
   const hasSecret = password !== undefined || token !== undefined
   // Many servers may share one address and be distinguished by Host. The secret is only for the one in `url`.
   if (hasSecret && names.some((name) => name.toLowerCase() === 'host'))
-    return 'headers may not set Host beside a password or token'
+    return 'headers may not set Host together with a password or token'
   if (tokenHeader !== undefined && ownHeaders.has(tokenHeader.toLowerCase())) {
     return `tokenHeader may not be ${sanitize(tokenHeader, 64)}`
   }

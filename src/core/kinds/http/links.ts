@@ -38,17 +38,17 @@ export async function admit(
   context: Pick<CheckContext, 'resolve' | 'calledByPeer'>,
 ): Promise<Admission> {
   const { home, target } = gate
-  const refused = (why: string): Admission => ({ refusal: `${safeUrl(url)} is not asked: ${why}` })
+  const refused = (why: string): Admission => ({ refusal: `${safeUrl(url)} is not requested: ${why}` })
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return refused('it is neither https nor http')
   if (context.calledByPeer && asksPeerAt(url)) return refused('another svc asked for this run')
   if (url.origin === home.origin) return { target }
   if (url.protocol === 'http:' && !gate.plainHttp) return refused('it is not https')
   const listed = gate.hosts?.some((entry) => matches(entry, url))
   if (listed === false) return refused('its host is not in linkHosts')
-  if (!listed && url.port !== '') return refused('its port is not the usual one: name host:port in linkHosts')
+  if (!listed && url.port !== '') return refused('its port is not the default: add host:port to linkHosts')
   const [ip] = await context.resolve(hostOf(url))
   if (ip === undefined) return refused('its host has no address')
-  if (!listed && !isPublic(ip)) return refused('its address is not a public one: name the host in linkHosts')
+  if (!listed && !isPublic(ip)) return refused('its address is not public: add the host to linkHosts')
   if (listed && leadsNearer(target.ip, ip)) {
     return refused(`it leads to ${reachOf(ip) === 'machine' ? '' : 'the link of '}this machine`)
   }
@@ -74,12 +74,12 @@ export const hostProblem = (entry: string): string | undefined =>
 
 export const links = onHttp({
   depth: 'Standard',
-  results: { links: 'What the body links to, where `links` says, answers as expected', ...documentResults },
+  results: { links: 'The URLs in the body that `links` selects answer as expected', ...documentResults },
   settings: {
     links: bodySettings.links,
     linkHosts: {
       type: 'texts',
-      doc: 'Hosts that links may lead to, beside our own: cdn.example.com, host:8443, *.example.com. Without it, public addresses on the usual ports',
+      doc: 'Hosts that links may lead to besides the host of url: cdn.example.com, host:8443, *.example.com. By default public addresses on the default ports',
     },
   },
   when: ['links'],
@@ -141,14 +141,14 @@ function evaluateLink(outcome: LinkOutcome, entry: LinkEntry | undefined): LinkR
       return [ok('links', `${name}: none in the answer`)]
     case 'rest': {
       const rest = count(outcome.count, 'more', 'more')
-      return [warn('links', `${name}: ${rest} not asked (most: ${entry.most})`)]
+      return [warn('links', `${name}: ${rest} not requested (limit ${entry.most})`)]
     }
     case 'refusal':
       return failed('refused', 'data', `${name}: ${outcome.why}`)
     case 'loop':
-      return failed('loop', 'protocol', `${where} leads back to an answer that led to it`)
+      return failed('loop', 'protocol', `${where} leads back to a document that it was linked from`)
     case 'too deep':
-      return failed('deep', 'protocol', `${where} would be more than ${entry.levels} deep`)
+      return failed('deep', 'protocol', `${where} exceeds the depth of ${entry.levels} levels`)
     case 'failure': {
       const { fault, message, details } = classify(outcome.cause, outcome.url, outcome.afterMs)
       return failed(fault === 'timeout' ? 'timeout' : 'unreachable', fault, `${where}: ${message}`, { details })
@@ -171,7 +171,7 @@ function evaluateAnswer(answer: LinkAnswer, entry: LinkEntry, where: string): Li
       return [fail('links', 'data', `${code('status')}${text} (expected ${entry.status.join(', ')})`, more)]
     }
   } catch (error) {
-    return [fail('links', 'data', `${text}, which cannot be judged: ${(error as RangeError).message}`, more)]
+    return [fail('links', 'data', `${text}, which cannot be evaluated: ${(error as RangeError).message}`, more)]
   }
   const type = (answer.contentType ?? '').replace(/;.*$/s, '').trim().toLowerCase()
   for (const expected of [entry.type, documentedType]) {
@@ -230,7 +230,7 @@ async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGe
         counted.requests += 1
         if (url === null) {
           done.add(key)
-          yield { ...link, type: 'refusal', why: 'what stands there is no URL' }
+          yield { ...link, type: 'refusal', why: 'the value is not a URL' }
           continue
         }
         if (isLoop) {

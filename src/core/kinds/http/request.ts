@@ -22,27 +22,27 @@ export const requestSettings = {
     type: 'url',
     protocols: ['http', 'https'],
     required: true,
-    doc: 'What to ask, without user or password. {nonce} in its path or query, in headers and in body stands for 16 random characters, others for each connection; in header, contains, matches, json and xml it is the one that was sent',
+    doc: 'URL to request, without user or password. {nonce} in its path or query, in headers and in body stands for 16 random characters, new for each connection; in header, contains, matches, json and xml it stands for the value that was sent',
   },
   method: {
     type: 'choice',
     values: ['GET', 'HEAD', 'POST'],
     default: 'GET',
-    doc: 'POST is sent from Standard on, for it may write: Basic then only connects',
+    doc: 'POST is sent from Standard on, because it may write; Basic then only connects',
   },
-  headers: { type: 'map', doc: 'Request headers; credentials belong into password or token' },
-  body: { type: 'text', doc: 'Request body of a POST; name its Content-Type in headers' },
+  headers: { type: 'map', doc: 'Request headers; put credentials in password or token' },
+  body: { type: 'text', doc: 'Request body of a POST; set its Content-Type in headers' },
   username: { type: 'text', doc: 'User of HTTP basic sign-in, with password; sent from Standard on' },
   password: { type: 'secret', doc: 'Password of HTTP basic sign-in' },
   token: { type: 'secret', doc: 'Bearer token; sent from Standard on' },
   tokenHeader: { type: 'text', doc: 'Header that takes the bare token instead of Authorization, e.g. X-Api-Key' },
-  insecureHttp: { type: 'flag', default: false, doc: 'Send password or token over http:// to another machine too' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Send password or token over http:// to other machines too' },
   redirects: {
     type: 'integer',
     default: 0,
     min: 0,
     max: 10,
-    doc: 'How many redirects are followed; another origin gets no headers and no credentials of ours, a POST follows none',
+    doc: 'How many redirects are followed; headers and credentials are not sent to another origin, and a POST follows none',
   },
   verify: verifySetting,
   caFile: caFileSetting,
@@ -188,9 +188,9 @@ export async function openRequest<R extends Route>(
 /** Why a URL cannot be used, or undefined. */
 export function urlProblem(text: string): string | undefined {
   const { username, password, protocol } = new URL(text)
-  if (username !== '' || password !== '') return 'url holds a user or a password: use username and password'
+  if (username !== '' || password !== '') return 'url contains a user or a password: use username and password'
   if (protocol !== 'http:' && protocol !== 'https:') return 'url is neither http nor https'
-  return leadsAway(text) ? 'url holds {nonce} before its path: put it into the path or the query' : undefined
+  return leadsAway(text) ? 'url contains {nonce} before its path: move it to the path or the query' : undefined
 }
 
 /** Whether a nonce changes the origin of a URL: the credentials would go to a server that svc.yaml does not name. */
@@ -212,5 +212,5 @@ export const declineOwnProcess = (
   { ownUrl }: Pick<CheckContext, 'ownUrl'>,
 ): Result | undefined =>
   isOwnProcess(ip, port, ownUrl?.())
-    ? warn('health', `not asked: ${address} is this very process, which does not ask itself`)
+    ? warn('health', `not requested: ${address} is this svc process itself`)
     : undefined

@@ -18,7 +18,7 @@ import type { LdapEntry } from './session.ts'
 
 const baseSetting = {
   type: 'text',
-  doc: 'Entry that must be found, e.g. dc=example,dc=org. Without it, the first that the server names',
+  doc: 'Entry that must be found, e.g. dc=example,dc=org. By default the first naming context of the server',
 } as const satisfies SettingsSpec[string]
 
 const timed = <const Name extends string>(check: Name, what: string, value: number, threshold: Threshold) =>
@@ -52,7 +52,7 @@ type Root = {
 /** Basic does not sign in, and a server may hide everything from anonymous callers. */
 export const rootEntry = onLdap({
   depth: 'Basic',
-  results: { rootDSE: 'The root entry is shown; strangers may be refused it' },
+  results: { rootDSE: 'The root entry is readable; without a sign-in, the server may refuse it' },
   settings: { user: userSetting },
   observe: async (ldap, _, { mode }): Promise<Root> => {
     const { address, user } = ldap
@@ -60,7 +60,7 @@ export const rootEntry = onLdap({
       const entry = await (await ldap.session()).read('', rootAttributes, user)
       ldap.root = entry
       if (entry || user !== undefined) return { address, entry }
-      return { address, entry, hidden: 'it shows strangers nothing' }
+      return { address, entry, hidden: 'the server shows nothing without a sign-in' }
     } catch (cause) {
       const refused = cause instanceof ProbeError && (cause.fault === 'data' || cause.fault === 'auth')
       // The server would refuse every other search for the same reason.
@@ -71,8 +71,8 @@ export const rootEntry = onLdap({
   evaluate: ({ address, entry, hidden }, { user }): Result<'rootDSE'> => {
     if (hidden !== undefined) return ok('rootDSE', 'not shown without a sign-in', { details: [hidden] })
     if (!entry) {
-      const who = user === undefined ? 'strangers' : quote(user, 120)
-      return fail('rootDSE', 'data', `${address} shows its root entry not to ${who}: access rules`)
+      const who = user === undefined ? 'without a sign-in' : `to ${quote(user, 120)}`
+      return fail('rootDSE', 'data', `${address} does not show its root entry ${who}: check its access rules`)
     }
     return evaluateRoot(address, entry)
   },
@@ -104,7 +104,7 @@ export const certificate = certificateCheck({
 
 export const bind = onLdap({
   depth: 'Standard',
-  results: { bind: 'With `user`: the account is let in, in time' },
+  results: { bind: 'With `user`: the account can sign in, in time' },
   settings: { user: userSetting, latency: connectLatency },
   when: ['user'],
   first: true,
@@ -116,7 +116,7 @@ export const bind = onLdap({
     return { address: ldap.address, user, ms: now() - since }
   },
   evaluate: ({ address, user, ms }, { latency }) =>
-    timed('bind', `signed in at ${address} as ${quote(user, 120)} in`, ms, latency),
+    timed('bind', `signed in to ${address} as ${quote(user, 120)} in`, ms, latency),
 })
 
 /** The base entry of searches: the configured one, or the first that the server names. */
@@ -128,7 +128,7 @@ const baseOf = ({ root }: LdapConnection, base: string | undefined): string | un
 
 export const search = onLdap({
   depth: 'Standard',
-  results: { search: '`base`, or the first entry that the server names, is found in time' },
+  results: { search: '`base`, or the first naming context of the server, is found in time' },
   settings: { base: baseSetting, latency: connectLatency },
   observe: async (ldap, settings, { now }) => {
     const { address, user } = ldap
@@ -139,24 +139,24 @@ export const search = onLdap({
     return { address, base, exists: entry !== undefined, ms: now() - since }
   },
   evaluate: ({ address, base, exists, ms }, { latency }) => {
-    if (base === undefined) return warn('search', `${address} names no base: set base`)
-    if (exists) return timed('search', `${quote(base, 120)} was found in`, ms, latency)
-    return fail('search', 'data', `${address} shows nothing of ${quote(base, 120)}: access rules`)
+    if (base === undefined) return warn('search', `${address} reports no naming context: set base`)
+    if (exists) return timed('search', `${quote(base, 120)} found in`, ms, latency)
+    return fail('search', 'data', `${address} shows nothing of ${quote(base, 120)}: check its access rules`)
   },
 })
 
 export const entry = onLdap({
   depth: 'Advanced',
-  results: { entry: 'With `entry`: the search finds what it must' },
+  results: { entry: 'With `entry`: the search finds enough entries' },
   settings: {
     base: baseSetting,
     entry: {
       type: 'group',
-      doc: 'What a search in Advanced must find',
+      doc: 'A search that must find entries (Advanced)',
       fields: {
         filter: { type: 'text', required: true, doc: 'RFC 4515, e.g. (uid=alice)' },
-        base: { type: 'text', doc: 'Where the search begins; without it, at `base`' },
-        atLeast: { type: 'integer', default: 1, min: 1, max: 1_000, doc: 'How many entries it must find' },
+        base: { type: 'text', doc: 'Entry at which the search begins; by default `base`' },
+        atLeast: { type: 'integer', default: 1, min: 1, max: 1_000, doc: 'Minimum number of entries found' },
       },
     },
   },
@@ -164,14 +164,14 @@ export const entry = onLdap({
   observe: async (ldap, settings) => {
     const { filter = '', atLeast = 1, base: own } = settings.entry ?? {}
     const base = own ?? baseOf(ldap, settings.base)
-    if (base === undefined) throw new ProbeError('data', 'the server names no base: set base')
+    if (base === undefined) throw new ProbeError('data', 'the server reports no naming context: set base')
     const number = await (await ldap.session()).count(base, filter, atLeast, ldap.user)
     return { address: ldap.address, base, number }
   },
   evaluate: ({ address, base, number }, settings) => {
     const { filter = '', atLeast = 1 } = settings.entry ?? {}
     const many = number === 0 ? 'nothing' : count(number, 'entry', 'entries')
-    const message = `${address} finds ${many} of ${quote(filter, 80)} in ${quote(base, 120)} (at least ${atLeast})`
+    const message = `${address} finds ${many} for ${quote(filter, 80)} in ${quote(base, 120)} (at least ${atLeast})`
     const measurement = { value: number, unit: 'count', limit: atLeast, bound: 'atLeast' } as const
     return number >= atLeast ? ok('entry', message, { measurement }) : fail('entry', 'data', message, { measurement })
   },
@@ -180,26 +180,26 @@ export const entry = onLdap({
 /** Only Active Directory reports this, in its root entry. */
 export const synchronized = onLdap({
   depth: 'Advanced',
-  results: { synchronized: 'A domain controller has finished its replication' },
+  results: { synchronized: 'A domain controller has completed its initial replication' },
   settings: {},
   observe: ({ address, root }) => Promise.resolve({ address, state: root?.attributes.issynchronized?.[0] }),
   evaluate: ({ address, state }): Result<'synchronized'> | [] => {
     if (state === undefined) return []
     return state.toUpperCase() === 'TRUE'
-      ? ok('synchronized', `${address} has finished its replication since it started`)
-      : fail('synchronized', 'data', `${address} has not finished its replication since it started`)
+      ? ok('synchronized', `${address} has completed its initial replication`)
+      : fail('synchronized', 'data', `${address} has not completed its initial replication`)
   },
 })
 
 export const lastChange = onLdap({
   depth: 'Advanced',
-  results: { 'last change': 'With `lastChange`: the newest change is not too old' },
+  results: { 'last change': 'With `lastChange`: the age of the newest change' },
   settings: {
     base: baseSetting,
     lastChange: {
       type: 'threshold',
       unit: 'duration',
-      doc: 'How old the newest change (contextCSN of `base`) may be: a replica that hears nothing stays behind. Left out without it',
+      doc: 'Maximum age of the newest change (contextCSN of `base`): a replica that receives nothing falls behind. Left out without it',
     },
   },
   when: ['lastChange'],
@@ -212,10 +212,10 @@ export const lastChange = onLdap({
   },
   evaluate: ({ address, newest, now }, { lastChange: threshold = {} }) => {
     if (newest === undefined) {
-      const why = 'it does not replicate, or this account may not see it'
+      const why = 'it does not replicate, or this account may not read it'
       return warn('last change', `${address} shows no contextCSN: ${why}`)
     }
-    const what = `the newest change that ${address} knows of is old by`
+    const what = `${address}: age of the newest change`
     const [value, at] = [Math.max(0, now - newest), new Date(newest)]
     return atMost({ check: 'last change', what, value, unit: 'duration', at, threshold })
   },
@@ -250,12 +250,12 @@ export const wrongPassword = onLdap({
   settings: {
     refusesWrongPassword: {
       type: 'group',
-      doc: 'In Advanced, a wrong password must be refused. Only with an account made for this: it may get locked',
+      doc: 'In Advanced, a wrong password must be refused. Use a dedicated account, because it may get locked',
       fields: {
         user: { type: 'text', required: true, doc: 'The dedicated account, never that of `user`' },
         password: {
           type: 'secret',
-          doc: 'Its right password, shown after the wrong one: it must be let in, which also resets its count of failures',
+          doc: 'Its correct password, sent after the wrong one: it must be accepted, which also resets the count of failures',
         },
       },
     },
@@ -269,14 +269,14 @@ export const wrongPassword = onLdap({
   evaluate: ({ address, right, why, wrong, user }) => {
     const account = quote(user, 120)
     if (wrong === 'accepted') {
-      const message = `${address} let ${account} in with a wrong password: anybody may be anybody`
+      const message = `${address} accepted a wrong password for ${account}: anyone can sign in as anyone`
       return fail('wrong password', 'data', message)
     }
     if (wrong === 'unproved') {
-      return warn('wrong password', `${address} refused ${account}, but not for the password: ${why}`)
+      return warn('wrong password', `${address} refused ${account}, but not because of the password: ${why}`)
     }
-    const after = right ? ', and let the right one in' : ''
-    return ok('wrong password', `${address} refused a wrong password of ${account}${after}`)
+    const after = right ? ', and accepted the correct one' : ''
+    return ok('wrong password', `${address} refused a wrong password for ${account}${after}`)
   },
 })
 

@@ -19,22 +19,25 @@ type Meaning = readonly [fault: FaultClass, words: string]
 const meanings: Readonly<Record<number, Meaning>> = {
   1: ['data', 'refused it in this state (operationsError): often a search before a sign-in'],
   2: ['protocol', 'did not understand the request (protocolError)'],
-  3: ['timeout', 'gave up for want of time (timeLimitExceeded)'],
-  4: ['data', 'found more than it gives (sizeLimitExceeded)'],
-  7: ['data', 'does not take this kind of sign-in (authMethodNotSupported)'],
-  8: ['data', 'demands a stronger sign-in: TLS or signing (strongerAuthRequired)'],
-  10: ['data', 'refers to another server, which is not asked (referral)'],
-  11: ['data', 'met a limit of its administrator (adminLimitExceeded)'],
-  13: ['data', 'demands encryption: use ldaps:// or startTls (confidentialityRequired)'],
+  3: ['timeout', 'exceeded its time limit (timeLimitExceeded)'],
+  4: ['data', 'found more entries than it returns (sizeLimitExceeded)'],
+  7: ['data', 'does not support this type of sign-in (authMethodNotSupported)'],
+  8: ['data', 'requires a stronger sign-in: TLS or signing (strongerAuthRequired)'],
+  10: ['data', 'refers to another server, which svc does not query (referral)'],
+  11: ['data', 'reached an administrative limit (adminLimitExceeded)'],
+  13: ['data', 'requires encryption: use ldaps:// or startTls (confidentialityRequired)'],
   32: ['data', 'has no such entry (noSuchObject)'],
-  34: ['data', 'takes that for no distinguished name (invalidDNSyntax)'],
-  48: ['auth', 'does not let that account in this way: it may have no password (inappropriateAuthentication)'],
+  34: ['data', 'does not accept that as a distinguished name (invalidDNSyntax)'],
+  48: [
+    'auth',
+    'does not accept this type of sign-in for the account, which may have no password (inappropriateAuthentication)',
+  ],
   49: ['auth', 'refused the name or the password (invalidCredentials)'],
-  50: ['data', 'does not show it to this account (insufficientAccessRights)'],
+  50: ['data', 'denies access to this account (insufficientAccessRights)'],
   51: ['refused', 'is too busy (busy)'],
   52: ['refused', 'is shutting down or its data is offline (unavailable)'],
-  53: ['data', 'is unwilling (unwillingToPerform)'],
-  80: ['protocol', 'failed within (other)'],
+  53: ['data', 'is unwilling to perform the request (unwillingToPerform)'],
+  80: ['protocol', 'failed internally (other)'],
 }
 
 /** The sub-codes that Active Directory adds to code 49: `AcceptSecurityContext error, data 52e`. */
@@ -68,7 +71,7 @@ export function meaningOf({ code, text }: LdapResult, redact: Redact): Explained
   return {
     fault,
     words,
-    details: [`LDAP result ${code}`, ...(reason === '' ? [] : [`the server said ${quote(reason)}`])],
+    details: [`LDAP result ${code}`, ...(reason === '' ? [] : [`message of the server: ${quote(reason)}`])],
   }
 }
 
@@ -76,13 +79,13 @@ export function meaningOf({ code, text }: LdapResult, redact: Redact): Explained
 export function resultFault(result: LdapResult, request: LdapRequest): ProbeError {
   const { address, doing, user, base = '', redact } = request
   const { fault, words, details } = meaningOf(result, redact)
-  const who = user === undefined ? 'a stranger' : quote(user, 120)
+  const as = user === undefined ? 'without an account' : `as ${quote(user, 120)}`
   if (doing === 'StartTLS') return new ProbeError('tls', `${address} refused StartTLS: it ${words}`, details)
   if (doing === 'bind') {
     const sub = result.code === 49 ? subCode(result.text) : undefined
     const why = (sub === undefined ? undefined : directoryMeanings[sub]) ?? `it ${words}`
-    return new ProbeError(fault, `${address} refused the sign-in of ${who}: ${why}`, details)
+    return new ProbeError(fault, `${address} refused the sign-in ${as}: ${why}`, details)
   }
   const what = base === '' ? 'its root entry' : quote(base, 120)
-  return new ProbeError(fault, `${address}, asked for ${what} by ${who}, ${words}`, details)
+  return new ProbeError(fault, `${address}: search for ${what} ${as}: the server ${words}`, details)
 }

@@ -30,7 +30,7 @@ export const connectLatency = latencySetting(
 
 export const userSetting = {
   type: 'text',
-  doc: 'Who signs in from Standard on, with password: a distinguished name; for Active Directory also user@domain. Without it, strangers are what is tried',
+  doc: 'Account to sign in with from Standard on, with password: a distinguished name; for Active Directory also user@domain. Without it, svc does not sign in',
 } as const satisfies SettingsSpec[string]
 
 /** The settings for the connection and the credentials. */
@@ -39,12 +39,12 @@ export const connectSettings = {
     type: 'url',
     protocols: ['ldap', 'ldaps'],
     required: true,
-    doc: 'ldaps://host, or ldap://host:port, and nothing behind that',
+    doc: 'ldaps://host or ldap://host:port, without a path',
   },
-  startTls: { type: 'flag', default: false, doc: 'Turn an ldap:// connection into TLS before anything else is said' },
-  servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's" },
+  startTls: { type: 'flag', default: false, doc: 'Upgrade an ldap:// connection to TLS before any other request' },
+  servername: { type: 'text', doc: 'Name expected in the certificate, if it is not the host of the URL' },
   caFile: caFileSetting,
-  insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to another machine too' },
+  insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to other machines too' },
   user: userSetting,
   password: { type: 'secret', doc: "The user's password" },
   latency: connectLatency,
@@ -210,7 +210,7 @@ async function startTls({ ip, port, address, signal }: PeerAddress, context: Che
       throw resultFault(result, { address, doing: 'StartTLS', user: undefined, redact: noRedaction })
     }
     // An attacker may have injected unencrypted data after the answer.
-    if (more.length > 0 || !frames.empty) throw protocol('went on unencrypted after it had agreed to StartTLS')
+    if (more.length > 0 || !frames.empty) throw protocol('continued unencrypted after it had agreed to StartTLS')
     return socket
   } catch (error) {
     socket.destroy()
@@ -235,5 +235,5 @@ export function refuseReadable(
 ): void {
   if (link.chain !== undefined || insecureLdap || isLoopback(target.ip)) return
   const advice = 'use ldaps://, startTls, or insecureLdap'
-  throw new ProbeError('data', `a password is not sent to ${target.address} over plain ldap: ${advice}`)
+  throw new ProbeError('data', `the password is not sent to ${target.address} over plain ldap: ${advice}`)
 }

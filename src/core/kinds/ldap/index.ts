@@ -19,16 +19,16 @@ import { loadLdapts } from './session.ts'
 function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
   const { user, password, startTls } = settings
   const url = new URL(settings.url)
-  if (url.username !== '') return 'url holds a user: use user and password'
+  if (url.username !== '') return 'url contains a user: use user and password'
   if (!/^\/?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
-    return 'url holds more than host and port: name the entry in base'
+    return 'url contains more than host and port: put the entry in base'
   }
   if (isLdaps(settings) && startTls) return 'startTls is for ldap://: ldaps:// begins with TLS'
   if (user !== undefined && password === undefined) return 'user needs a password'
   if (password !== undefined && user === undefined) return 'password needs a user'
   const dedicated = settings.refusesWrongPassword?.user
   if (dedicated !== undefined && user !== undefined && isSameName(dedicated, user)) {
-    return 'refusesWrongPassword names the account of user: wrong passwords would lock it. Make an account for this'
+    return 'refusesWrongPassword has the same account as user, which wrong passwords would lock: use a dedicated account'
   }
   return undefined
 }
@@ -46,7 +46,7 @@ const plainName = (name: string): string =>
 /** Signs in as the mode allows, and only reads. */
 export default networkKind({
   name: 'ldap',
-  title: 'An LDAP directory (OpenLDAP, Active Directory) lets in, and finds',
+  title: 'An LDAP directory (OpenLDAP, Active Directory) accepts sign-ins and searches',
   preload: loadLdapts,
   settings: connectSettings,
   target: urlTarget,

@@ -49,7 +49,7 @@ export class LdapFrames {
       }
     } catch (error) {
       if (!(error instanceof Unsound)) throw error
-      throw new ProbeError('protocol', `${this.#address} does not answer in sound LDAP: ${error.message}`)
+      throw new ProbeError('protocol', `${this.#address} does not answer in valid LDAP: ${error.message}`)
     }
     this.#chunks = [rest]
     this.#length = rest.length
@@ -85,7 +85,7 @@ function checkMessage(message: Buffer): void {
   if (results.has(operation.tag)) checkResult(operation)
   else if (operation.tag === 0x64) checkEntry(operation)
   else if (operation.tag === 0x73) for (const one of elements(operation.content)) expect(one, tags.text)
-  else throw new Unsound(`an operation 0x${operation.tag.toString(16)} that is no answer`)
+  else throw new Unsound(`an operation 0x${operation.tag.toString(16)} that is not an answer`)
 }
 
 function checkResult(operation: Element): void {

@@ -81,7 +81,7 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
       try {
         parsed = FilterParser.parseString(filter)
       } catch {
-        throw new ProbeError('data', `the filter ${quote(filter, 120)} cannot be read: write it like (uid=alice)`)
+        throw new ProbeError('data', `the filter ${quote(filter, 120)} is not valid: write it in the form (uid=alice)`)
       }
       const options = { scope: 'sub', filter: parsed, attributes: ['1.1'], sizeLimit: most } as const
       return (await search(base, { ...options, attributes: [...options.attributes] }, user)).length
@@ -107,7 +107,7 @@ function sifted(socket: Socket, address: string, redact: Redact): { readonly cau
       }
     } catch (error) {
       trouble.cause ??=
-        error instanceof ProbeError ? error : new ProbeError('protocol', `${address} answered what cannot be read`)
+        error instanceof ProbeError ? error : new ProbeError('protocol', `${address} sent an unreadable answer`)
       socket.destroy()
     }
     return true
@@ -125,7 +125,7 @@ function sifted(socket: Socket, address: string, redact: Redact): { readonly cau
 /** The notice that a server sends before it disconnects (RFC 4511, 4.4.1). */
 function disconnected(notice: LdapResult, address: string, redact: Redact): ProbeError {
   const { fault, words, details } = meaningOf(notice, redact)
-  return new ProbeError(fault, `${address} hung up: it ${words}`, details)
+  return new ProbeError(fault, `${address} ended the connection: it ${words}`, details)
 }
 
 /**

@@ -22,8 +22,8 @@ const hour = 3_600_000
 
 const withArticle = (noun: string): string => `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
 const describeNode = ({ role, set }: MongoNode): string => {
-  if (set === '') return role === 'other' ? 'node that waits for its replica set to be initiated' : role
-  return role === 'other' ? `node of ${set} that serves nobody` : `${role} of ${set}`
+  if (set === '') return role === 'other' ? 'node whose replica set is not initiated' : role
+  return role === 'other' ? `node of ${set} that serves no clients` : `${role} of ${set}`
 }
 
 export const hello = onMongo({
@@ -50,7 +50,7 @@ export const ping = onMongo({
   observe: async ({ command }, _, { now }) => {
     const since = now()
     const answer = await command({ ping: 1 })
-    if (figure(answer, 'ok') !== 1) throw new ProbeError('protocol', '`ping` was answered with something else')
+    if (figure(answer, 'ok') !== 1) throw new ProbeError('protocol', 'the answer to `ping` is not valid')
     return { ms: now() - since }
   },
   evaluate: ({ ms: value }, { latency: threshold }) =>
@@ -61,15 +61,15 @@ export const mongoRoles = ['primary', 'secondary', 'arbiter', 'standalone', 'mon
 
 export const role = onMongo({
   depth: 'Standard',
-  results: { role: 'It is what it should be, and of the set that it should be of' },
+  results: { role: 'The node has the expected role and belongs to the expected replica set' },
   settings: {
     role: {
       type: 'choice',
       values: ['any', ...mongoRoles],
       default: 'any',
-      doc: 'What the node should be; `any`: whatever it says, as long as it serves',
+      doc: 'Expected role of the node; `any`: any role in which it serves clients',
     },
-    replicaSet: { type: 'text', doc: 'Name of the replica set that the node should belong to' },
+    replicaSet: { type: 'text', doc: 'Expected name of the replica set' },
   },
   observe: ({ node }) => Promise.resolve(node),
   evaluate: (node, { role: expected, replicaSet }) => {
@@ -78,26 +78,26 @@ export const role = onMongo({
     const is = withArticle(describeNode(node))
     if (replicaSet !== undefined && replicaSet !== set) {
       const belongs = set === '' ? 'it belongs to none' : `it belongs to ${set}`
-      return fail('role', 'data', `should belong to the replica set ${replicaSet}: ${belongs}`, { facts })
+      return fail('role', 'data', `expected in the replica set ${replicaSet}, but ${belongs}`, { facts })
     }
     if (expected !== 'any' && expected !== node.role)
-      return fail('role', 'data', `should be ${withArticle(expected)}, and is ${is}`, { facts })
+      return fail('role', 'data', `is ${is}, expected ${withArticle(expected)}`, { facts })
     if (node.role !== 'other') return ok('role', `is ${is}`, { facts })
-    const details = ['it may be starting, catching up, rolling back or removed from its set: rs.status() tells']
+    const details = ['it may be starting, catching up, rolling back or removed from its set: run rs.status()']
     return fail('role', 'data', `is ${is}`, { details, facts })
   },
 })
 
 export const primary = onMongo({
   depth: 'Standard',
-  results: { primary: 'Its replica set has a primary; left out outside a set' },
+  results: { primary: 'The replica set has a primary; left out outside a set' },
   settings: {},
   observe: ({ node }) => Promise.resolve(node),
   evaluate: ({ role: own, set, primary: other }): Result<'primary'> | [] => {
     if (set === '') return []
     if (own === 'primary') return ok('primary', `this node is the primary of ${set}`)
     if (other !== '') return ok('primary', `${other} is the primary of ${set}`)
-    return fail('primary', 'data', `${set} has no primary that this node knows: nothing can be written`)
+    return fail('primary', 'data', `this node knows no primary of ${set}: writes are not possible`)
   },
 })
 
@@ -121,7 +121,7 @@ const describeMember = ({ name, stateName, healthy, reason }: Member): string =>
 
 export const members = onMongo({
   depth: 'Standard',
-  results: { members: 'Every member of its set is reachable and in order' },
+  results: { members: 'Every member of the replica set is reachable and healthy' },
   settings: {},
   applies: ({ node }) => inSet(node),
   privilege: grantOf(clusterMonitor),
@@ -160,13 +160,13 @@ const serverStatus = { serverStatus: 1, metrics: 0, locks: 0, repl: 0, tcmalloc:
 
 export const connections = onMongo({
   depth: 'Standard',
-  results: { connections: 'Connections are left' },
+  results: { connections: 'Connections are available' },
   settings: {
     connections: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 80, limit: 95 },
-      doc: 'Connections in use, of all that the node takes',
+      doc: 'Connections in use, as a share of the maximum of the node',
     },
   },
   applies: ({ node }) => holdsData(node),
@@ -177,7 +177,7 @@ export const connections = onMongo({
       const current = figure(section, 'current')
       const available = figure(section, 'available')
       if (current === undefined || available === undefined) {
-        throw new UnavailableError('absent', 'this server does not tell how many connections it takes', [])
+        throw new UnavailableError('absent', 'this server does not report its maximum number of connections', [])
       }
       return { current, available }
     }),
@@ -236,7 +236,7 @@ export const replicationLag = onMongo({
       type: 'threshold',
       unit: 'duration',
       default: { warn: 10_000, limit: 30_000 },
-      doc: 'How far a secondary may be behind, beyond a delay that it is configured to have',
+      doc: 'How far a secondary may be behind, in addition to its configured delay',
     },
   },
   applies: ({ node }) => inSet(node),
@@ -245,11 +245,11 @@ export const replicationLag = onMongo({
   evaluate: (observation, { replicationLag: threshold }) => {
     if ('obstacle' in observation) return warnOf('replication lag', observation)
     const { followers } = observation
-    if (!followers) return warn('replication lag', 'there is no primary to be behind of')
+    if (!followers) return warn('replication lag', 'there is no primary to compare with')
     const [worst] = followers
       .map((one) => ({ ...one, lateMs: Math.max(0, one.ms - one.delayMs) }))
       .sort((a, b) => b.lateMs - a.lateMs)
-    if (!worst) return ok('replication lag', 'no secondary follows')
+    if (!worst) return ok('replication lag', 'there is no secondary')
     const delayed = worst.delayMs > 0 ? ` beyond its delay of ${show(worst.delayMs, 'duration')}` : ''
     const what = `${worst.name} is behind${delayed} by`
     return atMost({ check: 'replication lag', what, value: worst.lateMs, unit: 'duration', threshold })
@@ -284,13 +284,13 @@ async function readOplog({ command }: MongoConnection) {
 
 export const oplogWindow = onMongo({
   depth: 'Advanced',
-  results: { 'oplog window': 'A member that was away for long can still catch up' },
+  results: { 'oplog window': 'How far back the oplog reaches: a member that was away longer cannot catch up' },
   settings: {
     oplogWindow: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 24 * hour, limit: 4 * hour },
-      doc: 'How long the oplog should reach back at least, once it is full',
+      doc: 'Minimum time that a full oplog should reach back',
     },
   },
   applies: ({ node }) => inSet(node),
@@ -300,7 +300,7 @@ export const oplogWindow = onMongo({
     if ('obstacle' in observation) return warnOf('oplog window', observation)
     const { windowMs: value, full } = observation
     if (full !== undefined && full < minOplogPercent) {
-      const message = `reaches back ${show(value, 'duration')}, and is full to ${show(full, 'percent')} only`
+      const message = `reaches back ${show(value, 'duration')}, but is only ${show(full, 'percent')} full`
       return ok('oplog window', message)
     }
     return atLeast({ check: 'oplog window', what: 'reaches back', value, unit: 'duration', threshold })
@@ -327,13 +327,13 @@ const readLoad = (mongo: MongoConnection) =>
 
 export const queues = onMongo({
   depth: 'Advanced',
-  results: { queues: 'Operations do not pile up before locks' },
+  results: { queues: 'The number of operations waiting for a lock' },
   settings: {
     queues: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 10, limit: 30 },
-      doc: 'Operations that wait for a lock',
+      doc: 'Operations waiting for a lock',
     },
   },
   applies: ({ node }) => holdsData(node),
@@ -343,19 +343,19 @@ export const queues = onMongo({
     if ('obstacle' in load) return warnOf('queues', load)
     const { queued: value } = load
     if (value === undefined) return []
-    return atMost({ check: 'queues', what: 'operations that wait for a lock:', value, unit: 'count', threshold })
+    return atMost({ check: 'queues', what: 'operations waiting for a lock:', value, unit: 'count', threshold })
   },
 })
 
 export const cache = onMongo({
   depth: 'Advanced',
-  results: { cache: 'The cache of WiredTiger has room; left out without one' },
+  results: { cache: 'The WiredTiger cache is not full; left out without one' },
   settings: {
     cache: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 95 },
-      doc: 'How full the cache of WiredTiger may be',
+      doc: 'How full the WiredTiger cache may be',
     },
   },
   applies: ({ node }) => holdsData(node),
@@ -364,20 +364,20 @@ export const cache = onMongo({
   evaluate: (load, { cache: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
     const { used, max } = load.cache
-    const what = `cache of ${show(max, 'bytes')} full to`
+    const what = `use of the cache of ${show(max, 'bytes')}:`
     return atMost({ check: 'cache', what, value: (used / max) * 100, unit: 'percent', threshold })
   },
 })
 
 export const cacheDirty = onMongo({
   depth: 'Advanced',
-  results: { 'cache dirty': 'What is in the cache is written soon enough' },
+  results: { 'cache dirty': 'The share of the cache that waits to be written to disk' },
   settings: {
     cacheDirty: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 20 },
-      doc: 'How much of the cache may wait to be written',
+      doc: 'How much of the cache may wait to be written to disk',
     },
   },
   applies: ({ node }) => holdsData(node),
@@ -386,7 +386,7 @@ export const cacheDirty = onMongo({
   evaluate: (load, { cacheDirty: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
     const { dirty, max } = load.cache
-    const what = `cache of ${show(max, 'bytes')} not written yet:`
+    const what = `unwritten part of the cache of ${show(max, 'bytes')}:`
     return atMost({ check: 'cache dirty', what, value: (dirty / max) * 100, unit: 'percent', threshold })
   },
 })
@@ -401,7 +401,7 @@ export const clock = onMongo({
       const answer = await mongo.command({ hello: 1 })
       const received = date().getTime()
       const at = moment(answer, 'localTime')
-      if (at === undefined) throw new UnavailableError('absent', 'this server does not tell its time', [])
+      if (at === undefined) throw new UnavailableError('absent', 'this server does not report its time', [])
       return clockOf(at, sent, received)
     }),
   evaluate: (observation, { clock: threshold }) =>

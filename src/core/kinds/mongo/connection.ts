@@ -17,7 +17,7 @@ import { UnavailableError } from './errors.ts'
 /** The threshold of the sign-in, `hello` and `ping`. */
 export const connectLatency = latencySetting(
   { warn: 1_000, limit: 3_000 },
-  'How long the sign-in, then `hello`, then `ping` may take, each',
+  'How long the sign-in, `hello` and `ping` may each take',
 )
 
 /** The settings of the connection. */
@@ -26,7 +26,7 @@ export const connectSettings = {
     type: 'url',
     protocols: ['mongodb', 'mongodb+srv'],
     required: true,
-    doc: 'mongodb://user@host:port/database: one node, which is asked itself; the database is the one that knows the user (admin when left out). Without a user nothing is signed in to',
+    doc: 'mongodb://user@host:port/database: a single node; the database is the one that authenticates the user (by default admin). Without a user, svc does not sign in',
   },
   password: { type: 'secret', doc: "The user's password" },
   tls: tlsSetting,
@@ -56,7 +56,7 @@ export type MongoNode = {
 }
 
 function nodeOf(hello: Doc): MongoNode {
-  if (figure(hello, 'ok') !== 1) throw new ProbeError('protocol', '`hello` was answered with something else')
+  if (figure(hello, 'ok') !== 1) throw new ProbeError('protocol', 'the answer to `hello` is not valid')
   const set = text(hello, 'setName')
   return { role: roleOf(hello, set), set, primary: text(hello, 'primary', 128) }
 }
@@ -172,9 +172,9 @@ export async function permitted<Observation>(
 }
 
 export function obstacleOf({ message, why }: UnavailableError, user: string, grant: Grant): Obstacle {
-  const obstacle = `not looked at: ${message}`
+  const obstacle = `not checked: ${message}`
   if (why === 'absent') return { obstacle, details: undefined }
-  if (user === '') return { obstacle, details: ['next: give the url a user, and set password:'] }
+  if (user === '') return { obstacle, details: ['next: add a user to the url, and set password:'] }
   return { obstacle, details: [grantOf(grant, user)] }
 }
 

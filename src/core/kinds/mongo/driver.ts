@@ -64,7 +64,7 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
   if (target.user !== '' && password === '') {
     throw new ProbeError(
       'auth',
-      `the url names ${sanitize(target.user, 64)}, and no password is configured: add \`password:\``,
+      `the url names ${sanitize(target.user, 64)}, but no password is configured: add \`password:\``,
     )
   }
   const redact = createRedactor([password])

@@ -69,22 +69,22 @@ const meaning: Readonly<Record<number, Meaning>> = {
 function fromServer(code: number, reason: string, { address, target, phase }: MongoPlace): ProbeError {
   const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `error ${code}`])
-  const user = target.user === '' ? 'whoever is not signed in' : `"${sanitize(target.user, 64)}"`
+  const user = target.user === '' ? 'a client without a sign-in' : `"${sanitize(target.user, 64)}"`
   switch (meaning[code]) {
     case 'refused sign-in':
       return probeError(
         'auth',
         `${address} refused the sign-in of ${user}: ${reason}`,
-        `the user is looked for in the database ${sanitize(target.database || 'admin', 64)}, which the url may name`,
+        `the user is looked up in the database ${sanitize(target.database || 'admin', 64)}; the url can name another one`,
       )
     case 'may not':
-      return new UnavailableError('permission', `${user} may not look: ${reason}`, [`error ${code}`])
+      return new UnavailableError('permission', `${user} lacks a privilege: ${reason}`, [`error ${code}`])
     case 'absent':
-      return new UnavailableError('absent', `this server does not tell: ${reason}`, [`error ${code}`])
+      return new UnavailableError('absent', `this server does not report this: ${reason}`, [`error ${code}`])
     case 'too long':
-      return probeError('timeout', `the server called it off, it took too long: ${reason}`)
+      return probeError('timeout', `the server aborted the command, which took too long: ${reason}`)
     case 'no longer':
-      return probeError('data', `${address} is no primary any more, or not yet: ${reason}`)
+      return probeError('data', `${address} is not a primary (any more, or yet): ${reason}`)
     case 'down':
       return probeError('refused', `${address} is shutting down: ${reason}`)
     case 'no majority':
@@ -111,17 +111,16 @@ function fromDriver(name: string, reason: string, { address, target }: MongoPlac
   if (name === 'MongoNetworkTimeoutError')
     return new ProbeError('timeout', `${address} did not answer in time`, details)
   if (tellsOfClosing(reason)) {
-    const maybe =
-      target.tls.mode === 'off' ? ['does the server take TLS only? then: tls: {mode: verify}'] : [withoutTls]
+    const maybe = target.tls.mode === 'off' ? ['if the server accepts only TLS, set tls: {mode: verify}'] : [withoutTls]
     return new ProbeError('protocol', `${address} closed the connection before it answered`, maybe)
   }
   if (name === 'MongoCompatibilityError') {
-    return new ProbeError('protocol', `${address} speaks no version that the driver knows`, details)
+    return new ProbeError('protocol', `${address} speaks no version that the driver supports`, details)
   }
   if (/signature|nonce|iteration count|SCRAM|conversation/i.test(reason)) {
     return new ProbeError(
       'protocol',
-      `${address} does not prove that it knows the user: is it the right server?`,
+      `${address} did not prove that it knows the user: check that it is the right server`,
       details,
     )
   }

@@ -15,16 +15,16 @@ export default networkKind({
   signsIn: ({ url }) => URL.canParse(url) && new URL(url).username !== '',
   validate: ({ url }) => {
     if (/^mongodb\+srv:/i.test(url)) {
-      return 'mongodb+srv names a whole cluster, and this kind looks at one node: give each node a monitor, with url: mongodb://host:port and tls: {mode: verify} (dig SRV _mongodb._tcp.HOST lists them)'
+      return 'mongodb+srv stands for a whole cluster, but this kind checks one node: add a monitor for each node, with url: mongodb://host:port and tls: {mode: verify} (dig SRV _mongodb._tcp.HOST lists them)'
     }
     return undefined
   },
   prepare: prepareMongo,
   connect: {
-    results: { connect: 'The node lets the user in, in time' },
+    results: { connect: 'The node accepts the connection and the sign-in in time' },
     open: connectMongo,
     evaluate: ({ connection: { address, identity, user }, ms: value }, { latency: threshold }) => {
-      const verb = user === '' ? 'connected to' : 'signed in at'
+      const verb = user === '' ? 'connected to' : 'signed in to'
       return atMost({ check: 'connect', what: `${verb} ${address} ${identity} in`, value, unit: 'duration', threshold })
     },
   },

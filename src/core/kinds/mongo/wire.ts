@@ -79,17 +79,17 @@ function guard(socket: Socket, count: (bytes: number) => boolean): void {
       if (!first) break
       const length = first.readInt32LE(0)
       if (length < headerBytes || length > maxBytes) return refuse('the peer does not answer as MongoDB does')
-      if (!opCodes.has(first.readInt32LE(12))) return refuse('the peer answered in a form that was not asked for')
+      if (!opCodes.has(first.readInt32LE(12))) return refuse('the peer answered in a form that svc did not request')
       if (length > have) break
       const all = buffered.length === 1 ? first : Buffer.concat(buffered)
       const message = all.subarray(0, length)
       buffered = length < all.length ? [all.subarray(length)] : []
       have -= length
-      if (asksTooMuch(message)) return refuse('the peer asks for more rounds of hashing than is right')
+      if (asksTooMuch(message)) return refuse('the peer requests too many rounds of hashing')
       try {
         pass('data', message)
       } catch {
-        return refuse('the peer answered something that cannot be read')
+        return refuse('the peer sent an unreadable answer')
       }
       if (socket.destroyed) break
     }

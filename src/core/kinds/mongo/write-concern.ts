@@ -15,19 +15,19 @@ const leftoverMs = 3_600_000
 export const writeConcern = onMongo({
   depth: 'Advanced',
   results: {
-    'write concern': 'With `allowWrites`, where clients write: a majority acknowledges a write of our own',
+    'write concern': 'With `allowWrites`, on a node that accepts writes: a majority acknowledges a test write',
   },
   settings: {
     allowWrites: {
       type: 'flag',
       default: false,
-      doc: 'Lets `write concern` insert, read and delete a document of its own; documents that it left behind are swept',
+      doc: 'Lets `write concern` insert, read and delete a test document, and delete those that earlier runs left behind',
     },
     probeDatabase: {
       type: 'text',
       default: 'svc_health',
       pattern: /^[A-Za-z0-9_-]{1,38}$/,
-      doc: 'Database in which `write concern` writes, in the collection `probe`',
+      doc: 'Database in which `write concern` writes, to the collection `probe`',
     },
     writeConcern: {
       type: 'threshold',
@@ -55,7 +55,7 @@ export const writeConcern = onMongo({
       value,
       unit: 'duration',
       threshold,
-      details: swept > 0 ? [`swept ${count(swept, 'document')} that earlier runs left behind`] : undefined,
+      details: swept > 0 ? [`deleted ${count(swept, 'document')} that earlier runs left behind`] : undefined,
     })
   },
 })
@@ -84,7 +84,7 @@ async function roundTrip(command: Command, { database, timeoutMs, now, date }: R
     ms = now() - since
     const answer = await run({ find: collection, filter: { _id: id }, limit: 1, singleBatch: true })
     const [first] = parts(part(answer, 'cursor'), 'firstBatch')
-    if (text(first, '_id', 64) !== id) throw new ProbeError('data', 'the document that was written is not there')
+    if (text(first, '_id', 64) !== id) throw new ProbeError('data', 'the test document was not found after writing')
   } finally {
     // After a broken connection, a later run deletes the document.
     await run({ delete: collection, deletes: [{ q: { _id: id }, limit: 1 }] }).catch(() => {})
@@ -97,7 +97,7 @@ async function roundTrip(command: Command, { database, timeoutMs, now, date }: R
 /** A server answers even a failed write with ok. */
 function accepted(answer: Doc): Doc {
   const [first] = parts(answer, 'writeErrors')
-  if (first) throw new ProbeError('data', `the write was refused: ${text(first, 'errmsg', 200)}`)
+  if (first) throw new ProbeError('data', `the write failed: ${text(first, 'errmsg', 200)}`)
   const concern = part(answer, 'writeConcernError')
   if ('errmsg' in concern) {
     throw new ProbeError('timeout', `no majority acknowledged the write in time: ${text(concern, 'errmsg', 200)}`)

@@ -13,28 +13,28 @@ const byName = (rows: readonly Row[]): Row =>
 export const threads = onDatabase({
   depth: 'Standard',
   results: {
-    connections: 'Connections are left',
-    running: 'Not too many connections are at work at once',
-    restarted: 'It has not just been restarted',
+    connections: 'Connections are available',
+    running: 'The number of connections that run a statement',
+    restarted: 'The server has not restarted recently',
   },
   settings: {
     connections: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 80 },
-      doc: 'Connections in use (Threads_connected), of max_connections',
+      doc: 'Connections in use (Threads_connected), as a share of max_connections',
     },
     running: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 60 },
-      doc: 'Connections at work (Threads_running), of max_connections',
+      doc: 'Connections that run a statement (Threads_running), as a share of max_connections',
     },
     restarted: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: minute },
-      doc: 'How long the server should have been up at least',
+      doc: 'Minimum time since the start of the server',
     },
   },
   observe: async ({ ask }) => {
@@ -61,7 +61,7 @@ export const threads = onDatabase({
       }),
       atMost({
         check: 'running',
-        what: `${count(running, 'thread runs', 'threads run')}, of ${max}:`,
+        what: `${count(running, 'running thread')} of ${max}:`,
         value: share(running),
         unit: 'percent',
         threshold: settings.running,
@@ -85,11 +85,11 @@ type Channel = {
 export const replication = onDatabase({
   depth: 'Advanced',
   results: {
-    replication: 'As a replica it receives and applies what its source writes',
-    'replication lag': 'As a replica it is not behind; left out elsewhere',
+    replication: 'A replica receives and applies the changes of its source',
+    'replication lag': 'The lag of a replica; left out elsewhere',
   },
   settings: {
-    replica: { type: 'flag', default: false, doc: 'The server is a replica: without replication set up it fails' },
+    replica: { type: 'flag', default: false, doc: 'The server is a replica: a failure if replication is not set up' },
     replicationLag: {
       type: 'threshold',
       unit: 'duration',
@@ -107,7 +107,7 @@ export const replication = onDatabase({
   evaluate: ({ channels }, { replica, replicationLag: threshold }) => {
     if (channels.length === 0) {
       if (!replica) return ok('replication', 'not a replica')
-      return fail('replication', 'data', 'should be a replica, and has no replication set up')
+      return fail('replication', 'data', 'expected to be a replica, but replication is not set up')
     }
     const broken = channels.filter(({ receives, applies }) => receives !== 'Yes' || applies !== 'Yes')
     const [first] = broken
@@ -116,10 +116,9 @@ export const replication = onDatabase({
       return fail('replication', 'data', describeStopped(first), { details })
     }
     const lag = Math.max(...channels.map(({ lagMs }) => lagMs ?? Number.POSITIVE_INFINITY))
-    const runs = ok('replication', `follows ${count(channels.length, 'source')}: both threads run`)
-    if (lag === Number.POSITIVE_INFINITY)
-      return [runs, warn('replication lag', 'the server does not know how far it is behind')]
-    return [runs, atMost({ check: 'replication lag', what: 'behind by', value: lag, unit: 'duration', threshold })]
+    const runs = ok('replication', `replicates from ${count(channels.length, 'source')}: both threads are running`)
+    if (lag === Number.POSITIVE_INFINITY) return [runs, warn('replication lag', 'the server does not report its lag')]
+    return [runs, atMost({ check: 'replication lag', what: 'lag', value: lag, unit: 'duration', threshold })]
   },
 })
 
@@ -152,7 +151,7 @@ function describeStopped({ name, receives, applies }: Channel): string {
 
 export const galera = onDatabase({
   depth: 'Advanced',
-  results: { galera: 'As a Galera node it is ready and synced; left out elsewhere' },
+  results: { galera: 'A Galera node is ready and synced; left out elsewhere' },
   settings: {},
   observe: async ({ ask }) => {
     const on = byName(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on'`))
@@ -179,13 +178,13 @@ export const galera = onDatabase({
 
 export const transactions = onDatabase({
   depth: 'Advanced',
-  results: { 'longest transaction': 'No transaction is open for too long' },
+  results: { 'longest transaction': 'The age of the longest open transaction' },
   settings: {
     longestTransaction: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 2 * minute, limit: 5 * minute },
-      doc: 'How long an InnoDB transaction may last',
+      doc: 'How long an InnoDB transaction may be open',
     },
   },
   privilege: 'GRANT PROCESS ON *.* TO <account>',

@@ -82,7 +82,10 @@ async function optionsFor(target: DatabaseTarget, ip: string): Promise<Connectio
   const tls = await tlsChoice(target, ip)
   if (tls && tls.servername === undefined) {
     // The driver can verify a certificate only against a name.
-    throw new ProbeError('tls', 'a certificate is for a name, and the url has an address: set tls: {servername: …}')
+    throw new ProbeError(
+      'tls',
+      'a certificate is verified against a name, but the url has an address: set tls: {servername: …}',
+    )
   }
   return {
     // The socket is already connected; this is the name to verify in the certificate.

@@ -51,31 +51,35 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
   switch (meaning[errno]) {
     case 'refused sign-in':
       if (phase === 'sign-in') return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
-      return probeError('data', `${user} may not look: ${reason}`)
+      return probeError('data', `${user} lacks a privilege: ${reason}`)
     case 'full':
       return probeError(
         'refused',
-        `${address} is full: ${reason}`,
-        'look: who holds the connections (SHOW PROCESSLIST)?',
+        `${address} accepts no more connections: ${reason}`,
+        'check which clients hold the connections: SHOW PROCESSLIST',
       )
     case 'no database':
       return probeError('data', `${address} has no such database: ${reason}`)
     case 'not in':
-      return probeError('data', `${address} does not let ${user} into the database: ${reason}`)
+      return probeError('data', `${address} denies ${user} access to the database: ${reason}`)
     case 'down':
       return probeError('refused', `${address} is shutting down: ${reason}`)
     case 'would write':
-      return probeError('data', `it would write, and was refused: ${reason}`)
+      return probeError('data', `the query would write, and was refused: ${reason}`)
     case 'may not':
       if (phase === 'query')
-        return probeError('data', `${user} may not read that: ${reason}`, 'next: GRANT SELECT on it')
-      return probeError('data', `${user} may not look: ${reason}`, 'next: grant that to the account, on *.*')
+        return probeError('data', `${user} may not read the table: ${reason}`, 'next: GRANT SELECT on it')
+      return probeError(
+        'data',
+        `${user} lacks a privilege: ${reason}`,
+        'next: grant that privilege to the account, on *.*',
+      )
     case 'too long':
       return probeError('timeout', reason)
     default:
   }
   if (phase === 'query') return probeError('data', `the query failed: ${reason}`)
-  if (errno === unknownCommand) return probeError('data', `${address} does not take queries: ${reason}`)
+  if (errno === unknownCommand) return probeError('data', `${address} does not accept queries: ${reason}`)
   return probeError(
     'protocol',
     phase === 'sign-in' ? `${address} refused the connection: ${reason}` : `the query failed: ${reason}`,

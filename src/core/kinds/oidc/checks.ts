@@ -41,36 +41,37 @@ export function evaluateDiscovery(address: string, answer: OidcAnswer, settings:
   if (status >= 300 && status < 400) {
     const to = URL.parse(headers.location ?? '', at)
     const where = to === null ? '' : ` to ${safeUrl(to)}`
-    const why = 'which is not followed: is issuer written as clients have it?'
+    const why = 'which svc does not follow: check that issuer is written as clients use it'
     return failed('data', `${address} redirects${where} (${status}), ${why}`)
   }
   if (status === 404)
-    return failed('data', `${address} has no discovery document at ${at}: is issuer right, its path too?`)
+    return failed('data', `${address} has no discovery document at ${at}: check issuer, including its path`)
   if (status !== 200) return failed('data', `${address} answered ${status} to ${at}`)
   const document = documentOf(answer)
   if (document === undefined) {
-    const what = 'problem' in body ? body.problem : 'JSON that is no object'
-    return failed('protocol', `${address} answered ${at} with ${what}: no OpenID provider, or a proxy's page`)
+    const what = 'problem' in body ? body.problem : 'JSON that is not an object'
+    return failed('protocol', `${address} answered ${at} with ${what}: not an OpenID provider, or the page of a proxy`)
   }
   const absent = missingMembers(document)
-  if (absent.length > 0) return failed('data', `${address}: the discovery document has no sound ${absent.join(', ')}`)
-  const what = `${address}: the discovery document was there in`
+  if (absent.length > 0) return failed('data', `${address}: the discovery document has no valid ${absent.join(', ')}`)
+  const what = `${address}: discovery document read in`
   return atMost({ check: 'discovery', what, value: ms, unit: 'duration', threshold: settings.latency })
 }
 
 /** Compares byte for byte, as clients do (Discovery 1.0, 4.3); a trailing slash makes a difference. */
 export const issuer = onOidc({
   depth: 'Standard',
-  results: { issuer: 'It says the issuer that clients have, to the last slash' },
+  results: { issuer: 'The provider reports exactly the issuer that clients use, including a slash at the end' },
   settings: { issuer: sharedSettings.issuer },
   observe: ({ address, document }) => Promise.resolve({ address, actual: document.issuer }),
   evaluate: ({ address, actual }, { issuer: expected }) => {
     if (actual === expected) return ok('issuer', `${address} is ${quote(expected, 200)}`)
-    if (typeof actual !== 'string') return fail('issuer', 'data', `${address} does not say which issuer it is`)
+    if (typeof actual !== 'string') return fail('issuer', 'data', `${address} does not report its issuer`)
     const isSlash = actual.replace(/\/$/, '') === expected.replace(/\/$/, '')
     const slash = isSlash ? ': they differ by the slash at the end' : ''
-    const next = 'clients refuse every token then: correct issuer here, or the public URL that the provider is set to'
-    const message = `${address} says that it is ${quote(actual, 200)}, not ${quote(expected, 200)}${slash}`
+    const next =
+      'clients then refuse every token: correct issuer here, or the public URL that is configured in the provider'
+    const message = `${address} reports the issuer ${quote(actual, 200)}, not ${quote(expected, 200)}${slash}`
     return fail('issuer', 'data', message, { details: [next] })
   },
 })
@@ -99,15 +100,16 @@ export const endpoints = onOidc({
     if (first !== undefined)
       return fail('endpoints', 'data', `${address}: ${withOthers(first, more)}`, { details: more })
     if (new URL(settings.issuer).protocol === 'http:' && !loopback && !settings.insecureHttp) {
-      const why = 'the issuer is plain http: whoever is in between can replace its keys. Use https, or insecureHttp'
+      const why =
+        'the issuer uses plain http: anyone on the network path can replace its keys. Use https, or insecureHttp'
       return fail('endpoints', 'data', `${address}: ${why}`)
     }
-    return ok('endpoints', `${address}: ${count(names.length, 'endpoint')} where they should be`)
+    return ok('endpoints', `${address}: ${count(names.length, 'endpoint')} at the expected hosts`)
   },
 })
 
 const keysResult = {
-  keys: 'The keys can be read and are sound: told apart, strong, public, one to verify with',
+  keys: 'The keys are readable and valid: distinguishable, strong, public, and at least one verifies signatures',
 } as const
 
 /** Tokens must be signed with a key that is not shared. Reports a result only if they are not. */
@@ -123,8 +125,8 @@ export const algorithms = onOidc({
     const sound = names.some((one) => typeof one === 'string' && one.toLowerCase() !== 'none' && !/^HS\d/.test(one))
     if (sound) return []
     const shared = names.slice(0, 8).flatMap((one) => (typeof one === 'string' ? [sanitize(one, 16)] : []))
-    const why = 'nothing that a client can verify by its keys'
-    return fail('keys', 'data', `${address} signs ID tokens by ${shared.join(', ') || 'nothing'} alone: ${why}`)
+    const why = 'clients cannot verify these with its keys'
+    return fail('keys', 'data', `${address} signs ID tokens only with ${shared.join(', ') || 'nothing'}: ${why}`)
   },
 })
 
@@ -132,7 +134,7 @@ export const keys = onOidc({
   depth: 'Standard',
   results: keysResult,
   settings: {
-    keyBits: { type: 'integer', default: 2_048, min: 1_024, max: 8_192, doc: 'Bits that an RSA key has at least' },
+    keyBits: { type: 'integer', default: 2_048, min: 1_024, max: 8_192, doc: 'Minimum number of bits of an RSA key' },
     latency: sharedSettings.latency,
   },
   observe: async (oidc, { keyBits }) => {
@@ -151,7 +153,7 @@ export const keys = onOidc({
     const [doubt, ...doubts] = warnings
     if (doubt !== undefined)
       return warn('keys', `${address}: ${withOthers(doubt, doubts)}`, { details: doubts.slice(0, 20) })
-    const what = `${address}: ${count(total, 'key')}, ${signing.length} of them to verify with, read in`
+    const what = `${address}: ${count(total, 'key')}, ${signing.length} for verifying signatures, read in`
     return atMost({ check: 'keys', what, value, unit: 'duration', threshold })
   },
 })
@@ -160,20 +162,20 @@ const dayMs = 86_400_000
 
 export const keyAge = onOidc({
   depth: 'Advanced',
-  results: { 'key age': 'The newest signing key is not too old, where keys have certificates' },
+  results: { 'key age': 'The age of the newest signing key, if keys have certificates' },
   settings: {
     keyAge: {
       type: 'threshold',
       unit: 'days',
       default: { warn: 90 },
-      doc: 'How old the newest signing key may be, by its certificate; left out where keys have none (x5c)',
+      doc: 'Maximum age of the newest signing key, from its certificate; left out if keys have none (x5c)',
     },
   },
   observe: (oidc, _, { date }) => Promise.resolve({ address: oidc.address, newest: oidc.keys?.newest, at: date() }),
   evaluate: ({ address, newest, at }, { keyAge: threshold }) => {
     if (newest === undefined) return []
     const value = Math.max(0, Math.floor(((at.getTime() - newest.getTime()) / dayMs) * 10) / 10)
-    const what = `${address}: the newest signing key is old by`
+    const what = `${address}: age of the newest signing key`
     return atMost({ check: 'key age', what, value, unit: 'days', threshold, at: newest })
   },
 })

@@ -20,15 +20,15 @@ export type Endpoint = { readonly url: URL } | { readonly problem: string }
  * that svc connects to nor the recipients of its secrets.
  */
 export function endpointOf(written: unknown, settings: EndpointSettings): Endpoint {
-  if (typeof written !== 'string') return { problem: 'is no text' }
+  if (typeof written !== 'string') return { problem: 'is not text' }
   const url = written.length > 2_048 ? null : URL.parse(written)
-  if (url === null) return { problem: `is ${quote(written, 80)}, which is no URL` }
+  if (url === null) return { problem: `is ${quote(written, 80)}, which is not a URL` }
   const issuer = new URL(settings.issuer)
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     return { problem: `begins with ${quote(url.protocol, 16)}` }
   if (url.protocol === 'http:' && issuer.protocol === 'https:') {
     return {
-      problem: `is ${safeUrl(url)}, plain http, although the issuer is https: is a proxy's scheme not passed on?`,
+      problem: `is ${safeUrl(url)}, plain http, although the issuer is https: check that the proxy forwards its scheme`,
     }
   }
   if (url.username !== '' || url.password !== '') return { problem: `is ${safeUrl(url)}, with a user in it` }
@@ -36,7 +36,7 @@ export function endpointOf(written: unknown, settings: EndpointSettings): Endpoi
   if (url.origin === issuer.origin || (settings.endpointHosts ?? []).some((entry) => matches(entry, url)))
     return { url }
   return {
-    problem: `is ${safeUrl(url)}, not at ${issuer.host}: if that is meant, name ${quote(url.host, 128)} in endpointHosts`,
+    problem: `is ${safeUrl(url)}, not at ${issuer.host}: if that is intended, add ${quote(url.host, 128)} to endpointHosts`,
   }
 }
 
@@ -62,7 +62,7 @@ export type OidcSession = {
 /** The URL of an endpoint that svc may use. Otherwise throws ProbeError `data` that names the endpoint. */
 export function endpointAt({ document, settings, provider }: OidcSession, name: string): URL {
   const written = document[name]
-  if (written === undefined) throw new ProbeError('data', `${provider.address} names no ${name}`)
+  if (written === undefined) throw new ProbeError('data', `${provider.address} reports no ${name}`)
   const endpoint = endpointOf(written, settings)
   if ('url' in endpoint) return endpoint.url
   throw new ProbeError('data', `nothing was sent: ${name} ${endpoint.problem}`)
@@ -77,7 +77,7 @@ export async function secretFor(url: URL, secret: Secret, name: string, settings
   const issuer = new URL(settings.issuer)
   const [bound, place] = [hostAndPort(hostOf(issuer), portOf(issuer)), hostAndPort(hostOf(url), portOf(url))]
   if (secret.origin.startsWith('{keychain:') && bound !== place) {
-    const why = `${name} ${secret.origin} is kept for ${bound}, and the provider takes it at ${place}: nothing was sent`
+    const why = `${name} ${secret.origin} is bound to ${bound}, but the provider requires it at ${place}: nothing was sent`
     throw new ProbeError('data', `${why}. If it belongs there, use {file: /path}`)
   }
   return secret.reveal()

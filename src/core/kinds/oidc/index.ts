@@ -32,9 +32,9 @@ function validate(
   settings: SharedSettings & Values<typeof introspection.settings> & Values<typeof wrongSecret.settings>,
 ): string | undefined {
   const url = new URL(settings.issuer)
-  if (url.username !== '' || url.password !== '') return 'issuer holds a user: use clientId and clientSecret'
-  if (/[?#]/.test(settings.issuer)) return 'issuer holds a query or a fragment: an issuer has none'
-  if (settings.issuer.includes('/.well-known/')) return 'issuer is what comes before /.well-known/'
+  if (url.username !== '' || url.password !== '') return 'issuer contains a user: use clientId and clientSecret'
+  if (/[?#]/.test(settings.issuer)) return 'issuer contains a query or a fragment, which an issuer cannot have'
+  if (settings.issuer.includes('/.well-known/')) return 'issuer ends before /.well-known/'
   const odd = settings.endpointHosts?.find((entry) => listedPlace(entry) === undefined)
   if (odd !== undefined) return 'endpointHosts takes host or host:port, without https://'
   const { clientId, clientSecret, user, password } = settings
@@ -53,14 +53,14 @@ function validate(
 /** Basic and Standard read public data only; Advanced requests tokens if a client is configured. */
 export default networkKind({
   name: 'oidc',
-  title: 'An OpenID Connect provider is sound, and gives tokens that can be verified',
+  title: 'An OpenID Connect provider is correctly configured and issues tokens that can be verified',
   preload: loadJose,
   settings: sharedSettings,
   target: ({ issuer }) => urlTarget({ url: issuer }),
   signsIn: ({ clientId }, mode) => clientId !== undefined && includes(mode, 'Advanced'),
   validate,
   connect: {
-    results: { discovery: 'The discovery document is there, in time, with all that it must say' },
+    results: { discovery: 'The discovery document is read in time and has all required members' },
     open: openOidc,
     evaluate: ({ connection: { address, answer } }, settings) => evaluateDiscovery(address, answer, settings),
   },

@@ -17,7 +17,7 @@ export type Token =
  */
 export function readToken(token: string, redact: Redact): Token {
   if (token.length > maxToken)
-    throw new ProbeError('data', `the token has ${token.length} characters: no header takes that`)
+    throw new ProbeError('data', `the token has ${token.length} characters, too many for a header`)
   const parts = token.split('.')
   const header = decoded(parts[0])
   if (parts.length === 5 && header?.enc !== undefined) return { form: 'encrypted' }
@@ -59,12 +59,12 @@ export async function unsigned(
   keys: readonly SigningKey[],
 ): Promise<string | undefined> {
   const alg = typeof header.alg === 'string' ? header.alg : ''
-  if (alg.toLowerCase() === 'none') return 'the token is not signed (alg none): anybody can write one'
+  if (alg.toLowerCase() === 'none') return 'the token is not signed (alg none): anyone can forge one'
   if (/^HS\d+$/.test(alg))
-    return `the token is signed with a shared secret (${sanitize(alg, 16)}): who checks it can forge it`
-  if (!signatures.has(alg)) return `the token is signed by ${quote(alg, 32)}, which is not known here`
+    return `the token is signed with a shared secret (${sanitize(alg, 16)}): whoever verifies it can forge it`
+  if (!signatures.has(alg)) return `the token is signed with ${quote(alg, 32)}, which svc does not support`
   const foreign = foreignKeys.find((name) => header[name] !== undefined)
-  if (foreign !== undefined) return `the token brings its own key (${foreign}): it is not believed`
+  if (foreign !== undefined) return `the token contains its own key (${foreign}), which svc does not trust`
   const kid = typeof header.kid === 'string' ? header.kid : undefined
   const subject = kid === undefined ? 'names no kid' : `is signed with the kid ${quote(kid, 64)}`
   const { compactVerify, createLocalJWKSet } = await loadJose()
@@ -74,13 +74,14 @@ export async function unsigned(
   } catch (error) {
     switch ((error as { code?: unknown }).code) {
       case 'ERR_JWKS_NO_MATCHING_KEY': {
-        const why = kid === undefined ? 'none is for its algorithm' : 'was it rotated, and not published?'
-        return `the token ${subject}, and ${count(keys.length, 'key')} of the provider do not fit: ${why}`
+        const why =
+          kid === undefined ? 'none is for its algorithm' : 'check whether the key was rotated but not published'
+        return `the token ${subject}, but matches no key of the provider (${count(keys.length, 'key')}): ${why}`
       }
       case 'ERR_JWKS_MULTIPLE_MATCHING_KEYS':
-        return `the token ${subject}, and several keys of the provider fit: clients cannot choose`
+        return `the token ${subject}, but several keys of the provider match: clients cannot choose`
       case 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED':
-        return `the signature of the token is wrong: it ${subject}, which did not make it`
+        return `the signature of the token is wrong: it ${subject}, but that key did not make the signature`
       default:
         return `the signature of the token cannot be verified: ${sanitize((error as Error).message, 120)}`
     }
@@ -105,12 +106,12 @@ export function wrongClaims(
   if (expected.audience !== undefined && !audiences.includes(expected.audience)) {
     wrong.push(`aud is ${audiences.slice(0, 5).map(text).join(', ')}, not ${quote(expected.audience, 200)}`)
   }
-  if (exp === undefined) wrong.push('exp is missing: the token never ends')
-  else if (!isTime(exp)) wrong.push('exp is no time')
-  else if (exp * 1_000 <= now) wrong.push(`it expired at ${day(exp)}, before it was here: look at the clocks`)
-  if (nbf !== undefined && !isTime(nbf)) wrong.push('nbf is no time')
+  if (exp === undefined) wrong.push('exp is missing: the token never expires')
+  else if (!isTime(exp)) wrong.push('exp is not a time')
+  else if (exp * 1_000 <= now) wrong.push(`it expired at ${day(exp)}, before it arrived: check the clocks`)
+  if (nbf !== undefined && !isTime(nbf)) wrong.push('nbf is not a time')
   else if (isTime(nbf) && nbf * 1_000 > now + expected.leewayMs)
-    wrong.push(`it is not valid before ${day(nbf)}: look at the clocks`)
+    wrong.push(`it is not valid before ${day(nbf)}: check the clocks`)
   return wrong
 }
 
@@ -120,7 +121,7 @@ export const isTime = (value: unknown): value is number =>
 const day = (seconds: number): string => `${new Date(seconds * 1_000).toISOString().slice(0, 19).replace('T', ' ')} UTC`
 const text = (value: unknown): string => {
   if (value === undefined) return 'missing'
-  return typeof value === 'string' ? quote(value, 200) : 'no text'
+  return typeof value === 'string' ? quote(value, 200) : 'not text'
 }
 
 /**

@@ -34,18 +34,18 @@ export type KeySet = {
 export function inspectKeys(json: unknown, keyBits: number): KeySet {
   const listed = object(json).keys
   const empty = { warnings: [], signing: [], total: 0, newest: undefined }
-  if (!Array.isArray(listed)) return { ...empty, problems: ['it holds no list of keys'] }
+  if (!Array.isArray(listed)) return { ...empty, problems: ['the document has no list of keys'] }
   if (listed.length > maxKeys) {
     return {
       ...empty,
       total: listed.length,
-      problems: [`it holds ${listed.length} keys, more than ${maxKeys}: is rotation stuck?`],
+      problems: [`the document has ${listed.length} keys (limit ${maxKeys}): check the key rotation`],
     }
   }
   const keys = (listed as readonly unknown[]).map(object)
   const inspected = keys.map((key, index) => inspect(key, nameOf(key, index), keyBits, keys.length > 1))
   const signing = inspected.flatMap(({ signs }) => signs ?? [])
-  const none = signing.length === 0 ? ['it holds no sound key to verify a signature with'] : []
+  const none = signing.length === 0 ? ['the document has no valid key for verifying signatures'] : []
   const dates = inspected.flatMap(({ signs, since }) => (signs && since ? since.getTime() : []))
   return {
     problems: [
@@ -69,7 +69,7 @@ function doubled(keys: readonly OidcJson[]): readonly string[] {
   const twice = [...new Set(kids.filter((kid, index) => kids.indexOf(kid) !== index))]
   return twice.map(
     (kid) =>
-      `${count(kids.filter((one) => one === kid).length, 'key')} have the kid ${quote(kid, 64)}: clients take either`,
+      `${count(kids.filter((one) => one === kid).length, 'key')} have the kid ${quote(kid, 64)}: clients may choose either`,
   )
 }
 
@@ -84,21 +84,22 @@ type Inspected = {
 
 function inspect(key: OidcJson, name: string, keyBits: number, several: boolean): Inspected {
   const { kty, kid, use, alg } = key
-  if (kty === 'oct') return { exposed: `${name} is a shared secret, for all to read: replace it now` }
+  if (kty === 'oct') return { exposed: `${name} is a published shared secret: replace it now` }
   if (privateMembers.some((member) => key[member] !== undefined)) {
-    return { exposed: `${name} shows its private part: anybody can sign tokens; replace it now` }
+    return { exposed: `${name} reveals its private part: anyone can sign tokens; replace it now` }
   }
   if (kty !== 'RSA' && kty !== 'EC' && kty !== 'OKP') {
-    return { warning: `${name} is of the type ${display(kty)}, which is not known here: not looked at` }
+    return { warning: `${name} is of the type ${display(kty)}, which svc does not support: not checked` }
   }
   const weak = kty === 'RSA' ? weakness(key, keyBits) : unknownCurve(kty, key.crv)
   if (weak !== undefined) return { problem: `${name} ${weak}` }
   const jwk = Object.fromEntries(publicMembers[kty].map((member) => [member, key[member]]))
   const made = imported({ kty, ...jwk })
-  if (made === undefined) return { problem: `${name} is no sound ${kty} key` }
+  if (made === undefined) return { problem: `${name} is not a valid ${kty} key` }
   if (kid !== undefined && (typeof kid !== 'string' || kid === ''))
-    return { problem: `${name} has a kid that is no text` }
-  if (kid === undefined && several) return { problem: `${name} has no kid: clients cannot tell it from the others` }
+    return { problem: `${name} has a kid that is not text` }
+  if (kid === undefined && several)
+    return { problem: `${name} has no kid: clients cannot distinguish it from the others` }
   if (use !== undefined && use !== 'sig' && use !== 'enc')
     return { warning: `${name} is for the use ${display(use)}, which is not known` }
   const operations = Array.isArray(key.key_ops) ? (key.key_ops as readonly unknown[]) : undefined
@@ -127,20 +128,20 @@ function inspect(key: OidcJson, name: string, keyBits: number, several: boolean)
   return { signs, since: certified?.validFromDate, ...nameless }
 }
 
-const display = (value: unknown): string => (typeof value === 'string' ? quote(value, 32) : 'that is no text')
+const display = (value: unknown): string => (typeof value === 'string' ? quote(value, 32) : 'that is not text')
 
 const isKnown = (alg: unknown): boolean =>
   typeof alg === 'string' && (signatures.has(alg) || lessUsual.has(alg) || encryptions.test(alg))
 
 function weakness(key: OidcJson, least: number): string | undefined {
   const [n, e] = [bytesOf(key.n), bytesOf(key.e)]
-  if (n === undefined || e === undefined) return 'is no sound RSA key'
+  if (n === undefined || e === undefined) return 'is not a valid RSA key'
   const bits = bitsOf(n)
   if (bits < least) return `is RSA of ${bits} bits (at least ${least})`
-  if (bits > maxBits) return `is RSA of ${bits} bits: clients refuse to compute that`
+  if (bits > maxBits) return `is RSA of ${bits} bits: too long for clients`
   const exponent = e.length > 8 ? undefined : Number(`0x${e.toString('hex')}`)
   return exponent !== undefined && (exponent < 3 || exponent % 2 === 0)
-    ? `has the exponent ${exponent}: it proves nothing`
+    ? `has the exponent ${exponent}: its signatures prove nothing`
     : undefined
 }
 

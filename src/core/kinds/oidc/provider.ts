@@ -16,24 +16,24 @@ export const sharedSettings = {
     type: 'url',
     protocols: ['http', 'https'],
     required: true,
-    doc: 'Exactly as clients have it, with or without a slash at the end: what comes before /.well-known/',
+    doc: 'Issuer exactly as clients use it, with or without a slash at the end; without /.well-known/',
   },
   endpointHosts: {
     type: 'texts',
-    doc: 'Other hosts where its endpoints may be: `host`, or `host:port` where the port is not the usual one',
+    doc: 'Other hosts of its endpoints: `host`, or `host:port` if the port is not the default',
   },
   caFile: caFileSetting,
-  insecureHttp: { type: 'flag', default: false, doc: 'Allow http://, also to send secrets to another machine' },
-  clientId: { type: 'text', doc: 'A client made for this: Advanced gets a token by its client credentials' },
-  clientSecret: { type: 'secret', doc: 'Its secret, sent to the token endpoint alone' },
-  scope: { type: 'text', doc: 'Scopes to ask for, with spaces between' },
-  audience: { type: 'text', doc: 'What the token must be for (aud); also sent as `audience`' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Allow http://, also for sending secrets to other machines' },
+  clientId: { type: 'text', doc: 'A dedicated client: Advanced requests a token with its client credentials' },
+  clientSecret: { type: 'secret', doc: 'Secret of the client, sent only to the token endpoint' },
+  scope: { type: 'text', doc: 'Scopes to request, separated by spaces' },
+  audience: { type: 'text', doc: 'Required audience of the token (aud); also sent as `audience`' },
   resource: {
     type: 'text',
-    doc: 'Sent as `resource` (RFC 8707), where the provider decides by it whom a token is for',
+    doc: 'Sent as `resource` (RFC 8707), for providers that derive the audience of a token from it',
   },
-  user: { type: 'text', doc: 'An account made for this, where the provider still has the password grant' },
-  password: { type: 'secret', doc: "The user's password, sent to the token endpoint alone" },
+  user: { type: 'text', doc: 'A dedicated account, if the provider still supports the password grant' },
+  password: { type: 'secret', doc: "The user's password, sent only to the token endpoint" },
   latency: latencySetting(
     { warn: 1_000, limit: 3_000 },
     'How long the discovery document, the keys and each token may take',
@@ -135,10 +135,7 @@ export async function providerAt(
       const receivedAt = context.date()
       const { bytes, more } = await head.read(maxAnswer)
       if (more) {
-        throw new ProbeError(
-          'protocol',
-          `${target.address} answered ${safeUrl(url)} with more than 512 KiB: not read on`,
-        )
+        throw new ProbeError('protocol', `${target.address} answered ${safeUrl(url)} with more than 512 KiB`)
       }
       const { status, headers: heads } = head
       return {

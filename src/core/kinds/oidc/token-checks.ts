@@ -16,7 +16,7 @@ const skew = {
   type: 'threshold',
   unit: 'duration',
   default: { warn: 2_000, limit: 30_000 },
-  doc: "How far the provider's clock (iat of a token, Date header) may be from ours",
+  doc: 'Maximum difference between the clock of the provider (iat of a token, Date header) and ours',
 } as const satisfies SettingsSpec[string]
 
 type Grant = {
@@ -55,7 +55,7 @@ async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
   const { address, provider, settings, document } = oidc
   if (document.issuer !== settings.issuer) {
     // Discovery 1.0, 4.3: such a document must not be used.
-    throw new ProbeError('dependency', 'nothing was sent: the document is that of another issuer')
+    throw new ProbeError('dependency', 'nothing was sent: the discovery document is that of another issuer')
   }
   const isClient = settings.clientSecret !== undefined
   const tokens = await (isClient ? byClient(oidc) : byPassword(oidc))
@@ -81,8 +81,8 @@ async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
 
 const forms: Readonly<Record<Token['form'], string>> = {
   signed: 'a signed token',
-  encrypted: 'an encrypted token, which only its audience can read',
-  opaque: 'an opaque token, which only the provider can read',
+  encrypted: 'an encrypted token (readable only by its audience)',
+  opaque: 'an opaque token (readable only by the provider)',
 }
 
 function evaluateGrant<const Name extends string>(
@@ -92,17 +92,17 @@ function evaluateGrant<const Name extends string>(
   { latency: threshold }: Pick<SharedSettings, 'latency'>,
 ): Result<Name> {
   if (expiresIn !== undefined && expiresIn <= 0) {
-    return fail(check, 'data', `${address} gave a token that has already ended (expires_in ${expiresIn})`)
+    return fail(check, 'data', `${address} issued a token that has already expired (expires_in ${expiresIn})`)
   }
-  const ends = expiresIn === undefined ? '' : ` for ${showDuration(expiresIn * 1_000)}`
-  const kind = type === '' ? ' without a token_type' : ''
-  const what = `${address} gave ${whom} ${forms[form]}${ends}${kind}, in`
+  const ends = expiresIn === undefined ? '' : `, valid for ${showDuration(expiresIn * 1_000)}`
+  const kind = type === '' ? ', without a token_type' : ''
+  const what = `${address} issued ${whom} ${forms[form]}${ends}${kind}, in`
   return atMost({ check, what, value, unit: 'duration', threshold })
 }
 
 export const clientToken = onOidc({
   depth: 'Advanced',
-  results: { token: 'The client gets a token by its credentials, in time' },
+  results: { token: 'The client gets a token with its credentials in time' },
   settings: { clientId, clientSecret, latency },
   when: ['clientSecret'],
   observe: observeFirstToken,
@@ -110,7 +110,7 @@ export const clientToken = onOidc({
     evaluateGrant('token', `the client ${quote(settings.clientId ?? '', 64)}`, grant, settings),
 })
 
-const userResult = { user: 'The account gets a token by its password, in time' } as const
+const userResult = { user: 'The account gets a token with its password in time' } as const
 const userSettings = { user: userSetting, clientSecret, latency } as const
 
 /** Without a client secret, the account's token is the first one. */
@@ -126,7 +126,7 @@ export const onlyUserToken = onOidc({
 
 export const signature = onOidc({
   depth: 'Advanced',
-  results: { signature: 'A signed token verifies with a key of the provider' },
+  results: { signature: 'A signed token can be verified with a key of the provider' },
   settings: { clientId },
   when: ['clientId'],
   observe: observeFirstToken,
@@ -136,13 +136,13 @@ export const signature = onOidc({
     if (wrong !== undefined) return fail('signature', 'data', `${address}: ${wrong}`)
     const by = typeof header.kid === 'string' ? `, kid ${quote(header.kid, 64)}` : ''
     const how = `${sanitize(String(header.alg), 16)}${by}`
-    return ok('signature', `${address}: the token is signed by a key of the provider (${how})`)
+    return ok('signature', `${address}: the token is signed with a key of the provider (${how})`)
   },
 })
 
 export const claims = onOidc({
   depth: 'Advanced',
-  results: { claims: 'A signed token is from this issuer, for `audience`, and in force' },
+  results: { claims: 'A signed token is from this issuer, for `audience`, and currently valid' },
   settings: { issuer, clientId, audience, resource, skew },
   when: ['clientId'],
   observe: observeFirstToken,
@@ -156,8 +156,10 @@ export const claims = onOidc({
       return fail('claims', 'data', `${address}: the token: ${withOthers(first, more)}`, { details: more })
     }
     const whom =
-      expected === undefined ? '; whom it is for is not judged without audience' : ` for ${quote(expected, 120)}`
-    return ok('claims', `${address}: the token is from this issuer and in force${whom}`)
+      expected === undefined
+        ? '; its audience is not checked, because audience is not set'
+        : ` for ${quote(expected, 120)}`
+    return ok('claims', `${address}: the token is from this issuer and currently valid${whom}`)
   },
 })
 
@@ -179,7 +181,7 @@ export const clock = onOidc({
 
 export const introspection = onOidc({
   depth: 'Advanced',
-  results: { introspection: 'The provider takes its token for an active one' },
+  results: { introspection: 'The provider reports its token as active' },
   settings: {
     introspect: { type: 'flag', default: false, doc: 'Ask the provider whether the token is active (RFC 7662)' },
   },
@@ -191,8 +193,8 @@ export const introspection = onOidc({
   }),
   evaluate: ({ address, active }) =>
     active
-      ? ok('introspection', `${address} says of its token that it is active`)
-      : fail('introspection', 'data', `${address} says of the token that it has just given that it is not active`),
+      ? ok('introspection', `${address} reports its token as active`)
+      : fail('introspection', 'data', `${address} reports the token that it has just issued as not active`),
 })
 
 /** Runs only after the client has got its own token: otherwise the fault is the provider's or the client's. */
@@ -212,14 +214,14 @@ export const userToken = onOidc({
 
 export const refresh = onOidc({
   depth: 'Advanced',
-  results: { refresh: 'A refresh token, where one came along, gives a new token' },
+  results: { refresh: 'A refresh token, if there is one, yields a new token' },
   settings: { clientId, latency },
   when: ['clientId'],
   applies: ({ refreshToken }) => refreshToken !== undefined,
   observe: (oidc, _, context) => observeRefresh(oidc, oidc.refreshToken ?? '', context),
   evaluate: ({ address, ms: value, rotated, revoked }, { latency: threshold }) => {
-    const details = revoked ? [] : ['the session that it stands for was not revoked: it ends by itself']
-    const what = `${address} gave a new token for the refresh token${rotated ? ', which it replaced' : ''}, in`
+    const details = revoked ? [] : ['its session was not revoked and ends on its own']
+    const what = `${address} issued a new token for the refresh token${rotated ? ' and replaced it' : ''} in`
     return atMost({ check: 'refresh', what, value, unit: 'duration', threshold, details })
   },
 })
@@ -244,7 +246,7 @@ export const wrongSecret = onOidc({
     refusesWrongSecret: {
       type: 'flag',
       default: false,
-      doc: 'In Advanced, a wrong secret must be refused. Only with a client that nothing else uses: it may get locked',
+      doc: 'In Advanced, a wrong secret must be refused. Use a dedicated client, because it may get locked',
     },
   },
   when: ['refusesWrongSecret'],
@@ -257,12 +259,12 @@ export const wrongSecret = onOidc({
   evaluate: ({ address, wrong, why }, settings) => {
     const client = quote(settings.clientId ?? '', 64)
     if (wrong === 'accepted') {
-      const message = `${address} gave ${client} a token for a wrong secret: anybody may be this client`
+      const message = `${address} issued ${client} a token for a wrong secret: anyone can act as this client`
       return fail('wrong secret', 'data', message)
     }
     if (wrong === 'unproved') {
-      return warn('wrong secret', `${address} gave ${client} no token, but not because of its wrong secret: ${why}`)
+      return warn('wrong secret', `${address} issued ${client} no token, but not because of the wrong secret: ${why}`)
     }
-    return ok('wrong secret', `${address} refused a wrong secret of ${client} (${why})`)
+    return ok('wrong secret', `${address} refused a wrong secret for ${client} (${why})`)
   },
 })

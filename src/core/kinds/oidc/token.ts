@@ -27,7 +27,8 @@ async function credentials(session: OidcSession, url: URL, secret?: string): Pro
   const methods = Array.isArray(offered) ? (offered as readonly unknown[]) : ['client_secret_basic']
   const basic = methods.includes('client_secret_basic')
   if (!basic && !methods.includes('client_secret_post')) {
-    const why = 'takes no client secret (token_endpoint_auth_methods_supported), and this monitor has nothing else'
+    const why =
+      'accepts no client secret (token_endpoint_auth_methods_supported), and this monitor has no other credential'
     throw new ProbeError('data', `${provider.address} ${why}: nothing was sent`)
   }
   const clientSecret = secret ?? (await secretFor(url, settings.clientSecret, 'clientSecret', settings))
@@ -88,7 +89,7 @@ export async function byRefresh(session: OidcSession, refresh: string): Promise<
   return tokensOf(
     await post(session, url, fields, { secrets: [refresh] }),
     session,
-    `${clientOf(session)}, for a refresh token,`,
+    `the refresh token of ${clientOf(session)}`,
     'data',
   )
 }
@@ -111,7 +112,7 @@ export async function introspect(session: OidcSession, token: string): Promise<{
   const answer = await post(session, url, fields, { secrets: [token] })
   const active = 'json' in answer.body ? object(answer.body.json).active : undefined
   if (answer.status === 200 && typeof active === 'boolean') return { active }
-  throw refusal(answer, session, `${clientOf(session)}, to introspect its token,`, 'data')
+  throw refusal(answer, session, `the introspection by ${clientOf(session)}`, 'data')
 }
 
 export type WrongSecret = { readonly wrong: 'refused' | 'accepted' | 'unproved'; readonly why: string }
@@ -157,12 +158,12 @@ function errorOf({ status, body }: OidcAnswer, { redact }: OidcProvider) {
 
 const advice: Readonly<Record<string, string>> = {
   invalid_client: 'clientId or clientSecret is wrong, or the client was removed',
-  unauthorized_client: 'the client may not use this grant: allow it there',
-  unsupported_grant_type: 'the provider has no such grant',
-  invalid_scope: 'look at scope, and at what the client may ask for',
-  invalid_target: 'look at audience and resource',
-  invalid_grant: 'the account or its password is wrong, or it may not sign in so',
-  access_denied: 'the client may not have it: look at audience and scope',
+  unauthorized_client: 'the client may not use this grant: allow it in the provider',
+  unsupported_grant_type: 'the provider does not support this grant',
+  invalid_scope: 'check scope, and the scopes that the client may request',
+  invalid_target: 'check audience and resource',
+  invalid_grant: 'the account or its password is wrong, or the account may not sign in this way',
+  access_denied: 'the client has no permission: check audience and scope',
 }
 
 /**
@@ -182,6 +183,6 @@ function refusal(answer: OidcAnswer, session: OidcSession, asker: string, refuse
   const unknown = status === 401 || error === 'invalid_client' || error === 'invalid_grant'
   if (refused === undefined && unknown)
     return new ProbeError('auth', `${address} refused ${asker}: ${description}`, next)
-  const side = status >= 500 ? ': its own trouble, not the client' : ''
+  const side = status >= 500 ? ': an error of the provider, not of the client' : ''
   return new ProbeError('data', `${address} answered ${asker} with ${description}${side}`, next)
 }

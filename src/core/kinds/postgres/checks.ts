@@ -31,16 +31,21 @@ export const hiddenFrom = <const Name extends string>(
 export const server = onDatabase({
   depth: 'Standard',
   results: {
-    role: 'It is the primary or the standby that it should be',
-    restarted: 'It has not just been restarted',
+    role: 'The server has the expected role, primary or standby',
+    restarted: 'The server has not restarted recently',
   },
   settings: {
-    role: { type: 'choice', values: ['primary', 'standby', 'any'], default: 'any', doc: 'What the server should be' },
+    role: {
+      type: 'choice',
+      values: ['primary', 'standby', 'any'],
+      default: 'any',
+      doc: 'The expected role of the server',
+    },
     restarted: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: minute },
-      doc: 'How long the server should have been up at least',
+      doc: 'Minimum uptime of the server',
     },
   },
   observe: async ({ ask }) => {
@@ -70,7 +75,7 @@ function evaluateRole(
 ): Result<'role'> {
   const message = `${role}, PostgreSQL ${version}`
   if (expected !== 'any' && expected !== role) {
-    return fail('role', 'data', `is a ${role}, and should be a ${expected}`)
+    return fail('role', 'data', `role is ${role}, expected ${expected}`)
   }
   if (role === 'standby' || !readOnly) return ok('role', message)
   const but = `${message}, but read-only (default_transaction_read_only)`
@@ -79,13 +84,13 @@ function evaluateRole(
 
 export const connections = onDatabase({
   depth: 'Standard',
-  results: { connections: 'Connections are left for ordinary accounts' },
+  results: { connections: 'Enough connections remain for ordinary accounts' },
   settings: {
     connections: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 80, limit: 95 },
-      doc: 'Connections in use, of those that ordinary accounts may use',
+      doc: 'Connections in use, in percent of those available to ordinary accounts',
     },
   },
   observe: async ({ ask }) => {
@@ -108,13 +113,13 @@ export const connections = onDatabase({
 
 export const longestTransaction = onDatabase({
   depth: 'Standard',
-  results: { 'longest transaction': 'No transaction of a client is open for too long' },
+  results: { 'longest transaction': 'No client keeps a transaction open for too long' },
   settings: {
     longestTransaction: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 2 * minute, limit: 5 * minute },
-      doc: 'How long a transaction of a client may last',
+      doc: 'Maximum duration of a client transaction',
     },
   },
   privilege,
@@ -147,13 +152,13 @@ export const longestTransaction = onDatabase({
 
 export const lockWait = onDatabase({
   depth: 'Standard',
-  results: { 'lock wait': 'Nobody waits too long for a lock' },
+  results: { 'lock wait': 'No session waits too long for a lock' },
   settings: {
     lockWait: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: minute, limit: 2 * minute },
-      doc: 'How long a session may wait for a lock',
+      doc: 'Maximum time that a session waits for a lock',
     },
   },
   observe: async ({ ask }) => {
@@ -170,27 +175,27 @@ export const lockWait = onDatabase({
     }
   },
   evaluate: ({ waiting, longestMs, pid }, { lockWait: threshold }) => {
-    if (waiting === 0) return ok('lock wait', 'nobody waits for a lock')
+    if (waiting === 0) return ok('lock wait', 'no session is waiting for a lock')
     return atMost({
       check: 'lock wait',
-      what: `${count(waiting, 'session waits', 'sessions wait')} for a lock, the longest for`,
+      what: `${count(waiting, 'session is', 'sessions are')} waiting for a lock, the longest for`,
       value: longestMs,
       unit: 'duration',
       threshold,
-      details: pid === undefined ? [] : [`look: SELECT pg_blocking_pids(${pid})`],
+      details: pid === undefined ? [] : [`inspect: SELECT pg_blocking_pids(${pid})`],
     })
   },
 })
 
 export const wraparound = onDatabase({
   depth: 'Advanced',
-  results: { wraparound: 'Transaction ids are frozen long before they run out' },
+  results: { wraparound: 'Transaction IDs are frozen long before they run out' },
   settings: {
     wraparound: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 90, limit: 95 },
-      doc: 'Age of the oldest transaction id, of the age at which the server takes emergency measures (vacuum_failsafe_age)',
+      doc: 'Age of the oldest transaction ID, in percent of the age at which the server takes emergency measures (vacuum_failsafe_age)',
     },
   },
   observe: async ({ ask }) => {
@@ -214,7 +219,7 @@ export const wraparound = onDatabase({
   evaluate: ({ database, age, failsafe, of }, { wraparound: threshold }) =>
     atMost({
       check: 'wraparound',
-      what: `the oldest ${of} id, in ${database}, is at`,
+      what: `oldest ${of} ID, in ${database}, is at`,
       value: (age / failsafe) * 100,
       unit: 'percent',
       threshold,
@@ -241,23 +246,23 @@ export const archiver = onDatabase({
     }
   },
   evaluate: ({ on, failing, failures, lastFailedFile, sinceSuccessMs }) => {
-    if (!on) return ok('archiver', 'archive_mode is off: there is nothing to archive')
-    if (!failing) return ok('archiver', 'the last WAL file was archived')
+    if (!on) return ok('archiver', 'archive_mode is off, so there is nothing to archive')
+    if (!failing) return ok('archiver', 'last WAL file archived')
     const since = sinceSuccessMs === undefined ? 'never succeeded' : `last success ${showDuration(sinceSuccessMs)} ago`
-    const message = `archiving fails: ${count(failures, 'failure')}, the last with ${lastFailedFile}; ${since}`
-    return fail('archiver', 'data', message, { details: ["look: archive_command, and the server's log"] })
+    const message = `archiving is failing: ${count(failures, 'failure')}, most recently for ${lastFailedFile}; ${since}`
+    return fail('archiver', 'data', message, { details: ["check archive_command and the server's log"] })
   },
 })
 
 export const preparedTransactions = onDatabase({
   depth: 'Advanced',
-  results: { 'prepared transactions': 'No prepared transaction is forgotten' },
+  results: { 'prepared transactions': 'No prepared transaction has been abandoned' },
   settings: {
     preparedTransactions: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 1_000, limit: 30_000 },
-      doc: 'How long a prepared transaction may wait for its second phase',
+      doc: 'Maximum time that a prepared transaction waits for its second phase',
     },
   },
   observe: async ({ ask }) => {
@@ -271,14 +276,14 @@ export const preparedTransactions = onDatabase({
   },
   evaluate: ({ prepared, oldestMs: value, who }, { preparedTransactions: threshold }) => {
     if (prepared === 0) return ok('prepared transactions', 'none')
-    const what = `${prepared} wait for their second phase, the oldest (${who}) for`
+    const what = `${count(prepared, 'transaction is', 'transactions are')} waiting for the second phase, the oldest (${who}) for`
     return atMost({ check: 'prepared transactions', what, value, unit: 'duration', threshold })
   },
 })
 
 export const checksumFailures = onDatabase({
   depth: 'Advanced',
-  results: { 'checksum failures': 'No page was read with a wrong checksum' },
+  results: { 'checksum failures': 'No page with a wrong checksum has been read' },
   settings: {},
   observe: async ({ ask }) => {
     const rows = await ask(`SELECT current_setting('data_checksums') = 'on' AS on, coalesce(datname, 'shared') AS name,
@@ -291,12 +296,12 @@ export const checksumFailures = onDatabase({
     }
   },
   evaluate: ({ on, failures }) => {
-    if (!on) return ok('checksum failures', 'data checksums are off: there is nothing to count')
+    if (!on) return ok('checksum failures', 'data checksums are off, so there is nothing to count')
     if (failures.length === 0) return ok('checksum failures', 'none')
     const first = failures.slice(0, 3).join(', ')
     const message = `pages with wrong checksums were read (${first}): suspect the disk or the memory`
     return fail('checksum failures', 'data', message, {
-      details: [...failures.slice(3), 'next: restore those databases elsewhere from a backup, and compare'],
+      details: [...failures.slice(3), 'next: restore a backup of these databases elsewhere and compare'],
     })
   },
 })

@@ -84,7 +84,7 @@ const plainTypes = {
 
 async function passwordOf(target: DatabaseTarget, address: string): Promise<string> {
   if (target.password) return await target.password.reveal()
-  throw new ProbeError('auth', `${address} wants a password, and none is configured: add \`password:\``)
+  throw new ProbeError('auth', `${address} requires a password, and none is configured: add \`password:\``)
 }
 
 /**

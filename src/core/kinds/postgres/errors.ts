@@ -23,12 +23,12 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
     case '28000':
       return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
     case '3D000':
-      return probeError('data', `${address} has no such database: ${reason}`)
+      return probeError('data', `${address} does not have this database: ${reason}`)
     case '53300':
       return probeError(
         'refused',
-        `${address} is full: ${reason}`,
-        'look: who holds the connections (pg_stat_activity)?',
+        `${address} has no free connection: ${reason}`,
+        'inspect: SELECT * FROM pg_stat_activity shows who holds the connections',
       )
     case '57P03':
       return probeError('refused', `${address} is not ready: ${reason}`)
@@ -38,14 +38,15 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
     case '57014':
       return probeError('timeout', reason)
     case '55P03':
-      return probeError('timeout', 'waited for a lock, in vain', 'look: SELECT * FROM pg_locks WHERE NOT granted')
+      return probeError('timeout', 'timed out waiting for a lock', 'inspect: SELECT * FROM pg_locks WHERE NOT granted')
     case '42501':
-      if (phase === 'sign-in') return probeError('data', `${address} does not let ${user} into the database: ${reason}`)
+      if (phase === 'sign-in') return probeError('data', `${address} denies ${user} access to the database: ${reason}`)
       if (phase === 'query')
-        return probeError('data', `${user} may not read that: ${reason}`, 'next: GRANT SELECT on it')
-      return probeError('data', `${user} may not look: ${reason}`, grantTo(target.user))
+        return probeError('data', `${user} has no permission to read this: ${reason}`, 'next: grant SELECT on it')
+      return probeError('data', `${user} lacks a privilege for this check: ${reason}`, grantTo(target.user))
     default:
-      if (phase === 'query' && code === '25006') return probeError('data', `it would write, and was refused: ${reason}`)
+      if (phase === 'query' && code === '25006')
+        return probeError('data', `the query was rejected because it writes: ${reason}`)
       if (phase === 'query') return probeError('data', `the query failed: ${reason}`)
       if (phase === 'sign-in') return probeError('protocol', `${address} refused the connection: ${reason}`)
       return probeError('protocol', `the query failed: ${reason}`)
@@ -59,11 +60,11 @@ export const grantTo = (user: string): string => `GRANT pg_monitor TO "${sanitiz
 function fromDriver(reason: string, { address }: ErrorPlace): ProbeError {
   if (/does not support SSL/i.test(reason)) return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   if (/establishing an SSL connection/i.test(reason)) {
-    return new ProbeError('tls', `${address} answered the wish for TLS with an error`, [withoutTls])
+    return new ProbeError('tls', `${address} replied to the TLS request with an error`, [withoutTls])
   }
   if (/terminated/i.test(reason))
     return new ProbeError('protocol', `${address} closed the connection before it answered`)
   if (/^SASL|password|SCRAM/i.test(reason))
     return new ProbeError('protocol', `the sign-in at ${address} failed: ${reason}`)
-  return new ProbeError('protocol', `${address} does not answer as PostgreSQL does`, reason === '' ? [] : [reason])
+  return new ProbeError('protocol', `${address} does not speak the PostgreSQL protocol`, reason === '' ? [] : [reason])
 }

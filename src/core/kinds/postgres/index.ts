@@ -5,7 +5,7 @@ import { replicationChecks } from './replication.ts'
 
 export default databaseKind({
   name: 'postgres',
-  title: 'A PostgreSQL server works and has no condition that will fail soon',
+  title: 'A PostgreSQL server works, and nothing in it is about to fail',
   preload: loadPg,
   port: 5_432,
   settings: {

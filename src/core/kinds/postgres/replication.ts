@@ -36,7 +36,7 @@ type Replay = {
   readonly sinceReplayMs: number
 }
 
-const lagDoc = 'Its standbys, or it as a standby, are not behind'
+const lagDoc = 'Replication lag of its standbys, or its own as a standby, is within the limit'
 
 const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: DatabaseConnection) => {
   const [row] = await ask('SELECT pg_is_in_recovery() AS standby')
@@ -99,7 +99,7 @@ export const replicationLag = onDatabase({
       type: 'threshold',
       unit: 'duration',
       default: { warn: 5_000, limit: 30_000 },
-      doc: 'How far a standby may be behind',
+      doc: 'Maximum replication lag of a standby',
     },
   },
   privilege,
@@ -118,10 +118,10 @@ function evaluateReplicas(replicas: readonly Replica[], threshold: Threshold): R
     .map((replica) => ({ replica, lag: lagOf(replica) }))
     .sort((a, b) => b.lag - a.lag)
   const [worst] = lags
-  if (!worst) return ok('replication lag', 'no replica is connected')
+  if (!worst) return ok('replication lag', 'no replica connected')
   return atMost({
     check: 'replication lag',
-    what: `${worst.replica.name} is behind by`,
+    what: `${worst.replica.name} lags by`,
     value: worst.lag,
     unit: 'duration',
     threshold,
@@ -141,7 +141,7 @@ function lagOf({ bytes = 0, lagMs = 0, silentMs = 0 }: Replica): number {
 const describeReplica = ({ name, state, bytes = 0 }: Replica, lag: number): string =>
   `${name}: ${state}, ${showBytes(Math.max(0, bytes))} and ${showDuration(lag)} behind`
 
-const resume = 'SELECT pg_wal_replay_resume() on the standby goes on with it'
+const resume = 'to resume replay: SELECT pg_wal_replay_resume() on the standby'
 
 function evaluateReplay(
   { connected, follows, paused, current, sinceReplayMs }: Replay,
@@ -149,31 +149,31 @@ function evaluateReplay(
 ): Result<'replication lag'> {
   if (follows && connected === false) {
     const message = `not connected to its primary (no WAL receiver); last replay ${showDuration(sinceReplayMs)} ago`
-    return fail('replication lag', 'data', message, { details: ["look: the standby's log, and primary_conninfo"] })
+    return fail('replication lag', 'data', message, { details: ["check the standby's log and primary_conninfo"] })
   }
   const result = atMost({
     check: 'replication lag',
-    what: 'behind by',
+    what: 'lag',
     value: current ? 0 : sinceReplayMs,
     unit: 'duration',
     threshold,
-    ...(current ? {} : { details: [paused ? resume : 'look for a long query on the standby'] }),
+    ...(current ? {} : { details: [paused ? resume : 'check for a long query on the standby'] }),
   })
   return paused ? { ...result, message: `${result.message}; replay is paused` } : result
 }
 
 export const replicas = onDatabase({
   depth: 'Advanced',
-  results: { replicas: 'As many replicas stream as `replicas` says; left out without it' },
+  results: { replicas: 'At least `replicas` replicas are streaming; omitted without that setting' },
   settings: {
-    replicas: { type: 'integer', min: 0, max: 1_000, doc: 'How many replicas stream from this server at least' },
+    replicas: { type: 'integer', min: 0, max: 1_000, doc: 'Minimum number of replicas that stream from this server' },
   },
   when: ['replicas'],
   privilege,
   observe: replication,
   evaluate: ({ replicas }, { replicas: min = 0 }) => {
     const streaming = replicas.filter(({ state }) => state === 'streaming').length
-    const message = `${streaming} of ${min} expected replicas ${streaming === 1 ? 'streams' : 'stream'}`
+    const message = `${streaming} of ${min} expected replicas ${streaming === 1 ? 'is' : 'are'} streaming`
     const more: Partial<Result> = {
       measurement: { value: streaming, unit: 'count', limit: min, bound: 'atLeast' },
       details: replicas.map(({ name, state }) => `${name}: ${state}`).slice(0, 20),
@@ -197,19 +197,19 @@ const slotSettings = {
     type: 'threshold',
     unit: 'bytes',
     default: { warn: 10 * 1024 ** 3 },
-    doc: 'How much WAL a replication slot may hold back',
+    doc: 'Maximum amount of WAL that a replication slot retains',
   },
   inactiveSlots: {
     type: 'threshold',
     unit: 'duration',
     default: { warn: 600_000 },
-    doc: 'How long a replication slot may be without its consumer; before PostgreSQL 17 any such time counts',
+    doc: 'Maximum time that a replication slot is without its consumer; before PostgreSQL 17, any such time counts',
   },
 } as const satisfies SettingsSpec
 
 export const slots = onDatabase({
   depth: 'Advanced',
-  results: { slots: 'No replication slot is abandoned or holds back too much WAL' },
+  results: { slots: 'No replication slot is abandoned or retains too much WAL' },
   settings: slotSettings,
   observe: async ({ ask }) => {
     // A slot that is synchronized from the primary is always inactive on a standby.
@@ -246,13 +246,13 @@ function evaluateSlot(
   size: Threshold,
   inactive: Threshold,
 ): Result<'slots'> {
-  if (lost) return warn('slots', `${name} has lost WAL that its consumer needs: it must be set up anew`)
-  const what = `${name} holds back`
+  if (lost) return warn('slots', `${name} has lost WAL that its consumer needs: set up the replica again`)
+  const what = `${name} retains`
   const result = atMost({ check: 'slots', what, value: bytes, unit: 'bytes', threshold: size })
   if (result.status === 'failed' || active) return result
   const since = inactiveMs ?? Number.POSITIVE_INFINITY
   const time = inactiveMs === undefined ? '' : ` for ${showDuration(inactiveMs)}`
-  const message = `${name} has had no consumer${time}, and holds back ${showBytes(bytes)}`
+  const message = `${name} has had no consumer${time} and retains ${showBytes(bytes)}`
   const more: Partial<Result> =
     inactiveMs === undefined
       ? {}
@@ -279,13 +279,13 @@ const localCommits = new Set(['off', 'local'])
 
 export const synchronousStandbys = onDatabase({
   depth: 'Advanced',
-  results: { 'synchronous standbys': 'The standbys that commits wait for are connected; left out on a standby' },
+  results: { 'synchronous standbys': 'The standbys that commits wait for are connected; omitted on a standby' },
   settings: {
     spareStandbys: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 0 },
-      doc: 'How many standbys of synchronous_standby_names must stream beyond those that a commit waits for',
+      doc: 'Number of standbys in synchronous_standby_names that stream beyond those that a commit waits for',
     },
   },
   privilege,
@@ -319,13 +319,13 @@ export const synchronousStandbys = onDatabase({
     const check = 'synchronous standbys'
     if (isStandby) return []
     if (required === 0) return ok(check, 'no commit waits for a standby (synchronous_standby_names is empty)')
-    const what = `a commit waits for ${count(required, 'standby')}; standbys that stream:`
+    const what = `a commit waits for ${count(required, 'standby')}; streaming standbys:`
     const threshold: Threshold = {
       ...(spare.warn === undefined ? {} : { warn: required + spare.warn }),
       ...(spare.limit === undefined ? {} : { limit: required + spare.limit }),
     }
-    const waits = waiting === 0 ? [] : [`${count(waiting, 'commit waits', 'commits wait')} for a standby now`]
-    const details = [...waits, 'look: SELECT application_name, state, sync_state FROM pg_stat_replication']
+    const waits = waiting === 0 ? [] : [`${count(waiting, 'commit is', 'commits are')} waiting for a standby now`]
+    const details = [...waits, 'inspect: SELECT application_name, state, sync_state FROM pg_stat_replication']
     const result = atLeast({ check, what, value: streaming, unit: 'count', threshold })
     if (result.status === 'ok') return result
     if (hidden > 0) return hiddenFrom(check, user, hidden, 'replica')

@@ -18,23 +18,23 @@ const certificate = certificateCheck({
  */
 export default networkKind({
   name: 'rabbitmq',
-  title: 'A RabbitMQ server and its queues work (asked of its HTTP management)',
+  title: 'A RabbitMQ server and its queues work, according to its HTTP management API',
   settings: connectSettings,
   target: urlTarget,
   signsIn: (_, mode) => includes(mode, 'Standard'),
   validate: (settings) => validateUrl(settings) ?? validateQueues(settings.queues, settings.deadLetters),
   connect: {
-    results: { management: 'The management answers, in time; nobody signs in' },
+    results: { management: 'The management API answers in time; without a sign-in' },
     open: openManagement,
     evaluate: ({ connection: { address, greeting, usable }, ms: value }, { url, latency: threshold }) => {
       if (usable) {
-        const what = `${address}: the management answered in`
+        const what = `${address}: management API answered in`
         return atMost({ check: 'management', what, value, unit: 'duration', threshold })
       }
       const { status, location } = greeting
-      const to = location === undefined ? '' : ` to ${shownLocation(location, new URL(url))}: write that into url`
-      const answer = status === 200 ? '200, but no JSON' : `${status}${to}`
-      const why = status === 404 ? ': no RabbitMQ management is there (is its plugin enabled?)' : ''
+      const to = location === undefined ? '' : ` to ${shownLocation(location, new URL(url))}: set url to that`
+      const answer = status === 200 ? '200, but not with JSON' : `${status}${to}`
+      const why = status === 404 ? ': no RabbitMQ management API there (is the plugin enabled?)' : ''
       const measurement = { value: status, unit: 'count' } as const
       return fail('management', 'data', `${address} answered ${answer}${why}`, { measurement })
     },

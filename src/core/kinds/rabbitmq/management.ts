@@ -12,22 +12,22 @@ export const connectSettings = {
     type: 'url',
     protocols: ['http', 'https'],
     required: true,
-    doc: 'The management: http://host:15672 or https://host:15671, without user or password',
+    doc: 'URL of the management API: http://host:15672 or https://host:15671, without user and password',
   },
-  username: { type: 'text', required: true, doc: 'An account with the tag monitoring and a right in each vhost' },
-  password: { type: 'secret', required: true, doc: 'Its password; sent from Standard on' },
-  insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// to another machine too' },
+  username: { type: 'text', required: true, doc: 'Account with the tag monitoring and a permission in each vhost' },
+  password: { type: 'secret', required: true, doc: 'Password of the account; sent in Standard and Advanced' },
+  insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// even to another machine' },
   caFile: caFileSetting,
-  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long the management may take to answer'),
+  latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum response time of the management API'),
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 
 /** Why url and username cannot be combined, or undefined. */
 export function validateUrl({ url: written, username }: ConnectSettings): string | undefined {
   const url = new URL(written)
-  if (url.username !== '' || url.password !== '') return 'url holds a user or a password: use username and password'
-  if (url.search !== '') return 'url has parameters, which are not read'
-  if (username.includes(':')) return 'a username of HTTP basic sign-in holds no colon'
+  if (url.username !== '' || url.password !== '') return 'url contains a user or a password: use username and password'
+  if (url.search !== '') return 'url has query parameters, which are not supported'
+  if (username.includes(':')) return 'username contains a colon, which HTTP basic authentication does not allow'
   return undefined
 }
 
@@ -163,12 +163,12 @@ export function content(
   const { reason } = object(body)
   const why = typeof reason === 'string' ? redact(reason).slice(0, 200) : ''
   if (status === 200 && body !== undefined) return body
-  if (status === 200) throw new ProbeError('protocol', `${address} answered 200 to ${what}, but no JSON`)
+  if (status === 200) throw new ProbeError('protocol', `${address} answered 200 to ${what}, but not with JSON`)
   if (status === 401 || status === 403) {
     // The password was accepted before, so this must not count as a refused sign-in, which would suspend further
     // sign-ins for a while.
     const next = `next: ${setTags(sanitize(username, 64))}, and set_permissions for the vhost`
-    throw new ProbeError('data', `${quote(username, 64)} may not see ${what}: ${why || status}`, [next])
+    throw new ProbeError('data', `${quote(username, 64)} has no permission to read ${what}: ${why || status}`, [next])
   }
   if (status === 404) throw new ProbeError('data', `${address} has no ${what}`)
   throw new ProbeError('data', `${address} answered ${status} to ${what}${why === '' ? '' : `: ${why}`}`)

@@ -33,7 +33,7 @@ async function readOverview(management: Management) {
 
 export const signIn = onManagement({
   depth: 'Standard',
-  results: { 'sign-in': 'The account is let in' },
+  results: { 'sign-in': 'The account can sign in' },
   settings: {},
   gate: true,
   privilege,
@@ -48,13 +48,15 @@ export const signIn = onManagement({
 
 export const messages = onManagement({
   depth: 'Standard',
-  results: { messages: 'Not too many messages wait in all; left out without `messages`' },
-  settings: { messages: { type: 'threshold', unit: 'count', doc: 'Messages ready in all queues together' } },
+  results: { messages: 'The number of waiting messages in all queues is within the limit; omitted without `messages`' },
+  settings: {
+    messages: { type: 'threshold', unit: 'count', doc: 'Maximum number of ready messages in all queues together' },
+  },
   privilege,
   observe: readOverview,
   evaluate: ({ ready: value }, { messages: threshold }) => {
     if (!threshold) return []
-    if (value === undefined) return warn('messages', 'the server has no statistics of its queues')
+    if (value === undefined) return warn('messages', 'the server reports no queue statistics')
     return atMost({ check: 'messages', what: 'messages ready in all queues:', value, unit: 'count', threshold })
   },
 })
@@ -107,22 +109,22 @@ const runningOf = (nodes: readonly RabbitmqNode[]): readonly RabbitmqNode[] => n
 
 export const node = onManagement({
   depth: 'Standard',
-  results: { node: 'Every node of the cluster runs' },
+  results: { node: 'Every node of the cluster is running' },
   settings: {},
   privilege,
   observe: readNodes,
   evaluate: (nodes) => {
-    if (nodes.length === 0) return fail('node', 'protocol', 'the server lists no node, not even itself')
+    if (nodes.length === 0) return fail('node', 'protocol', 'the server lists no nodes, not even itself')
     const running = runningOf(nodes).length
     const down = nodes.filter((one) => !one.running).map(({ name }) => name)
-    if (down.length === 0) return ok('node', count(running, 'node runs', 'nodes run'))
-    return fail('node', 'data', `${down.slice(0, 5).join(', ')} not running, ${running} of ${nodes.length} are`)
+    if (down.length === 0) return ok('node', count(running, 'node is running', 'nodes are running'))
+    return fail('node', 'data', `${down.slice(0, 5).join(', ')} not running; ${running} of ${nodes.length} nodes are`)
   },
 })
 
 export const alarms = onManagement({
   depth: 'Standard',
-  results: { alarms: 'No memory or disk alarm blocks the publishers' },
+  results: { alarms: 'No memory or disk alarm blocks publishers' },
   settings: {},
   privilege,
   observe: readNodes,
@@ -134,7 +136,7 @@ export const alarms = onManagement({
     ])
     const [first, ...details] = lines
     if (first === undefined) return ok('alarms', 'no memory or disk alarm')
-    return fail('alarms', 'data', `${first}: every publisher of the cluster is blocked until it ends`, { details })
+    return fail('alarms', 'data', `${first}: all publishers of the cluster are blocked until it clears`, { details })
   },
 })
 
@@ -166,13 +168,13 @@ const shareLimits = { warn: 80, limit: 95 } as const
 
 export const memory = onManagement({
   depth: 'Standard',
-  results: { memory: 'Memory is left; the fullest node speaks' },
+  results: { memory: 'Memory use of the fullest node is within the limit' },
   settings: {
     memory: {
       type: 'threshold',
       unit: 'percent',
       default: shareLimits,
-      doc: 'Memory of a node, of its high watermark',
+      doc: 'Maximum memory use of a node, in percent of its high watermark',
     },
   },
   privilege,
@@ -185,9 +187,14 @@ export const memory = onManagement({
 
 export const fileDescriptors = onManagement({
   depth: 'Standard',
-  results: { 'file descriptors': 'File descriptors are left' },
+  results: { 'file descriptors': 'Enough file descriptors remain' },
   settings: {
-    fileDescriptors: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'File descriptors in use' },
+    fileDescriptors: {
+      type: 'threshold',
+      unit: 'percent',
+      default: shareLimits,
+      doc: 'Maximum file descriptors in use, in percent',
+    },
   },
   privilege,
   observe: readNodes,
@@ -199,8 +206,10 @@ export const fileDescriptors = onManagement({
 
 export const sockets = onManagement({
   depth: 'Standard',
-  results: { sockets: 'Sockets are left; left out where the server does not tell' },
-  settings: { sockets: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'Sockets in use' } },
+  results: { sockets: 'Enough sockets remain; omitted where the server does not report them' },
+  settings: {
+    sockets: { type: 'threshold', unit: 'percent', default: shareLimits, doc: 'Maximum sockets in use, in percent' },
+  },
   privilege,
   observe: readNodes,
   evaluate: (nodes, { sockets: threshold }) =>
@@ -209,7 +218,7 @@ export const sockets = onManagement({
 
 export const partitions = onManagement({
   depth: 'Advanced',
-  results: { partitions: 'All nodes see each other' },
+  results: { partitions: 'No network partition divides the nodes' },
   settings: {},
   privilege,
   observe: readNodes,
@@ -220,21 +229,21 @@ export const partitions = onManagement({
       .map((one) => `${one.name} does not see ${one.partitions.slice(0, 5).join(', ')}`)
     const [first, ...others] = lines
     if (first === undefined) return ok('partitions', 'no network partition')
-    const message = `network partition: ${first}; the parts do not know of each other's messages`
+    const message = `network partition: ${first}; the parts no longer exchange messages`
     return fail('partitions', 'data', message, { details: others.slice(0, 9) })
   },
 })
 
 export const cluster = onManagement({
   depth: 'Advanced',
-  results: { cluster: 'As many nodes run as should; left out without `nodes`' },
-  settings: { nodes: { type: 'integer', min: 1, doc: 'How many nodes of the cluster must run' } },
+  results: { cluster: 'At least `nodes` nodes are running; omitted without that setting' },
+  settings: { nodes: { type: 'integer', min: 1, doc: 'Minimum number of running nodes in the cluster' } },
   privilege,
   observe: readNodes,
   evaluate: (nodes, { nodes: min }): Result<'cluster'> | [] => {
     if (nodes.length === 0 || min === undefined) return []
     const running = runningOf(nodes).length
-    const message = `${count(running, 'node runs', 'nodes run')}, ${min} should`
+    const message = `${count(running, 'node is running', 'nodes are running')} (at least ${min})`
     const measurement = { value: running, unit: 'count', limit: min, bound: 'atLeast' } as const
     return running < min ? fail('cluster', 'data', message, { measurement }) : ok('cluster', message, { measurement })
   },

@@ -20,22 +20,22 @@ const minute = 60_000
 
 const queuesSetting = {
   type: 'groups',
-  doc: 'Queues that must work',
+  doc: 'Queues to check',
   fields: {
     name: { type: 'text', required: true, doc: 'Name of the queue' },
-    vhost: { type: 'text', default: '/', doc: 'Its virtual host' },
-    ready: { type: 'threshold', unit: 'count', default: { warn: 1_000 }, doc: 'Messages that may wait' },
+    vhost: { type: 'text', default: '/', doc: 'Virtual host of the queue' },
+    ready: { type: 'threshold', unit: 'count', default: { warn: 1_000 }, doc: 'Maximum number of ready messages' },
     unacknowledged: {
       type: 'threshold',
       unit: 'count',
-      doc: 'Messages that consumers may hold without acknowledging them',
+      doc: 'Maximum number of unacknowledged messages',
     },
-    consumers: { type: 'integer', min: 0, default: 1, doc: 'Consumers that it must have at least' },
+    consumers: { type: 'integer', min: 0, default: 1, doc: 'Minimum number of consumers' },
     oldest: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: minute, limit: 5 * minute },
-      doc: 'Age of the message at its head; only where publishers set a timestamp',
+      doc: 'Maximum age of the message at the head of the queue; needs publishers that set a timestamp',
     },
   },
 } as const satisfies SettingsSpec[string]
@@ -53,7 +53,7 @@ const maxQueues = 100
 /** Why there are too many queues, or undefined. */
 export function validateQueues(queues: readonly unknown[] = [], deadLetterQueues: readonly unknown[] = []) {
   if (queues.length + deadLetterQueues.length <= maxQueues) return undefined
-  return `queues and deadLetters are more than ${maxQueues}: give less`
+  return `queues and deadLetters together have more than ${maxQueues} entries: list fewer`
 }
 
 /** The management's report on a queue. Figures that it does not report are undefined. */
@@ -127,7 +127,7 @@ function figuresOf(reading: Reading) {
 
 export const queue = onManagement({
   depth: 'Standard',
-  results: { queue: 'A configured queue is there, serves, and not too much waits in it' },
+  results: { queue: 'Each configured queue exists, works, and has a number of waiting messages within the limit' },
   settings,
   privilege,
   observe: readQueues,
@@ -139,15 +139,15 @@ export const queue = onManagement({
 
 function evaluateQueue({ state, ready: value }: Queue, of: QueueSettings): Result<'queue'> {
   const name = nameOf(of)
-  if (!serving.has(state)) return fail('queue', 'data', `${name} is ${quote(state, 32)}: it serves nobody`)
+  if (!serving.has(state)) return fail('queue', 'data', `${name} is ${quote(state, 32)} and does not serve clients`)
   // The queue was declared just now, or statistics are disabled.
-  if (value === undefined) return warn('queue', `${name}: the server has no statistics of it (yet)`)
+  if (value === undefined) return warn('queue', `${name}: the server reports no statistics for it (yet)`)
   return atMost({ check: 'queue', what: `${name}: messages ready:`, value, unit: 'count', threshold: of.ready })
 }
 
 export const consumers = onManagement({
   depth: 'Standard',
-  results: { consumers: 'It has consumers' },
+  results: { consumers: 'The queue has enough consumers' },
   settings,
   privilege,
   observe: readQueues,
@@ -161,14 +161,16 @@ export const consumers = onManagement({
     const result =
       value >= of.consumers
         ? ok('consumers', message, { measurement })
-        : fail('consumers', 'data', `${message}: look at the workers, not at the server`, { measurement })
+        : fail('consumers', 'data', `${message}: check the workers, not the server`, { measurement })
     return about(of.name, result)
   },
 })
 
 export const unacknowledged = onManagement({
   depth: 'Standard',
-  results: { unacknowledged: 'Consumers hold not too much; left out without `unacknowledged`' },
+  results: {
+    unacknowledged: 'The number of unacknowledged messages is within the limit; omitted without `unacknowledged`',
+  },
   settings,
   privilege,
   observe: readQueues,
@@ -176,7 +178,7 @@ export const unacknowledged = onManagement({
     const { of } = reading
     const value = figuresOf(reading)?.unacknowledged
     if (!of.unacknowledged || value === undefined) return []
-    const what = `${nameOf(of)}: messages not acknowledged:`
+    const what = `${nameOf(of)}: unacknowledged messages:`
     const threshold = of.unacknowledged
     return about(of.name, atMost({ check: 'unacknowledged', what, value, unit: 'count', threshold }))
   },
@@ -184,7 +186,9 @@ export const unacknowledged = onManagement({
 
 export const oldestMessage = onManagement({
   depth: 'Advanced',
-  results: { 'oldest message': 'The message at its head is young enough, where it is dated' },
+  results: {
+    'oldest message': 'The message at the head of the queue is not too old; omitted where it has no timestamp',
+  },
   settings,
   privilege,
   observe: readQueues,
@@ -193,7 +197,7 @@ export const oldestMessage = onManagement({
     const { head, ready = 0 } = figuresOf(reading) ?? {}
     // Messages without a timestamp have no known age.
     if (head === undefined || ready === 0) return []
-    const what = `${nameOf(of)}: its oldest message waits`
+    const what = `${nameOf(of)}: oldest message has waited`
     const value = Math.max(0, date.getTime() - head)
     return about(of.name, atMost({ check: 'oldest message', what, value, unit: 'duration', threshold: of.oldest }))
   },
@@ -206,13 +210,13 @@ const isSuspicious = ({ ready, consumers: takers, rate }: Queue): boolean =>
 /** Reads a queue that seems stalled again, after a pause. */
 export const stalled = onManagement({
   depth: 'Advanced',
-  results: { stalled: 'Where messages wait and consumers are there, some are delivered' },
+  results: { stalled: 'A queue with messages and consumers delivers messages' },
   settings: {
     ...settings,
     stalled: {
       type: 'duration',
       default: 6_000,
-      doc: 'How long a queue with messages and consumers may deliver none; at least the statistics interval of the server',
+      doc: 'Maximum time that a queue with messages and consumers delivers none; at least the statistics interval of the server',
     },
   },
   last: true,
@@ -237,9 +241,8 @@ export const stalled = onManagement({
     const { of, before, observation: after, ms } = piece
     const name = nameOf(of)
     const stands = isSuspicious(before) && isSuspicious(after) && before.delivered === after.delivered
-    if (!stands) return about(of.name, ok('stalled', `${name}: messages are delivered`))
-    const unconfirmed =
-      after.unacknowledged === undefined ? '' : `, who hold ${after.unacknowledged} without acknowledging them`
+    if (!stands) return about(of.name, ok('stalled', `${name}: delivering messages`))
+    const unconfirmed = after.unacknowledged === undefined ? '' : ` with ${after.unacknowledged} unacknowledged`
     const waiting = `${count(after.ready ?? 0, 'message')} ready, none delivered in ${showDuration(ms)}`
     const takers = `${count(after.consumers ?? 0, 'consumer')}${unconfirmed}`
     return about(of.name, warn('stalled', `${name}: ${waiting} to ${takers}: are they stuck?`))
@@ -248,19 +251,19 @@ export const stalled = onManagement({
 
 export const deadLetters = onManagement({
   depth: 'Advanced',
-  results: { 'dead letters': 'Not too much could not be processed' },
+  results: { 'dead letters': 'The number of dead letters is within the limit' },
   settings: {
     deadLetters: {
       type: 'groups',
-      doc: 'Queues that collect what could not be processed',
+      doc: 'Dead-letter queues to check',
       fields: {
         name: { type: 'text', required: true, doc: 'Name of the queue' },
-        vhost: { type: 'text', default: '/', doc: 'Its virtual host' },
+        vhost: { type: 'text', default: '/', doc: 'Virtual host of the queue' },
         messages: {
           type: 'threshold',
           unit: 'count',
           default: { warn: 0, limit: 10 },
-          doc: 'Messages that may lie there',
+          doc: 'Maximum number of messages in the queue',
         },
       },
     },
@@ -277,7 +280,7 @@ export const deadLetters = onManagement({
     const { of, observation } = piece
     const name = nameOf(of)
     if (observation.ready === undefined)
-      return about(of.name, warn('dead letters', `${name}: the server has no statistics of it (yet)`))
+      return about(of.name, warn('dead letters', `${name}: the server reports no statistics for it (yet)`))
     const value = observation.ready + (observation.unacknowledged ?? 0)
     const what = `${name}: dead letters:`
     return about(of.name, atMost({ check: 'dead letters', what, value, unit: 'count', threshold: of.messages }))

@@ -13,7 +13,9 @@ const answersMore = /^(MISCONF|MASTERDOWN) /
 
 export const ping = onRedis({
   depth: 'Basic',
-  results: { ping: 'PING is answered in time; loading data and a lost primary are told' },
+  results: {
+    ping: 'The server answers PING in time; reports a server that is loading data and a replica that has lost its primary',
+  },
   settings: { latency: connectLatency },
   privilege: 'ACL SETUSER <account> +ping',
   observe: async (redis, _, { now }) => {
@@ -22,7 +24,7 @@ export const ping = onRedis({
     const ms = now() - since
     if (reply === 'PONG') return { ms, error: undefined }
     const { address } = redis
-    if (!isError(reply)) throw new ProbeError('protocol', `${address} answered PING with something else than PONG`)
+    if (!isError(reply)) throw new ProbeError('protocol', `${address} answered PING with something other than PONG`)
     const error = redis.meaningOf(reply.error)
     if (answersMore.test(reply.error)) return { ms, error }
     const progress = reply.error.startsWith('LOADING') ? await loadingProgress(redis) : ''
@@ -41,13 +43,13 @@ export const ping = onRedis({
 async function loadingProgress(redis: RedisConnection): Promise<string> {
   const row = parseInfo(textOf(await redis.send('INFO', 'persistence')), redis.redact)
   const [done, left] = [figure(row, 'loading_loaded_perc'), figure(row, 'loading_eta_seconds')]
-  return done === undefined ? '' : `${done} % are loaded${left === undefined ? '' : `, about ${left} s are left`}`
+  return done === undefined ? '' : `${done} % loaded${left === undefined ? '' : `, about ${left} s left`}`
 }
 
 const allowWrites = {
   type: 'flag',
   default: false,
-  doc: 'Write a key svc:probe:…, read it and delete it; it expires after a minute whatever happens',
+  doc: 'Write, read and delete a key svc:probe:…, which expires after a minute in any case',
 } as const
 
 /** Selects the database of the URL before checks read or write keys. Otherwise, they would use another database. */
@@ -66,7 +68,7 @@ export const selectDatabase = onRedis({
 
 export const cluster = onRedis({
   depth: 'Advanced',
-  results: { cluster: 'The cluster serves every slot; left out without a cluster' },
+  results: { cluster: 'The cluster serves every slot; omitted without a cluster' },
   settings: {},
   privilege: 'ACL SETUSER <account> +info +cluster|info',
   observe: async (redis, settings, context) => {
@@ -81,7 +83,8 @@ export const cluster = onRedis({
     const failed = figure(row, 'cluster_slots_fail') ?? 0
     const doubtful = figure(row, 'cluster_slots_pfail') ?? 0
     const size = `${count(figure(row, 'cluster_known_nodes') ?? 0, 'node')}, ${assigned} of 16384 slots assigned`
-    if (state !== 'ok') return fail('cluster', 'data', `the cluster is ${quote(state, 32)}: ${size}, ${failed} failed`)
+    if (state !== 'ok')
+      return fail('cluster', 'data', `cluster state is ${quote(state, 32)}: ${size}, ${failed} failed`)
     if (doubtful + failed > 0) return warn('cluster', `${size}, ${doubtful + failed} on nodes that do not answer`)
     return ok('cluster', size)
   },
@@ -91,13 +94,13 @@ const pingCount = 10
 
 export const latency = onRedis({
   depth: 'Advanced',
-  results: { latency: 'Ten PINGs are answered quickly' },
+  results: { latency: 'The server answers ten PINGs quickly' },
   settings: {
     pings: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 100, limit: 1_000 },
-      doc: 'How long the slowest of ten further PINGs may take',
+      doc: 'Maximum response time of the slowest of ten further PINGs',
     },
   },
   privilege: 'ACL SETUSER <account> +ping',
@@ -125,13 +128,13 @@ const maxNames = 32
 /** Skips replicas. */
 export const roundTrip = onRedis({
   depth: 'Advanced',
-  results: { 'round trip': 'A key of its own is written, read and deleted (`allowWrites`)' },
+  results: { 'round trip': 'A test key can be written, read and deleted (`allowWrites`)' },
   settings: { allowWrites, latency: connectLatency },
   applies: (_, settings) => settings.allowWrites,
   privilege: 'ACL SETUSER <account> ~svc:probe:* +info +select +set +get +del',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
-    if (!isPrimary(row)) return { skipped: 'a replica takes no writes' }
+    if (!isPrimary(row)) return { skipped: 'a replica accepts no writes' }
     for (let tries = 0; tries < maxNames; tries += 1) {
       const key = `svc:probe:${randomUUID()}`
       const value = randomUUID()
@@ -139,27 +142,30 @@ export const roundTrip = onRedis({
       const reply = await redis.send('SET', key, value, 'NX', 'PX', String(expiresMs))
       if (isError(reply) && /^(MOVED|ASK) /.test(reply.error)) continue
       if (isError(reply)) throw redis.meaningOf(reply.error)
-      if (reply !== 'OK') throw new ProbeError('data', 'the key of the probe was not written')
+      if (reply !== 'OK') throw new ProbeError('data', 'the server did not write the test key')
       try {
         if ((await redis.ask('GET', key)) !== value)
-          throw new ProbeError('data', 'what was written is not what was read')
+          throw new ProbeError('data', 'the value read differs from the value written')
       } finally {
         if (redis.usable) await redis.ask('DEL', key)
       }
       return { ms: context.now() - since }
     }
-    return { skipped: `none of ${maxNames} keys lies on this node of the cluster` }
+    return { skipped: `none of ${maxNames} key names belongs to this node of the cluster` }
   },
   evaluate: ({ skipped, ms: value = 0 }, { latency: threshold }) => {
-    if (skipped !== undefined) return ok('round trip', `left out: ${skipped}`)
-    const what = 'a key was written, read and deleted in'
+    if (skipped !== undefined) return ok('round trip', `skipped: ${skipped}`)
+    const what = 'test key written, read and deleted in'
     return atMost({ check: 'round trip', what, value, unit: 'duration', threshold })
   },
 })
 
 export const certificate = certificateCheck({
   depth: 'Advanced',
-  setting: { ...certificateSetting, doc: 'Days that every certificate of the chain has left at least (rediss)' },
+  setting: {
+    ...certificateSetting,
+    doc: 'Minimum remaining validity of every certificate in the chain, in days (rediss)',
+  },
   scheme: 'rediss',
   chain: ({ chain }: RedisConnection) => chain,
 })

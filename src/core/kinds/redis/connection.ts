@@ -16,7 +16,7 @@ import { encode, isError, type RedisReply, RespReader } from './resp.ts'
 /** The threshold of connecting, PING and the round trip. */
 export const connectLatency = latencySetting(
   { warn: 1_000, limit: 3_000 },
-  'How long connection and sign-in, and then PING, may take; also the round trip',
+  'Maximum time to connect and sign in, to answer PING, and for the round trip, each',
 )
 
 /** The settings of the connection. */
@@ -25,12 +25,12 @@ export const connectSettings = {
     type: 'url',
     protocols: ['redis', 'rediss'],
     required: true,
-    doc: 'redis://user@host:port/database, rediss:// with TLS; without a password. User and database may be left out',
+    doc: 'redis://user@host:port/database, or rediss:// with TLS; without a password. User and database are optional',
   },
-  password: { type: 'secret', doc: "The user's password, or the server's own (requirepass)" },
-  insecure: { type: 'flag', default: false, doc: 'Send the password over redis:// to another machine too' },
-  caFile: { type: 'text', doc: 'PEM file of CAs trusted beside those of the system (rediss)' },
-  servername: { type: 'text', doc: "Name to find in the certificate, where it is not the URL's (rediss)" },
+  password: { type: 'secret', doc: 'Password of the user, or of the server (requirepass)' },
+  insecure: { type: 'flag', default: false, doc: 'Send the password over redis:// even to another machine' },
+  caFile: { type: 'text', doc: 'PEM file of CAs to trust in addition to those of the system (rediss)' },
+  servername: { type: 'text', doc: "Expected name in the certificate, if it differs from the URL's host (rediss)" },
   latency: connectLatency,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
@@ -58,15 +58,15 @@ function targetOf({ url: written }: Pick<ConnectSettings, 'url'>) {
 /** Why url, password and the TLS settings cannot be combined, or undefined. */
 export function validateUrl(settings: ConnectSettings): string | undefined {
   const url = new URL(settings.url)
-  if (!/^\/?\d{0,5}$/.test(url.pathname))
-    return 'url names no database by its number: write it like redis://host:6379/0'
-  if (url.search !== '') return 'url has parameters, which are not read: TLS is rediss://, the rest are settings'
+  if (!/^\/?\d{0,5}$/.test(url.pathname)) return 'url must end with the number of a database, as in redis://host:6379/0'
+  if (url.search !== '')
+    return 'url has query parameters, which are not supported: use rediss:// for TLS and settings for the rest'
   if (url.username !== '' && decoded(url.username) === undefined) {
     return 'url has a "%" that is not followed by two hexadecimal digits'
   }
-  if (url.username !== '' && settings.password === undefined) return 'url names a user, and there is no password'
+  if (url.username !== '' && settings.password === undefined) return 'url names a user, but no password is set'
   if (url.protocol === 'redis:' && (settings.caFile !== undefined || settings.servername !== undefined)) {
-    return 'caFile and servername are for rediss://'
+    return 'caFile and servername require rediss://'
   }
   return undefined
 }
@@ -140,10 +140,11 @@ export class RedisConnection implements Connection {
     this.#socket.destroy()
   }
 
-  /** `let in as monitor over TLSv1.3` */
+  /** `signed in to 10.0.0.5:6379 as monitor over TLSv1.3`, or `connected to 10.0.0.5:6379` without a sign-in. */
   describeSignIn(signedIn: boolean): string {
-    const user = signedIn ? ` as ${sanitize(this.#user ?? 'default', 64)}` : ''
-    return `let in${user}${this.chain === undefined ? '' : ` over ${this.chain.protocol}`}`
+    const tls = this.chain === undefined ? '' : ` over ${this.chain.protocol}`
+    if (!signedIn) return `connected to ${this.address}${tls}`
+    return `signed in to ${this.address} as ${sanitize(this.#user ?? 'default', 64)}${tls}`
   }
 }
 
@@ -173,7 +174,7 @@ export async function openRedis(
   const { address } = at
   const { user, database } = target
   if (password !== undefined && !target.tls && !insecure && !isLoopback(at.ip)) {
-    const advice = 'use rediss://, or insecure: true where the network is trusted'
+    const advice = 'use rediss://, or insecure: true if the network is trusted'
     throw new ProbeError('data', `the password is not sent to ${address} without TLS: ${advice}`)
   }
   const tls = target.tls ? { host: servername ?? target.host, ca, date: context.date } : undefined
@@ -207,6 +208,6 @@ async function openSocket(
 async function signIn(redis: RedisConnection, user: string | undefined, password: string): Promise<void> {
   const reply = await (user === undefined ? redis.ask('AUTH', password) : redis.ask('AUTH', user, password))
   if (reply !== 'OK') {
-    throw new ProbeError('protocol', `${redis.address} answered the sign-in with something else than OK`)
+    throw new ProbeError('protocol', `${redis.address} answered the sign-in with something other than OK`)
   }
 }

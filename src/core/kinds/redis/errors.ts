@@ -17,55 +17,65 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
   const code = /^[A-Z]+/.exec(error)?.[0] ?? ''
   switch (code) {
     case 'NOAUTH':
-      return problem('auth', `${address} wants a sign-in: set password (and the user in url)`)
+      return problem('auth', `${address} requires a sign-in: set password (and the user in url)`)
     case 'WRONGPASS':
-      return problem('auth', `${address} refused the sign-in of ${who}: wrong password, no such user, or it is off`)
+      return problem(
+        'auth',
+        `${address} refused the sign-in of ${who}: wrong password, or the user does not exist or is disabled`,
+      )
     case 'NOPERM':
-      return problem('data', `${who} may not look: ${text}`, 'next: ACL SETUSER on the server, for what is named')
+      return problem(
+        'data',
+        `${who} lacks a permission for this check: ${text}`,
+        'next: grant it with ACL SETUSER on the server',
+      )
     case 'LOADING':
-      return problem('data', `${address} has just started and is loading its data: it answers nothing else yet`)
+      return problem('data', `${address} is still loading its data after a start and serves no requests yet`)
     case 'MASTERDOWN':
-      return problem('data', `${address} is a replica that has lost its primary, and serves nothing meanwhile`)
+      return problem(
+        'data',
+        `${address} is a replica that has lost its primary and serves no requests until it is back`,
+      )
     case 'BUSY':
       return problem(
         'data',
-        `${address} is busy with a script or function: it answers nothing else`,
-        'look: SCRIPT KILL',
+        `${address} is busy with a script or function and serves no other requests`,
+        'next: SCRIPT KILL ends the script',
       )
     case 'DENIED':
-      return problem(
-        'refused',
-        `${address} is in protected mode: it lets in only its own machine while it has no password`,
-      )
+      return problem('refused', `${address} is in protected mode: without a password it accepts only local clients`)
     case 'MISCONF':
       return problem(
         'data',
-        `${address} takes no writes: its last save to disk failed`,
-        'look: its log, the disk, who owns its folder',
+        `${address} accepts no writes: its last save to disk failed`,
+        'check its log, the disk and the owner of its folder',
       )
     case 'OOM':
-      return problem('data', `${address} takes no writes: its memory is full (maxmemory)`)
+      return problem('data', `${address} accepts no writes: its memory is full (maxmemory)`)
     case 'NOREPLICAS':
-      return problem('data', `${address} takes no writes: it has fewer good replicas than it must have`)
+      return problem('data', `${address} accepts no writes: it has too few healthy replicas (min-replicas-to-write)`)
     case 'READONLY':
-      return problem('data', `${address} takes no writes: it is a replica`)
+      return problem('data', `${address} accepts no writes: it is a replica`)
     case 'CLUSTERDOWN':
-      return problem('data', `${address} serves nothing: its cluster is down`, 'look: CLUSTER INFO')
+      return problem('data', `${address} serves no requests: its cluster is down`, 'inspect: CLUSTER INFO')
     case 'MOVED':
     case 'ASK':
       return problem('data', `${address} does not have that key: it is on another node of the cluster`)
     default:
   }
   if (/max number of clients/i.test(error)) {
-    return problem('refused', `${address} is full: it has as many clients as it takes (maxclients)`)
+    return problem('refused', `${address} has reached its maximum number of clients (maxclients)`)
   }
   if (/invalid password/i.test(error))
     return problem('auth', `${address} refused the sign-in of ${who}: wrong password`)
   if (/no password is set|without any password configured/i.test(error)) {
-    return problem('data', `${address} has no password, but one is configured here: whoever reaches it may use it`)
+    return problem(
+      'data',
+      `${address} has no password although one is configured here: anyone who can reach it can use it`,
+    )
   }
   if (user !== undefined && /wrong number of arguments for 'auth'/i.test(error)) {
-    return problem('data', `${address} is older than Redis 6 and knows no users: take ${who} out of the url`)
+    return problem('data', `${address} is older than Redis 6 and does not support users: remove ${who} from the url`)
   }
   return new ProbeError('protocol', `${address} answered ${quote(text, 200)}`)
 }

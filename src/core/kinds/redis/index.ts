@@ -8,17 +8,17 @@ import { oldestItem, queue, validateQueues } from './queues.ts'
 /** Signs in if a password is configured. Only reads, except for the key of its own that `allowWrites` permits. */
 export default networkKind({
   name: 'redis',
-  title: 'A Redis or Valkey server works and has no condition that will fail soon',
+  title: 'A Redis or Valkey server works, and nothing in it is about to fail',
   settings: connectSettings,
   target: (settings) => databaseSlot(settings),
   signsIn: ({ password }) => password !== undefined,
   validate: (settings) => validateUrl(settings) ?? validateQueues(settings.queues),
   prepare: prepareRedis,
   connect: {
-    results: { connect: 'The server accepts a connection and the sign-in, in time' },
+    results: { connect: 'The server accepts the connection and the sign-in in time' },
     open: openRedis,
     evaluate: ({ connection, ms: value }, { password, latency: threshold }) => {
-      const what = `${connection.address} ${connection.describeSignIn(password !== undefined)} in`
+      const what = `${connection.describeSignIn(password !== undefined)} in`
       return atMost({ check: 'connect', what, value, unit: 'duration', threshold })
     },
   },

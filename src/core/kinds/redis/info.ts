@@ -28,10 +28,10 @@ const privilege = 'ACL SETUSER <account> +info'
 /** Reads INFO, which most checks evaluate. */
 export const info = sharedRead(
   'info',
-  'Told when the account may not ask how the server does',
+  'Reported only when INFO fails, such as for lack of permission',
   async (redis: RedisConnection, { date }): Promise<Info> => {
     const row = parseInfo(textOf(await redis.ask('INFO')), redis.redact)
-    if (text(row, 'role') === '') throw new ProbeError('protocol', `${redis.address} tells no role in its INFO`)
+    if (text(row, 'role') === '') throw new ProbeError('protocol', `${redis.address} reports no role in INFO`)
     return { row, date: date() }
   },
 )
@@ -41,9 +41,14 @@ const sourceOf = (row: Row): string => `${text(row, 'master_host', 80)}:${text(r
 
 export const role = onRedis({
   depth: 'Standard',
-  results: { role: 'It is the primary or the replica that it should be' },
+  results: { role: 'The server has the expected role, primary or replica' },
   settings: {
-    role: { type: 'choice', values: ['any', 'primary', 'replica'], default: 'any', doc: 'What the server must be' },
+    role: {
+      type: 'choice',
+      values: ['any', 'primary', 'replica'],
+      default: 'any',
+      doc: 'The expected role of the server',
+    },
   },
   privilege,
   observe: info,
@@ -52,17 +57,17 @@ export const role = onRedis({
     const version = text(row, 'redis_version')
     const facts = { role: primary ? 'primary' : 'replica', ...(version === '' ? {} : { version }) }
     const is = primary
-      ? `a primary of ${count(figure(row, 'connected_slaves') ?? 0, 'replica')}`
-      : `a replica of ${sourceOf(row)}`
+      ? `primary with ${count(figure(row, 'connected_slaves') ?? 0, 'replica')}`
+      : `replica of ${sourceOf(row)}`
     if (expected === 'any' || (expected === 'primary') === primary) return ok('role', is, { facts })
-    const swapped = primary ? 'was it promoted?' : 'was another promoted?'
-    return fail('role', 'data', `is ${is}, and should be a ${expected}: ${swapped}`, { facts })
+    const swapped = primary ? 'was it promoted?' : 'was another server promoted?'
+    return fail('role', 'data', `is a ${is}, expected a ${expected}: ${swapped}`, { facts })
   },
 })
 
 export const replicaLink = onRedis({
   depth: 'Standard',
-  results: { 'replica link': 'As a replica it is connected to its primary; left out elsewhere' },
+  results: { 'replica link': 'A replica is connected to its primary; omitted on a primary' },
   settings: {},
   privilege,
   observe: info,
@@ -72,26 +77,30 @@ export const replicaLink = onRedis({
     const copies = figure(row, 'master_sync_in_progress') === 1
     if (text(row, 'master_link_status') === 'up') {
       return copies
-        ? warn('replica link', `receives a whole copy from ${source}`)
+        ? warn('replica link', `receiving a full copy from ${source}`)
         : ok('replica link', `up, to ${source}`)
     }
     const down = figure(row, 'master_link_down_since_seconds')
     // -1: the replica has never been connected.
     const since = down === undefined || down < 0 ? '' : ` for ${showDuration(down * 1_000)}`
-    const copying = copies ? ', a whole copy is under way' : ''
-    return fail('replica link', 'data', `the link to its primary ${source} is down${since}${copying}: its data are old`)
+    const copying = copies ? ', a full copy is in progress' : ''
+    return fail(
+      'replica link',
+      'data',
+      `the link to its primary ${source} is down${since}${copying}: its data is out of date`,
+    )
   },
 })
 
 export const memory = onRedis({
   depth: 'Standard',
-  results: { memory: 'Memory is left' },
+  results: { memory: 'Enough memory remains' },
   settings: {
     memory: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 80, limit: 95 },
-      doc: 'Memory used, of maxmemory; not judged where the policy (allkeys-…) makes room for any key',
+      doc: 'Maximum memory in use, in percent of maxmemory; ignored if the policy (allkeys-…) may evict any key',
     },
   },
   privilege,
@@ -115,13 +124,13 @@ const blockedClients = (row: Row): number => figure(row, 'blocked_clients') ?? 0
 
 export const clients = onRedis({
   depth: 'Standard',
-  results: { clients: 'Places for clients are left' },
+  results: { clients: 'Enough client connections remain' },
   settings: {
     clients: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 80, limit: 95 },
-      doc: 'Connected clients, of maxclients',
+      doc: 'Maximum number of connected clients, in percent of maxclients',
     },
   },
   privilege,
@@ -131,7 +140,7 @@ export const clients = onRedis({
     const max = figure(row, 'maxclients')
     const waiting = blockedClients(row) > 0 ? `, ${blockedClients(row)} of them blocked` : ''
     if (max === undefined || max === 0)
-      return ok('clients', `${count(connected, 'client')}${waiting}; the server tells no maxclients`)
+      return ok('clients', `${count(connected, 'client')}${waiting}; the server does not report maxclients`)
     const what = `${connected} of ${max} clients${waiting}:`
     return atMost({ check: 'clients', what, value: (connected / max) * 100, unit: 'percent', threshold })
   },
@@ -139,13 +148,13 @@ export const clients = onRedis({
 
 export const rejected = onRedis({
   depth: 'Standard',
-  results: { rejected: 'Few connections were turned away' },
+  results: { rejected: 'The server has rejected few connections' },
   settings: {
     rejected: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 1 },
-      doc: 'Connections rejected for want of a place, of all since the start of the server',
+      doc: 'Maximum share of connections rejected since the server started because maxclients was reached',
     },
   },
   privilege,
@@ -153,7 +162,7 @@ export const rejected = onRedis({
   evaluate: ({ row }, { rejected: threshold }) => {
     const refused = figure(row, 'rejected_connections') ?? 0
     const all = refused + (figure(row, 'total_connections_received') ?? 0)
-    const what = `${count(refused, 'connection')} of ${all} rejected since the start:`
+    const what = `${count(refused, 'connection')} of ${all} rejected since the server started:`
     const value = all === 0 ? 0 : (refused / all) * 100
     return atMost({ check: 'rejected', what, value, unit: 'percent', threshold })
   },
@@ -161,9 +170,13 @@ export const rejected = onRedis({
 
 export const blocked = onRedis({
   depth: 'Standard',
-  results: { blocked: 'Not too many clients wait; left out without `blocked`' },
+  results: { blocked: 'The number of blocked clients is within the limit; omitted without `blocked`' },
   settings: {
-    blocked: { type: 'threshold', unit: 'count', doc: 'Clients that wait in a blocking command; workers do' },
+    blocked: {
+      type: 'threshold',
+      unit: 'count',
+      doc: 'Maximum number of clients that wait in a blocking command, as workers do',
+    },
   },
   privilege,
   observe: info,
@@ -175,20 +188,22 @@ export const blocked = onRedis({
 
 export const evicted = onRedis({
   depth: 'Standard',
-  results: { evicted: 'Not too many keys were evicted; left out without `evicted`' },
-  settings: { evicted: { type: 'threshold', unit: 'count', doc: 'Keys evicted since the start of the server' } },
+  results: { evicted: 'The number of evicted keys is within the limit; omitted without `evicted`' },
+  settings: {
+    evicted: { type: 'threshold', unit: 'count', doc: 'Maximum number of keys evicted since the server started' },
+  },
   privilege,
   observe: info,
   evaluate: ({ row }, { evicted: threshold }) => {
     if (!threshold) return []
     const value = figure(row, 'evicted_keys') ?? 0
-    return atMost({ check: 'evicted', what: 'keys evicted since the start:', value, unit: 'count', threshold })
+    return atMost({ check: 'evicted', what: 'keys evicted since the server started:', value, unit: 'count', threshold })
   },
 })
 
 export const persistence = onRedis({
   depth: 'Standard',
-  results: { persistence: 'The last save and the append-only file were written well' },
+  results: { persistence: 'The last save and the last write to the append-only file succeeded' },
   settings: {},
   privilege,
   observe: info,
@@ -197,28 +212,31 @@ export const persistence = onRedis({
     const unsaved = figure(row, 'rdb_changes_since_last_save') ?? 0
     if (text(row, 'rdb_last_bgsave_status') === 'err') {
       const lost = `${count(unsaved, 'change is', 'changes are')} unsaved`
-      const stops = 'the server may refuse writes for it (stop-writes-on-bgsave-error)'
+      const stops = 'the server may therefore refuse writes (stop-writes-on-bgsave-error)'
       return fail('persistence', 'data', `the last save to disk failed, ${lost}: ${stops}`)
     }
     if (aof && text(row, 'aof_last_write_status') === 'err') {
-      return fail('persistence', 'data', 'the last write to the append-only file failed: look at its disk')
+      return fail('persistence', 'data', 'the last write to the append-only file failed: check its disk')
     }
     if (aof && text(row, 'aof_last_bgrewrite_status') === 'err') {
-      return warn('persistence', 'the last rewrite of the append-only file failed: it grows until one succeeds')
+      return warn(
+        'persistence',
+        'the last rewrite of the append-only file failed: the file grows until a rewrite succeeds',
+      )
     }
-    return ok('persistence', `${count(unsaved, 'change')} since the last save${aof ? ', and an append-only file' : ''}`)
+    return ok('persistence', `${count(unsaved, 'change')} since the last save${aof ? '; append-only file is on' : ''}`)
   },
 })
 
 export const restarted = onRedis({
   depth: 'Standard',
-  results: { restarted: 'It has not just been restarted' },
+  results: { restarted: 'The server has not restarted recently' },
   settings: {
     restarted: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: minute },
-      doc: 'How long the server should have been up at least',
+      doc: 'Minimum uptime of the server',
     },
   },
   privilege,
@@ -262,8 +280,8 @@ const worstReplica = (row: Row, worse: (one: Replica, than: Replica) => boolean)
 
 export const replicas = onRedis({
   depth: 'Advanced',
-  results: { replicas: 'Its replicas are online' },
-  settings: { replicas: { type: 'integer', min: 0, doc: 'How many replicas a primary must have online' } },
+  results: { replicas: 'The replicas of the server are online' },
+  settings: { replicas: { type: 'integer', min: 0, doc: 'Minimum number of online replicas of a primary' } },
   privilege,
   observe: info,
   evaluate: ({ row }, { replicas: min }): Result<'replicas'> | [] => {
@@ -278,19 +296,19 @@ export const replicas = onRedis({
     }
     const measurement = { value: online, unit: 'count', limit: min, bound: 'atLeast' } as const
     if (online >= min) return ok('replicas', are, { details, measurement })
-    return fail('replicas', 'data', `${are}, of ${min} that should be`, { details, measurement })
+    return fail('replicas', 'data', `${are} (at least ${min})`, { details, measurement })
   },
 })
 
 export const replicationLag = onRedis({
   depth: 'Advanced',
-  results: { 'replication lag': 'Primary and replicas hear each other; left out without replication' },
+  results: { 'replication lag': 'Primary and replicas communicate; omitted without replication' },
   settings: {
     replicationLag: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 15_000, limit: minute },
-      doc: 'How long ago a replica may have been heard; they are heard every 1 to 10 s',
+      doc: 'Maximum time since primary and replica last communicated, which they do every 1 to 10 s',
     },
   },
   privilege,
@@ -300,23 +318,23 @@ export const replicationLag = onRedis({
       atMost({ check: 'replication lag', what, value, unit: 'duration', threshold })
     if (isPrimary(row)) {
       const late = worstReplica(row, (one, than) => one.lagMs > than.lagMs)
-      return late ? lag(`replica ${late.at} was last heard`, late.lagMs) : []
+      return late ? lag(`last heard from replica ${late.at}`, late.lagMs) : []
     }
     // Another check reports a broken link.
     const silent = figure(row, 'master_last_io_seconds_ago')
-    return silent === undefined || silent < 0 ? [] : lag('last heard its primary', silent * 1_000)
+    return silent === undefined || silent < 0 ? [] : lag('last heard from its primary', silent * 1_000)
   },
 })
 
 export const replicationOffset = onRedis({
   depth: 'Advanced',
-  results: { 'replication offset': 'As a primary its replicas are not far behind' },
+  results: { 'replication offset': 'The replicas of a primary are not too far behind' },
   settings: {
     replicationBytes: {
       type: 'threshold',
       unit: 'bytes',
       default: { warn: 16 * 1024 ** 2 },
-      doc: "How far a replica's offset may be behind that of its primary (asked of the primary)",
+      doc: 'Maximum distance between the offsets of the primary and a replica, as reported by the primary',
     },
   },
   privilege,
@@ -324,7 +342,7 @@ export const replicationOffset = onRedis({
   evaluate: ({ row }, { replicationBytes: threshold }) => {
     const behind = worstReplica(row, (one, than) => one.offset < than.offset)
     if (!isPrimary(row) || !behind) return []
-    const what = `replica ${behind.at} is behind by`
+    const what = `replica ${behind.at} lags by`
     const value = Math.max(0, (figure(row, 'master_repl_offset') ?? 0) - behind.offset)
     return atMost({ check: 'replication offset', what, value, unit: 'bytes', threshold })
   },
@@ -332,12 +350,12 @@ export const replicationOffset = onRedis({
 
 export const lastSave = onRedis({
   depth: 'Advanced',
-  results: { 'last save': 'Changes are saved often enough; left out without `lastSave`' },
+  results: { 'last save': 'Changes are saved often enough; omitted without `lastSave`' },
   settings: {
     lastSave: {
       type: 'threshold',
       unit: 'duration',
-      doc: 'How old the last save may be while changes wait for the next',
+      doc: 'Maximum age of the last save while there are unsaved changes',
     },
   },
   privilege,
@@ -346,8 +364,8 @@ export const lastSave = onRedis({
     const saved = figure(row, 'rdb_last_save_time')
     if (!threshold || saved === undefined) return []
     const changes = figure(row, 'rdb_changes_since_last_save') ?? 0
-    if (changes === 0) return ok('last save', 'nothing has changed since the last save')
-    const what = `${count(changes, 'change waits', 'changes wait')}, the last save was`
+    if (changes === 0) return ok('last save', 'no changes since the last save')
+    const what = `${count(changes, 'unsaved change')}, the last save was`
     const value = Math.max(0, date.getTime() - saved * 1_000)
     return atMost({ check: 'last save', what, value, unit: 'duration', threshold })
   },
@@ -355,13 +373,13 @@ export const lastSave = onRedis({
 
 export const fork = onRedis({
   depth: 'Advanced',
-  results: { fork: 'Forking, for a save or for a new replica, does not keep clients waiting for too long' },
+  results: { fork: 'Forking for a save or a new replica does not block clients for too long' },
   settings: {
     fork: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 1_000 },
-      doc: 'How long the last fork may have taken; the server answers nobody meanwhile. It grows with the memory in use',
+      doc: 'Maximum duration of the last fork, during which the server answers no requests. It grows with the memory in use',
     },
   },
   privilege,
@@ -369,9 +387,9 @@ export const fork = onRedis({
   evaluate: ({ row }, { fork: threshold }) => {
     const us = figure(row, 'latest_fork_usec')
     if (us === undefined) return warn('fork', 'unknown: the server does not report how long its last fork took')
-    const what = 'the server answered nobody during its last fork, for'
+    const what = 'the last fork blocked the server for'
     const result = atMost({ check: 'fork', what, value: us / 1_000, unit: 'duration', threshold })
-    return us === 0 ? { ...result, message: 'the server has not forked since its start' } : result
+    return us === 0 ? { ...result, message: 'the server has not forked since it started' } : result
   },
 })
 

@@ -9,37 +9,37 @@ import { figureOf, listOf, type RedisReply, TooLargeError, textOf } from './resp
 
 export const queuesSetting = {
   type: 'groups',
-  doc: 'Lists, streams or sorted sets that serve as queues',
+  doc: 'Lists, streams or sorted sets used as queues',
   fields: {
-    key: { type: 'text', required: true, doc: 'The key; in the database that the URL names' },
+    key: { type: 'text', required: true, doc: 'Key of the queue, in the database of the URL' },
     group: {
       type: 'text',
-      doc: 'Of a stream, the consumer group: what it has not read or not acknowledged is counted (Redis 7)',
+      doc: 'For a stream: the consumer group whose unread and unacknowledged entries are counted (Redis 7)',
     },
     length: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 1_000 },
-      doc: 'How many items may wait',
+      doc: 'Maximum number of waiting items',
     },
     age: {
       type: 'threshold',
       unit: 'duration',
-      doc: 'How long the oldest item may have waited. A stream tells it by its ids; for lists and sorted sets set time',
+      doc: 'Maximum time that the oldest item has waited. The IDs of a stream contain it; for lists and sorted sets, set time',
     },
     time: {
       type: 'text',
-      doc: 'Where the date of an item stands: in a list, whose items are JSON, a path ($.enqueued_at of Sidekiq); ISO 8601, seconds or milliseconds. In a sorted set: score. The lists of BullMQ and RQ hold ids without a date, so they have no age',
+      doc: 'Where the date of an item is. In a list of JSON items: a path ($.enqueued_at for Sidekiq) to a date in ISO 8601, seconds or milliseconds. In a sorted set: score. The lists of BullMQ and RQ contain only IDs without dates, so their age is unknown',
     },
     oldest: {
       type: 'choice',
       values: ['left', 'right'],
-      doc: 'Of a list, the end that is taken from: right where workers say RPOP or BRPOP (Sidekiq, and when left out), left where they say LPOP or BLPOP',
+      doc: 'For a list: the end from which workers take items. right (default): RPOP or BRPOP, as Sidekiq does; left: LPOP or BLPOP',
     },
     scoreUnit: {
       type: 'choice',
       values: ['seconds', 'milliseconds'],
-      doc: 'Of a sorted set, what its scores are since 1970; seconds when left out. One in the future is not due yet (schedule and retry of Sidekiq)',
+      doc: 'For a sorted set: the unit of its scores, counted from 1970; default: seconds. An item with a score in the future is not due yet (schedule and retry of Sidekiq)',
     },
   },
 } as const satisfies SettingsSpec[string]
@@ -49,7 +49,7 @@ const maxQueues = 100
 
 /** Why the queues cannot be used together, or undefined. */
 export function validateQueues(queues: readonly QueueSettings[] = []): string | undefined {
-  if (queues.length > maxQueues) return `queues are more than ${maxQueues}: give less`
+  if (queues.length > maxQueues) return `queues has more than ${maxQueues} entries: list fewer`
   return queues.map(validateQueue).find((problem) => problem !== undefined)
 }
 
@@ -58,13 +58,15 @@ function validateQueue(queue: QueueSettings): string | undefined {
   const of = `the queue ${quote(key, 80)}`
   const [alone] = Object.entries({ time, oldest, scoreUnit }).find(([, value]) => value !== undefined) ?? []
   if (alone === undefined) return undefined
-  if (age === undefined) return `${of} has ${alone} and no age: say how long an item may wait, such as age: 5m`
-  if (group !== undefined) return `${of} has group and ${alone}: a group belongs to a stream, whose ids are its times`
-  if (time === undefined) return `${of} has ${alone} and no time: say where the date of an item stands`
-  if (time === 'score') return oldest && `${of} has time: score and oldest: a sorted set has its lowest score first`
-  if (scoreUnit !== undefined) return `${of} has scoreUnit, which goes with time: score only`
+  if (age === undefined) return `${of} has ${alone} without age: set the maximum age, such as age: 5m`
+  if (group !== undefined)
+    return `${of} has both group and ${alone}: a group belongs to a stream, whose IDs contain the times`
+  if (time === undefined) return `${of} has ${alone} without time: set where the date of an item is`
+  if (time === 'score')
+    return oldest && `${of} has both time: score and oldest: in a sorted set, the lowest score is always the oldest`
+  if (scoreUnit !== undefined) return `${of} has scoreUnit, which requires time: score`
   if (parseJsonPath(time) !== undefined) return undefined
-  return `${of}: time ${quote(time, 80)} is neither score nor a JSON path such as $.enqueued_at`
+  return `${of}: time ${quote(time, 80)} must be score or a JSON path such as $.enqueued_at`
 }
 
 /** For example `sorted set "later"`. */
@@ -74,7 +76,7 @@ const forGroup = (group: string | undefined): string =>
 
 export const queue = onRedis({
   depth: 'Standard',
-  results: { queue: 'Not too many items wait in a queue' },
+  results: { queue: 'The number of waiting items is within the limit' },
   settings: { queues: queuesSetting },
   privilege: 'ACL SETUSER <account> ~<key> +select +type +llen +xlen +zcard +xinfo|groups',
   async *observe(redis, { queues = [] }, context) {
@@ -100,9 +102,12 @@ type Length = {
 function evaluateLength({ key, group, threshold, observation: { type, length: value } }: Length): Result<'queue'> {
   if (value === undefined) {
     const of = `${quote(key, 80)}${forGroup(group)}`
-    return warn('queue', `the server does not tell how many items of ${of} wait (a group's lag is known since Redis 7)`)
+    return warn(
+      'queue',
+      `the server does not report how many items of ${of} are waiting (a group's lag requires Redis 7)`,
+    )
   }
-  const name = type === 'none' ? `no such key, so an empty queue ${quote(key, 80)}` : describe(type, key)
+  const name = type === 'none' ? `queue ${quote(key, 80)} does not exist and counts as empty` : describe(type, key)
   const what = `${name}${forGroup(group)}, items waiting:`
   return atMost({ check: 'queue', what, value, unit: 'count', threshold })
 }
@@ -121,7 +126,7 @@ const typeOf = async (redis: RedisConnection, key: string): Promise<string> =>
   redis.redact(textOf(await redis.ask('TYPE', key)))
 
 const notAQueue = (key: string, type: string): ProbeError =>
-  new ProbeError('data', `${quote(key, 80)} is no queue: it is a ${quote(type, 32)}`)
+  new ProbeError('data', `${quote(key, 80)} is not a queue: its type is ${quote(type, 32)}`)
 
 /** The number of entries that a consumer group has not read, plus those that it has read but not acknowledged. */
 async function countGroup(redis: RedisConnection, key: string, group: string): Promise<number | undefined> {
@@ -156,7 +161,7 @@ const isAged = ({ age }: QueueSettings): boolean => age?.warn !== undefined || a
  */
 export const oldestItem = onRedis({
   depth: 'Advanced',
-  results: { 'oldest item': 'The oldest item of a queue has not waited too long; left out of queues without `age`' },
+  results: { 'oldest item': 'The oldest item of a queue has not waited too long; omitted for queues without `age`' },
   settings: { queues: queuesSetting },
   when: ['queues'],
   last: true,
@@ -193,13 +198,14 @@ const maxAheadMs = 60_000
 function evaluateAge({ key, group, threshold, observation: { type, at, now } }: Age): Result<'oldest item'> {
   const of = `${describe(type, key)}${forGroup(group)}`
   if (at === 'too large') {
-    const why = 'is larger than 1 MiB: it is not read, and its age is unknown'
+    const why = 'is larger than 1 MiB and was not read, so its age is unknown'
     return fail('oldest item', 'data', `the oldest item of ${of} ${why}`)
   }
   const limit = threshold.limit ?? threshold.warn
   const measurement = { value: 0, unit: 'milliseconds', limit } as const
   if (at === undefined) {
-    const none = type === 'none' ? `no such key as ${quote(key, 80)}, so nothing waits` : `nothing waits in ${of}`
+    const none =
+      type === 'none' ? `${quote(key, 80)} does not exist, so nothing is waiting` : `nothing is waiting in ${of}`
     return ok('oldest item', none, { measurement })
   }
   const ahead = at - now
@@ -207,7 +213,7 @@ function evaluateAge({ key, group, threshold, observation: { type, at, now } }: 
     return ok('oldest item', `${of}: nothing is due yet, the first in ${showDuration(ahead)}`, { measurement })
   }
   if (ahead > maxAheadMs) {
-    const cause = 'a clock is wrong, or the time is written without its zone'
+    const cause = 'a clock is wrong, or the time lacks its time zone'
     const dated = `is dated ${showDuration(ahead)} ahead of our clock`
     return fail('oldest item', 'data', `the oldest item of ${of} ${dated}: ${cause}`)
   }
@@ -217,7 +223,7 @@ function evaluateAge({ key, group, threshold, observation: { type, at, now } }: 
 
 const unread = (key: string): Failure => ({
   fault: 'data',
-  message: `not looked at ${quote(key, 80)}: the item before ended the connection`,
+  message: `${quote(key, 80)} not checked: the previous item ended the connection`,
   details: [],
 })
 
@@ -253,9 +259,7 @@ async function oldestOfList(
 ): Promise<number | undefined> {
   const steps = time === undefined ? undefined : parseJsonPath(time)
   if (time === undefined || steps === undefined) {
-    throw unfit(
-      `${quote(key, 80)} is a list: time must say where in an item its date stands, by a path such as $.enqueued_at`,
-    )
+    throw unfit(`${quote(key, 80)} is a list: time must be the path of the date in an item, such as $.enqueued_at`)
   }
   const item = await redis.ask('LINDEX', key, oldest === 'left' ? '0' : '-1')
   // The item was removed after the TYPE query.
@@ -265,7 +269,7 @@ async function oldestOfList(
   try {
     document = JSON.parse(textOf(item))
   } catch {
-    throw unfit(`${of} is not JSON, so that nothing stands at ${sanitize(time, 80)}`)
+    throw unfit(`${of} is not JSON, so it has no ${sanitize(time, 80)}`)
   }
   const match = readJsonPath(document, steps)
   if (match === undefined) throw unfit(`${of} has no ${sanitize(time, 80)}`)
@@ -274,7 +278,7 @@ async function oldestOfList(
   const at = readDate(written)
   if (at !== undefined) return at
   const value = quote(redis.redact(written), 40)
-  throw unfit(`${of} has at ${sanitize(time, 80)} no date: ${value}. ISO 8601, seconds or milliseconds are read`)
+  throw unfit(`${of} has no date at ${sanitize(time, 80)}: ${value}. Expected ISO 8601, seconds or milliseconds`)
 }
 
 /** True for plausible times: milliseconds since 1970, between 1973 and 5138. */
@@ -284,14 +288,14 @@ async function oldestOfSortedSet(
   redis: RedisConnection,
   { key, time, scoreUnit = 'seconds' }: QueueSettings,
 ): Promise<number | undefined> {
-  if (time !== 'score') throw unfit(`${quote(key, 80)} is a sorted set: its times are its scores, so write time: score`)
+  if (time !== 'score') throw unfit(`${quote(key, 80)} is a sorted set, whose times are its scores: set time: score`)
   const [, score] = listOf(await redis.ask('ZRANGE', key, '0', '0', 'WITHSCORES'))
   if (score === undefined) return undefined
   const ms = Number(textOf(score)) * (scoreUnit === 'seconds' ? 1_000 : 1)
   if (isTime(ms)) return ms
   const other = scoreUnit === 'seconds' ? 'milliseconds' : 'seconds'
   throw unfit(
-    `the lowest score of ${quote(key, 80)}, ${quote(textOf(score), 32)}, is no time in ${scoreUnit}: are they ${other} (scoreUnit), or no times at all?`,
+    `the lowest score of ${quote(key, 80)}, ${quote(textOf(score), 32)}, is not a time in ${scoreUnit}: are the scores ${other} (scoreUnit), or not times at all?`,
   )
 }
 
@@ -301,7 +305,7 @@ async function oldestOfSortedSet(
  */
 async function oldestOfStream(redis: RedisConnection, one: QueueSettings): Promise<number | undefined> {
   const { key, group, time } = one
-  if (time !== undefined) throw unfit(`${quote(key, 80)} is a stream: its ids are its times, so leave time out`)
+  if (time !== undefined) throw unfit(`${quote(key, 80)} is a stream, whose IDs contain the times: remove time`)
   if (group === undefined) return timeOf(key, await firstId(redis, key, '-'))
   const fields = await groupFields(redis, key, group)
   if ((figureOf(fields.get('pending')) ?? 0) > 0) {
@@ -331,5 +335,5 @@ function timeOf(key: string, id: string | undefined): number | undefined {
   if (id === undefined) return undefined
   const ms = Number(/^(\d{1,20})-\d{1,20}$/.exec(id)?.[1] ?? Number.NaN)
   if (isTime(ms)) return ms
-  throw unfit(`the id ${quote(id, 48)} in the stream ${quote(key, 80)} is no time: who writes it makes ids of its own`)
+  throw unfit(`the ID ${quote(id, 48)} in the stream ${quote(key, 80)} is not a time: its writer assigns custom IDs`)
 }

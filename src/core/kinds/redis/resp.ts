@@ -107,7 +107,7 @@ export class RespReader {
         case '$': {
           const length = this.#number(rest, line)
           if (length < 0) return { reply: null }
-          if (length > maxReply) throw this.#tooLarge('announces a string of more than 1 MiB')
+          if (length > maxReply) throw this.#tooLarge('announced a string of more than 1 MiB')
           this.#bulk = length
           break
         }
@@ -115,8 +115,8 @@ export class RespReader {
           const length = this.#number(rest, line)
           if (length < 0) return { reply: null }
           if (length === 0) return { reply: [] }
-          if (length > maxItems) throw this.#wrong(`announces a list of more than ${maxItems}`)
-          if (this.#stack.length >= deepest) throw this.#wrong('nests lists too deep')
+          if (length > maxItems) throw this.#wrong(`announced a list of more than ${maxItems} items`)
+          if (this.#stack.length >= deepest) throw this.#wrong('nested lists too deeply')
           this.#stack.push({ items: [], length })
           break
         }
@@ -133,7 +133,7 @@ export class RespReader {
     if (length > 0 && !'+-:$*'.includes(String.fromCharCode(this.#bytes[this.#start] ?? 0))) {
       throw this.#foreign(this.#bytes.subarray(this.#start, Math.min(this.#end, this.#start + 200)))
     }
-    if (length > maxLine) throw this.#wrong('sent a line that does not end')
+    if (length > maxLine) throw this.#wrong('sent a line without an end')
     if (index < 0) {
       this.#searched = this.#end
       return undefined
@@ -172,9 +172,9 @@ export class RespReader {
   #foreign(text: string | Uint8Array): ProbeError {
     // A TLS alert: a TLS port sends it to a client that does not begin with TLS.
     const alert = typeof text !== 'string' && text[0] === 0x15
-    const hint = alert ? ['the port seems to want TLS: rediss:// instead of redis://'] : []
+    const hint = alert ? ['the port seems to require TLS: use rediss:// instead of redis://'] : []
     const what = alert ? 'a TLS alert' : quote(this.#redact(text), 80)
-    return new ProbeError('protocol', `${this.#address} does not answer as Redis does: it said ${what}`, hint)
+    return new ProbeError('protocol', `${this.#address} does not speak the Redis protocol: it sent ${what}`, hint)
   }
 
   #wrong(how: string): ProbeError {

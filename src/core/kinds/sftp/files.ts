@@ -32,12 +32,12 @@ export class Sftp {
     // Prevents an unhandled rejection while no request is pending.
     this.#lost.promise.catch(() => {})
     client.once('close', () => this.#end(new ProbeError('protocol', `${address} closed the connection`)))
-    sftp.once('close', () => this.#end(new ProbeError('protocol', `${address} ended the SFTP session`)))
+    sftp.once('close', () => this.#end(new ProbeError('protocol', `${address} closed the SFTP session`)))
     sftp.on('error', (error: Error) =>
       this.#end(
         error instanceof ProbeError
           ? error
-          : new ProbeError('protocol', `${address} does not keep to SFTP`, [sanitize(redact(error.message))]),
+          : new ProbeError('protocol', `${address} violates the SFTP protocol`, [sanitize(redact(error.message))]),
       ),
     )
   }
@@ -54,7 +54,7 @@ export class Sftp {
           reject(
             new ProbeError(
               'data',
-              `signed in, but ${address} does not start SFTP: ${quote(redact(error.message), 120)}`,
+              `signed in, but ${address} did not start SFTP: ${quote(redact(error.message), 120)}`,
             ),
           )
       })
@@ -89,7 +89,7 @@ export class Sftp {
         // The driver omits `.` and `..`, so one or two replies may be empty; a hostile server could send empty replies
         // for ever.
         empty += part.length === 0 ? 1 : 0
-        if (empty > maxEmpty) throw new ProbeError('protocol', `${this.#address} comes to no end of a listing`)
+        if (empty > maxEmpty) throw new ProbeError('protocol', `${this.#address} sent a folder listing without an end`)
         entries.push(...part)
       }
     } finally {
@@ -111,27 +111,27 @@ export class Sftp {
     return {
       write: (name, bytes) => this.#write(at(name), bytes),
       read: (name, max) => this.#read(at(name), max),
-      rename: (from, to) => plain('the renaming', (sftp, done) => sftp.rename(at(from), at(to), done)),
-      remove: (name) => plain('the deletion', (sftp, done) => sftp.unlink(at(name), done)),
+      rename: (from, to) => plain('renaming', (sftp, done) => sftp.rename(at(from), at(to), done)),
+      remove: (name) => plain('deleting', (sftp, done) => sftp.unlink(at(name), done)),
       names: async () => (await this.list(folder, most)).entries.map((entry) => entry.filename),
     }
   }
 
   async #write(path: string, bytes: Uint8Array): Promise<void> {
-    const handle = await this.#ask<Buffer>('creating our own file', (sftp, done) => sftp.open(path, 'wx', done))
+    const handle = await this.#ask<Buffer>('creating the test file', (sftp, done) => sftp.open(path, 'wx', done))
     const whole = Buffer.from(bytes)
     await this.#chunks(whole.length, (from, length) =>
       this.#ask<undefined>('writing', (sftp, done) =>
         sftp.write(handle, whole, from, length, from, (error) => done(error, undefined)),
       ),
     )
-    await this.#ask<undefined>('closing our own file', (sftp, done) =>
+    await this.#ask<undefined>('closing the test file', (sftp, done) =>
       sftp.close(handle, (error) => done(error, undefined)),
     )
   }
 
   async #read(path: string, max: number): Promise<Uint8Array> {
-    const handle = await this.#ask<Buffer>('opening our own file', (sftp, done) => sftp.open(path, 'r', done))
+    const handle = await this.#ask<Buffer>('opening the test file', (sftp, done) => sftp.open(path, 'r', done))
     const whole = Buffer.alloc(max)
     let end = max
     await this.#chunks(max, async (from, length) => {
@@ -148,7 +148,7 @@ export class Sftp {
         at += got
       }
     })
-    await this.#ask<undefined>('closing our own file', (sftp, done) =>
+    await this.#ask<undefined>('closing the test file', (sftp, done) =>
       sftp.close(handle, (error) => done(error, undefined)),
     )
     return whole.subarray(0, end)
@@ -168,7 +168,7 @@ export class Sftp {
     const ms = Math.max(1, Math.min(5_000, this.#context.msLeft() / 2))
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => {
-      const cause = new ProbeError('timeout', `${this.#address} did not answer ${what} for ${showDuration(ms)}`)
+      const cause = new ProbeError('timeout', `${this.#address} did not answer ${what} within ${showDuration(ms)}`)
       this.#end(cause)
       late.reject(cause)
     }, ms)

@@ -7,9 +7,9 @@ export const connectionSettings = {
   port: { type: 'integer', default: 22, min: 1, max: 65_535, doc: 'TCP port' },
   hostKey: {
     type: 'texts',
-    doc: 'Fingerprints (SHA256:…) of the keys that the server may show; without it nobody signs in, and the one seen is told',
+    doc: 'Accepted fingerprints (SHA256:…) of the host key; without it, svc reports the fingerprint and does not sign in',
   },
-  username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it nobody signs in' },
+  username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it, svc does not sign in' },
   password: { type: 'secret', doc: 'Password of the account' },
   privateKey: { type: 'secret', doc: 'Private key of the account (OpenSSH or PEM), tried before the password' },
   passphrase: { type: 'secret', doc: 'Passphrase of the private key' },
@@ -20,11 +20,11 @@ export type ConnectionSettings = Values<typeof connectionSettings>
 export function validateSftp(settings: ConnectionSettings & Parameters<typeof validateFolders>[0]): string | undefined {
   const { hostKey, username, password, privateKey, passphrase } = settings
   if (hostKey?.some((fingerprint) => !/^SHA256:[A-Za-z0-9+/]{43}=?$/.test(fingerprint))) {
-    return 'hostKey is no fingerprint: write SHA256: and 43 characters, as ssh-keygen -lf prints it'
+    return 'hostKey is not a fingerprint: write SHA256: and 43 characters, as ssh-keygen -lf prints it'
   }
   const credential = password ?? privateKey
-  if (credential !== undefined && username === undefined) return 'password and privateKey need a username'
-  if (credential === undefined && username !== undefined) return 'username needs a password or a privateKey'
-  if (passphrase !== undefined && privateKey === undefined) return 'passphrase needs a privateKey'
+  if (credential !== undefined && username === undefined) return 'password and privateKey require a username'
+  if (credential === undefined && username !== undefined) return 'username requires a password or a privateKey'
+  if (passphrase !== undefined && privateKey === undefined) return 'passphrase requires a privateKey'
   return validateFolders(settings)
 }

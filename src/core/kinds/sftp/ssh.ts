@@ -96,11 +96,11 @@ export async function credentialsOf(
   const origin = settings.privateKey?.origin
   if (key instanceof Error) {
     const locked = /passphrase|encrypted|decrypt|integrity/i.test(key.message)
-    const why = locked ? 'its passphrase is missing or wrong' : 'it is not a private key of OpenSSH or PEM'
+    const why = locked ? 'its passphrase is missing or wrong' : 'it is not a private key in OpenSSH or PEM format'
     throw new ProbeError('internal', `the private key ${origin} cannot be used: ${why}`)
   }
   if (!key.isPrivateKey())
-    throw new ProbeError('internal', `${origin} is a public key; privateKey needs the private one`)
+    throw new ProbeError('internal', `${origin} is a public key; privateKey requires the private key`)
   return { credentials: { username, password, key }, secrets }
 }
 
@@ -224,8 +224,8 @@ function sshFault(error: Error, { target, redact, methods, username }: At): unkn
   const who = quote(redact(username), 64)
   const reason = sanitize(redact(message), 200)
   if (level === 'client-authentication' || (methods.length > 0 && /authentication/i.test(message))) {
-    const how = methods.length > 0 ? `by ${methods.join(' and ')}` : 'in none of the ways that are configured'
-    return new ProbeError('auth', `${address} did not let ${who} in ${how}`)
+    const how = methods.length > 0 ? ` by ${methods.join(' and ')}` : ': it offers none of the configured methods'
+    return new ProbeError('auth', `${address} refused the sign-in of ${who}${how}`)
   }
   if (level === 'client-socket' && typeof code === 'string') {
     const reset = code === 'ECONNRESET' || code === 'EPIPE'
@@ -237,10 +237,13 @@ function sshFault(error: Error, { target, redact, methods, username }: At): unkn
       : error
   }
   if (/signature verification/i.test(message)) {
-    return new ProbeError('tls', `${address} showed a key that it cannot prove to own: somebody is in between`)
+    return new ProbeError(
+      'tls',
+      `${address} could not prove that it owns the key it presented: possibly a man in the middle`,
+    )
   }
   if (/no matching/.test(message))
-    return new ProbeError('protocol', `${address} and svc have nothing in common: ${reason}`)
-  if (typeof code === 'number') return new ProbeError('protocol', `${address} ended the session: "${reason}"`)
-  return new ProbeError('protocol', `${address} does not keep to SSH`, [reason])
+    return new ProbeError('protocol', `${address} and svc have no algorithm in common: ${reason}`)
+  if (typeof code === 'number') return new ProbeError('protocol', `${address} closed the session: "${reason}"`)
+  return new ProbeError('protocol', `${address} violates the SSH protocol`, [reason])
 }

@@ -27,18 +27,22 @@ import type { Extensions } from './session.ts'
 
 /** The results of opening the connection: the banner, or TLS if that comes first. */
 export const openingResults = {
-  banner: 'The server says that it is ready, in time',
-  TLS: 'It is who it should be; in Basic only where TLS comes first (port 465)',
+  banner: 'The server reports that it is ready in time',
+  TLS: 'The certificate is trusted and for this server; in Basic only with implicit TLS (port 465)',
 } as const
 
 export function evaluateBanner(address: string, { code, text, ms: value }: SmtpBanner, threshold: Threshold) {
   if (code === 220) {
-    const what = `${address} said ${text} in`
+    const what = `${address} sent ${text} in`
     return atMost({ check: 'banner', what, value, unit: 'duration', threshold })
   }
   const why =
-    code === 554 ? 'it serves no mail, or not from here' : code === 421 ? 'it is not available now' : 'expected 220'
-  return fail('banner', code >= 400 ? 'refused' : 'protocol', `${address} said ${text}: ${why}`)
+    code === 554
+      ? 'it does not accept mail, or not from here'
+      : code === 421
+        ? 'it is temporarily unavailable'
+        : 'expected 220'
+  return fail('banner', code >= 400 ? 'refused' : 'protocol', `${address} sent ${text}: ${why}`)
 }
 
 type Transport = {
@@ -74,11 +78,11 @@ export const transport = onSmtp({
   observe: observeTransport,
   evaluate: ({ address, loopback, clear, encryption }): Result<'TLS'> | [] => {
     if (clear && loopback) return ok('TLS', `${address} does not offer STARTTLS (this machine)`)
-    if (clear) return warn('TLS', `${address} does not offer STARTTLS: mail and passwords would go in the clear`)
+    if (clear) return warn('TLS', `${address} does not offer STARTTLS: mail and passwords would be sent unencrypted`)
     if (!encryption) return []
     const { chain, distrust } = encryption
     if (distrust !== undefined) return fail('TLS', 'tls', distrust)
-    return ok('TLS', `${address} speaks ${chain.protocol}, and is ${sanitize(chain.host, 100)}`)
+    return ok('TLS', `${address} speaks ${chain.protocol} with a trusted certificate for ${sanitize(chain.host, 100)}`)
   },
 })
 
@@ -95,20 +99,17 @@ export const bannerUnderTls = onSmtp({
 
 export const hello = onSmtp({
   depth: 'Standard',
-  results: { hello: 'It takes EHLO and says what it can do' },
+  results: { hello: 'The server accepts EHLO and lists its extensions' },
   settings: {},
   observe: async (smtp) => ({ address: smtp.address, names: [...(await smtp.extensions()).keys()].slice(0, 50) }),
   evaluate: ({ address, names }) =>
-    ok(
-      'hello',
-      `${address} can do ${names.length === 0 ? 'nothing beyond the basics' : sanitize(names.join(', '), 200)}`,
-    ),
+    ok('hello', `${address} supports ${names.length === 0 ? 'no extensions' : sanitize(names.join(', '), 200)}`),
 })
 
 /** Applies only with TLS. The dates of an untrusted certificate do not matter. */
 export const certificate = onSmtp({
   depth: 'Standard',
-  results: { certificate: 'Every certificate of the chain stays valid long enough' },
+  results: { certificate: 'Every certificate in the chain remains valid long enough' },
   settings: { certificate: certificateSetting },
   observe: observeTransport,
   evaluate: ({ encryption }, settings) =>
@@ -123,7 +124,7 @@ const passwordMethods = (extensions: Extensions): readonly ('PLAIN' | 'LOGIN')[]
 
 export const authentication = onSmtp({
   depth: 'Standard',
-  results: { authentication: 'It takes no passwords before TLS; left out where it takes none' },
+  results: { authentication: 'The server does not accept passwords before TLS; omitted if it accepts none at all' },
   settings: {},
   observe: async (smtp) => ({
     address: smtp.address,
@@ -131,7 +132,7 @@ export const authentication = onSmtp({
     inClear: smtp.extensionsInClear !== undefined && passwordMethods(smtp.extensionsInClear).length > 0,
   }),
   evaluate: ({ address, methods, inClear }): Result<'authentication'> | [] => {
-    if (inClear) return warn('authentication', `${address} offers to take passwords before TLS, in the clear`)
+    if (inClear) return warn('authentication', `${address} accepts passwords before TLS, unencrypted`)
     // A server that only accepts mail needs no sign-in.
     return methods.length === 0 ? [] : ok('authentication', `${address} offers ${sanitize(methods.join(' '), 100)}`)
   },
@@ -139,14 +140,14 @@ export const authentication = onSmtp({
 
 export const size = onSmtp({
   depth: 'Standard',
-  results: { size: 'Messages may be large enough; left out without `size`' },
-  settings: { size: { type: 'bytes', doc: 'Size that a message may have at least' } },
+  results: { size: 'The server accepts messages of the required size; omitted without `size`' },
+  settings: { size: { type: 'bytes', doc: 'Minimum message size that the server must accept' } },
   applies: (_, settings) => settings.size !== undefined,
   observe: async (smtp) => ({ address: smtp.address, bytes: maxMessageBytes(await smtp.extensions()) }),
   evaluate: ({ address, bytes }, { size: least = 0 }) => {
-    if (bytes === undefined) return ok('size', `${address} names no limit for the size of a message`)
+    if (bytes === undefined) return ok('size', `${address} states no limit for the size of a message`)
     const measurement = { value: bytes, unit: 'bytes', limit: least, bound: 'atLeast' } as const
-    const message = `${address} takes messages up to ${showBytes(bytes)} (at least ${showBytes(least)})`
+    const message = `${address} accepts messages up to ${showBytes(bytes)} (at least ${showBytes(least)})`
     return bytes < least ? fail('size', 'threshold', message, { measurement }) : ok('size', message, { measurement })
   },
 })
@@ -160,14 +161,14 @@ function maxMessageBytes(extensions: Extensions): number | undefined {
 
 export const signIn = onSmtp({
   depth: 'Standard',
-  results: { 'sign-in': 'The account is let in; left out without `username`' },
+  results: { 'sign-in': 'The account can sign in; omitted without `username`' },
   settings: { username: usernameSetting },
   applies: ({ credentials }) => credentials !== undefined,
   observe: async (smtp) => {
     await authenticate(smtp)
     return { address: smtp.address }
   },
-  evaluate: ({ address }, { username = '' }) => ok('sign-in', `${address} let ${sanitize(username, 64)} in`),
+  evaluate: ({ address }, { username = '' }) => ok('sign-in', `signed in to ${address} as ${sanitize(username, 64)}`),
 })
 
 /** Throws ProbeError `auth` for a refusal, and `data` for a temporary error or missing TLS. */
@@ -180,7 +181,7 @@ async function authenticate(smtp: SmtpConnection): Promise<void> {
   const [method] = passwordMethods(extensions)
   if (method === undefined) {
     const offered = extensions.get('AUTH')?.join(' ') ?? ''
-    const instead = offered === '' ? '' : `, but ${quote(offered, 80)}`
+    const instead = offered === '' ? '' : `, only ${quote(offered, 80)}`
     throw smtp.end(new ProbeError('data', `${address} offers no sign-in by PLAIN or LOGIN${instead}`))
   }
   const { username, password } = credentials
@@ -197,12 +198,14 @@ async function authenticate(smtp: SmtpConnection): Promise<void> {
 
 export const recipient = onSmtp({
   depth: 'Advanced',
-  results: { recipient: 'An address is accepted, and taken back; left out without `recipient`' },
+  results: {
+    recipient: 'The server accepts the recipient; svc then resets the transaction; omitted without `recipient`',
+  },
   settings: {
-    sender: { type: 'text', doc: 'Address of MAIL FROM; without it the empty one, as of a bounce' },
+    sender: { type: 'text', doc: 'Address of MAIL FROM; default: empty, as in a bounce' },
     recipient: {
       type: 'text',
-      doc: 'Address that must be accepted (Advanced): RCPT TO, and then RSET. A mail is never sent',
+      doc: 'Address that the server must accept (Advanced): svc sends RCPT TO, then RSET, and never a mail',
     },
   },
   applies: (_, settings) => settings.recipient !== undefined,
@@ -211,10 +214,10 @@ export const recipient = onSmtp({
     ...(await offerRecipient(smtp, sender, to)),
   }),
   evaluate: ({ address, accepted, answer }, { recipient: to = '' }) => {
-    const message = `${address}, asked for ${sanitize(to, 100)} (nothing was sent): ${answer}`
+    const message = `${address}: RCPT TO ${sanitize(to, 100)} (no mail sent): ${answer}`
     if (accepted === 'yes') return ok('recipient', message)
     if (accepted === 'no') return fail('recipient', 'data', message)
-    return warn('recipient', `${message}; for now: greylisting, or it cannot look`)
+    return warn('recipient', `${message}; temporary: greylisting, or the server cannot verify it`)
   },
 })
 
@@ -224,7 +227,7 @@ type Acceptance = { readonly accepted: 'yes' | 'not now' | 'no'; readonly answer
 async function offerRecipient(smtp: SmtpConnection, sender: string, to: string): Promise<Acceptance> {
   const from = await smtp.ask(`MAIL FROM:<${sender}>`, 'MAIL FROM')
   if (from.code !== 250) {
-    const answer = `the sender <${sender}> was not accepted: ${smtp.quote(from)}`
+    const answer = `sender <${sender}> not accepted: ${smtp.quote(from)}`
     return { accepted: from.code < 500 ? 'not now' : 'no', answer }
   }
   const reply = await smtp.ask(`RCPT TO:<${to}>`, 'RCPT TO')

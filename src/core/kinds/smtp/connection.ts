@@ -18,32 +18,41 @@ import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Extensions, type SmtpReply, SmtpSession } from './session.ts'
 
 /** The threshold of connecting and reading the banner. */
-export const connectLatency = latencySetting({ warn: 1_000, limit: 3_000 }, 'How long connection and banner may take')
+export const connectLatency = latencySetting(
+  { warn: 1_000, limit: 3_000 },
+  'Maximum time to connect and to receive the banner',
+)
 
 export const usernameSetting = {
   type: 'text',
-  doc: 'Account to sign in with, from Standard on and under TLS only',
+  doc: 'Account to sign in with, from Standard on and only over TLS',
 } as const satisfies SettingsSpec[string]
 
 /** The settings for the connection and the credentials. */
 export const connectSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
-  port: { type: 'integer', default: 25, min: 1, max: 65_535, doc: '25, 587 (submission) or 465 (begins with TLS)' },
+  port: {
+    type: 'integer',
+    default: 25,
+    min: 1,
+    max: 65_535,
+    doc: 'TCP port: 25, 587 (submission) or 465 (implicit TLS)',
+  },
   tls: {
     type: 'choice',
     values: ['auto', 'starttls', 'implicit', 'off'],
     default: 'auto',
-    doc: '`implicit`: TLS from the first byte; `starttls`: STARTTLS must be offered; `off`: not tried; `auto`: implicit on port 465, else STARTTLS where it is offered, with a warning where not',
+    doc: '`implicit`: TLS from the first byte; `starttls`: STARTTLS is required; `off`: no TLS; `auto`: implicit on port 465, otherwise STARTTLS if offered, with a warning if not',
   },
-  servername: { type: 'text', doc: 'Name to find in the certificate, where it is not `host`' },
+  servername: { type: 'text', doc: 'Expected name in the certificate, if it differs from `host`' },
   caFile: caFileSetting,
   hello: {
     type: 'text',
     pattern: /^[A-Za-z0-9.:[\]-]{1,255}$/,
-    doc: 'What we call ourselves (EHLO): a host name; without it, our address in brackets',
+    doc: 'Host name that svc sends in EHLO; default: its own address in brackets',
   },
   username: usernameSetting,
-  password: { type: 'secret', doc: 'Its password' },
+  password: { type: 'secret', doc: 'Password of the account' },
   latency: connectLatency,
 } as const satisfies SettingsSpec
 export type SmtpConnectSettings = Values<typeof connectSettings>
@@ -232,7 +241,7 @@ export class SmtpConnection implements Connection {
   async #reachAgain(): Promise<Socket> {
     const session = this.#begin(await this.#reach())
     const banner = await session.greeting()
-    if (banner.code !== 220) throw new ProbeError('refused', `${this.address} said ${session.quote(banner)}`)
+    if (banner.code !== 220) throw new ProbeError('refused', `${this.address} sent ${session.quote(banner)}`)
     await session.hello(this.#name)
     return await session.startTls()
   }

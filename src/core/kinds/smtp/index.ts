@@ -22,14 +22,16 @@ const mailAddress = /^[!-;=?A-~]{1,64}@[A-Za-z0-9.:[\]-]{1,255}$/
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: SmtpConnectSettings & Values<typeof recipient.settings>): string | undefined {
   const { username, password, tls, sender } = settings
-  if (password !== undefined && username === undefined) return 'password needs a username'
-  if (username !== undefined && password === undefined) return 'username needs a password'
-  if (/\p{Cc}/u.test(username ?? '')) return 'username holds a control character'
-  if (username !== undefined && tls === 'off') return 'a password is never sent without TLS: tls is off'
-  if (sender !== undefined && settings.recipient === undefined) return 'sender is for recipient, which is not given'
+  if (password !== undefined && username === undefined) return 'password requires a username'
+  if (username !== undefined && password === undefined) return 'username requires a password'
+  if (/\p{Cc}/u.test(username ?? '')) return 'username contains a control character'
+  if (username !== undefined && tls === 'off')
+    return 'username requires TLS, but tls is off: svc never sends a password without TLS'
+  if (sender !== undefined && settings.recipient === undefined) return 'sender requires recipient'
   for (const name of ['sender', 'recipient'] as const) {
     const written = settings[name]
-    if (written !== undefined && !mailAddress.test(written)) return `${name} is no address like monitor@example.org`
+    if (written !== undefined && !mailAddress.test(written))
+      return `${name} must be an address like monitor@example.org`
   }
   return undefined
 }
@@ -37,7 +39,7 @@ function validate(settings: SmtpConnectSettings & Values<typeof recipient.settin
 /** Talks to a mail server and closes the connection. Never sends DATA, so no mail is sent. */
 export default networkKind({
   name: 'smtp',
-  title: 'A mail server (SMTP) takes mail; none is sent',
+  title: 'A mail server (SMTP) accepts mail; svc sends none',
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   signsIn: ({ username }, mode) => username !== undefined && includes(mode, 'Standard'),

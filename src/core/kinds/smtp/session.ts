@@ -53,14 +53,13 @@ export class SmtpSession {
    * with which a server may end a session after any command; otherwise like `RequestReplyConnection.ask`.
    */
   async ask(line: string, name = line.split(' ', 1)[0] ?? ''): Promise<SmtpReply> {
-    if (/[\r\n\0]/.test(line)) throw new ProbeError('data', `what ${name} should say holds a line break`)
+    if (/[\r\n\0]/.test(line)) throw new ProbeError('data', `the argument of ${name} contains a line break`)
     const unsolicited = this.#exchange.unasked[0]
     const reply = await this.#exchange.ask(`${line}\r\n`, name)
     if (reply.code === 421) {
-      throw new ProbeError('refused', `${this.address} ended the session: ${this.quote(reply)}`)
+      throw new ProbeError('refused', `${this.address} closed the session: ${this.quote(reply)}`)
     }
-    if (unsolicited)
-      throw new ProbeError('protocol', `${this.address} answers more than it is asked: ${this.quote(reply)}`)
+    if (unsolicited) throw new ProbeError('protocol', `${this.address} sent an unexpected reply: ${this.quote(reply)}`)
     return reply
   }
 
@@ -68,7 +67,7 @@ export class SmtpSession {
   async hello(name: string): Promise<Extensions> {
     const reply = await this.ask(`EHLO ${name}`)
     if (reply.code !== 250) {
-      throw new ProbeError('protocol', `${this.address} does not take EHLO ${name}: ${this.quote(reply)}`)
+      throw new ProbeError('protocol', `${this.address} rejected EHLO ${name}: ${this.quote(reply)}`)
     }
     // The first line contains the server's name and greeting.
     return new Map(

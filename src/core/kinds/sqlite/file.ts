@@ -94,13 +94,13 @@ const wrong = (message: string, ...details: string[]): ProbeError => new ProbeEr
  * in this process.
  */
 async function refuseFile(path: string, ownStore: boolean): Promise<void> {
-  if (!isAbsolute(path)) throw new ProbeError('internal', 'the setting path must be the whole path of a file')
+  if (!isAbsolute(path)) throw new ProbeError('internal', 'path must be the absolute path of a file')
   const file = await (ownStore ? lstat : stat)(path).catch((error: NodeJS.ErrnoException) => {
-    throw wrong(error.code === 'ENOENT' ? `${path} does not exist` : `${path} cannot be looked at: ${error.code}`)
+    throw wrong(error.code === 'ENOENT' ? `${path} does not exist` : `${path} cannot be accessed: ${error.code}`)
   })
-  if (file.isSymbolicLink()) throw wrong(`${path} is a symbolic link, and the store is not opened over one`)
+  if (file.isSymbolicLink()) throw wrong(`${path} is a symbolic link, which is not allowed for the store`)
   if (!file.isFile()) throw wrong(`${path} is not a file`)
-  if (file.size === 0) throw wrong(`${path} is empty (0 bytes): it is not a database any more`)
+  if (file.size === 0) throw wrong(`${path} is empty (0 bytes): it is no longer a database`)
   if (process.platform === 'win32') return
   if (ownStore) {
     refuseMode(path, file.mode, '600')
@@ -114,7 +114,7 @@ function refuseMode(place: string, mode: number, expected: '600' | '700'): void 
   if ((mode & 0o077) === 0) return
   const is = (mode & 0o777).toString(8).padStart(4, '0')
   throw wrong(
-    `${place} is open to other accounts (mode ${is}, and not 0${expected})`,
+    `${place} is accessible to other accounts (mode ${is}, expected 0${expected})`,
     `next: chmod ${expected} ${place}`,
   )
 }
@@ -131,8 +131,8 @@ async function refuseToLeaveFiles(path: string): Promise<void> {
   )
   if (there || !mayMake || !(await isWal(path))) return
   throw wrong(
-    `${path} is in WAL mode and nobody has it open: to look would leave files of this account beside it`,
-    'next: run svc as the account that owns it, or keep it open',
+    `${path} is in WAL mode and not in use: opening it would create files of this account beside it`,
+    'next: run svc as the owner of the file, or keep the database in use',
   )
 }
 
@@ -150,14 +150,14 @@ async function isWal(path: string): Promise<boolean> {
 
 /** SQLite's result codes, explained for operators: extended codes first, then primary ones. */
 const meanings: Readonly<Record<number, string>> = {
-  264: 'holds writes of a process that died: the next one to open it for writing takes them in',
-  776: 'holds an unfinished write of a process that died: the next one to open it for writing takes it back',
-  8: 'may only be read by this account',
+  264: 'has a write-ahead log left by a crashed process: the next process that opens it for writing recovers it',
+  776: 'has an unfinished write from a crashed process: the next process that opens it for writing rolls it back',
+  8: 'is read-only for this account',
   10: 'cannot be read: the disk reports an error',
-  11: 'is damaged: its pages do not fit together',
+  11: 'is damaged: its pages are inconsistent',
   13: 'cannot be written: the disk is full',
   14: 'cannot be opened by this account',
-  26: 'is not a SQLite database: damaged, or something else',
+  26: 'is not a SQLite database, or is damaged',
 }
 const damages: ReadonlySet<number> = new Set([11, 26])
 

@@ -33,12 +33,12 @@ const check = checksOn<SqliteFile>()
 export const ownStoreSetting = {
   type: 'flag',
   default: false,
-  doc: 'Judge it as the store of svc itself',
+  doc: "Check the file as svc's own store",
 } as const satisfies SettingsSpec[string]
 
 const latency = latencySetting(
   { warn: 1_000, limit: 3_000 },
-  'How long opening, SELECT 1 and a write that is taken back may each take',
+  'Maximum time to open the file, to answer SELECT 1, and to write and roll back, each',
 )
 
 const evaluateMs = <const Name extends string>(name: Name, what: string, ms: number, threshold: Threshold) =>
@@ -46,7 +46,7 @@ const evaluateMs = <const Name extends string>(name: Name, what: string, ms: num
 
 export const open = check({
   depth: 'Basic',
-  results: { open: 'The file is a database that this account can open, in time' },
+  results: { open: 'The file is a database that this account can open in time' },
   settings: { latency },
   observe: ({ openMs }) => Promise.resolve({ ms: openMs }),
   evaluate: ({ ms }, settings) => evaluateMs('open', 'opened in', ms, settings.latency),
@@ -54,13 +54,13 @@ export const open = check({
 
 export const query = check({
   depth: 'Basic',
-  results: { query: 'SELECT 1 is answered in time' },
+  results: { query: 'The database answers SELECT 1 in time' },
   settings: { latency },
   observe: (file, _, { now }) =>
     explained(file, () => {
       const since = now()
       if (value(file.database, 'SELECT 1') !== 1) {
-        throw new ProbeError('data', 'SELECT 1 was answered with something else')
+        throw new ProbeError('data', 'SELECT 1 returned an unexpected value')
       }
       return { ms: now() - since }
     }),
@@ -69,14 +69,14 @@ export const query = check({
 
 export const wal = check({
   depth: 'Standard',
-  results: { wal: 'The write-ahead log is not too large; the own store has one' },
+  results: { wal: "The write-ahead log is not too large; svc's own store must have one" },
   settings: {
     ownStore: ownStoreSetting,
     walSize: {
       type: 'threshold',
       unit: 'bytes',
       default: { warn: 64 * 1024 ** 2 },
-      doc: 'How large the write-ahead log may grow: a reader that never ends keeps it from being taken in',
+      doc: 'Maximum size of the write-ahead log; a long-running reader prevents its checkpoint',
     },
   },
   observe: (file) =>
@@ -90,8 +90,8 @@ export const wal = check({
     if (mode === 'wal') {
       return atMost({ check: 'wal', what: 'write-ahead log', value: bytes, unit: 'bytes', threshold: walSize })
     }
-    if (!ownStore) return ok('wal', `journal mode ${mode}: there is no write-ahead log`)
-    return fail('wal', 'data', `journal mode ${mode}, and should be wal`, {
+    if (!ownStore) return ok('wal', `journal mode ${mode}: no write-ahead log`)
+    return fail('wal', 'data', `journal mode ${mode}, expected wal`, {
       details: ['next: `svc serve` sets it when it opens the store'],
     })
   },
@@ -99,13 +99,13 @@ export const wal = check({
 
 export const schema = check({
   depth: 'Standard',
-  results: { schema: 'The schema version is as expected' },
+  results: { schema: 'The database has the expected schema version' },
   settings: {
     ownStore: ownStoreSetting,
     schemaVersion: {
       type: 'integer',
       min: 0,
-      doc: 'Schema version (user_version) expected; skew is deployment-related',
+      doc: 'Expected schema version (user_version); a difference is deployment-related',
     },
   },
   observe: (file, { ownStore }) =>
@@ -117,22 +117,22 @@ export const schema = check({
   evaluate: ({ version, table }, { schemaVersion }) => {
     const facts = { schema: String(version) }
     if (table !== undefined && table !== version) {
-      return fail('schema', 'data', `the header says schema ${version}, the table ${table}: the store is damaged`)
+      return fail('schema', 'data', `schema ${version} in the header, but ${table} in the table: the store is damaged`)
     }
     if (schemaVersion === undefined || version === schemaVersion) return ok('schema', `schema ${version}`, { facts })
-    return fail('schema', 'data', `schema ${version}, and should be ${schemaVersion}`, { deployment: true, facts })
+    return fail('schema', 'data', `schema ${version}, expected ${schemaVersion}`, { deployment: true, facts })
   },
 })
 
 export const disk = check({
   depth: 'Standard',
-  results: { disk: 'The disk has space left' },
+  results: { disk: 'The disk has enough free space' },
   settings: {
     diskFree: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 20, limit: 10 },
-      doc: 'How much of the disk should be free at least',
+      doc: 'Minimum free disk space, in percent',
     },
   },
   observe: (file) =>
@@ -144,7 +144,7 @@ export const disk = check({
   evaluate: ({ freeBytes, percent }, { diskFree }) =>
     atLeast({
       check: 'disk',
-      what: `${showBytes(freeBytes)} of the disk are free:`,
+      what: `${showBytes(freeBytes)} of disk space free:`,
       value: percent,
       unit: 'percent',
       threshold: diskFree,
@@ -165,7 +165,7 @@ const busyMs = (context: CheckContext): number => Math.min(2_000, Math.floor(con
 
 export const roundTrip = check({
   depth: 'Advanced',
-  results: { 'round trip': 'A row is written, read and taken back' },
+  results: { 'round trip': 'A row can be written, read and rolled back' },
   settings: { latency, ownStore: ownStoreSetting },
   observe: (file, { ownStore }, context): Promise<RoundTrip | undefined> =>
     explained(file, async () => {
@@ -175,8 +175,8 @@ export const roundTrip = check({
     }),
   evaluate: (trip, settings) =>
     trip
-      ? evaluateMs('round trip', 'written, read and taken back in', trip.ms, settings.latency)
-      : ok('round trip', 'left out: this account may only read the file'),
+      ? evaluateMs('round trip', 'row written, read and rolled back in', trip.ms, settings.latency)
+      : ok('round trip', 'skipped: the file is read-only for this account'),
 })
 
 /** False if this account may only read. Throws ProbeError for a disk that accepts no writes. */
@@ -195,7 +195,7 @@ const maxCheckedBytes = 16 * 1024 ** 2
 
 export const quickCheck = check({
   depth: 'Advanced',
-  results: { 'quick check': 'No page of the file is damaged' },
+  results: { 'quick check': 'The file has no damaged page' },
   settings: {},
   observe: (file, _, context): Promise<QuickCheck | { readonly leftOutBytes: number }> =>
     explained(file, async () => {
@@ -207,11 +207,11 @@ export const quickCheck = check({
   evaluate: (observation) => {
     if ('leftOutBytes' in observation) {
       const size = showBytes(observation.leftOutBytes)
-      return ok('quick check', `left out: ${size} without WAL, and writers would wait for it`)
+      return ok('quick check', `skipped: ${size} without WAL, so the check would block writers`)
     }
     const { problems, ms } = observation
     const [first, ...others] = problems.map((problem) => sanitize(problem, 200))
-    if (first === undefined) return ok('quick check', `no damage found, in ${showDuration(ms)}`)
+    if (first === undefined) return ok('quick check', `no damage found in ${showDuration(ms)}`)
     return fail('quick check', 'data', `the database is damaged: ${first}`, {
       details: [...others, 'next: restore it from a backup'],
     })
@@ -220,29 +220,29 @@ export const quickCheck = check({
 
 export const backup = check({
   depth: 'Advanced',
-  results: { backup: 'The backup is not too old; left out without `backup`' },
+  results: { backup: 'The backup is not too old; omitted without `backup`' },
   settings: {
-    backup: { type: 'text', doc: 'The whole path of a backup file, or of a folder whose newest file is the backup' },
+    backup: { type: 'text', doc: 'Absolute path of a backup file, or of a folder whose newest file is the backup' },
     backupAge: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 48 * hour, limit: 72 * hour },
-      doc: 'How old the backup may be; left out without `backup`',
+      doc: 'Maximum age of the backup; ignored without `backup`',
     },
   },
   applies: (_, settings) => settings.backup !== undefined,
   observe: (file, { backup: path = '' }, context) =>
     explained(file, async () => {
-      if (!isAbsolute(path)) throw new ProbeError('internal', 'the setting backup must be a whole path')
+      if (!isAbsolute(path)) throw new ProbeError('internal', 'backup must be an absolute path')
       const { name, bytes, modifiedAt } = (await inChild(file, { task: 'backup', path }, context)) as Backup
       return { name, bytes, ageMs: context.date().getTime() - modifiedAt }
     }),
   evaluate: ({ name: file, bytes, ageMs }, { backupAge }) => {
     const name = sanitize(file, 128)
-    if (bytes === 0) return fail('backup', 'data', `the newest backup, ${name}, is empty (0 bytes)`)
+    if (bytes === 0) return fail('backup', 'data', `newest backup ${name} is empty (0 bytes)`)
     return atMost({
       check: 'backup',
-      what: `the newest, ${name} (${showBytes(bytes)}), is old:`,
+      what: `newest backup ${name} (${showBytes(bytes)}): age`,
       value: Math.max(0, ageMs),
       unit: 'duration',
       threshold: backupAge,
@@ -255,7 +255,7 @@ const queryBusyMs = 500
 
 export const queries = check({
   depth: 'Standard',
-  results: { queries: 'What you ask by `queries` is as it should be; each is judged by itself' },
+  results: { queries: 'Each of `queries` returns what it should; one result per query' },
   settings: { queries: queriesSetting },
   when: ['queries'],
   async *observe(file, settings, context): AsyncGenerator<QueryAnswer> {
@@ -274,9 +274,9 @@ export const queries = check({
 /** Only reads; in Advanced, it also writes in a transaction that is always rolled back. */
 export default machineKind({
   name: 'sqlite',
-  title: 'A SQLite database can be used, and is sound',
+  title: 'A SQLite database is usable and undamaged',
   settings: {
-    path: { type: 'text', required: true, doc: 'The whole path of the database file' },
+    path: { type: 'text', required: true, doc: 'Absolute path of the database file' },
     ownStore: ownStoreSetting,
   },
   target: ({ path }) => ({ database: path }),

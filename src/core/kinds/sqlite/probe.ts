@@ -75,7 +75,7 @@ function roundTrip(database: DatabaseSync): void {
     database.exec(`CREATE TABLE "${table}" (written TEXT)`)
     database.prepare(`INSERT INTO "${table}" VALUES (?)`).run(wrote)
     const read = database.prepare(`SELECT written FROM "${table}"`).get()?.written
-    if (read !== wrote) throw new ProbeError('data', 'what was written is not what was read')
+    if (read !== wrote) throw new ProbeError('data', 'the value read differs from the value written')
   } finally {
     database.exec('ROLLBACK')
   }
@@ -87,7 +87,7 @@ const maxFiles = 100_000
 /** A backup: the file itself, or the newest file of a folder. */
 function newest(path: string): Backup {
   const target = look(path)
-  if (!target) throw new ProbeError('data', `there is no backup: ${path} does not exist`)
+  if (!target) throw new ProbeError('data', `no backup: ${path} does not exist`)
   if (!target.isDirectory()) return { name: path, bytes: target.size, modifiedAt: target.mtimeMs }
   let last: Backup | undefined
   for (const name of readdirSync(path).slice(0, maxFiles)) {
@@ -95,7 +95,7 @@ function newest(path: string): Backup {
     if (!file?.isFile() || (last && last.modifiedAt >= file.mtimeMs)) continue
     last = { name, bytes: file.size, modifiedAt: file.mtimeMs }
   }
-  if (!last) throw new ProbeError('data', `there is no backup: ${path} holds no file`)
+  if (!last) throw new ProbeError('data', `no backup: ${path} contains no files`)
   return last
 }
 
@@ -125,7 +125,7 @@ function columnOf(database: DatabaseSync, sql: string): Column {
   const statement = database.prepare(sql)
   // SQLite prepares only the first statement, and silently ignores the rest.
   const rest = sql.slice(statement.sourceSQL.length).replace(/--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|[\s;]/g, '')
-  if (rest !== '') throw new ProbeError('data', 'the query failed: sql holds more than one statement')
+  if (rest !== '') throw new ProbeError('data', 'the query failed: sql contains more than one statement')
   // SQLite returns all columns of a row at once. Node supports this limit since 24.15.
   const each = Math.floor((8 * maxBytes) / Math.max(8, statement.columns().length))
   if (limitsOf(database)) database.limits.length = each
@@ -142,11 +142,11 @@ const limitsOf = (database: DatabaseSync) => (database as Partial<Pick<DatabaseS
 function queryFault(error: unknown, path: string, database: DatabaseSync): unknown {
   const { errcode, message } = error as { readonly errcode?: unknown; readonly message?: unknown }
   const words = sanitize(String(message))
-  if (errcode === 8) return new ProbeError('data', `it would write, and was refused: ${words}`)
+  if (errcode === 8) return new ProbeError('data', `the query was rejected because it writes: ${words}`)
   const max = database.isOpen ? limitsOf(database)?.length : undefined
   if (errcode === 18 && max !== undefined) {
-    const instead = 'read less of it, by length(…) or substr(…)'
-    return new ProbeError('data', `a value of it is larger than ${showBytes(max)}: ${instead}`)
+    const instead = 'read only a part with substr(…), or its length(…)'
+    return new ProbeError('data', `a value is larger than ${showBytes(max)}: ${instead}`)
   }
   if (errcode === 1) return new ProbeError('data', `the query failed: ${words}`)
   return sqliteFault(error, path)
@@ -159,7 +159,7 @@ function queryFault(error: unknown, path: string, database: DatabaseSync): unkno
 function answerAfter(ms: number): Worker {
   // The same format as the child's own answer.
   const late = {
-    error: { message: 'the query was called off: it took too long', fault: 'timeout', details: [] },
+    error: { message: 'the query was cancelled because it took too long', fault: 'timeout', details: [] },
   }
   const limit = new Worker(answerLate, { eval: true, workerData: { ms, line: `${JSON.stringify(late)}\n` } })
   limit.unref()

@@ -63,7 +63,7 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
       if (!(observation instanceof Unreadable)) return evaluate(observation, settings)
       const [check = ''] = Object.keys(declaration.results)
       const { reason, details } = observation
-      const result: Result = warn(check, `not looked at: ${reason}`, details ? { details } : {})
+      const result: Result = warn(check, `not checked: ${reason}`, details ? { details } : {})
       return result as unknown as ResultsOf<Name>
     },
   })
@@ -71,13 +71,13 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
 /** For views that, without a permission, silently return nothing or only the account's own rows. */
 export function requirePermission(row: Row | undefined, permission: string): void {
   if (figure(row, 'may') === 1) return
-  throw new UnreadableError('permission', `this account sees only a part without ${permission}`, [])
+  throw new UnreadableError('permission', `this account sees only part of the data without ${permission}`, [])
 }
 export const mayState = "HAS_PERMS_BY_NAME(NULL, NULL, 'VIEW SERVER STATE')"
 
 /** The counters are missing if they could not be set up when the server was installed. */
 export function requireCounters(rows: readonly Row[]): readonly Row[] {
   if (rows.length > 0) return rows
-  const message = 'the performance counters of this server are empty (lodctr /R sets them up anew)'
+  const message = 'the performance counters of this server are empty (lodctr /R rebuilds them)'
   throw new UnreadableError('absent', message, [])
 }

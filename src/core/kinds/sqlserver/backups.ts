@@ -37,14 +37,12 @@ function evaluateAges<const Name extends string>(
   return [
     atMost({
       check,
-      what: oldest.never
-        ? `${oldest.name}: no ${event} since it was made:`
-        : `${oldest.name}: age of its last ${event}:`,
+      what: oldest.never ? `${oldest.name}: no ${event} since it was created:` : `${oldest.name}: last ${event}: age`,
       value: oldest.ageMs,
       unit: 'duration',
       threshold,
       at: oldest.at,
-      details: old.length === 0 ? [] : [`too old as well: ${listNames(old)}`],
+      details: old.length === 0 ? [] : [`also too old: ${listNames(old)}`],
     }),
   ]
 }
@@ -55,13 +53,13 @@ const backupSettings = {
     type: 'threshold',
     unit: 'duration',
     default: { warn: 48 * hour, limit: 72 * hour },
-    doc: 'Age of the last full backup of each database, {} to leave it out',
+    doc: 'Maximum age of the last full backup of each database; {} disables this',
   },
   logBackup: {
     type: 'threshold',
     unit: 'duration',
     default: { warn: 30 * minute, limit: 60 * minute },
-    doc: 'Age of the last log backup of each database in FULL recovery, {} to leave it out',
+    doc: 'Maximum age of the last log backup of each database in FULL recovery; {} disables this',
   },
 } as const satisfies SettingsSpec
 
@@ -69,8 +67,8 @@ const backupSettings = {
 export const backups = onSqlserver({
   depth: 'Advanced',
   results: {
-    'full backup': 'Every database has a full backup that is young enough',
-    'log backup': 'So has every log of a database in FULL recovery',
+    'full backup': 'Every database has a recent full backup',
+    'log backup': 'Every database in FULL recovery has a recent log backup',
   },
   settings: backupSettings,
   grant: grants.backups,
@@ -98,14 +96,14 @@ export const backups = onSqlserver({
 
 export const checkdb = onSqlserver({
   depth: 'Advanced',
-  results: { checkdb: 'DBCC CHECKDB found every database sound, not long ago' },
+  results: { checkdb: 'Every database has recently passed DBCC CHECKDB' },
   settings: {
     ignore,
     checkdb: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 14 * day },
-      doc: 'Age of the last DBCC CHECKDB of each database that found nothing wrong',
+      doc: 'Maximum age of the last DBCC CHECKDB without errors, for each database',
     },
   },
   grant: grants.definitions,
@@ -118,10 +116,10 @@ export const checkdb = onSqlserver({
       WHERE d.state = 0 AND d.source_database_id IS NULL AND d.name <> 'tempdb' ORDER BY d.name`)
     // Servers before 2016 SP2 do not have this property.
     if (rows.length > 0 && rows.every((row) => figure(row, 'known') === 0)) {
-      throw new UnreadableError('absent', 'this version does not tell when DBCC CHECKDB last ran', [])
+      throw new UnreadableError('absent', 'this version does not report when DBCC CHECKDB last ran', [])
     }
     return rows.map((row) => ageOf(row, 'age', now))
   },
   evaluate: (ages, { ignore: ignored, checkdb: threshold }) =>
-    evaluateAges({ check: 'checkdb', event: 'good DBCC CHECKDB' }, ages, threshold, ignored),
+    evaluateAges({ check: 'checkdb', event: 'successful DBCC CHECKDB' }, ages, threshold, ignored),
 })

@@ -8,7 +8,7 @@ import { grants, mayState, onSqlserver, requireCounters, requirePermission } fro
 export const ignore = {
   type: 'texts',
   default: [],
-  doc: 'Databases that no check looks at',
+  doc: 'Databases to exclude from all checks',
 } as const satisfies SettingsSpec[string]
 
 /** The databases without the ignored ones. */
@@ -52,24 +52,24 @@ export const databases = onSqlserver({
 /** Reasons for which every log waits occasionally and briefly. */
 const usualWaits = new Set(['', 'NOTHING', 'CHECKPOINT', 'OLDEST_PAGE', 'XTP_CHECKPOINT'])
 const causes: Readonly<Record<string, string>> = {
-  LOG_BACKUP: 'log backups have stopped, or are too rare',
-  ACTIVE_TRANSACTION: 'a transaction is open for long',
+  LOG_BACKUP: 'log backups have stopped, or are too infrequent',
+  ACTIVE_TRANSACTION: 'a transaction has been open for a long time',
   AVAILABILITY_REPLICA: 'a secondary replica does not keep up',
   REPLICATION: 'replication or change data capture does not keep up',
   DATABASE_MIRRORING: 'the mirror does not keep up',
-  ACTIVE_BACKUP_OR_RESTORE: 'a backup or restore runs',
+  ACTIVE_BACKUP_OR_RESTORE: 'a backup or restore is running',
 }
 
 export const logReuse = onSqlserver({
   depth: 'Standard',
-  results: { 'log reuse': 'No log fills up because something keeps its space' },
+  results: { 'log reuse': 'No log is filling up because its space cannot be reused' },
   settings: {
     ignore,
     logReuse: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 50 },
-      doc: 'How full a log may be while something keeps its space from being used again',
+      doc: 'Maximum fill level of a log whose space cannot be reused',
     },
   },
   grant: grants.serverState,
@@ -88,11 +88,11 @@ export const logReuse = onSqlserver({
   evaluate: (logs, { ignore: names, logReuse: threshold }) => {
     const waiting = withoutIgnored(logs, names).filter(({ waits }) => !usualWaits.has(waits))
     const [worst] = [...waiting].sort((a, b) => b.used - a.used)
-    if (!worst) return ok('log reuse', 'the space of every log can be used again')
+    if (!worst) return ok('log reuse', 'the space of every log can be reused')
     const cause = causes[worst.waits]
     return atMost({
       check: 'log reuse',
-      what: `the log of ${worst.name} waits for ${worst.waits}, and is full to`,
+      what: `log of ${worst.name} waits for ${worst.waits}; fill level`,
       value: worst.used,
       unit: 'percent',
       threshold,
@@ -103,13 +103,13 @@ export const logReuse = onSqlserver({
 
 export const sessions = onSqlserver({
   depth: 'Standard',
-  results: { sessions: 'Connections are left' },
+  results: { sessions: 'Enough connections remain' },
   settings: {
     sessions: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 80, limit: 95 },
-      doc: 'User connections, of how many the server takes',
+      doc: 'Maximum number of user connections, in percent of the limit of the server',
     },
   },
   grant: grants.serverState,
@@ -134,13 +134,13 @@ export const sessions = onSqlserver({
 
 export const blocked = onSqlserver({
   depth: 'Standard',
-  results: { blocked: 'No request waits too long for another' },
+  results: { blocked: 'No request is blocked for too long' },
   settings: {
     blocked: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 60_000 },
-      doc: 'How long a request may wait for another',
+      doc: 'Maximum time that a request is blocked by another',
     },
   },
   grant: grants.serverState,
@@ -163,15 +163,15 @@ export const blocked = onSqlserver({
     }
   },
   evaluate: ({ requests, longestMs, session, blocker, wait }, { blocked: threshold }) => {
-    if (requests === 0) return ok('blocked', 'no request waits for another')
+    if (requests === 0) return ok('blocked', 'no request is blocked')
     const by = blocker !== undefined && blocker > 0 ? `by session ${blocker}` : 'by a transaction without a session'
     return atMost({
       check: 'blocked',
-      what: `${count(requests, 'request waits', 'requests wait')}; session ${session ?? '?'} is blocked ${by} for`,
+      what: `${count(requests, 'blocked request')}; session ${session ?? '?'} is blocked ${by} for`,
       value: longestMs,
       unit: 'duration',
       threshold,
-      details: wait === '' ? [] : [`it waits for ${wait}`],
+      details: wait === '' ? [] : [`wait type: ${wait}`],
     })
   },
 })
@@ -192,7 +192,7 @@ type Group = {
 export const availabilityGroups = onSqlserver({
   depth: 'Advanced',
   results: {
-    'availability group': 'Its availability groups are healthy, as far as this is their primary; left out without any',
+    'availability group': 'The availability groups whose primary is this server are healthy; omitted without any',
   },
   settings: {},
   grant: grants.definitions,
@@ -239,9 +239,11 @@ function evaluateGroup({ name, primary, role, health, unhealthy }: Group): Resul
   const facts = { role: role || 'none' }
   // Only the primary has the state of all replicas.
   if (role !== 'PRIMARY') {
-    return ok(check, `${name}: this is ${role || 'no replica'}; its health is asked of ${primary}`, { facts })
+    return ok(check, `${name}: this is ${role || 'no replica'}; its health is checked at the primary ${primary}`, {
+      facts,
+    })
   }
-  if (health === 'HEALTHY') return ok(check, `${name} is HEALTHY, and this is its primary`, { facts })
+  if (health === 'HEALTHY') return ok(check, `${name} is HEALTHY and this is its primary`, { facts })
   const [first, ...details] = unhealthy
   const message = `${name} is ${health || 'in an unknown state'}${first === undefined ? '' : `: ${first}`}`
   return health === 'PARTIALLY_HEALTHY'
@@ -251,13 +253,13 @@ function evaluateGroup({ name, primary, role, health, unhealthy }: Group): Resul
 
 export const failedJobs = onSqlserver({
   depth: 'Advanced',
-  results: { 'failed jobs': 'No enabled Agent job failed when it last ran' },
+  results: { 'failed jobs': 'The last run of every enabled Agent job succeeded' },
   settings: {
     failedJobs: {
       type: 'threshold',
       unit: 'count',
       default: { warn: 0 },
-      doc: 'Enabled Agent jobs whose last run failed',
+      doc: 'Maximum number of enabled Agent jobs whose last run failed',
     },
   },
   grant: grants.jobs,
@@ -273,10 +275,10 @@ export const failedJobs = onSqlserver({
   },
   evaluate: ({ enabled, failed }, { failedJobs: threshold }) => {
     const jobs = count(enabled, 'enabled Agent job')
-    if (failed.length === 0) return ok('failed jobs', `none of ${jobs} failed last`)
+    if (failed.length === 0) return ok('failed jobs', `no failure in the last runs of ${jobs}`)
     return atMost({
       check: 'failed jobs',
-      what: `failed when last run: ${listNames(failed)}; of ${jobs}`,
+      what: `last run failed: ${listNames(failed)}; of ${jobs}`,
       value: failed.length,
       unit: 'count',
       threshold,

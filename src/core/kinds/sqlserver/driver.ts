@@ -108,8 +108,8 @@ function once(socket: PeerSocket, address: string): (where?: unknown) => Promise
     }
     const { host, port } = where as { readonly host?: unknown; readonly port?: unknown }
     const other = quote(`${String(host)}:${Number(port)}`, 128)
-    throw new ProbeError('data', `${address} sends its clients on to ${other}`, [
-      'next: where that is right, name that server in the url',
+    throw new ProbeError('data', `${address} redirects its clients to ${other}`, [
+      'next: if that is intended, name that server in the url',
     ])
   }
 }
@@ -123,7 +123,7 @@ async function signIn(connection: Connection, socket: PeerSocket, errors: Server
   const count = (chunk: Buffer): void => {
     bytes += chunk.length
     if (bytes > maxBytesBeforeSignIn) {
-      socket.destroy(new ProbeError('protocol', 'the peer sent more than 128 KiB before the sign-in was done'))
+      socket.destroy(new ProbeError('protocol', 'the peer sent more than 128 KiB before the sign-in completed'))
     }
   }
   connection.on('errorMessage', keep)

@@ -6,7 +6,7 @@ import { dataSpace, logSpace, tempdb } from './space.ts'
 
 export default databaseKind({
   name: 'sqlserver',
-  title: 'A Microsoft SQL Server works and has no condition that will fail soon',
+  title: 'A Microsoft SQL Server works, and nothing in it is about to fail',
   preload: loadTedious,
   port: 1_433,
   settings: {
@@ -14,11 +14,11 @@ export default databaseKind({
       type: 'url',
       protocols: ['sqlserver', 'mssql'],
       required: true,
-      doc: 'sqlserver://user@host:port/database, without a password, for a login of SQL Server itself; a named instance is given by its port',
+      doc: 'sqlserver://user@host:port/database, without a password, for a SQL Server login; for a named instance, give its port',
     },
-    password: { type: 'secret', doc: "The login's password" },
+    password: { type: 'secret', doc: 'Password of the login' },
   },
-  connectDoc: 'The server lets the login in, in time',
+  connectDoc: 'The login can sign in, in time',
   open: openSqlserver,
   // Counts from 2020, because DATEDIFF returns 32 bits; only servers since 2016 can count milliseconds directly.
   clock: `SELECT (CAST(DATEDIFF(SECOND, '20200101', t) AS bigint) + 1577836800) * 1000

@@ -16,7 +16,7 @@ const unlimitedLog = 268_435_456
 /** Throws if there are no files, because every database has some. */
 function requireFiles(files: readonly Row[]): readonly Row[] {
   if (files.length > 0) return files
-  throw new UnreadableError('permission', 'this account sees no files without VIEW ANY DEFINITION', [])
+  throw new UnreadableError('permission', 'this account cannot see the files without VIEW ANY DEFINITION', [])
 }
 
 const columns = `CAST(f.size AS bigint) AS size, f.max_size AS most, f.growth AS growth,
@@ -71,14 +71,14 @@ function evaluateSpaces<const Name extends string>(
 
 export const dataSpace = onSqlserver({
   depth: 'Standard',
-  results: { 'data space': "The url's database has room for data" },
+  results: { 'data space': 'The database of the url has free space for data' },
   settings: {
     ignore,
     dataSpace: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 10, limit: 5 },
-      doc: "Free space for the data of the url's database, of all that its files may grow to",
+      doc: "Minimum free space for the data of the url's database, in percent of the maximum size of its files",
     },
   },
   grant: grants.definitions,
@@ -99,13 +99,13 @@ const logSpaceSettings = {
     type: 'threshold',
     unit: 'percent',
     default: { warn: 10, limit: 5 },
-    doc: 'Free space for the log of each database, of all that its files may grow to',
+    doc: 'Minimum free space for the log of each database, in percent of the maximum size of its files',
   },
 } as const satisfies SettingsSpec
 
 export const logSpace = onSqlserver({
   depth: 'Standard',
-  results: { 'log space': 'Every log has room' },
+  results: { 'log space': 'Every log has free space' },
   settings: logSpaceSettings,
   grant: grants.definitions,
   observe: async ({ ask }) => {
@@ -127,14 +127,14 @@ export const logSpace = onSqlserver({
 
 export const tempdb = onSqlserver({
   depth: 'Advanced',
-  results: { tempdb: 'tempdb has room' },
+  results: { tempdb: 'tempdb has free space' },
   settings: {
     ignore,
     tempdb: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 10 },
-      doc: 'Free space in tempdb, of all that its files may grow to',
+      doc: 'Minimum free space in tempdb, in percent of the maximum size of its files',
     },
   },
   grant: grants.definitions,

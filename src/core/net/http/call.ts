@@ -51,7 +51,8 @@ export function call(socket: Socket, address: string, ask: HttpCall, redact: Red
       let interim = 0
       const interimAnswer = (): void => {
         interim += 1
-        if (interim > maxInterim) out.destroy(new ProbeError('protocol', `${address} sent interim answers without end`))
+        if (interim > maxInterim)
+          out.destroy(new ProbeError('protocol', `${address} sent too many interim responses (1xx)`))
       }
       out.on('continue', interimAnswer)
       out.on('information', interimAnswer)
@@ -93,7 +94,7 @@ async function readBody(answer: IncomingMessage, address: string, max: number, r
       throw meaning(systemError, address, redact)
     const announced = answer.headers['content-length']
     const whole = announced === undefined ? '' : ` of ${showBytes(Number(announced))}`
-    throw new ProbeError('protocol', `${address} cut its answer short, after ${showBytes(length)}${whole}`)
+    throw new ProbeError('protocol', `${address} sent an incomplete response: ${showBytes(length)}${whole}`)
   }
   const bytes = Buffer.concat(chunks)
   return { bytes: bytes.subarray(0, max), more: length > max }
@@ -107,11 +108,11 @@ function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address
     return new ProbeError('protocol', `${address} sent more than ${showBytes(maxHeaderBytes)} of headers`, [code])
   }
   if (code.startsWith('HPE_')) {
-    const received = Buffer.isBuffer(error.rawPacket) ? `: it said ${quote(redact(error.rawPacket))}` : ''
-    return new ProbeError('protocol', `${address} does not answer in sound HTTP${received}`, [code])
+    const received = Buffer.isBuffer(error.rawPacket) ? `: it sent ${quote(redact(error.rawPacket))}` : ''
+    return new ProbeError('protocol', `${address} did not send valid HTTP${received}`, [code])
   }
   if (code === 'ERR_INVALID_CHAR' || code === 'ERR_INVALID_HTTP_TOKEN' || code === 'ERR_HTTP_INVALID_HEADER_VALUE') {
-    return new ProbeError('data', 'a header of this monitor holds a character that HTTP does not allow', [code])
+    return new ProbeError('data', 'a header of this monitor contains a character that HTTP does not allow', [code])
   }
   return error
 }

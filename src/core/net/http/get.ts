@@ -40,9 +40,7 @@ export async function get(url: URL, options: GetOptions): Promise<{ readonly sta
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>()
   sent.on('error', (error: NodeJS.ErrnoException) =>
     reject(
-      error.code?.startsWith('HPE_')
-        ? new ProbeError('protocol', 'does not answer in sound HTTP', [error.code])
-        : error,
+      error.code?.startsWith('HPE_') ? new ProbeError('protocol', 'did not send valid HTTP', [error.code]) : error,
     ),
   )
   sent.once('response', (answer: IncomingMessage) => {

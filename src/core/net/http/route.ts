@@ -14,7 +14,7 @@ import { call, type Head } from './call.ts'
 export const verifySetting = {
   type: 'flag',
   default: true,
-  doc: 'Ask nothing of a server whose certificate is not trusted',
+  doc: 'Send no request to a server whose certificate is not trusted',
 } as const satisfies Setting
 
 export type Route = {
@@ -131,7 +131,7 @@ export function nextOf(head: Head, url: URL, at: PeerAddress, route: Route): URL
   if (!redirects || location === undefined || route.redirects === 0 || route.method === 'POST') return undefined
   const next = URL.parse(location, url.href)
   if (next === null)
-    throw new ProbeError('protocol', `${at.address} redirects to ${quote(location, 80)}, which is no URL`)
+    throw new ProbeError('protocol', `${at.address} redirects to ${quote(location, 80)}, which is not a URL`)
   if (next.protocol !== 'http:' && next.protocol !== 'https:') {
     throw new ProbeError('protocol', `${at.address} redirects to ${quote(next.protocol, 32)}, which is not followed`)
   }
