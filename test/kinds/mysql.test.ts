@@ -102,7 +102,7 @@ sqlSuite(
         },
         closedDatabase: {
           given: () => ({ url: server.url('stranger', 'orders') }),
-          message: /does not let "stranger" into the database/,
+          message: /denies "stranger" access to the database/,
         },
         full: {
           plant: async () => {
@@ -110,7 +110,7 @@ sqlSuite(
             await run({ url: server.url('stranger') })
           },
           given: () => ({ url: server.url('stranger') }),
-          message: /is full/,
+          message: /accepts no more connections/,
           end: () => server.query(`GRANT USAGE ON *.* TO stranger@${here} WITH MAX_CONNECTIONS_PER_HOUR 0`),
         },
       },
@@ -200,7 +200,7 @@ sqlSuite(
           query: { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
           message: "gone: the query failed: Table 'orders.gone' doesn't exist",
           fault: 'data',
-          details: ['error 1146', 'asked: SELECT 1 FROM gone'],
+          details: ['error 1146', 'query: SELECT 1 FROM gone'],
         },
         {
           query: { name: 'closed', sql: 'SELECT id FROM closed.jobs', atMost: { limit: 1 } },

@@ -82,7 +82,7 @@ sqlSuite(
       conditions: {
         noPassword: {
           run: () => runKind(postgres, { url: server.url('monitor') }),
-          message: /^127\.0\.0\.1:\d+ wants a password, and none is configured: add `password:`$/,
+          message: /^127\.0\.0\.1:\d+ requires a password, and none is configured: add `password:`$/,
         },
         noAccount: { given: () => ({ url: server.url('nobody') }) },
         locked: {
@@ -100,13 +100,13 @@ sqlSuite(
             await server.query('REVOKE CONNECT ON DATABASE closed FROM PUBLIC')
           },
           given: () => ({ url: server.url('monitor', 'closed') }),
-          message: /does not let "monitor" into/,
+          message: /denies "monitor" access to/,
           end: () => server.query('DROP DATABASE closed'),
         },
         full: {
           plant: stranger('CONNECTION LIMIT 0'),
           given: () => ({ url: server.url('stranger') }),
-          message: /is full: too many connections/,
+          message: /has no free connection: too many connections/,
           end: stranger('CONNECTION LIMIT -1'),
         },
       },
@@ -201,7 +201,7 @@ sqlSuite(
           query: { name: 'gone', sql: 'SELECT 1 FROM gone', atMost: { limit: 1 } },
           message: 'gone: the query failed: relation "gone" does not exist',
           fault: 'data',
-          details: ['SQLSTATE 42P01', 'asked: SELECT 1 FROM gone'],
+          details: ['SQLSTATE 42P01', 'query: SELECT 1 FROM gone'],
         },
         {
           query: { name: 'closed', sql: 'SELECT id FROM secrets', atMost: { limit: 1 } },
@@ -422,9 +422,7 @@ sqlSuite(
         await wait(20)
         const found = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
         expect(found.status).toBe('warning')
-        expect(found.message).toMatch(
-          /^forgotten has had no consumer for \d+ ms, and holds back .* \(warns above 10 ms\)$/,
-        )
+        expect(found.message).toMatch(/^forgotten has had no consumer for \d+ ms and retains .* \(warns above 10 ms\)$/)
         await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
         expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
       } finally {

@@ -148,7 +148,7 @@ sqlSuite(
           [
             'a WITH that deletes',
             'WITH one AS (SELECT 1) DELETE FROM jobs',
-            /^jobs: it would write, and was refused: /,
+            /^jobs: the query was rejected because it writes: /,
           ],
         ],
         state: () => readFileSync(jobs),
@@ -331,11 +331,7 @@ describe("svc's own store", () => {
 
 describe('a file that is no sound database', () => {
   test.each([
-    [
-      'garbage',
-      () => writeFileSync(path, 'not a database '.repeat(500)),
-      /is not a SQLite database: damaged, or something/,
-    ],
+    ['garbage', () => writeFileSync(path, 'not a database '.repeat(500)), /is not a SQLite database, or is damaged/],
     ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
     ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],

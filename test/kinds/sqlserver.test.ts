@@ -173,7 +173,7 @@ sqlSuite(
       of: {
         connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
         databases: '2 databases ONLINE',
-        'log reuse': 'the log of orders waits for LOG_BACKUP, and is full to 12 % (warns above 50 %)',
+        'log reuse': 'log of orders waits for LOG_BACKUP; fill level 12 % (warns above 50 %)',
         sessions: '41 of 32767 sessions: 0.1 % (limit 95 %)',
         'data space': 'orders: 3 GiB of 10 GiB used, free 70 % (at least 5 %)',
         'log space': 'log of orders: 1 GiB of 4 GiB used, free 75 % (at least 5 %)',
@@ -199,8 +199,8 @@ sqlSuite(
         noAccount: { given: () => ({ url: asServer(server).url('nobody') }) },
         locked: { ...refuses(18_486), message: /the login is locked/ },
         missingDatabase: { absent: 'The server names neither it nor a closed database: it says the same of both' },
-        closedDatabase: { ...refuses(4_060), message: /does not open that database for "monitor"/ },
-        full: { ...refuses(17_809), message: /is full/ },
+        closedDatabase: { ...refuses(4_060), message: /denies "monitor" access to the database/ },
+        full: { ...refuses(17_809), message: /has no free connection/ },
       },
       hostile: [
         ['an HTTP server that waits', replies('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],

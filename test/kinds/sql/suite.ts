@@ -407,7 +407,7 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
       const started = performance.now()
       const found = await one('connect', {}, 'Basic', { timeoutMs: 500 }).finally(frozen.thaw)
       expect(performance.now() - started).toBeLessThan(4_500)
-      expect(found).toMatchObject({ fault: 'timeout', message: `${server().address} gave no answer within 0.5 s` })
+      expect(found).toMatchObject({ fault: 'timeout', message: `${server().address} did not answer within 0.5 s` })
       await nothingOpen()
     })
   }
@@ -702,7 +702,7 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
     const insert = { name: 'x', sql: 'INSERT INTO jobs VALUES (1)', rows: { limit: 1 } }
     const results = await run({ queries: named([insert]) }, 'Standard')
     expect(results.map(({ message }) => message)).toEqual([
-      'query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is asked',
+      'query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is allowed',
     ])
   })
   test(`${name}: a query that fails is one finding with the words of the database, and hides no other`, async () => {
@@ -761,7 +761,7 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
       try {
         const found = await ask([well, well])
         expect(found.map(({ status, message }) => [status, message])).toEqual([
-          ['warning', `queries run ${as}: give svc an account that may only read`],
+          ['warning', `queries run ${as}: use a read-only account for svc`],
           ['ok', 'well: 1 (limit 1)'],
           ['ok', 'well: 1 (limit 1)'],
         ])
