@@ -204,7 +204,7 @@ sqlSuite(
         },
         {
           query: { name: 'closed', sql: 'SELECT id FROM closed.jobs', atMost: { limit: 1 } },
-          message: /^closed: "monitor" has no permission to read this: SELECT command denied to user .*jobs/,
+          message: /^closed: "monitor" may not read the table: SELECT command denied to user .*jobs/,
           fault: 'data',
         },
       ],
@@ -218,7 +218,7 @@ sqlSuite(
           ['a WITH that deletes', 'WITH one AS (SELECT 1 AS id) DELETE FROM jobs'],
         ].map(
           ([name = '', sql = '']) =>
-            [name, sql, /^jobs: (the query failed|the query was rejected because it writes): ./] as const,
+            [name, sql, /^jobs: (the query failed|the query would write, and was refused): ./] as const,
         ),
         state: () =>
           server.query(`SELECT (SELECT count(*) FROM orders.jobs) AS jobs, (SELECT count(*) FROM orders.old) AS old,
