@@ -237,7 +237,7 @@ test('B4 in process the OS account reports, and the monitor of the same store fi
     StatusMessage: expect.stringContaining('heartbeats cannot be read: There is no store at'),
   })
   await core.runtime.admin?.users.add({ userName: 'ann' }, by)
-  expect((await look(core)).StatusMessage).toContain('no heartbeat of job-* has come in')
+  expect((await look(core)).StatusMessage).toContain('no heartbeat from job-* has arrived')
   await core.service.reportHeartbeat({ Name: 'job-1' }, call)
   expect(await look(core)).toMatchObject({ Status: 'Success' })
   expect((await core.runtime.admin?.heartbeats.list())?.[0]?.who).toBe('local:alice')

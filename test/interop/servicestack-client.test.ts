@@ -182,7 +182,8 @@ describe('@servicestack/client, unmodified, with svc serve', () => {
   })
 })
 
-describe('automatic refresh', () => {
+// Each has a server of its own, and mostly waits for tokens to expire.
+describe.concurrent('automatic refresh', () => {
   const paths: readonly (readonly [string, string | undefined])[] = [
     ['/api', 'api'],
     ['/json/reply', undefined],

@@ -243,7 +243,7 @@ describe('ldap over a bad connection', () => {
     )
     expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'refused' })
     expect(checked(results, 'bind').message).toMatch(/ended the connection: it is shutting down or its data is offline/)
-    expect(checked(results, 'bind').details).toContain('message of the server: "back at 4"')
+    expect(checked(results, 'bind').details).toContain('the server sent "back at 4"')
   })
 })
 

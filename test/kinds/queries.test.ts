@@ -3,8 +3,10 @@ import {
   type Cell,
   type Column,
   ColumnReader,
+  clockSetting,
   type Dialect,
   evaluateAsked,
+  evaluateClock,
   maxRows,
   type Query,
   queriesProblem,
@@ -18,8 +20,8 @@ import { escapeSequences } from '../support/faults.ts'
 const now = Date.UTC(2026, 7, 2, 12)
 const hour = 3_600_000
 const base: Query = { name: 'jobs', sql: 'SELECT x FROM jobs', depth: 'Standard' }
-const judged = (input: Partial<Query>, cells: readonly Cell[], more = false): readonly Result[] =>
-  evaluateAsked({ query: { ...base, ...input }, at: now, column: whole(cells, more) })
+const judged = (given: Partial<Query>, cells: readonly Cell[], more = false): readonly Result[] =>
+  evaluateAsked({ query: { ...base, ...given }, at: now, column: whole(cells, more) })
 const whole = (cells: readonly Cell[], more = false): Column => ({
   cells,
   rows: cells.length,
@@ -31,8 +33,8 @@ const levels = (...args: Parameters<typeof judged>): readonly string[] => judged
 const messages = (...args: Parameters<typeof judged>): readonly string[] =>
   judged(...args).map(({ message }) => message)
 
-describe('evaluation of the first column of a query', () => {
-  test('the largest number may equal the limit', () => {
+describe('what is judged of the first column of a query', () => {
+  test('the largest figure may be just as large as the limit', () => {
     const atMost = { warn: 10, limit: 100 }
     expect(levels({ atMost }, [10])).toEqual(['ok'])
     expect(levels({ atMost }, [10.01])).toEqual(['warning'])
@@ -46,13 +48,13 @@ describe('evaluation of the first column of a query', () => {
       details: ['query: SELECT x FROM jobs'],
     })
   })
-  test('the smallest number may equal the limit', () => {
+  test('the smallest figure may be just as small as the limit', () => {
     const atLeast = { limit: 2 }
     expect(levels({ atLeast }, [2, 5])).toEqual(['ok'])
     expect(levels({ atLeast }, [5, 1.99])).toEqual(['failed'])
     expect(levels({ atLeast, atMost: { limit: 4 } }, [5, 1])).toEqual(['failed', 'failed'])
   })
-  test('rows with NULL count, and more rows than are read exceed any limit', () => {
+  test('rows are counted with what is NULL, and more than were read are more than any limit', () => {
     const rows = { warn: 0, limit: 2 }
     expect(levels({ rows }, [])).toEqual(['ok'])
     expect(levels({ rows }, ['a'])).toEqual(['warning'])
@@ -64,7 +66,7 @@ describe('evaluation of the first column of a query', () => {
     expect(levels({ rows: { limit: maxRows } }, full)).toEqual(['ok'])
     expect(messages({ rows: { limit: maxRows } }, full, true)).toEqual(['jobs: rows, at least 1001 (limit 1000)'])
   })
-  test('the age of the oldest date may equal the limit, in each format of a driver', () => {
+  test('the oldest date may be just as old as the limit, however a driver gives it', () => {
     const age = { warn: hour, limit: 2 * hour }
     const same: readonly Cell[] = [
       new Date(now - hour),
@@ -76,15 +78,15 @@ describe('evaluation of the first column of a query', () => {
       String(now - hour),
     ]
     for (const cell of same) {
-      const [result] = judged({ age }, [cell])
-      expect([cell, result?.status, result?.measurement?.value]).toEqual([cell, 'ok', hour])
+      const [found] = judged({ age }, [cell])
+      expect([cell, found?.status, found?.measurement?.value]).toEqual([cell, 'ok', hour])
     }
     expect(levels({ age }, [new Date(now - hour - 1)])).toEqual(['warning'])
     expect(levels({ age }, [new Date(now), new Date(now - 2 * hour)])).toEqual(['warning'])
     expect(levels({ age }, [new Date(now), new Date(now - 2 * hour - 1), null])).toEqual(['failed'])
     expect(messages({ age }, ['2026-08-02 09:00:00'])).toEqual(['jobs: oldest 3 h (limit 2 h)'])
   })
-  test('a date a minute ahead comes from another clock, one beyond that from another zone', () => {
+  test('a date a minute ahead is a clock that is not ours, one beyond that is of another zone', () => {
     const age = { limit: hour }
     expect(levels({ age }, [new Date(now + 60_000)])).toEqual(['ok'])
     expect(levels({ age }, [new Date(now + 60_001)])).toEqual(['warning'])
@@ -92,7 +94,7 @@ describe('evaluation of the first column of a query', () => {
       'jobs: the oldest is 2 h in the future: a wrong clock, or a time zone other than UTC',
     ])
   })
-  test('no value means that nothing waits for an age, and a missing answer for a number, unless `none` overrides that', () => {
+  test('no value is nothing that waits for an age, and no answer for a figure, unless `none` says otherwise', () => {
     const age = { limit: hour }
     expect(messages({ age }, [null])).toEqual(['jobs: none (NULL)'])
     expect(messages({ age }, [])).toEqual(['jobs: none (no row)'])
@@ -116,7 +118,7 @@ describe('evaluation of the first column of a query', () => {
       expect([cell, ...levels({ age: { limit: 3 } }, [cell])]).toEqual([cell, 'failed'])
     }
   })
-  test('each value meets the expectation', () => {
+  test('every value meets what is expected', () => {
     expect(levels({ expect: 'done' }, ['done', 'done'])).toEqual(['ok'])
     expect(messages({ expect: 'done' }, ['done', 'failed', 'lost'])).toEqual([
       'jobs: is "failed", expected "done" (2 of 3)',
@@ -129,7 +131,7 @@ describe('evaluation of the first column of a query', () => {
       'cannot be evaluated',
     )
   })
-  test('unread rows do not count as ok', () => {
+  test('what was not read is not taken for well', () => {
     expect(levels({ atMost: { limit: 3 } }, [1, 2], true)).toEqual(['ok', 'warning'])
     expect(messages({ atMost: { limit: 3 } }, [1, 2], true)[1]).toBe(
       'jobs: only the first 2 rows were evaluated; there are more',
@@ -137,8 +139,8 @@ describe('evaluation of the first column of a query', () => {
     // NULL in what was read says nothing of what was not.
     expect(levels({ age: { limit: 3 } }, [null], true)).toEqual(['ok', 'warning'])
     const column: Column = { cells: ['a', 'a'], rows: 700, retained: 2, more: false, cut: false }
-    const of = (input: Partial<Query>, more: Partial<Column> = {}) =>
-      evaluateAsked({ query: { ...base, ...input }, at: now, column: { ...column, ...more } })
+    const of = (given: Partial<Query>, more: Partial<Column> = {}) =>
+      evaluateAsked({ query: { ...base, ...given }, at: now, column: { ...column, ...more } })
     expect(of({ expect: 'a' }).map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: is as expected'],
       ['warning', 'jobs: only the first 2 rows were evaluated; there are more'],
@@ -150,7 +152,7 @@ describe('evaluation of the first column of a query', () => {
       ['warning', 'jobs: only the first 1024 characters of a value were evaluated; there are more'],
     ])
   })
-  test('names, values and errors are shown without escapes, and the SQL only in the details', () => {
+  test('names, values and errors are shown without escapes, and the SQL beside the message only', () => {
     const query = {
       ...base,
       name: `n${escapeSequences}`,
@@ -158,24 +160,35 @@ describe('evaluation of the first column of a query', () => {
       expect: 'a',
     }
     const failed = new ProbeError('data', 'the query failed: no such table')
-    const results = [
+    const found = [
       ...evaluateAsked({ query, at: now, column: whole([`v${escapeSequences}`]) }),
       ...evaluateAsked({ query, at: now, cause: failed, afterMs: 3 }),
     ]
-    expect(results).toHaveLength(2)
-    for (const one of results) {
+    expect(found).toHaveLength(2)
+    for (const one of found) {
       expect(one.status).toBe('failed')
       expect(JSON.stringify(one)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
       expect(one.message).not.toContain('SELECT')
       expect(one.details?.at(-1)).toMatch(/^query: SELECT .*…$/)
       expect(one.details?.at(-1)?.length).toBeLessThan(260)
     }
-    expect(results[1]?.message).toMatch(/^n.*: the query failed: no such table$/)
+    expect(found[1]?.message).toMatch(/^n.*: the query failed: no such table$/)
   })
 })
 
-describe('limits of an answer', () => {
-  test('1,000 rows, and 1,024 characters of a value, are kept', () => {
+describe('the clock of a server', () => {
+  test('the boundaries of the clock belong to what is well, in both directions', () => {
+    for (const tripMs of [1, 4]) {
+      const off = (aheadMs: number) => evaluateClock({ aheadMs, tripMs }, clockSetting.default).status
+      expect([0, 2_000, -2_000].map(off)).toEqual(['ok', 'ok', 'ok'])
+      expect([2_001, -2_001, 30_000, -30_000].map(off)).toEqual(['warning', 'warning', 'warning', 'warning'])
+      expect([30_001, -30_001].map(off)).toEqual(['failed', 'failed'])
+    }
+  })
+})
+
+describe('what is taken of an answer', () => {
+  test('1,000 rows, and 1,024 characters of a value', () => {
     const reader = new ColumnReader()
     for (let row = 0; row < maxRows; row += 1) expect(reader.take(row)).toBe(true)
     expect(reader.column()).toMatchObject({ rows: 1_000, more: false })
@@ -191,7 +204,7 @@ describe('limits of an answer', () => {
     narrow.take(Buffer.alloc(1_025))
     expect(narrow.column().cut).toBe(true)
   })
-  test('at most half a mebibyte of JSON is kept', () => {
+  test('no more than half a mebibyte, as JSON', () => {
     const reader = new ColumnReader()
     const wide = '\x01'.repeat(1_024)
     for (let row = 0; row < 900; row += 1) expect(reader.take(wide)).toBe(true)
@@ -204,12 +217,12 @@ describe('limits of an answer', () => {
     expect(reader.take(wide)).toBe(false)
     expect(reader.column()).toMatchObject({ rows: maxRows, retained: 85, more: true })
   })
-  test('each type of a driver becomes a cell', () => {
+  test('whatever a driver gives is a cell', () => {
     const reader = new ColumnReader()
     for (const value of [null, undefined, 1, 12n, true, new Date(now), Buffer.from('ab'), { a: 1 }]) reader.take(value)
     expect(reader.column().cells).toEqual([null, null, 1, '12', 'true', new Date(now), 'ab', '{"a":1}'])
   })
-  test('a query ends before the deadline, and does not begin where it could not end', () => {
+  test('a query is ended before the deadline, and not begun where it could not end', () => {
     expect(queryMs(5_000)).toBe(3_000)
     expect(queryMs(30_000)).toBe(15_000)
     expect(queryMs(1_000)).toBe(700)
@@ -218,9 +231,9 @@ describe('limits of an answer', () => {
   })
 })
 
-describe('queries that svc.yaml may contain', () => {
-  test('a query has an expectation, about no more rows than are read, and an end', () => {
-    const problem = (input: Partial<Query>): string | undefined => queriesProblem([{ ...base, ...input }], 'postgres')
+describe('what svc.yaml may ask', () => {
+  test('something is to be judged, of no more rows than are read, and not without end', () => {
+    const problem = (given: Partial<Query>): string | undefined => queriesProblem([{ ...base, ...given }], 'postgres')
     expect(problem({ atMost: {} })).toBeUndefined()
     expect(problem({})).toBe('query "jobs": has no condition: add one of atMost, atLeast, age, rows, leastRows, expect')
     expect(problem({ rows: { limit: 1_000 } })).toBeUndefined()
@@ -234,32 +247,29 @@ describe('queries that svc.yaml may contain', () => {
     expect([many(50), many(51)]).toEqual([undefined, 'queries has more than 50 entries: list fewer'])
     expect(queriesProblem(undefined, 'sqlite')).toBeUndefined()
   })
-  test.each(['postgres', 'mysql', 'sqlserver', 'sqlite'] satisfies Dialect[])(
-    '%s: only statements that read are accepted',
-    (dialect) => {
-      for (const sql of [
-        'SELECT 1',
-        '  select count(*) from jobs;',
-        '-- how many\nSELECT 1',
-        '/* a */ (SELECT 1) UNION (SELECT 2)',
-        'WITH a AS (SELECT 1 AS b) SELECT b FROM a',
-      ])
-        expect([sql, sqlProblem(sql, dialect)]).toEqual([sql, undefined])
-      for (const sql of [
-        '',
-        ' -- nothing',
-        'DELETE FROM jobs',
-        'insert into jobs values (1)',
-        '/**/DROP TABLE jobs',
-        'CALL p()',
-      ])
-        expect([sql, typeof sqlProblem(sql, dialect)]).toEqual([sql, 'string'])
-      expect(sqlProblem('DELETE FROM jobs', dialect)).toBe(
-        'sql begins with "DELETE": only SELECT (or WITH … SELECT) is allowed',
-      )
-    },
-  )
-  test('sqlserver: no second statement is accepted, and no word that could begin one', () => {
+  test.each(['postgres', 'mysql', 'sqlserver', 'sqlite'] satisfies Dialect[])('%s: only what reads', (dialect) => {
+    for (const sql of [
+      'SELECT 1',
+      '  select count(*) from jobs;',
+      '-- how many\nSELECT 1',
+      '/* a */ (SELECT 1) UNION (SELECT 2)',
+      'WITH a AS (SELECT 1 AS b) SELECT b FROM a',
+    ])
+      expect([sql, sqlProblem(sql, dialect)]).toEqual([sql, undefined])
+    for (const sql of [
+      '',
+      ' -- nothing',
+      'DELETE FROM jobs',
+      'insert into jobs values (1)',
+      '/**/DROP TABLE jobs',
+      'CALL p()',
+    ])
+      expect([sql, typeof sqlProblem(sql, dialect)]).toEqual([sql, 'string'])
+    expect(sqlProblem('DELETE FROM jobs', dialect)).toBe(
+      'sql begins with "DELETE": only SELECT (or WITH … SELECT) is allowed',
+    )
+  })
+  test('sqlserver: no second statement, and no word that could begin one', () => {
     for (const sql of [
       'SELECT 1; SELECT 2',
       'SELECT 1; DELETE FROM jobs',
@@ -343,8 +353,8 @@ describe('queries that svc.yaml may contain', () => {
       'SELECT open FROM a',
       'sql contains OPEN: only one read-only statement is allowed (if it is a name, write [OPEN])',
     ],
-  ])('sqlserver: the problem is reported: %j', (sql, message) => expect(sqlProblem(sql, 'sqlserver')).toBe(message))
-  test('mysql: a file, which no transaction rolls back, is never written', () => {
+  ])('sqlserver: it says what is wrong: %j', (sql, message) => expect(sqlProblem(sql, 'sqlserver')).toBe(message))
+  test('mysql: no file is written, which no transaction takes back', () => {
     expect(sqlProblem("SELECT 1 INTO/**/OUTFILE '/tmp/x'", 'mysql')).toBe(
       'sql contains OUTFILE: only one read-only statement is allowed',
     )

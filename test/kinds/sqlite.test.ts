@@ -29,17 +29,17 @@ import sqlite, {
   roundTrip,
   wal,
 } from '../../src/core/kinds/sqlite/index.ts'
-import probe, { type Backup } from '../../src/core/kinds/sqlite/probe.ts'
+import probe, { type Backup, type ReadTask, readOnly } from '../../src/core/kinds/sqlite/probe.ts'
 import { withoutSqliteWarning } from '../../src/core/lazy.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
 import { runInChild } from '../support/cached-child.ts'
-import { endsByDeadline } from '../support/deadline.ts'
 import { ownChildren as children } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { sqlSuite } from './sql/suite.ts'
 
-type Overrides = Partial<Values<typeof sqlite.settings>>
+type Given = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 const posix = process.platform !== 'win32'
 const root = process.getuid?.() === 0
@@ -52,17 +52,10 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const run = (
-  overrides: Overrides = {},
-  mode: Mode = 'Basic',
-  options: RunKindOptions = {},
-): Promise<readonly Result[]> =>
-  runKind(sqlite, { path, diskFree: {}, ...overrides }, mode, { inChild: runInChild, ...options })
-const own = (
-  overrides: Overrides = {},
-  mode: Mode = 'Basic',
-  options: RunKindOptions = {},
-): Promise<readonly Result[]> => run({ ownStore: true, ...overrides }, mode, options)
+const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  runKind(sqlite, { path, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
+const own = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  run({ ownStore: true, ...given }, mode, options)
 const store = (): void => openStore({ path, create: true }).close()
 /** A database of some application, with rollback journal. */
 function plain(rows = 10): void {
@@ -88,8 +81,153 @@ async function holding(sql: string): Promise<() => Promise<void>> {
   }
 }
 
+const forever = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n'
+const counting = (n: number): string => `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${n})`
+let jobsFolder = ''
+let jobs = ''
+const runOnJobs = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+  runKind(sqlite, { path: jobs, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
+
+sqlSuite(
+  {
+    name: 'SQLite',
+    start: async () => {
+      jobsFolder = mkdtempSync(join(tmpdir(), 'svc-queries-'))
+      jobs = join(jobsFolder, 'jobs.db')
+      const database = new DatabaseSync(jobs)
+      database.exec(`CREATE TABLE jobs
+          (id INTEGER, state TEXT, created_at TEXT, naive TEXT, unix INTEGER, large INTEGER, photo BLOB);
+        INSERT INTO jobs VALUES (1, 'waiting', datetime('now', '-1 hour'), datetime('now', '-2 hours'),
+            unixepoch('now', '-2 hours'), 9007199254740993, x'6162'),
+          (2, 'waiting', datetime('now'), NULL, unixepoch('now'), 1, NULL),
+          (3, 'failed', NULL, NULL, NULL, NULL, NULL)`)
+      database.close()
+    },
+    stop: async () => rmSync(jobsFolder, { recursive: true, force: true }),
+    run: runOnJobs,
+    runWell: runOnJobs,
+    checks: {
+      Basic: ['open', 'query'],
+      Standard: ['open', 'query', 'wal', 'schema', 'disk'],
+      Advanced: ['open', 'query', 'wal', 'schema', 'disk', 'round trip', 'quick check'],
+    },
+    messages: { mode: 'Basic', of: { open: /^opened in [\d.]+ ms \(limit 3 s\)$/ } },
+    open: children,
+    log: () => '',
+    network: { absent: 'SQLite is a file: there is no server' },
+    queries: {
+      // Each query is a process of its own.
+      tags: ['long'],
+      judged: [
+        [
+          { name: 'unix', sql: 'SELECT unix FROM jobs;  -- seconds', age: { warn: 60_000 } },
+          'warning',
+          'unix: oldest 2 h (warns above 1 min)',
+        ],
+        [
+          { name: 'large', sql: 'SELECT max(large), 5 FROM jobs', expect: '9007199254740993' },
+          'ok',
+          'large: is "9007199254740993"',
+        ],
+        [{ name: 'photo', sql: 'SELECT photo FROM jobs', expect: 'ab' }, 'ok', 'photo: is "ab"'],
+      ],
+      fails: [
+        {
+          query: { name: 'gone', sql: 'SELECT 1 FROM gone', leastRows: { limit: 0 } },
+          message: 'gone: the query failed: no such table: gone',
+          fault: 'data',
+        },
+      ],
+      writes: {
+        sql: [
+          [
+            'two statements',
+            'SELECT 1; DELETE FROM jobs',
+            'jobs: the query failed: sql contains more than one statement',
+          ],
+          [
+            'a WITH that deletes',
+            'WITH one AS (SELECT 1) DELETE FROM jobs',
+            /^jobs: the query was rejected because it writes: /,
+          ],
+        ],
+        state: () => readFileSync(jobs),
+      },
+      slow: {
+        sql: forever,
+        message: 'slow: the query was cancelled because it took too long',
+        next: /^next: 1 \(limit 1\)$/,
+        timeoutMs: 8_000,
+      },
+      wide: (rows) => `${counting(rows)} SELECT printf('%.*c', 1000, x) FROM n`,
+      powers: { absent: 'A file has no accounts' },
+    },
+  },
+  ({ ask }) => {
+    const task = (sql: string, ms = 30_000): ReadTask => ({ task: 'read', path: jobs, sql, busyMs: 0, ms })
+    describe('queries', { tags: ['long'] }, () => {
+      test.each(['INSERT INTO jobs (id) VALUES (9)', 'CREATE TABLE made (id)', 'PRAGMA user_version = 9'])(
+        'SQLite: not even a statement that svc would not send can write: %s',
+        async (sql) => {
+          const before = readFileSync(jobs)
+          await readOnly(task(sql)).catch(() => {})
+          expect(readFileSync(jobs).equals(before)).toBe(true)
+          if (!sql.startsWith('PRAGMA'))
+            await expect(readOnly(task(sql))).rejects.toThrow('the query was rejected because it writes')
+        },
+      )
+      test('SQLite: a query that runs when the run is called off is killed', async () => {
+        const control = new AbortController()
+        const reading = runInChild('sqlite', task(forever), control.signal).catch((error: unknown) => error)
+        expect(children()).toHaveLength(1)
+        control.abort(new Error('called off'))
+        expect(await reading).toMatchObject({ message: 'called off' })
+        expect(children()).toEqual([])
+      })
+
+      test('SQLite: of a million rows a thousand are read, and wide values are cut', async () => {
+        const million = `${counting(1_000_000)} SELECT x FROM n`
+        expect(await readOnly(task(million))).toMatchObject({ rows: 1_000, more: true })
+        const wide = await runInChild(
+          'sqlite',
+          task("SELECT printf('%.*c', 5000000, 'x')"),
+          new AbortController().signal,
+        )
+        expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, retained: 1, more: false, cut: true })
+        const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
+        expect(found.map(({ status, message }) => [status, message])).toEqual([
+          ['ok', 'jobs: 1000 (limit 5000)'],
+          ['warning', 'jobs: only the first 1000 rows were evaluated; there are more'],
+        ])
+      })
+
+      test('SQLite: a value too large to be judged is named, and does not fill the memory', async () => {
+        const most = 8 * 1024 ** 2
+        const wide = (n: number, bytes: number) => task(`SELECT ${Array(n).fill(`zeroblob(${bytes})`).join()}`)
+        expect(await readOnly(wide(1, most))).toMatchObject({ rows: 1, cut: true })
+        await expect(readOnly(wide(1, most + 1))).rejects.toThrow(
+          'a value is larger than 8 MiB: read only a part with substr(…), or its length(…)',
+        )
+        // All columns of a row come at once.
+        expect(await readOnly(wide(64, most / 8))).toMatchObject({ rows: 1 })
+        await expect(readOnly(wide(64, most / 8 + 1))).rejects.toThrow('larger than 1 MiB')
+        const other = join(jobsFolder, 'large.db')
+        const database = new DatabaseSync(other)
+        database.exec('CREATE TABLE files (id INTEGER, body BLOB); INSERT INTO files VALUES (1, zeroblob(600000000))')
+        database.close()
+        const asked = (sql: string) => runInChild('sqlite', { ...task(sql), path: other }, new AbortController().signal)
+        // What lies beside a large value can be read, and so can its size.
+        expect(await asked('SELECT id FROM files')).toMatchObject({ cells: ['1'] })
+        expect(await asked('SELECT length(body) FROM files')).toMatchObject({ cells: ['600000000'] })
+        await expect(asked('SELECT body FROM files')).rejects.toMatchObject({ fault: 'data' })
+        rmSync(other)
+      })
+    })
+  },
+)
+
 describe("svc's own store", () => {
-  test('is ok in each mode, and nothing is written to it', async () => {
+  test('SQLite: the store of svc is well in every mode, and nothing is written to it', async () => {
     store()
     const names = async (mode: Mode): Promise<string[]> => {
       const results = await own({}, mode)
@@ -111,35 +249,35 @@ describe("svc's own store", () => {
     store()
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
-  test('it reports what it observes', async () => {
+  test('SQLite: each check of the store of svc says what it saw', async () => {
     store()
     const results = await own({}, 'Advanced')
-    const textOf = (check: string): string => checked(results, check).message
-    expect(textOf('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
-    expect(textOf('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
-    expect(textOf('schema')).toBe(`schema ${migrations.length}`)
-    expect(textOf('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
-    expect(textOf('quick check')).toMatch(/^no damage found in/)
+    const said = (check: string): string => checked(results, check).message
+    expect(said('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
+    expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
+    expect(said('schema')).toBe(`schema ${migrations.length}`)
+    expect(said('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
+    expect(said('quick check')).toMatch(/^no damage found in/)
   })
-  test('can be checked while this process holds it and writes', async () => {
-    const otherHandle = openStore({ path, create: true })
-    otherHandle.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
-    const entries = () => otherHandle.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
+  test('SQLite: the store of svc is checked while this process holds it and writes', async () => {
+    const held = openStore({ path, create: true })
+    held.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
+    const entries = () => held.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
     const before = entries()
     expect(bad(await own({}, 'Advanced'))).toEqual([])
     // Still ours: no lock was lost, and nothing of the probe has stayed.
-    otherHandle.database.exec('INSERT INTO t VALUES (2)')
+    held.database.exec('INSERT INTO t VALUES (2)')
     expect(entries()).toEqual(before)
-    otherHandle.close()
+    held.close()
   })
-  test('that does not exist is reported, and is not created', async () => {
+  test('SQLite: a store that does not exist is said, and is not made', async () => {
     expect(await own()).toMatchObject([{ check: 'open', fault: 'data', message: `${path} does not exist` }])
     expect(existsSync(dirname(path))).toBe(false)
   })
-  test('the store and the monitor identify it by the same application id', () => {
+  test('SQLite: the store and the monitor know it by the same mark', () => {
     expect(storeApplicationId).toBe(applicationId)
   })
-  test('a database of another program in its place is reported as such', async () => {
+  test('SQLite: a database of something else in its place is said as such', async () => {
     plain()
     chmodSync(path, 0o600)
     chmodSync(dirname(path), 0o700)
@@ -147,7 +285,7 @@ describe("svc's own store", () => {
       { fault: 'data', message: `${path} is a SQLite database, but not a store of svc` },
     ])
   })
-  test.runIf(posix)('permissions for others are reported, with the chmod command to run', async () => {
+  test.runIf(posix)('SQLite: modes that let others in are said, with the chmod to type', async () => {
     store()
     chmodSync(path, 0o644)
     expect(await own()).toMatchObject([
@@ -161,7 +299,7 @@ describe("svc's own store", () => {
     chmodSync(dirname(path), 0o755)
     expect(await own()).toMatchObject([{ details: [`next: chmod 700 ${dirname(path)}`] }])
   })
-  test.runIf(posix)('a symbolic link in its place is refused; another database may be one', async () => {
+  test.runIf(posix)('SQLite: a symbolic link in its place is refused; another database may be one', async () => {
     const real = path
     store()
     path = join(folder, 'link.db')
@@ -169,7 +307,7 @@ describe("svc's own store", () => {
     expect((await own())[0]?.message).toBe(`${path} is a symbolic link, which is not allowed for the store`)
     expect(bad(await run())).toEqual([])
   })
-  test('another journal mode fails, and so does a header that contradicts the table', async () => {
+  test('SQLite: another journal mode fails, and so does a header that contradicts the table', async () => {
     store()
     const database = new DatabaseSync(path)
     database.exec('PRAGMA journal_mode = DELETE; PRAGMA user_version = 7')
@@ -181,7 +319,7 @@ describe("svc's own store", () => {
       message: `schema 7 in the header, but ${migrations.length} in the table: the store is damaged`,
     })
   })
-  test('an unexpected schema version is deployment-related', async () => {
+  test('SQLite: another schema version than expected is deployment-related', async () => {
     store()
     expect(checked(await own({ schemaVersion: migrations.length + 1 }, 'Standard'), 'schema')).toMatchObject({
       status: 'failed',
@@ -191,7 +329,7 @@ describe("svc's own store", () => {
   })
 })
 
-describe('a file that is not an intact database', () => {
+describe('a file that is no sound database', () => {
   test.each([
     ['garbage', () => writeFileSync(path, 'not a database '.repeat(500)), /is not a SQLite database, or is damaged/],
     ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
@@ -199,31 +337,31 @@ describe('a file that is not an intact database', () => {
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],
     ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages are inconsistent/],
     ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages are inconsistent/],
-  ])('%s is reported, in Basic already, and the file is left unchanged', async (_, damage, text) => {
+  ])('SQLite: %s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
     plain(50)
     damage()
     const before = readFileSync(path)
     const results = await run()
-    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(text) }])
+    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(said) }])
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
-  test('a folder and a relative path are reported', async () => {
+  test('SQLite: a folder, a relative path', async () => {
     mkdirSync(path, { recursive: true })
     expect((await run())[0]?.message).toBe(`${path} is not a file`)
     expect((await run({ path: 'svc.db' }))[0]).toMatchObject({ fault: 'internal' })
   })
-  test('only the quick check finds a damaged page further in', async () => {
+  test('SQLite: a page damaged further in is found by the quick check, and by nothing shallower', async () => {
     plain(200)
     overwrite(5 * 4_096, 3_000)
     expect(bad(await run({}, 'Standard'))).toEqual([])
-    const [result, ...others] = bad(await run({}, 'Advanced'))
+    const [found, ...others] = bad(await run({}, 'Advanced'))
     expect(others).toEqual([])
-    expect(result).toMatchObject({ check: 'quick check', fault: 'data' })
-    expect(result?.message).toMatch(/is damaged: its pages are inconsistent$/)
-    expect(result?.details?.at(-1)).toBe('next: restore it from a backup')
+    expect(found).toMatchObject({ check: 'quick check', fault: 'data' })
+    expect(found?.message).toMatch(/is damaged: its pages are inconsistent$/)
+    expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
   })
-  test('the quick check finds rows that violate their constraints, one by one', async () => {
+  test('SQLite: rows that break their own rules are found by the quick check, one by one', async () => {
     plain()
     const database = new DatabaseSync(path)
     database.exec(`PRAGMA ignore_check_constraints = ON;
@@ -236,7 +374,7 @@ describe('a file that is not an intact database', () => {
       details: ['CHECK constraint failed in a', 'next: restore it from a backup'],
     })
   })
-  test('an unfinished write of a process that died is reported, and not rolled back by the check', async () => {
+  test('SQLite: an unfinished write of a process that died is said, and is not taken back by looking', async () => {
     plain()
     const insert = 'INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n'
     const kill = await holding(`PRAGMA cache_size = 2; BEGIN IMMEDIATE;
@@ -253,7 +391,7 @@ describe('a file that is not an intact database', () => {
     expect(readdirSync(dirname(path))).toEqual(['svc.db', 'svc.db-journal'])
   })
   describe('as another account than that of the file', () => {
-    /** The results of a process that runs as the account nobody. */
+    /** The findings of a process that runs as nobody. */
     async function asNobody(mode: Mode): Promise<readonly Result[]> {
       const from = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href)
       const program = `
@@ -281,39 +419,39 @@ describe('a file that is not an intact database', () => {
       chmodSync(dirname(path), modes.folder)
       chmodSync(path, modes.file)
     }
-    test.runIf(posix && root)('a file without read permission is reported', async () => {
+    test.runIf(posix && root)('SQLite: a file that it may not read', async () => {
       plain()
       open({ folder: 0o755, file: 0 })
       expect(bad(await asNobody('Basic'))).toMatchObject([
         { fault: 'data', message: `${path} cannot be opened by this account` },
       ])
     })
+    test.runIf(posix && root)('SQLite: what it may only read gets no round trip, says so, and is well', async () => {
+      plain()
+      open({ folder: 0o755, file: 0o644 })
+      const results = await asNobody('Advanced')
+      expect(bad(results)).toEqual([])
+      expect(checked(results, 'round trip').message).toBe('skipped: the file is read-only for this account')
+    })
     test.runIf(posix && root)(
-      'a file without write permission gets no round trip, with a note, and is ok',
+      'SQLite: a database in WAL mode is not opened when that would leave files of its own',
       async () => {
-        plain()
-        open({ folder: 0o755, file: 0o644 })
-        const results = await asNobody('Advanced')
-        expect(bad(results)).toEqual([])
-        expect(checked(results, 'round trip').message).toBe('skipped: the file is read-only for this account')
+        store()
+        open({ folder: 0o777, file: 0o644 })
+        expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
+        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
+        const held = new DatabaseSync(path)
+        held.prepare('SELECT * FROM meta').get()
+        expect(bad(await asNobody('Basic'))).toEqual([])
+        held.close()
+        expect(readdirSync(dirname(path))).toEqual(['svc.db'])
       },
     )
-    test.runIf(posix && root)('a database in WAL mode is not opened when that would create files', async () => {
-      store()
-      open({ folder: 0o777, file: 0o644 })
-      expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
-      expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-      const otherHandle = new DatabaseSync(path)
-      otherHandle.prepare('SELECT * FROM meta').get()
-      expect(bad(await asNobody('Basic'))).toEqual([])
-      otherHandle.close()
-      expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-    })
   })
 })
 
 describe('a database that others use', () => {
-  test('a database that another process holds exclusively is reported as locked, without blocking this process', async () => {
+  test('SQLite: held exclusively by another process, it is said to be locked, and this process never stood still', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
     let longest = 0
@@ -334,7 +472,7 @@ describe('a database that others use', () => {
     expect(longest).toBeLessThan(tookMs / 2)
     expect(bad(await run())).toEqual([])
   })
-  test('it waits for a lock that is released in time', async () => {
+  test('SQLite: a lock that is let go in time is waited for', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
     const results = run()
@@ -342,7 +480,7 @@ describe('a database that others use', () => {
     await release()
     expect(bad(await results)).toEqual([])
   })
-  test('the round trip reports a writer that does not finish, and reads continue', async () => {
+  test('SQLite: a writer that does not end is told by the round trip; reading goes on', async () => {
     store()
     const release = await holding('BEGIN IMMEDIATE; CREATE TABLE held (x)')
     const results = await own({}, 'Advanced', { timeoutMs: 4_000 })
@@ -352,18 +490,18 @@ describe('a database that others use', () => {
     ])
     expect(checked(results, 'quick check').status).toBe('ok')
   })
-  test('a log that has grown is reported with its size', async () => {
-    const otherHandle = openStore({ path, create: true })
-    otherHandle.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
-    otherHandle.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
+  test('SQLite: a log that has grown is told with its size', async () => {
+    const held = openStore({ path, create: true })
+    held.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
+    held.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
     const results = await own({ walSize: { warn: 100_000 } }, 'Standard')
-    otherHandle.close()
+    held.close()
     expect(checked(results, 'wal').status).toBe('warning')
     expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warns above 98 KiB\)$/)
   })
 })
 
-describe('work that cannot be cancelled runs in a child process', () => {
+describe('what cannot be cancelled runs in a child', () => {
   /** A check constraint that quick_check evaluates for every row, at great cost. */
   function endless(): void {
     mkdirSync(dirname(path), { recursive: true })
@@ -373,9 +511,11 @@ describe('work that cannot be cancelled runs in a child process', () => {
       WITH RECURSIVE n (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000) INSERT INTO slow SELECT x FROM n`)
     database.close()
   }
-  test('a quick check that does not end is killed at the deadline, and earlier results are kept', async () => {
+  test('SQLite: a quick check that does not end is killed at the deadline; what was seen before is kept', async () => {
     endless()
-    const results = await endsByDeadline(1_500, run({}, 'Advanced', { timeoutMs: 1_500 }))
+    const started = performance.now()
+    const results = await run({}, 'Advanced', { timeoutMs: 1_500 })
+    expect(performance.now() - started).toBeLessThan(10_000)
     expect(checked(results, 'quick check')).toMatchObject({ status: 'failed', fault: 'timeout' })
     expect(checked(results, 'round trip').status).toBe('ok')
     expect(children()).toEqual([])
@@ -384,7 +524,7 @@ describe('work that cannot be cancelled runs in a child process', () => {
     database.exec('BEGIN EXCLUSIVE; ROLLBACK')
     database.close()
   })
-  test('a large file without WAL gets no check that would block its writers', async () => {
+  test('SQLite: a large file without WAL gets no check that would keep its writers out', async () => {
     plain()
     const database = new DatabaseSync(path)
     database.exec('CREATE TABLE large (x); INSERT INTO large VALUES (zeroblob(17000000))')
@@ -397,17 +537,17 @@ describe('work that cannot be cancelled runs in a child process', () => {
 })
 
 describe('backup', () => {
-  /** As the child process answers, evaluated as the kind does. */
+  /** As the child would answer, and judged as the kind would. */
   const at = async (backup: string): Promise<Result> => {
-    const backupFile = (await probe({ task: 'backup', path: backup })) as Backup
-    return evaluated(backupCheck, { ...backupFile, ageMs: Date.now() - backupFile.modifiedAt })[0] as Result
+    const seen = (await probe({ task: 'backup', path: backup })) as Backup
+    return evaluated(backupCheck, { ...seen, ageMs: Date.now() - seen.modifiedAt })[0] as Result
   }
   const aged = (file: string, hours: number, text = 'x'): void => {
     writeFileSync(file, text)
     const when = new Date(Date.now() - hours * 3_600_000)
     utimesSync(file, when, when)
   }
-  test('its age is that of the file, or of the newest file of a folder', async () => {
+  test('SQLite: its age is that of the file, or of the newest file of a folder', async () => {
     const backups = join(folder, 'backups')
     mkdirSync(backups)
     await expect(at(backups)).rejects.toThrow(`no backup: ${backups} contains no files`)
@@ -421,12 +561,12 @@ describe('backup', () => {
     expect((await at(backups)).status).toBe('ok')
     expect((await at(join(backups, 'monday.db'))).status).toBe('failed')
   })
-  test('an empty file is not a backup, however new', async () => {
+  test('SQLite: an empty one is no backup, however young', async () => {
     const backup = join(folder, 'backup.db')
     aged(backup, 1, '')
     expect(await at(backup)).toMatchObject({ fault: 'data', message: expect.stringContaining('is empty (0 bytes)') })
   })
-  test('Advanced alone checks it, and reports when there is none', async () => {
+  test('SQLite: a run looks at it, in Advanced only, and says when there is none', async () => {
     plain()
     const backup = join(folder, 'backup.db')
     expect((await run({ backup }, 'Standard')).map((result) => result.check)).not.toContain('backup')
@@ -440,10 +580,10 @@ describe('backup', () => {
   })
 })
 
-describe('values against limits', () => {
+describe('figures against limits', () => {
   const status = (results: readonly Result[]): string => results[0]?.status ?? ''
 
-  test('values are ok at their boundaries', () => {
+  test('SQLite: boundaries belong to what is well', () => {
     expect(status(evaluated(openCheck, { ms: 1_000 }))).toBe('ok')
     expect(status(evaluated(openCheck, { ms: 1_001 }))).toBe('warning')
     expect(status(evaluated(query, { ms: 3_001 }))).toBe('failed')
@@ -464,10 +604,10 @@ describe('values against limits', () => {
 })
 
 describe('node:sqlite', () => {
-  test('its ExperimentalWarning is suppressed while it loads, and no other warning', () => {
-    const warnings: unknown[] = []
+  test('SQLite: its ExperimentalWarning is dropped while it is loaded, and no other warning', () => {
+    const heard: unknown[] = []
     const emit = process.emitWarning
-    process.emitWarning = ((...overrides: unknown[]) => void warnings.push(overrides)) as typeof emit
+    process.emitWarning = ((...given: unknown[]) => void heard.push(given)) as typeof emit
     try {
       const loaded = withoutSqliteWarning(() => {
         process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
@@ -480,12 +620,12 @@ describe('node:sqlite', () => {
     } finally {
       process.emitWarning = emit
     }
-    expect(warnings.map((overrides) => (overrides as string[])[1])).toEqual([
+    expect(heard.map((given) => (given as string[])[1])).toEqual([
       'ExperimentalWarning',
       'DeprecationWarning',
       'ExperimentalWarning',
     ])
-    expect((warnings[0] as string[])[0]).toContain('Another')
+    expect((heard[0] as string[])[0]).toContain('Another')
   })
 })
 

@@ -1,16 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import {
-  clockSetting,
-  databaseTarget,
-  evaluateClock,
-  PeerSocket,
-  type TlsSetting,
-} from '../../src/core/database/index.ts'
-import { type Kind, limits, type Result } from '../../src/core/engine/index.ts'
+import { databaseTarget, PeerSocket, type Query, type TlsSetting } from '../../src/core/database/index.ts'
+import type { Kind, Result } from '../../src/core/engine/index.ts'
 import { backups, checkdb } from '../../src/core/kinds/sqlserver/backups.ts'
 import {
   availabilityGroups,
@@ -25,8 +17,7 @@ import sqlserver from '../../src/core/kinds/sqlserver/index.ts'
 import { dataSpace, logSpace, spaces, tempdb } from '../../src/core/kinds/sqlserver/space.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
+import { endless, escapeSequences, peer, replies, settled } from '../support/faults.ts'
 import { peerSuite, suiteWith } from '../support/peer.ts'
 import {
   checked,
@@ -37,12 +28,12 @@ import {
   secret,
   withDefaults,
 } from '../support/run-kind.ts'
-import { done, packets, type TdsAnswer, type TdsOptions, type TdsPeer, tdsPeer } from '../support/tds.ts'
-import { hungUp, until } from '../support/until.ts'
+import { done, packets, type TdsAnswer, type TdsError, type TdsOptions, type TdsPeer, tdsPeer } from '../support/tds.ts'
+import { hungUp } from '../support/until.ts'
+import { sqlSuite, word } from './sql/suite.ts'
 
-type Overrides = Partial<Values<typeof sqlserver.settings>>
+type Given = Partial<Values<typeof sqlserver.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
-const word = 'correct horse'
 const GiB = 1024 ** 3 / 8_192
 
 /** What a server whose clock is off by so many milliseconds would answer. */
@@ -77,7 +68,7 @@ const healthy: Readonly<Record<string, readonly Readonly<Record<string, string |
   ],
   'tempdb.sys.dm_db_file_space_usage': [{ used: GiB / 2 }],
   'msdb.dbo.sysjobs': [{ name: 'nightly', enabled: 1, failed: 0 }],
-  LastGoodCheckDbTime: [{ name: 'orders', made: 900_000, age: 4_320, existing: 1 }],
+  LastGoodCheckDbTime: [{ name: 'orders', made: 900_000, age: 4_320, known: 1 }],
 }
 /** Answers by what a statement contains; `over` comes first. */
 const answers =
@@ -93,129 +84,290 @@ const refusing = (number: number, state = 1, message = "Login failed for user 'm
 })
 
 const url = (port: number): string => `sqlserver://monitor@127.0.0.1:${port}/orders`
-const run = (port: number, mode: Mode = 'Basic', overrides: Overrides = {}, options: RunKindOptions = {}) =>
-  runKind(sqlserver, { url: url(port), password: secret(word), ...overrides }, mode, options)
+const run = (port: number, mode: Mode = 'Basic', given: Given = {}, options: RunKindOptions = {}) =>
+  runKind(sqlserver, { url: url(port), password: secret(word), ...given }, mode, options)
 async function using<T>(options: Partial<TdsOptions>, use: (server: TdsPeer) => Promise<T>): Promise<T> {
   await using server = await tdsPeer({ answer: answers(), ...options })
   const result = await use(server)
   await hungUp(server)
   return result
 }
-const one = (
-  check: string,
-  options: Partial<TdsOptions>,
-  mode: Mode = 'Basic',
-  overrides: Overrides = {},
-): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, overrides), check))
+const one = (check: string, options: Partial<TdsOptions>, mode: Mode = 'Basic', given: Given = {}): Promise<Result> =>
+  using(options, async (server) => checked(await run(server.port, mode, given), check))
 
-describe('a healthy simulated server', () => {
-  test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
-    await using({}, async (server) => {
-      const names = async (mode: Mode): Promise<readonly string[]> => {
-        const results = await run(server.port, mode)
-        expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
-        expect(results.every(({ address }) => address === `127.0.0.1:${server.port}`)).toBe(true)
-        return results.map(({ check }) => check)
+/** What the queries of the suite, and those below, are answered with: a part of each, and the first column. */
+const values: Readonly<Record<string, readonly (string | number | null)[]>> = {
+  "count(*) FROM jobs WHERE state = 'waiting'": [2],
+  "count(*) FROM jobs WHERE state = 'failed'": [1],
+  'min(created_at)': [new Date(Date.now() - 3_600_000).toISOString()],
+  naive: [new Date(Date.now() - 7_200_000).toISOString().slice(0, 19).replace('T', ' '), null],
+  "state = 'stuck'": [],
+  'max(created_at)': [null],
+  'SELECT 0.5': ['0.5'],
+  'FROM failed': [1, 7],
+  "'many'": ['many'],
+  'FROM many': Array.from({ length: 5_000 }, (_, at) => at),
+  'FROM echo': [`you sent ${word}`],
+}
+const denied229 = `The SELECT permission was denied on ${escapeSequences}'jobs' to ${word}.`
+const errors: Readonly<Record<string, TdsError>> = {
+  'FROM gone': { number: 208, message: "Invalid object name 'gone'." },
+  'FROM closed': { number: 229, message: denied229 },
+  'FROM locked': { number: 1_222, message: 'Lock request time out period exceeded.' },
+}
+const rowsOf = (cells: readonly (string | number | null)[]): TdsAnswer => ({ rows: cells.map((x) => ({ x, y: 'no' })) })
+/** The server of the suite: it lets `monitor` in with the right password, answers queries, and can sleep. */
+let server: TdsPeer
+let refusal: TdsError | undefined
+let sysadmin: TdsAnswer = { rows: [{ sysadmin: 0 }] }
+const suiteAnswer = (sql: string): TdsAnswer => {
+  if (sql.includes('WAITFOR')) return 'hang'
+  if (sql.includes('IS_SRVROLEMEMBER')) return sysadmin
+  if (sql.includes('APP_NAME()')) return { rows: [{ name: server.logins().at(-1)?.app ?? '' }] }
+  for (const [part, cells] of Object.entries(values)) if (sql.includes(part)) return rowsOf(cells)
+  for (const [part, error] of Object.entries(errors)) if (sql.includes(part)) return { error }
+  if (/\nSELECT 1$/.test(sql)) return rowsOf([1])
+  const [, count] = /FROM wide(\d+)$/.exec(sql) ?? []
+  return count === undefined ? answers()(sql) : rowsOf(Array.from({ length: Number(count) }, () => 'x'.repeat(1_000)))
+}
+const suiteLogin: NonNullable<TdsOptions['login']> = ({ user, password }) => {
+  if (refusal) return [refusal]
+  return user === 'monitor' && password === word
+    ? undefined
+    : [{ number: 18_456, message: `Login failed for user '${user}'.` }]
+}
+const refuses = (number: number) => ({
+  plant: async () => {
+    refusal = { number, message: 'Login failed.' }
+  },
+  end: async () => {
+    refusal = undefined
+  },
+})
+const asServer = (of: TdsPeer) => ({
+  port: of.port,
+  address: `127.0.0.1:${of.port}`,
+  url: (user: string, database = 'orders') => `sqlserver://${user}@127.0.0.1:${of.port}/${database}`,
+})
+/** The checks of a mode; the server is without TLS, and nothing of one's own is asked. */
+const checksOf = (mode: Mode): readonly string[] =>
+  sqlserver.checks
+    .filter(({ name }) => !['certificate', 'queries'].includes(name))
+    .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
+    .map(({ name }) => name)
+const runSuite = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+  run(server.port, mode, given, options)
+
+sqlSuite(
+  {
+    name: 'SQL Server (simulated)',
+    start: async () => {
+      server = await tdsPeer({ login: suiteLogin, answer: suiteAnswer })
+    },
+    stop: () => server.close(),
+    run: runSuite,
+    runWell: runSuite,
+    checks: { Basic: ['connect', 'query'], Standard: checksOf('Standard'), Advanced: checksOf('Advanced') },
+    messages: {
+      mode: 'Advanced',
+      of: {
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
+        databases: '2 databases ONLINE',
+        'log reuse': 'log of orders waits for LOG_BACKUP; fill level 12 % (warns above 50 %)',
+        sessions: '41 of 32767 sessions: 0.1 % (limit 95 %)',
+        'data space': 'orders: 3 GiB of 10 GiB used, free 70 % (at least 5 %)',
+        'log space': 'log of orders: 1 GiB of 4 GiB used, free 75 % (at least 5 %)',
+        'full backup': 'orders: last full backup: age 20 h (limit 3 d)',
+        'log backup': 'orders: last log backup: age 15 min (limit 1 h)',
+        'availability group': 'ag1 is HEALTHY and this is its primary',
+        'failed jobs': 'no failure in the last runs of 1 enabled Agent job',
+      },
+    },
+    open: () => Array.from({ length: server.open() }),
+    log: () => '',
+    network: {
+      scheme: 'sqlserver',
+      database: 'orders',
+      server: () => asServer(server),
+      open: openSqlserver,
+      resources: 'TCPServerWrap 1',
+      refusals: () => server.logins().filter(({ password }) => password !== word).length,
+      wrongPassword:
+        /^127\.0\.0\.1:\d+ refused the sign-in of "monitor": probably a wrong name or password; the exact reason is in the error log of the server$/,
+      conditions: {
+        noPassword: { run: () => runKind(sqlserver, { url: url(server.port) }) },
+        noAccount: { given: () => ({ url: asServer(server).url('nobody') }) },
+        locked: { ...refuses(18_486), message: /the login is locked/ },
+        missingDatabase: { absent: 'The server names neither it nor a closed database: it says the same of both' },
+        closedDatabase: { ...refuses(4_060), message: /denies "monitor" access to the database/ },
+        full: { ...refuses(17_809), message: /has no free connection/ },
+      },
+      hostile: [
+        ['an HTTP server that waits', replies('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],
+        ['a packet that is cut', replies(Buffer.from([4, 1, 0, 40, 0, 0, 1, 0, 0, 0, 11]))],
+        ['a prelogin of nonsense', replies(packets(4, Buffer.alloc(30, 7)))],
+        ['a prelogin without an end', replies(packets(4, Buffer.alloc(30, 1)))],
+        ['one packet that never ends', endless('\x04\x00\x7f\xff\x00\x00\x01\x00', '\x00'.repeat(4_096))],
+        ['packets of one byte without an end', endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400))],
+        ['empty packets without an end', endless('', '\x04\x00\x00\x08\x00\x00\x01\x00'.repeat(400))],
+      ],
+      hostileFaults: ['tls'],
+      randomAnswer: { absent: 'Random bytes take the place of an answer to the query, below' },
+      frozen: { absent: 'The simulated server is in the process of the test' },
+      sleep: "WITH one AS (SELECT 1 AS x) SELECT x, 'WAITFOR' AS y FROM one",
+      sleeping: async () => Array.from({ length: server.running() }, () => 'svc-health'),
+      sleeper: 'svc-health',
+      stops: () => server.attentions(),
+      ownLimit: { absent: 'The simulated server ends no statement by itself' },
+      identity: { sql: 'SELECT APP_NAME() AS name', shows: '[{"name":"svc-health"}]' },
+      privileges: { absent: 'The simulated server has no accounts; what one may not see is planted below' },
+      restarted: { absent: 'The kind has no such check' },
+      tls: {
+        start: async (certificates) => {
+          const secured = await tdsPeer({ login: suiteLogin, answer: suiteAnswer, tls: certificates.good })
+          return { ...asServer(secured), remove: secured.close }
+        },
+        version: 'TLSv1.2',
+        verifiesAddress: true,
+      },
+      large: { absent: 'Rows without an end are those of the hostile answers below' },
+    },
+    queries: {
+      judged: [
+        [{ name: 'several', sql: 'SELECT n FROM failed', atMost: { limit: 6 } }, 'failed', 'several: 7 (limit 6)'],
+      ],
+      fails: [
+        {
+          query: { name: 'a', sql: 'SELECT x FROM gone', atMost: { limit: 1 } },
+          message: "a: the query failed: Invalid object name 'gone'.",
+          fault: 'data',
+        },
+        {
+          query: { name: 'b', sql: 'SELECT x FROM closed', atMost: { limit: 1 } },
+          message:
+            /^b: "monitor" has no permission to read this: The SELECT permission was denied on .*'jobs' to \[secret\]\.$/,
+          fault: 'data',
+          details: [expect.stringContaining('error 229'), 'next: grant SELECT on it', 'query: SELECT x FROM closed'],
+        },
+        {
+          query: { name: 'c', sql: 'SELECT x FROM locked', atMost: { limit: 1 } },
+          message: 'c: timed out waiting for a lock',
+          fault: 'timeout',
+        },
+      ],
+      writes: { absent: 'svc itself refuses them: nothing is sent' },
+      slow: {
+        sql: "SELECT 'WAITFOR'",
+        message: 'slow: the query was cancelled because it took too long',
+        next: /^next: (1 \(limit 1\)|not run: )/,
+        timeoutMs: 1_500,
+      },
+      wide: (rows) => `SELECT x FROM wide${rows}`,
+      powers: [
+        {
+          name: 'a sysadmin',
+          plant: async () => {
+            sysadmin = { rows: [{ sysadmin: 1 }] }
+          },
+          end: async () => {
+            sysadmin = { rows: [{ sysadmin: 0 }] }
+          },
+          as: 'as a sysadmin',
+        },
+      ],
+    },
+  },
+  ({ ask }) => {
+    const messages = (results: readonly Result[]): readonly string[] => results.map(({ message }) => message)
+
+    test('SQL Server (simulated): each query is asked in a transaction that is taken back, also after an error', async () => {
+      await ask([
+        { sql: 'SELECT 0.5 -- so far', rows: { limit: 1 } },
+        { sql: 'SELECT x FROM gone', rows: { limit: 1 } },
+      ])
+      const begun = (sql: string): string =>
+        `SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SET ROWCOUNT 1001; BEGIN TRANSACTION;\n${sql}`
+      const end = 'SET ROWCOUNT 0; IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION'
+      const four = [begun('SELECT 0.5 -- so far'), end, begun('SELECT x FROM gone'), end]
+      expect(server.batches().slice(-4)).toEqual(four)
+    })
+    test('SQL Server (simulated): what could write is never sent', async () => {
+      const before = server.batches().length
+      const commit: Query = {
+        name: 'x',
+        depth: 'Standard',
+        sql: 'SELECT 1 COMMIT DELETE FROM jobs',
+        rows: { limit: 1 },
       }
-      const all = (mode: Mode): readonly string[] =>
-        sqlserver.checks
-          .filter(({ name }) => !['certificate', 'queries'].includes(name))
-          .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
-          .map(({ name }) => name)
-      expect(await names('Basic')).toEqual(['connect', 'query'])
-      expect(await names('Standard')).toEqual(all('Standard'))
-      expect(await names('Advanced')).toEqual(all('Advanced'))
+      expect(messages(await runSuite({ queries: [commit] }, 'Standard'))).toEqual([
+        'query "x": sql contains COMMIT: only one read-only statement is allowed (if it is a name, write [COMMIT])',
+      ])
+      expect(server.batches()).toHaveLength(before)
     })
-  })
-  test("a simulated server receives the client's name, and its observations are reported", async () => {
-    await using({}, async (server) => {
-      const results = await run(server.port, 'Advanced')
-      expect(server.logins()).toEqual([{ user: 'monitor', password: word, database: 'orders', app: 'svc-health' }])
-      const textOf = (check: string): string => checked(results, check).message
-      expect(textOf('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(textOf('databases')).toBe('2 databases ONLINE')
-      expect(textOf('log reuse')).toBe('log of orders waits for LOG_BACKUP; fill level 12 % (warns above 50 %)')
-      expect(textOf('sessions')).toBe('41 of 32767 sessions: 0.1 % (limit 95 %)')
-      expect(textOf('data space')).toBe('orders: 3 GiB of 10 GiB used, free 70 % (at least 5 %)')
-      expect(textOf('log space')).toBe('log of orders: 1 GiB of 4 GiB used, free 75 % (at least 5 %)')
-      expect(textOf('full backup')).toBe('orders: last full backup: age 20 h (limit 3 d)')
-      expect(textOf('log backup')).toBe('orders: last log backup: age 15 min (limit 1 h)')
-      expect(textOf('availability group')).toBe('ag1 is HEALTHY and this is its primary')
-      expect(textOf('failed jobs')).toBe('no failure in the last runs of 1 enabled Agent job')
+    test('SQL Server (simulated): of many rows a thousand are read, and no value of them holds the password', async () => {
+      const found = await ask([
+        { sql: 'SELECT x FROM many', atMost: { limit: 5_000 } },
+        { sql: 'SELECT x FROM many', rows: { limit: 1_000 } },
+        { sql: 'SELECT x FROM echo', expect: 'a' },
+      ])
+      expect(messages(found)).toEqual([
+        'jobs: 999 (limit 5000)',
+        'jobs: only the first 1000 rows were evaluated; there are more',
+        'jobs: rows, at least 1001 (limit 1000)',
+        'jobs: is "you sent [secret]", expected "a"',
+      ])
     })
-  })
-  test('the clock of a simulated server is compared with the local one, as far as a difference is certain', async () => {
-    const off = (ms: number): Promise<Result> =>
-      one('clock', { answer: (sql) => answers({ 'SYSUTCDATETIME()': { rows: clockAt(ms) } })(sql) }, 'Advanced')
-    expect(await off(0)).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
-    const behind = await off(-600_000)
-    expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
-    expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
-    const ahead = await off(12_000)
-    expect(ahead.status).toBe('warning')
-    expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
-    const mute = await one('clock', { answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced')
-    expect(mute).toMatchObject({ status: 'failed', message: 'the server returned no time' })
-  })
-  test('the time is read in UTC, in milliseconds since 1970, from a simulated server', async () => {
+    test('SQL Server (simulated): a sysadmin without queries is not warned, and neither is who cannot be told from one', async () => {
+      sysadmin = { rows: [{ sysadmin: 1 }] }
+      expect(await ask([])).toEqual([])
+      sysadmin = { error: { number: 195, message: 'no such function' } }
+      expect(messages(await ask([{ sql: 'SELECT 0.5', rows: { limit: 1 } }]))).toEqual(['jobs: rows 1 (limit 1)'])
+      sysadmin = { rows: [{ sysadmin: 0 }] }
+    })
+  },
+)
+
+describe('SQL Server (simulated): what it is asked', () => {
+  test('SQL Server (simulated): the server is told who asks, once', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
-      const request = server.batches().find((sql) => sql.includes('SYSUTCDATETIME()')) ?? ''
-      expect(request).toContain("DATEDIFF(SECOND, '20200101', t)")
-      const [seconds = ''] = /\d{10}/.exec(request) ?? []
+      expect(server.logins()).toEqual([{ user: 'monitor', password: word, database: 'orders', app: 'svc-health' }])
+    })
+  })
+
+  test('SQL Server (simulated): the time is asked for in UTC, in milliseconds since 1970', async () => {
+    await using({}, async (server) => {
+      await run(server.port, 'Advanced')
+      const asked = server.batches().find((sql) => sql.includes('SYSUTCDATETIME()')) ?? ''
+      expect(asked).toContain("DATEDIFF(SECOND, '20200101', t)")
+      const [seconds = ''] = /\d{10}/.exec(asked) ?? []
       expect(Number(seconds) * 1_000).toBe(Date.UTC(2020, 0, 1))
     })
   })
-  test('it reads past locks, waits for none, and writes nothing to a simulated server', async () => {
+
+  test('SQL Server (simulated): it asks past locks, waits for none, and writes nothing', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
-      const [setUp, ...requests] = server.batches()
+      const [setUp, ...asked] = server.batches()
       expect(setUp).toContain('read uncommitted')
-      expect(requests.every((sql) => sql.startsWith('SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SELECT '))).toBe(true)
-      expect(requests.join('\n')).not.toMatch(/\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|EXEC|INTO|DBCC)\b/)
+      expect(asked.every((sql) => sql.startsWith('SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SELECT '))).toBe(true)
+      expect(asked.join('\n')).not.toMatch(/\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|EXEC|INTO|DBCC)\b/)
     })
   })
-  test('the kind reports host and port, for its slot and for the secret that is bound to them', () => {
-    const target = (overrides: string) => sqlserver.target?.(withDefaults(sqlserver.settings, { url: overrides }))
+
+  test('SQL Server (simulated): the kind names host and port, for its slot and for the secret bound to them', () => {
+    const target = (given: string) => sqlserver.target?.(withDefaults(sqlserver.settings, { url: given }))
     expect(target('sqlserver://m@db1/orders')).toEqual({ host: 'db1', port: 1_433, database: 'db1:1433' })
     expect(target('mssql://m@db1:14330')).toMatchObject({ host: 'db1', port: 14_330 })
     expect(target('nonsense')).toEqual({})
   })
+  test('SQL Server (simulated): a server that gives no time is a failure', async () => {
+    const mute = await one('clock', { answer: answers({ 'SYSUTCDATETIME()': { rows: [] } }) }, 'Advanced')
+    expect(mute).toMatchObject({ status: 'failed', message: 'the server returned no time' })
+  })
 })
 
-describe('a simulated server that cannot be reached or refuses the sign-in', () => {
-  test('refused: nothing listens', async () => {
-    const result = checked(await run(await refusedPort()), 'connect')
-    expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
-  })
-  test('black hole: accepted and never answered ends at the deadline, and leaves no socket', async () => {
-    await using hole = await peer(blackHole)
-    const results = await endsByDeadline(600, run(hole.port, 'Basic', {}, { timeoutMs: 600 }))
-    const result = checked(results, 'connect')
-    expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.6 s` })
-    await hungUp(hole)
-    await hole.close()
-    expect(await settled('')).toBe('')
-  })
-  test('slow: a simulated server late by 80 ms at each step exceeds the threshold, with the value', async () => {
-    const result = await one('query', { delayMs: 80 }, 'Basic', { latency: { warn: 20, limit: 60 } })
-    expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 60 } })
-    expect(result.measurement?.value).toBeGreaterThan(70)
-  })
-  test('a wrong password is auth at a simulated server, is never shown, and is not tried again soon', async () => {
-    await using(refusing(18_456), async (server) => {
-      const shared = limits()
-      const options = { limits: shared, retries: 3 }
-      const result = checked(await run(server.port, 'Basic', { password: secret('hunter2-wrong') }, options), 'connect')
-      expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
-      expect(result.message).toBe(
-        `127.0.0.1:${server.port} refused the sign-in of "monitor": probably a wrong name or password; the exact reason is in the error log of the server`,
-      )
-      expect(JSON.stringify(result)).not.toContain('hunter2')
-      expect(checked(await run(server.port, 'Basic', {}, options), 'sign-in').message).toContain('not signed in')
-      expect(server.logins()).toHaveLength(1)
-    })
-  })
+describe('SQL Server (simulated): the sign-in', () => {
   test.each([
     [18_456, 5, 'auth', 'the login does not exist'],
     [18_456, 7, 'auth', 'the login is disabled'],
@@ -233,60 +385,47 @@ describe('a simulated server that cannot be reached or refuses the sign-in', () 
     [17_809, 1, 'refused', 'has no free connection'],
     [40_613, 1, 'refused', 'currently unavailable'],
     [50_000, 1, 'protocol', 'refused the connection: Login failed'],
-  ] as const)('a simulated refusal with error %i, state %i is %s in words', async (number, state, fault, words) => {
-    const result = await one('connect', refusing(number, state))
-    expect(result).toMatchObject({ status: 'failed', fault })
-    expect(result.message).toContain(words)
-    expect(result.details?.join()).toContain(`error ${number}, state ${state}`)
-  })
-  test('a closed database is reported, and not the refusal of the sign-in that a simulated server adds to it', async () => {
-    const result = await one('connect', {
+  ] as const)(
+    'SQL Server (simulated): a refusal with error %i, state %i is %s in words',
+    async (number, state, fault, words) => {
+      const found = await one('connect', refusing(number, state))
+      expect(found).toMatchObject({ status: 'failed', fault })
+      expect(found.message).toContain(words)
+      expect(found.details?.join()).toContain(`error ${number}, state ${state}`)
+    },
+  )
+
+  test('SQL Server (simulated): a closed database is said, and not the refusal of the sign-in that the server adds to it', async () => {
+    const found = await one('connect', {
       login: () => [
         { number: 4_060, message: 'Cannot open database "orders" requested by the login.' },
         { number: 18_456, message: "Login failed for user 'monitor'." },
       ],
     })
-    expect(result).toMatchObject({ fault: 'data' })
-    expect(result.details).toEqual(['error 4060, state 1: Cannot open database "orders" requested by the login.'])
+    expect(found).toMatchObject({ fault: 'data' })
+    expect(found.details).toEqual(['error 4060, state 1: Cannot open database "orders" requested by the login.'])
   })
-  test('a transient error is not retried implicitly, at a simulated server', async () => {
+
+  test('SQL Server (simulated): a transient error is not tried again behind our back', async () => {
     await using(refusing(40_613), async (server) => {
       await run(server.port)
       expect(server.logins()).toHaveLength(1)
     })
   })
-  test('a simulated server that redirects its clients does not get the password sent elsewhere', async () => {
+
+  test('SQL Server (simulated): a server that sends its clients on gets the password carried nowhere else', async () => {
     await using other = await tdsPeer({ answer: answers() })
-    const result = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
-    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(result.message).toContain(`redirects its clients to "127.0.0.1:${other.port}"`)
+    const found = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
+    expect(found).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(found.message).toContain(`redirects its clients to "127.0.0.1:${other.port}"`)
     expect(other.connections()).toBe(0)
   })
-  test('input before the sign-in is bounded: a simulated flood ends at 128 KiB, not at the deadline', async () => {
+
+  test('SQL Server (simulated): what comes before the sign-in is bounded: a flood ends at 128 KiB, not at the deadline', async () => {
     await using flood = await peer(endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400)))
-    const result = checked(await run(flood.port), 'connect')
-    expect(result).toMatchObject({ fault: 'protocol' })
-    expect(result.message).toBe('the peer sent more than 128 KiB before the sign-in completed')
-  })
-  test.each([
-    ['an SSH server', speaks('SSH-2.0-OpenSSH_9.2\r\n')],
-    ['an HTTP server', replies('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n')],
-    ['zeroes', speaks(Buffer.alloc(4_096))],
-    ['a packet that is cut', replies(Buffer.from([4, 1, 0, 40, 0, 0, 1, 0, 0, 0, 11]))],
-    ['a prelogin of nonsense', replies(packets(4, Buffer.alloc(30, 7)))],
-    ['a prelogin without an end', replies(packets(4, Buffer.alloc(30, 1)))],
-    ['one packet that never ends', endless('\x04\x00\x7f\xff\x00\x00\x01\x00', '\x00'.repeat(4_096))],
-    ['packets of one byte without an end', endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400))],
-    ['empty packets without an end', endless('', '\x04\x00\x00\x08\x00\x00\x01\x00'.repeat(400))],
-    ['a connection that is closed at once', (socket) => void socket.end()],
-    ['a connection that is reset', (socket) => void socket.resetAndDestroy()],
-  ] satisfies [string, Parameters<typeof peer>[0]][])('%s is a failure, and nothing breaks', async (_, behave) => {
-    await using other = await peer(behave)
-    const result = checked(await run(other.port, 'Basic', {}, { timeoutMs: 900 }), 'connect')
-    expect(result.status).toBe('failed')
-    expect(['protocol', 'timeout', 'tls']).toContain(result.fault)
-    expect(result.message).not.toContain('internal')
-    await hungUp(other)
+    const found = checked(await run(flood.port), 'connect')
+    expect(found).toMatchObject({ fault: 'protocol' })
+    expect(found.message).toBe('the peer sent more than 128 KiB before the sign-in completed')
   })
 })
 
@@ -311,40 +450,40 @@ describe('a simulated server that answers badly', () => {
     ['nothing but the end', reply(done())],
     ['another number', reply(column(0x26, 4), Buffer.from([0xd1, 4, 2, 0, 0, 0]), done(0x10, 1))],
     ['an error that never was', reply(done(2))],
-  ])('%s fails the query of a simulated server, and nothing breaks', async (_, answer) => {
+  ])('SQL Server (simulated): %s fails the query, and nothing breaks', async (_, answer) => {
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': answer }) })
-    const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 1_500 }), 'query')
-    expect(result.status).toBe('failed')
-    expect(['protocol', 'timeout']).toContain(result.fault)
+    const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 1_500 }), 'query')
+    expect(found.status).toBe('failed')
+    expect(['protocol', 'timeout']).toContain(found.fault)
     await hungUp(server)
   })
-  test('100 answers of random bytes from a simulated server are 100 failures, and nothing breaks', async () => {
+  test('SQL Server (simulated): 100 answers of random bytes are 100 failures, and nothing breaks', async () => {
     for (let round = 0; round < 100; round += 1) {
       const bytes = Buffer.from(Array.from({ length: 60 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
       // A token that is right takes the rest to its own parser.
       const kinds = [0x81, 0xaa, 0xd1, 0xd2, 0xe3, 0xad, 0xac, 0xa9, 0xa5, 0x79, 0xfd]
       bytes[0] = kinds[round % kinds.length] ?? 0
       await using server = await tdsPeer({ answer: answers({ 'SELECT 1': packets(4, bytes) }) })
-      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 400 }), 'query')
-      expect(result.status).toBe('failed')
+      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 400 }), 'query')
+      expect(found.status).toBe('failed')
     }
   }, 60_000)
-  test('text of a simulated server is shown without escapes, truncated, and never contains the password', async () => {
+  test('SQL Server (simulated): what the server says is shown without escapes, is cut, and never holds the password', async () => {
     const message = `${escapeSequences} you sent ${word} ${'x'.repeat(3_000)}`
     const refused = await one('connect', { login: () => [{ number: 50_001, message }] })
     const failed = await one('query', { answer: answers({ 'SELECT 1': { error: { number: 50_001, message } } }) })
     const rows = [{ may: 1, name: `${escapeSequences}${word}`, state: `${word}!` }]
-    const output = await one('databases', { answer: answers({ 'sys.databases ORDER': { rows } }) }, 'Standard')
-    for (const result of [refused, failed, output]) {
-      const text = JSON.stringify(result)
-      expect(result.status).toBe('failed')
+    const shown = await one('databases', { answer: answers({ 'sys.databases ORDER': { rows } }) }, 'Standard')
+    for (const found of [refused, failed, shown]) {
+      const text = JSON.stringify(found)
+      expect(found.status).toBe('failed')
       expect(text).not.toContain(word)
       expect(text).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
       expect(text.length).toBeLessThan(2_000)
       expect(text).toContain('[secret]')
     }
   })
-  test('endless rows from a simulated server end soon', async () => {
+  test('SQL Server (simulated): rows without an end end, and soon', async () => {
     const head = Buffer.concat([column(0x26, 4), Buffer.from([0xd1, 4, 1, 0, 0, 0])])
     const first = packets(4, head)
     first[1] = 0
@@ -352,11 +491,11 @@ describe('a simulated server that answers badly', () => {
     more[1] = 0
     const flood = Buffer.concat([first, ...Array.from({ length: 3_000 }, () => more)])
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': flood }) })
-    const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), 'query')
-    expect(result).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|did not answer/) })
+    const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), 'query')
+    expect(found).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|did not answer/) })
     await hungUp(server)
   })
-  test('one query that fails does not hide the others, at a simulated server', async () => {
+  test('SQL Server (simulated): one question that fails hides none of the others', async () => {
     const broken = { error: { number: 8_134, message: 'Divide by zero error encountered.' } }
     await using({ answer: answers({ 'sys.dm_exec_sessions': broken }) }, async (server) => {
       const results = await run(server.port, 'Standard')
@@ -368,14 +507,14 @@ describe('a simulated server that answers badly', () => {
       expect(results).toHaveLength(8)
     })
   })
-  test('a lock timeout is reported, at a simulated server', async () => {
+  test('SQL Server (simulated): a lock that was waited for in vain is said', async () => {
     const locked = { error: { number: 1_222, message: 'Lock request time out period exceeded.' } }
-    const result = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
-    expect(result).toMatchObject({ fault: 'timeout', message: 'timed out waiting for a lock' })
+    const found = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
+    expect(found).toMatchObject({ fault: 'timeout', message: 'timed out waiting for a lock' })
   })
 })
 
-describe('missing permissions', () => {
+describe('what an account may not see', () => {
   const denied = (number: number, message: string): TdsAnswer => ({ error: { number, message } })
   test.each([
     [
@@ -406,29 +545,29 @@ describe('missing permissions', () => {
     ],
     ['availability group', 'IsHadrEnabled', { rows: [{ hadr: 1, may: 0 }] }, 'GRANT VIEW ANY DEFINITION TO [monitor]'],
   ] as const)(
-    '%s is not checked in a simulated server, and the GRANT is reported',
+    'SQL Server (simulated): %s is not looked at, and the GRANT is said',
     async (check, part, answer, grant) => {
-      const result = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
-      expect(result.status).toBe('warning')
-      expect(result.message).toMatch(/^not checked: /)
-      expect(result.details?.join()).toContain(grant)
+      const found = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
+      expect(found.status).toBe('warning')
+      expect(found.message).toMatch(/^not checked: /)
+      expect(found.details?.join()).toContain(grant)
     },
   )
-  test('a feature that an edition lacks is reported without a GRANT, at a simulated server', async () => {
+  test('SQL Server (simulated): what an edition does not have is said, with no GRANT', async () => {
     const absent = denied(208, "Invalid object name 'msdb.dbo.sysjobs'.")
-    const result = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
-    expect(result).toMatchObject({ status: 'warning' })
-    expect(result.details).toBeUndefined()
-    expect(result.message).toContain('this edition or version does not provide this data')
+    const found = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
+    expect(found).toMatchObject({ status: 'warning' })
+    expect(found.details).toBeUndefined()
+    expect(found.message).toContain('this edition or version does not provide this data')
   })
   test.each([
     ['log reuse', 'Percent Log Used'],
     ['log space', 'Log File(s) Used Size'],
-  ])('%s is not ok where the counters of a simulated server are empty', async (check, part) => {
-    const result = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
-    expect(result).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
+  ])('SQL Server (simulated): %s is no silent green where the counters are empty', async (check, part) => {
+    const found = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
+    expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
   })
-  test('the name of the login cannot end the GRANT in the message', async () => {
+  test('SQL Server (simulated): the name of the login cannot end the GRANT that is said', async () => {
     const hidden = { rows: [{ may: 0, used: 1, configured: 0, most: 32_767 }] }
     await using({ answer: answers({ 'sys.dm_exec_sessions': hidden }) }, async (server) => {
       const results = await run(server.port, 'Standard', { url: `sqlserver://a%5D;drop@127.0.0.1:${server.port}/` })
@@ -437,11 +576,13 @@ describe('missing permissions', () => {
   })
 })
 
-describe('a run ends what it started on the simulated server', () => {
+describe('what runs on the simulated server ends with the run', () => {
   const hang = { answer: answers({ 'sys.dm_exec_requests': 'hang' }) }
-  test('a query that hangs is cancelled by an attention at the deadline', async () => {
+  test('SQL Server (simulated): a query that hangs is called off by an attention at the deadline', async () => {
     await using server = await tdsPeer(hang)
-    const results = await endsByDeadline(1_200, run(server.port, 'Standard', {}, { timeoutMs: 1_200 }))
+    const started = performance.now()
+    const results = await run(server.port, 'Standard', {}, { timeoutMs: 1_200 })
+    expect(performance.now() - started).toBeLessThan(9_000)
     expect(checked(results, 'blocked')).toMatchObject({
       fault: 'timeout',
       message: `127.0.0.1:${server.port} did not answer within 1.2 s`,
@@ -453,29 +594,8 @@ describe('a run ends what it started on the simulated server', () => {
     await server.close()
     expect(await settled('')).toBe('')
   })
-  test('a run that is cancelled cancels its query by an attention', async () => {
-    await using server = await tdsPeer(hang)
-    const control = new AbortController()
-    const running = run(server.port, 'Standard', {}, { signal: control.signal })
-    await until(() => server.running() > 0)
-    control.abort()
-    await expect(running).rejects.toThrow('aborted')
-    await until(() => server.running() === 0)
-    expect(server.attentions()).toBe(1)
-  })
-  test('a run that is cancelled at any moment leaves nothing running and no connection', async () => {
-    await using server = await tdsPeer(hang)
-    for (let ms = 0; ms < 60; ms += 4) {
-      const control = new AbortController()
-      const result = run(server.port, 'Standard', {}, { signal: control.signal }).catch(() => [])
-      await wait(ms)
-      control.abort()
-      await result
-    }
-    await until(() => server.running() === 0)
-    await hungUp(server)
-  })
-  test('one statement does not use all the time: it is cancelled, and the session continues', async () => {
+
+  test('SQL Server (simulated): one statement does not take all the time: it is called off, and the session goes on', async () => {
     await using server = await tdsPeer(hang)
     const asking: Kind = {
       name: 'asking',
@@ -499,22 +619,12 @@ describe('a run ends what it started on the simulated server', () => {
         }
       },
     }
-    const results = await runKind(asking, {})
-    expect(results.map(({ message }) => message)).toEqual([
+    const found = await runKind(asking, {})
+    expect(found.map(({ message }) => message)).toEqual([
       '"ProbeError: the query was cancelled because it took too long"',
       '[{"one":"1"}]',
     ])
     expect(server.attentions()).toBe(1)
-  })
-  test('a cancellation while the driver loads takes effect', async () => {
-    await using server = await tdsPeer({ answer: answers() })
-    const control = new AbortController()
-    const socket = await PeerSocket.reach('127.0.0.1', server.port, control.signal)
-    const way = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
-    const opening = openSqlserver(databaseTarget({ url: url(server.port) }, 0), way)
-    control.abort(new Error('too late'))
-    await expect(opening).rejects.toThrow('too late')
-    socket.destroy()
   })
 })
 
@@ -525,47 +635,31 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
   })
   afterAll(() => certificates.remove())
   const with_ = (
-    output: Partial<TdsOptions>,
+    shown: Partial<TdsOptions>,
     tls: TlsSetting,
     host = 'svc.test',
   ): Promise<readonly [found: Result, server: TdsPeer]> =>
-    using(output, async (server) => {
-      const overrides = { url: `sqlserver://monitor@${host}:${server.port}/`, password: secret(word), tls }
-      const result = await runKind(sqlserver, overrides, 'Basic', { resolve: async () => ['127.0.0.1'] })
-      return [checked(result, 'connect'), server] as const
+    using(shown, async (server) => {
+      const given = { url: `sqlserver://monitor@${host}:${server.port}/`, password: secret(word), tls }
+      const found = await runKind(sqlserver, given, 'Basic', { resolve: async () => ['127.0.0.1'] })
+      return [checked(found, 'connect'), server] as const
     })
   const verify = (): TlsSetting => ({ mode: 'verify', caFile: certificates.caFile })
 
-  test('a trusted certificate is accepted, for a name and for an address', async () => {
-    expect((await with_({ tls: certificates.good }, verify()))[0].message).toContain('as monitor over TLSv1.2 in')
-    expect((await with_({ tls: certificates.good }, verify(), '127.0.0.1'))[0].status).toBe('ok')
-    const withServername = { ...verify(), servername: 'svc.test' }
-    expect((await with_({ tls: certificates.good }, withServername, 'db1.internal'))[0].status).toBe('ok')
-  })
-  test('from Standard on the end of its certificate is a value', async () => {
-    const results = await using({ tls: certificates.good }, async (server) => {
-      const overrides = { url: `sqlserver://monitor@svc.test:${server.port}/`, password: secret(word), tls: verify() }
-      return await runKind(sqlserver, overrides, 'Standard', { resolve: async () => ['127.0.0.1'] })
-    })
-    expect(checked(results, 'certificate')).toMatchObject({
-      status: 'ok',
-      measurement: { unit: 'days', at: new X509Certificate(certificates.good.cert).validToDate },
-    })
-  })
-  test('a certificate that is not trusted is tls, and no password is sent', async () => {
-    for (const [output, tls, words] of [
+  test('SQL Server (simulated): a certificate that is not trusted is tls, and no password is sent', async () => {
+    for (const [shown, tls, words] of [
       [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],
       [certificates.selfSigned, verify(), /self.signed/i],
       [certificates.expired, verify(), /expired/],
       [certificates.wrongHost, verify(), /elsewhere\.test/],
     ] as const) {
-      const [result, server] = await with_({ tls: output }, tls)
-      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(result.message).toMatch(words)
+      const [found, server] = await with_({ tls: shown }, tls)
+      expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(found.message).toMatch(words)
       expect(server.logins()).toEqual([])
     }
   })
-  test('a query that hangs is cancelled by an attention over TLS as well', async () => {
+  test('SQL Server (simulated): a query that hangs is called off by an attention over TLS as well', async () => {
     const answer = answers({ 'sys.dm_exec_requests': 'hang' })
     await using server = await tdsPeer({ answer, tls: certificates.good })
     const results = await run(server.port, 'Standard', { tls: verify() }, { timeoutMs: 1_200 })
@@ -573,7 +667,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     expect([server.attentions(), server.running()]).toEqual([1, 0])
     await hungUp(server)
   })
-  test('a server without TLS, or with nothing else, is reported with a remedy', async () => {
+  test('SQL Server (simulated): a server that offers no TLS, or takes nothing else, is said with the way out', async () => {
     const [without, server] = await with_({}, verify())
     expect(without).toMatchObject({ fault: 'tls', message: expect.stringContaining('does not offer TLS') })
     expect(without.details?.join()).toContain('tls: {mode: off}')
@@ -589,29 +683,29 @@ const tsqlMissing =
   spawnSync(freetds, ['-C']).status === 0 ? undefined : 'the program tsql (Debian: freetds-bin) is not installed'
 
 peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of FreeTDS', () => {
-  async function tsql(port: number, request: string): Promise<string> {
+  async function tsql(port: number, asked: string): Promise<string> {
     const child = spawn(freetds, ['-H', '127.0.0.1', '-p', String(port), '-U', 'monitor', '-P', word, '-o', 'q'], {
       env: { ...process.env, TDSVER: '7.4', FREETDSCONF: '/dev/null' },
       timeout: 10_000,
     })
-    let rows = ''
+    let heard = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream.on('data', (chunk: Buffer) => {
-        rows += chunk.toString()
+        heard += chunk.toString()
       })
     }
-    child.stdin.end(`${request}\ngo\nexit\n`)
+    child.stdin.end(`${asked}\ngo\nexit\n`)
     await once(child, 'close')
-    return rows
+    return heard
   }
-  test('it signs in with the same name and password, and reads the same rows', async () => {
+  test('SQL Server (simulated): it signs in with the same name and password, and reads the same rows', async () => {
     await using server = await tdsPeer({ answer: answers() })
-    const rows = await tsql(server.port, 'SELECT name, state_desc AS state FROM sys.databases')
+    const heard = await tsql(server.port, 'SELECT name, state_desc AS state FROM sys.databases')
     expect(server.logins()).toMatchObject([{ user: 'monitor', password: word }])
-    expect(rows).toMatch(/1\tmaster\tONLINE/)
-    expect(rows).toMatch(/1\torders\tONLINE/)
+    expect(heard).toMatch(/1\tmaster\tONLINE/)
+    expect(heard).toMatch(/1\torders\tONLINE/)
   })
-  test('it is refused with the same error, and receives the errors of a batch', async () => {
+  test('SQL Server (simulated): it is refused with the same error, and shown the errors of a batch', async () => {
     await using server = await tdsPeer({ answer: answers() })
     expect(await tsql(server.port, 'SELECT nothing')).toContain('Msg 208')
     await using closed = await tdsPeer({ answer: answers(), ...refusing(18_456, 1) })
@@ -619,13 +713,13 @@ peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of F
   })
 })
 
-describe('evaluation', () => {
+describe('what is judged', () => {
   const status = (results: readonly Result[]): string | undefined => results[0]?.status
   const message = (results: readonly Result[]): string | undefined => results[0]?.message
   const minute = 60_000
   const hour = 60 * minute
 
-  test('databases: ONLINE is ok, in transition a warning, anything else a failure', () => {
+  test('SQL Server (simulated): databases: ONLINE is ok, on the way there a warning, anything else a failure', () => {
     const at = (...states: readonly string[]) => states.map((state, at) => ({ name: `d${at}`, state }))
     const judged = (...states: readonly string[]) => evaluated(databases, at(...states))
     expect(status(judged('ONLINE', 'ONLINE'))).toBe('ok')
@@ -637,7 +731,7 @@ describe('evaluation', () => {
     )
     expect(status(evaluated(databases, at('SUSPECT', 'ONLINE'), { ignore: ['D0'] }))).toBe('ok')
   })
-  test('log reuse: only a log that fills up while it waits fails', () => {
+  test('SQL Server (simulated): log reuse: only a log that fills up while it waits', () => {
     const judged = (waits: string, used: number) => evaluated(logReuse, [{ name: 'orders', waits, used }])
     expect(status(judged('LOG_BACKUP', 50))).toBe('ok')
     expect(status(judged('LOG_BACKUP', 51))).toBe('warning')
@@ -646,12 +740,12 @@ describe('evaluation', () => {
       'AVAILABILITY_REPLICA: a secondary replica does not keep up',
     ])
   })
-  test('sessions: 80 % and 95 % are ok at the boundary', () => {
+  test('SQL Server (simulated): sessions: 80 % and 95 % are ok to the boundary', () => {
     const judged = (used: number, max = 100) => status(evaluated(sessions, { used, max }))
     expect([80, 81, 95, 96].map((used) => judged(used))).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect(judged(1, 0)).toBe('failed')
   })
-  test('blocked: a minute is ok', () => {
+  test('SQL Server (simulated): blocked: a minute is ok', () => {
     const judged = (longestMs: number) =>
       evaluated(blocked, { requests: 2, longestMs, session: 71, blocker: 66, wait: 'LCK_M_S' })
     expect(status(judged(minute))).toBe('ok')
@@ -660,18 +754,18 @@ describe('evaluation', () => {
       '2 blocked requests; session 71 is blocked by session 66 for 5 min (warns above 1 min)',
     )
   })
-  test('space: 10 % and 5 % are ok at the boundary, and the tightest is reported', () => {
-    const volumes = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
+  test('SQL Server (simulated): space: 10 % and 5 % are ok to the boundary, the tightest is told', () => {
+    const seen = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
     for (const check of [
-      (used: number) => evaluated(dataSpace, volumes(used)),
-      (used: number) => evaluated(logSpace, volumes(used)),
+      (used: number) => evaluated(dataSpace, seen(used)),
+      (used: number) => evaluated(logSpace, seen(used)),
     ]) {
       expect([90, 91, 95, 96].map((used) => status(check(used)))).toEqual(['ok', 'warning', 'warning', 'failed'])
     }
-    expect([90, 91, 99].map((used) => status(evaluated(tempdb, volumes(used))))).toEqual(['ok', 'warning', 'warning'])
-    expect(message(evaluated(logSpace, volumes(10, 97, 50)))).toMatch(/^log of d1: 97 B of 100 B used, free 3 %/)
+    expect([90, 91, 99].map((used) => status(evaluated(tempdb, seen(used))))).toEqual(['ok', 'warning', 'warning'])
+    expect(message(evaluated(logSpace, seen(10, 97, 50)))).toMatch(/^log of d1: 97 B of 100 B used, free 3 %/)
   })
-  test('space: growth counts up to the limit of a file and to the free space of its volume, once', () => {
+  test('SQL Server (simulated): space: growth counts up to the limit of a file and to what its volume has left, once', () => {
     const file = { name: 'o', size: 100, growth: 10, most: -1, volume: 'D:', free: 50 * 8_192 }
     const room = (...files: readonly object[]) => spaces(files as never, () => 0)[0]?.room
     expect(room(file)).toBe(150 * 8_192)
@@ -681,7 +775,7 @@ describe('evaluation', () => {
     expect(room({ ...file, most: 268_435_456 })).toBe(150 * 8_192)
     expect(room(file, { ...file, volume: 'E:' })).toBe(300 * 8_192)
   })
-  test('backups: 48 h and 72 h, 30 min and 60 min; a missing one counts from the creation of the database', () => {
+  test('SQL Server (simulated): backups: 48 h and 72 h, 30 min and 60 min; one that never was counts from the making', () => {
     const at = (ageMs: number, never = false) => [{ name: 'orders', ageMs, at: new Date(0), never }]
     const full = (ms: number) => status(evaluated(backups, { full: at(ms), log: [] }))
     const log = (ms: number) => status(evaluated(backups, { full: [], log: at(ms) }))
@@ -693,7 +787,7 @@ describe('evaluation', () => {
     const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, at: new Date(0), never: false }], log: [] }
     expect(evaluated(backups, two)[0]).toMatchObject({ details: ['also too old: orders'] })
   })
-  test('availability groups are evaluated on the primary only', () => {
+  test('SQL Server (simulated): availability groups are judged on the primary only', () => {
     const healthy = { name: 'ag1', primary: 'DB01', role: 'PRIMARY', health: 'HEALTHY', unhealthy: [] as string[] }
     const group = (more: Partial<typeof healthy>) => evaluated(availabilityGroups, [{ ...healthy, ...more }])
     expect(status(group({}))).toBe('ok')
@@ -706,20 +800,7 @@ describe('evaluation', () => {
     expect(status(group({ primary: '' }))).toBe('failed')
     expect(evaluated(availabilityGroups, [])).toEqual([])
   })
-  test('clock: 2 s and 30 s are ok at the boundary, in both directions', () => {
-    const off = (aheadMs: number) => evaluateClock({ aheadMs, tripMs: 4 }, clockSetting.default).status
-    expect([0, 2_000, -2_000, 2_001, -2_001, 30_000, 30_001, -30_001].map(off)).toEqual([
-      'ok',
-      'ok',
-      'ok',
-      'warning',
-      'warning',
-      'warning',
-      'failed',
-      'failed',
-    ])
-  })
-  test('failed jobs and the age of CHECKDB are warnings', () => {
+  test('SQL Server (simulated): failed jobs and the age of CHECKDB are warnings', () => {
     expect(status(evaluated(failedJobs, { enabled: 3, failed: [] }))).toBe('ok')
     expect(message(evaluated(failedJobs, { enabled: 3, failed: ['nightly', 'index'] }))).toBe(
       'last run failed: nightly, index; of 3 enabled Agent jobs 2 (warns above 0)',

@@ -20,7 +20,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   beforeAll(start)
   afterAll(stop)
   beforeEach(async () => {
-    store = await fresh()
+    store = await fresh(store)
     clock = 1_000
     data = await openData({ store, create: true, now: () => clock })
     other = await openData({ store, create: false, now: () => clock })

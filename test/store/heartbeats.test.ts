@@ -35,7 +35,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
   beforeAll(start)
   afterAll(stop)
   beforeEach(async () => {
-    store = await fresh()
+    store = await fresh(store)
     data = await openData({ store, create: true, now: () => 5_000 })
     other = await openData({ store, create: false, now: () => 5_000 })
   })

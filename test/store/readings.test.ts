@@ -14,7 +14,7 @@ describe.each(backends)('readings on $name', ({ start, fresh, raw, stop }) => {
   beforeAll(start)
   afterAll(stop)
   beforeEach(async () => {
-    store = await fresh()
+    store = await fresh(store)
     data = await openData({ store, create: true })
     other = await openData({ store, create: false })
   })

@@ -44,7 +44,8 @@ const ours = 'DNS:localhost,DNS:svc.test,IP:127.0.0.1'
 
 /**
  * Real certificate chains, made by the `openssl` program in a folder of their own. `openssl ca` is
- * what can date a certificate in the past, with any openssl or LibreSSL.
+ * what can date a certificate in the past, with any openssl or LibreSSL. Each takes three processes and is made when it
+ * is first read: most tests need one.
  */
 export function makeCertificates(): Certificates {
   const folder = mkdtempSync(join(tmpdir(), 'svc-certs-'))
@@ -112,27 +113,71 @@ export function makeCertificates(): Certificates {
   }
   const root = issue('root', 'Svc Test Root', extensions.ca, 'self', -1000, 1000)
   const middle = issue('middle', 'Svc Test Issuer', extensions.ca, root, -900, 900)
-  const oldMiddle = issue('old-middle', 'Svc Old Issuer', extensions.ca, root, -900, -7)
   const server = (name: string, names: string, from: number, to: number, by = middle, common = 'svc.test') => {
     const made = issue(name, common, extensions.server(names), by, from, to)
     return { key: made.key, cert: made.pem + by.pem, alone: made.pem }
   }
-  const good = server('good', ours, -1, 90)
-  const self = issue('self', 'self.test', extensions.server(ours), 'self', -1, 90)
+  const good = once(() => server('good', ours, -1, 90))
+  const selfSigned = once(() => {
+    const { key, pem } = issue('self', 'self.test', extensions.server(ours), 'self', -1, 90)
+    return { key, cert: pem }
+  })
+  const expired = once(() => server('expired', ours, -90, -2))
+  const expiredIntermediate = once(() => {
+    const old = issue('old-middle', 'Svc Old Issuer', extensions.ca, root, -900, -7)
+    return server('under-old', ours, -30, 60, old)
+  })
+  const notYetValid = once(() => server('early', ours, 2, 90))
+  const wrongHost = once(() => server('wrong', 'DNS:elsewhere.test', -1, 90))
+  const fiveDays = once(() => server('five', ours, -1, 5.5))
+  const twoDays = once(() => server('two', ours, -1, 2.5))
+  const hostile = once(() => server('hostile', ours, -1, 2.5, middle, '\x1b[2Jevil\x07\x1b[31m'))
   return {
     caFile: file('root.pem'),
     ca: root.pem,
-    good,
-    withoutIntermediate: { key: good.key, cert: good.alone },
-    expired: server('expired', ours, -90, -2),
-    expiredIntermediate: server('under-old', ours, -30, 60, oldMiddle),
-    notYetValid: server('early', ours, 2, 90),
-    wrongHost: server('wrong', 'DNS:elsewhere.test', -1, 90),
-    selfSigned: { key: self.key, cert: self.pem },
-    selfSignedFile: file('self.pem'),
-    fiveDays: server('five', ours, -1, 5.5),
-    twoDays: server('two', ours, -1, 2.5),
-    hostile: server('hostile', ours, -1, 2.5, middle, '\x1b[2Jevil\x07\x1b[31m'),
+    get good() {
+      return good()
+    },
+    get withoutIntermediate() {
+      return { key: good().key, cert: good().alone }
+    },
+    get expired() {
+      return expired()
+    },
+    get expiredIntermediate() {
+      return expiredIntermediate()
+    },
+    get notYetValid() {
+      return notYetValid()
+    },
+    get wrongHost() {
+      return wrongHost()
+    },
+    get selfSigned() {
+      return selfSigned()
+    },
+    get selfSignedFile() {
+      selfSigned()
+      return file('self.pem')
+    },
+    get fiveDays() {
+      return fiveDays()
+    },
+    get twoDays() {
+      return twoDays()
+    },
+    get hostile() {
+      return hostile()
+    },
     remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/** Makes a value when it is first asked for. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
   }
 }

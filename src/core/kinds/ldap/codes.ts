@@ -71,7 +71,7 @@ export function meaningOf({ code, text }: LdapResult, redact: Redact): Explained
   return {
     fault,
     words,
-    details: [`LDAP result ${code}`, ...(reason === '' ? [] : [`message of the server: ${quote(reason)}`])],
+    details: [`LDAP result ${code}`, ...(reason === '' ? [] : [`the server sent ${quote(reason)}`])],
   }
 }
 
