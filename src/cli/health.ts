@@ -105,7 +105,7 @@ const permanent: ReadonlySet<number> = new Set([
   exits.rejected.code,
 ])
 
-export type Attempt = {
+export type WaitAttempt = {
   readonly outcomes: readonly HealthOutcome[]
   /** Counted from 1. */
   readonly attempt: number
@@ -122,7 +122,7 @@ export async function waitUntilHealthy(
   ask: (signal: AbortSignal) => Promise<readonly HealthOutcome[]>,
   ms: number,
   signal: AbortSignal,
-  onAttempt: (attempt: Attempt) => void,
+  onAttempt: (attempt: WaitAttempt) => void,
   onGivingUp: (line: string) => void,
 ): Promise<readonly HealthOutcome[]> {
   const { setTimeout: pause } = await import('node:timers/promises')
@@ -159,7 +159,7 @@ const reportEveryMs = 60_000
 export function attemptReports(
   display: { readonly live: boolean; readonly update: (text: string) => void },
   say: (line: string) => void,
-): (attempt: Attempt) => void {
+): (attempt: WaitAttempt) => void {
   let nextMs = 0
   return ({ outcomes, attempt, elapsedMs, leftMs }) => {
     const problem = firstProblem(outcomes)

@@ -243,6 +243,6 @@ test('B4 in process the OS account reports, and the monitor of the same store fi
   expect((await core.runtime.admin?.heartbeats.list())?.[0]?.who).toBe('local:alice')
   await core.runtime.close()
   const without = await openCore({ ...options, store: undefined })
-  expect((await look(without)).StatusMessage).toContain('there is no store here')
+  expect((await look(without)).StatusMessage).toContain('there is no store to keep heartbeats in')
   await without.runtime.close()
 })

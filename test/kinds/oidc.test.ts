@@ -425,7 +425,8 @@ describe('providers with defects', () => {
         expect(result).toMatchObject({ status: 'failed', fault: 'data' })
         expect(result.message).toContain(`contains its own key (${Object.keys(header).join()})`)
       }
-      expect(elsewhere.connections()).toBe(0)
+      // Others may have used this port before.
+      expect(elsewhere.input()).not.toContain('/keys')
     })
     test('simulated: a forged signature, and a rotated key that is not published, fail', async () => {
       const other = await ec('k1')

@@ -342,8 +342,8 @@ const entryMark = (entry: EntryReading): Mark => (entry.level === 'unknown' ? 'f
 
 /** What an entry says beyond the results of its monitors: why there is no answer, what a foreign server adds. */
 function ownCauses(entry: EntryReading): readonly string[] {
-  const told = new Set(results(entry).map(describeResult))
-  const own = entry.causes.filter((cause) => !told.has(cause))
+  const explained = new Set(results(entry).map(describeResult))
+  const own = entry.causes.filter((cause) => !explained.has(cause))
   if (entry.level === 'fail' && entry.monitors.length === 0 && own.length === 0) return [entry.headline]
   return own
 }
@@ -390,9 +390,9 @@ function verdictLines(
   const [first = '', ...others] = lines
   const head = `${paint(styles[mark], `${marks[mark]} ${first.slice(0, word.length)}`)}${first.slice(word.length)}`
   const room = look.width - 2 - width(lines.at(-1) ?? '')
-  const shown = [head, ...others.map((line) => `  ${line}`)]
-  if (!hidden || room < hint.length + 3) return shown
-  return [...shown.slice(0, -1), `${shown.at(-1)}${' '.repeat(3)}${paint('dim', hint)}`]
+  const lastLines = [head, ...others.map((line) => `  ${line}`)]
+  if (!hidden || room < hint.length + 3) return lastLines
+  return [...lastLines.slice(0, -1), `${lastLines.at(-1)}${' '.repeat(3)}${paint('dim', hint)}`]
 }
 
 /** `1 of 4 monitors failed`, `2 warnings`, `Ftp could not be checked`. The host counts once. */
