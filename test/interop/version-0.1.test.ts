@@ -147,6 +147,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     readonly MonitorName: string
     readonly Checks: readonly { readonly Name: string; readonly Depth: string }[]
   }
+  type Verdict = { readonly valid: boolean; readonly warnings: readonly string[] }
   type Plan = { readonly type: string; readonly monitors: readonly Listed[] }
 
   test('a svc.yaml of 0.1 with each kind is valid here too, and has the same monitors with at least the same checks', async () => {
