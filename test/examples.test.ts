@@ -25,8 +25,8 @@ test.each(ServerType.values)('the page of %s shows a list, a green screen and a 
   const screens = fences(page(`${type}.md`), 'text')
   const [list, green, ...red] = screens
   expect(list).toMatch(new RegExp(`^\\$ svc monitors list --type ${type} --mode Advanced\\n${type}, Advanced\\n`))
-  expect(green).toMatch(new RegExp(`^\\$ svc health -t ${type} -m Advanced\\n✓ ${type} is healthy: `))
-  expect(red.filter((screen) => screen.includes(`\n✗ ${type} is unhealthy: `)).length).toBeGreaterThan(0)
+  expect(green).toMatch(new RegExp(`^\\$ svc health -t ${type} -m Advanced -v\\n✓ ${type} is healthy: `))
+  expect(red.filter((screen) => screen.includes('\n✗ UNHEALTHY ')).length).toBeGreaterThan(0)
   expect([...page(`${type}.md`).matchAll(/^\*\*What happened\.\*\* /gm)]).toHaveLength(red.length)
 })
 
@@ -62,20 +62,20 @@ test('pages contain no folder, port, date or duration of the machine that wrote 
 test('values of one run are replaced, thresholds are not, and no text grows', () => {
   const screen = (took: string, ms: string): string =>
     [
-      `✗ Sql is unhealthy: 1 of 1 monitor failed        Advanced · ${took}`,
-      `  postgres orders connect: it was slow             this machine`,
-      `  postgres orders   connect   ✗ FAIL   127.0.0.1:41234 answered in ${ms} (limit 250 ms), connect timed out`,
-      '                                       after 3.02 s',
-      '  Correlation 0b5f2a31-9c1e-4d5c-8a0d-1f2e3d4c5b6a',
+      `  ✗ Sql  postgres orders  connect  127.0.0.1:41234 answered in ${ms} (limit 250 ms), connect timed out`,
+      '                                   after 3.02 s',
+      '  correlation 0b5f2a31-9c1e-4d5c-8a0d-1f2e3d4c5b6a',
+      '',
+      `✗ UNHEALTHY  this machine · 1 monitor failed · Advanced · ${took}`,
     ].join('\n')
   const output = stable(screen('612 ms', '318 ms'), [[/\b41234\b/, '15432']])
   expect(output).toBe(stable(screen('734 ms', '0.4 ms'), [[/\b41234\b/, '15432']]))
   expect(output.split('\n')).toEqual([
-    '✗ Sql is unhealthy: 1 of 1 monitor failed           Advanced · 1 s',
-    '  postgres orders connect: it was slow                this machine',
-    '  postgres orders   connect   ✗ FAIL   127.0.0.1:15432 answered in 2 ms (limit 250 ms), connect timed out',
-    '                                       after 3 s',
-    '  Correlation 7f3c2a9e-41d0-4c1b-9a57-0d6f3f1f2b11',
+    '  ✗ Sql  postgres orders  connect  127.0.0.1:15432 answered in 2 ms (limit 250 ms), connect timed out',
+    '                                   after 3 s',
+    '  correlation 7f3c2a9e-41d0-4c1b-9a57-0d6f3f1f2b11',
+    '',
+    '✗ UNHEALTHY  this machine · 1 monitor failed · Advanced · 1 s',
   ])
 })
 

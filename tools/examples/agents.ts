@@ -60,7 +60,7 @@ export const agents: Example = {
       await stage.red('An agent that has fallen silent', {
         happened:
           'The time of the last heartbeat of edge-oslo was set back by 40 minutes in the store, in place of waiting: eight of its intervals of five minutes. The others report, so it is that one, and not the way to us.',
-        says: [/2 of 3 agents report; not edge-oslo/, /1 silent agent/],
+        says: [/2 of 3 agents report; missing: edge-oslo/, /1 silent agent/],
       })
 
       await report('edge-oslo', '--status', 'warn', '--message', 'disk is slow', '--backlog', '320')
@@ -68,7 +68,7 @@ export const agents: Example = {
       await stage.red('Work that piles up, and two versions side by side', {
         happened:
           'edge-oslo reported again, with a warning of its own and 320 pieces of waiting work; edge-rome reported that it runs 2.3.9.',
-        says: [/320 \(limit 200\)/, /disk is slow/, /2 versions run side by side/],
+        says: [/320 \(limit 200\)/, /disk is slow/, /2 versions are running/],
       })
 
       await report('edge-oslo', '--backlog', '3')

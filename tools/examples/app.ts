@@ -104,7 +104,7 @@ export const app: Example = {
         happened:
           'The deployed version file said 2.4.0 where 2.4.1 is expected; `--suppress-deployment-errors` would let that pass. A small HTTP server stood in for the shop, and answered 503 with a page of maintenance.',
         yaml: text(nginx.tlsPort).replace(/url: https:.*\n.*\n.*\n/, `url: http://127.0.0.1:${down.port}/\n`),
-        says: [/answered 503 \(expected 200\)/, /says 2\.4\.0, expected 2\.4\.1/],
+        says: [/answered 503 \(expected 200\)/, /reports 2\.4\.0, expected 2\.4\.1/],
       })
       stage.file('release/version', '2.4.1')
 
@@ -112,7 +112,7 @@ export const app: Example = {
       await stage.red('The service account is not let in', {
         happened:
           'The file `monitor-password` held another password than the application knows. It was tried once; what the other steps would do was not tried.',
-        says: [/POST \/auth\/credentials was answered 401: the sign-in was refused/, /read: not run: step "in" failed/],
+        says: [/POST \/auth\/credentials was answered 401: the sign-in was refused/, /3 checks did not run/],
       })
       stage.file('monitor-password', monitorPassword)
 

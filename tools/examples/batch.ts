@@ -101,7 +101,7 @@ export const batch: Example = {
         says: [
           /0 consumers \(at least 1\)/,
           /messages ready: 8 \(limit 5\)/,
-          /its oldest message waits/,
+          /oldest message has waited/,
           /not running|no process|is gone/,
         ],
       })

@@ -94,7 +94,7 @@ export const ftp: Example = {
         happened:
           'A file in the drop folder of vsftpd was two hours old. And `hostKey` named another key than the SFTP server shows, as after a new installation, or with somebody in between: nobody signed in there.',
         yaml: text(vsftpd.port, `SHA256:${'A'.repeat(43)}`),
-        says: [/promo-0412\.mov/, /which hostKey does not name/],
+        says: [/promo-0412\.mov/, /which is not in hostKey/],
       })
     }),
 }

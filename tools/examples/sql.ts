@@ -44,7 +44,7 @@ export const sql: Example = {
       await stage.red('The standby lags', {
         happened:
           'Replay was paused on the standby (`SELECT pg_wal_replay_pause()`), and rows were written on the primary. Both ends see the same lag, and the standby says why: the pause, not the network.',
-        says: [/reporting-1 is behind by \d/, /replay is paused/],
+        says: [/reporting-1 lags by \d/, /replay is paused/],
       })
       await standby.query('SELECT pg_wal_replay_resume()')
 

@@ -3,8 +3,8 @@ export type Replacement = readonly [found: string | RegExp, shown: string]
 
 /** A duration that was measured. One that a threshold allows stays as it is. */
 const measured = /(?<!(?:limit|above|below|least)\s{1,80})\b\d+(?:\.\d+)?(?=\s+ms\b)/g
-/** The headline with the run's duration at its right, and the target below that. */
-const heading = /^(.*?\S)( +)((?:Basic|Standard|Advanced) · )([\d.]+ m?s)(?:\n( {2}.*\S)( {4,})(this machine)$|$)/gm
+/** The duration of the run in the verdict. */
+const runDuration = /(?<=· (?:Basic|Standard|Advanced) ·\s+)[\d.]+ m?s\b/g
 const certificateDate = /(?<=\b(?:expires|expired) on\s+)\d{4}-\d\d-\d\d(\s+)\d\d:\d\d UTC/g
 const correlation = /\b[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
 
@@ -16,14 +16,9 @@ const correlation = /\b[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a
 export function stable(text: string, replacements: readonly Replacement[]): string {
   const own = replacements.reduce((said, [found, shown]) => said.replaceAll(asGlobal(found), shown), text)
   return own
-    .replace(heading, (_, title: string, gap: string, mode: string, took: string, ...below: string[]) => {
-      const rounded = seconds(took)
-      const more = ' '.repeat(took.length - rounded.length)
-      const [cause, between, target] = below
-      const second = cause === undefined ? '' : `\n${cause}${between}${more}${target}`
-      return `${title}${gap}${more}${mode}${rounded}${second}`
-    })
+    .replace(runDuration, seconds)
     .replace(/\bup for [\d.]+ m?s\b/g, 'up for 5 s')
+    .replace(/\brestarted [\d.]+ m?s\b/g, 'restarted 5 s')
     .replace(/(?<=\bafter\s+\d)\.\d+(?=\s+s\b)/g, '')
     .replace(/(?<=\b(?:age|came) )[\d.]+ m?s\b/g, '2 s')
     .replace(measured, '2')

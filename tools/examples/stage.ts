@@ -76,8 +76,8 @@ export function stage(type: ServerType): Stage {
     parts.push(`\`\`\`text\n$ svc ${args.join(' ')}\n${shown(said).trimEnd()}\n\`\`\``)
     return { code, shown: said }
   }
-  const run = async (mode: ExecutionMode) => {
-    const ran = await screen(['health', '-t', type, '-m', mode])
+  const run = async (mode: ExecutionMode, ...more: readonly string[]) => {
+    const ran = await screen(['health', '-t', type, '-m', mode, ...more])
     return { ...ran, flat: flat(ran.shown) }
   }
   const place = async (text: string): Promise<void> => {
@@ -105,8 +105,8 @@ export function stage(type: ServerType): Stage {
     },
     green: async () => {
       parts.push('## All is well')
-      const { code, flat } = await run('Advanced')
-      if (code !== 0 || flat.includes('! warn')) throw new Error(`${type}: not all is well\n${parts.at(-1)}`)
+      const { code, flat } = await run('Advanced', '-v')
+      if (code !== 0 || !flat.includes('✓ HEALTHY')) throw new Error(`${type}: not all is well\n${parts.at(-1)}`)
     },
     red: async (title, { happened, says, yaml, mode = 'Advanced', code = 3 }) => {
       parts.push(`## ${title}`, `**What happened.** ${happened}`)

@@ -92,7 +92,7 @@ export const asgVast: Example = {
       await stage.red('No advertisement', {
         happened:
           'The server answered with a whole document that holds no ad. That is how a server says that it has none, so it is a warning and the exit code stays 0; `--fail-on warn` makes it 3.',
-        says: [/VAST error 303/, /! warn/],
+        says: [/VAST error 303/, /! AsgVast/],
         code: 0,
       })
       sound()

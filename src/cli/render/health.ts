@@ -216,7 +216,10 @@ function monitorRows(type: string, monitor: MonitorReading, look: Look): readonl
         { mark: 'idle', type, name, check: '', lines: [{ text: limited(only.message, look.marks), style: 'dim' }] },
       ]
     }
-    const figures = ran.flatMap((result) => figureText(result) ?? [])
+    // Of several results of one check, the first.
+    const figures = [...Map.groupBy(ran, (result) => result.check).values()].flatMap(
+      ([first]) => (first && figureText(first)) ?? [],
+    )
     const check = count(monitor.results.length, 'check')
     if (figures.length > 0) return [{ mark: monitor.level, type, name, check, lines: [], figures }]
     const text = limited(ran.length === 1 && only ? only.message : '', look.marks)
