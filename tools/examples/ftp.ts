@@ -38,7 +38,7 @@ export const ftp: Example = {
       ] as const) {
         stage.port(real, shown)
       }
-      stage.replace(/(?<=PASV said 127\.0\.0\.1:|EPSV said port )\d{4,5}/, '50017')
+      stage.replace(/(?<=PASV returned 127\.0\.0\.1:|EPSV returned port )\d{4,5}/, '50017')
       stage.replace(sshd.hostKey, `SHA256:${'k'.repeat(43)}`)
       stage.replace(/\b\d+ (?:entry|entries)(?= of)/, '9 entries')
       stage.file('ftp', vsftpdPassword)
