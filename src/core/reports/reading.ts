@@ -1,3 +1,4 @@
+import type { FilePlace } from '../errors.ts'
 import type {
   ExecutionMode,
   HealthCheckResponse,
@@ -20,6 +21,12 @@ export type ReportedError = {
   readonly hints: readonly string[]
   /** The ResponseStatus of a remote server, if it sent one. */
   readonly responseStatus?: ResponseStatus | undefined
+  /** The file, and the line and column from 1, of the first mistake in a local file. */
+  readonly file?: string | undefined
+  readonly line?: number | undefined
+  readonly column?: number | undefined
+  /** All mistakes, when there are several. */
+  readonly mistakes?: readonly FilePlace[] | undefined
 }
 
 /** The answer of one target for one server type, or why there is none. */
