@@ -97,7 +97,7 @@ const law: Record<string, readonly string[]> = {
     'discover',
   ],
   store: ['protocol', 'errors', 'loopback', 'lazy', 'folder'],
-  reports: ['engine', 'protocol', 'errors', 'sanitize'],
+  reports: ['engine', 'protocol', 'sanitize'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
   client: ['sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'loopback'],

@@ -44,5 +44,5 @@ export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
 export function problemsOf({ message, details }: Fault): readonly string[] {
   const lines = / has \d+ problems, at /.test(message) ? (details.hints ?? []).slice(0, -1) : [message]
   // The source follows on further lines.
-  return lines.map((line) => line.replace(/\n[^]*/, '').replace(/^.*?svc\.yaml:/, ''))
+  return lines.map((line) => line.replace(/\n.*/s, '').replace(/^.*?svc\.yaml:/, ''))
 }

@@ -22,7 +22,9 @@ test.each([
   ],
   ['at the end of the file', 'types:\n  App:\n    - kind: http\n      name: "shop\n', '4:13'],
 ])('a forgotten quote %s is reported where the quote opens', async (_, yaml, place) => {
-  expect(problemsOf(await refused(yaml))).toEqual([`${place}: the file opens a quote here that is not closed: close it`])
+  expect(problemsOf(await refused(yaml))).toEqual([
+    `${place}: the file opens a quote here that is not closed: close it`,
+  ])
 })
 
 test.each([

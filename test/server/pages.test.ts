@@ -27,7 +27,13 @@ const healthAnswer = (message: string, status: MonitoringStatus = 'Success', nam
 const showing = (runs: readonly RecentRun[], facts: Partial<Runtime['facts']> = {}): SiteOptions => ({
   runtime: {
     recent: () => runs,
-    facts: { store: undefined, configuration: undefined, types: ['Sql'], ...facts },
+    facts: {
+      store: undefined,
+      configuration: undefined,
+      types: ['Sql'],
+      ownTypes: ['App', 'Sql', 'Identity'],
+      ...facts,
+    },
   },
 })
 const page = async (options: SiteOptions, headers: Record<string, string> = {}): Promise<string> => {
