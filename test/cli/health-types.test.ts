@@ -35,7 +35,7 @@ const records = (stdout: string): readonly ResultRecord[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as ResultRecord)
 
-test('12 counts although others are 0, and 3 counts before 12', () => {
+test('K10 12 counts although others are 0, and 3 counts before 12', () => {
   expect(combinedExit([0, 12])).toBe(12)
   expect(combinedExit([12, 12])).toBe(12)
   expect(combinedExit([12, 3, 0])).toBe(3)
@@ -44,7 +44,7 @@ test('12 counts although others are 0, and 3 counts before 12', () => {
   expect(combinedExit([0, 0])).toBe(0)
 })
 
-test('all means all configured types, and the others are one line that is no failure', async () => {
+test('K10 all means all configured types, and the others are one line that is no failure', async () => {
   const port = await wellPort()
   const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)
   for (const args of [['health'], ['health', '--type', 'all']]) {
@@ -57,7 +57,7 @@ test('all means all configured types, and the others are one line that is no fai
   }
 })
 
-test('a named type that svc.yaml does not configure is exit 12, also where svc could check itself', async () => {
+test('K10 a named type that svc.yaml does not configure is exit 12, also where svc could check itself', async () => {
   const port = await wellPort()
   const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)
   const { code, stderr } = await home.svc(['health', '-t', 'Sql', '-m', 'Basic'])
@@ -73,7 +73,7 @@ test('a named type that svc.yaml does not configure is exit 12, also where svc c
   })
 })
 
-test('one bad entry is not checked, everything else runs, and the type never passes', async () => {
+test('K11 one bad entry is not checked, everything else runs, and the type never passes', async () => {
   const port = await wellPort()
   const home = homeWith(`types:
   App:
@@ -93,14 +93,14 @@ test('one bad entry is not checked, everything else runs, and the type never pas
   expect((await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'nagios'])).stdout).toMatch(/^SVC UNKNOWN/)
 })
 
-test('what is unhealthy counts before what is not checked', async () => {
+test('K11 an unhealthy monitor takes precedence over one that is not checked', async () => {
   const home = homeWith(`types:
   App: [{kind: tcp, name: down, host: 127.0.0.1, port: 1}, {kind: tcp, name: wrong}]
 `)
   expect((await home.svc(['health', '-m', 'Basic'])).code).toBe(3)
 })
 
-test('a monitor that depends on one that is not checked is not unhealthy', async () => {
+test('K11 a monitor that depends on one that is not checked is not unhealthy', async () => {
   const home = homeWith(`types:
   App: [{kind: tcp, name: wrong}, {kind: tcp, name: after, host: 127.0.0.1, port: 1, dependsOn: wrong}]
 `)
@@ -111,7 +111,7 @@ test('a monitor that depends on one that is not checked is not unhealthy', async
   )
 })
 
-test('a mistake outside of the server types is exit 12 where everything is checked, and a warning where a type is named', async () => {
+test('K11 a mistake outside of the server types is exit 12 where everything is checked, and a warning where a type is named', async () => {
   const port = await wellPort()
   const home = homeWith(`types:
   App: [{kind: tcp, name: a, host: 127.0.0.1, port: ${port}}]
@@ -125,7 +125,7 @@ test('a mistake outside of the server types is exit 12 where everything is check
   expect(named.stderr).toMatch(/^Warning: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
 })
 
-test('--only leaves out the types without a match, and is an error only where nothing matches', async () => {
+test('K10 --only leaves out the types without a match, and is an error only where nothing matches', async () => {
   const port = await wellPort()
   const home = homeWith(`types:
   App: [{kind: tcp, name: worker, host: 127.0.0.1, port: ${port}}]
@@ -143,7 +143,7 @@ test('--only leaves out the types without a match, and is an error only where no
   expect(nothing.stderr).toContain('tcp db: ')
 })
 
-test('the machine is observed once, whatever the number of types', async () => {
+test('K10 the machine is observed once, whatever the number of types', async () => {
   const { code, stdout } = await homeWith().svc(['health', '-t', 'App,Sql,Identity', '-o', 'ndjson'])
   expect(code).toBe(0)
   const results = records(stdout).filter(({ MonitorName }) => MonitorName === 'host')
@@ -170,7 +170,7 @@ const types = (Types: readonly string[], Configured: boolean) => ({
   body: JSON.stringify({ Types, Configured }),
 })
 
-test('a simulated server is asked for what it has configured when no type is named', async () => {
+test('K10 H14 a simulated server is asked for its configured types when no type is named', async () => {
   const server = await simulated((path) => (path.startsWith('/server-types') ? types(['Sql', 'Agents'], true) : fine))
   const { code, stderr } = await homeWith().svc(['health', '--server', server.url])
   expect(code).toBe(0)
@@ -179,7 +179,7 @@ test('a simulated server is asked for what it has configured when no type is nam
   expect(stderr).toContain('11 types not configured (App, ')
 })
 
-test('a simulated server gets no other request when a type is named', async () => {
+test('K10 a simulated server gets no other request when a type is named', async () => {
   const server = await simulated(() => fine)
   expect((await homeWith().svc(['health', '--server', server.url, '-t', 'Sql'])).code).toBe(0)
   expect(server.asked).toHaveLength(1)
@@ -187,7 +187,7 @@ test('a simulated server gets no other request when a type is named', async () =
 })
 
 test.each([404, 405])(
-  'a simulated server that answers %s to that is exit 2, without a health check',
+  'K10 a simulated server that answers %s to GetServerTypes is exit 2, without a health check',
   async (status) => {
     const server = await simulated(() => ({ status, body: '{"ResponseStatus":{"ErrorCode":"NotFound"}}' }))
     const { code, stderr } = await homeWith().svc(['health', '--server', server.url])
@@ -197,7 +197,7 @@ test.each([404, 405])(
   },
 )
 
-test('a simulated server without any configured type is exit 12, with --require-config also one that checks itself', async () => {
+test('K10 a simulated server without any configured type is exit 12, with --require-config also one that checks itself', async () => {
   const empty = await simulated(() => types([], true))
   expect((await homeWith().svc(['health', '--server', empty.url])).code).toBe(12)
   const own = await simulated((path) => (path.startsWith('/server-types') ? types(['App'], false) : fine))
@@ -205,7 +205,7 @@ test('a simulated server without any configured type is exit 12, with --require-
   expect((await homeWith().svc(['health', '--server', own.url, '--require-config'])).code).toBe(12)
 })
 
-test('--wait also waits for a simulated server that cannot say yet what it has configured', async () => {
+test('K10 --wait also waits for a simulated server that does not list its types yet', async () => {
   let answers = 0
   const server = await simulated((path) => {
     answers += 1
@@ -215,7 +215,7 @@ test('--wait also waits for a simulated server that cannot say yet what it has c
   expect((await homeWith().svc(['health', '--server', server.url, '--wait', '30s'])).code).toBe(0)
 })
 
-test('--wait ends at once where nothing is configured', async () => {
+test('K10 --wait ends at once where nothing is configured', async () => {
   const home = homeWith('types: {}\n')
   const { code, stderr } = await home.svc(['health', '--wait', '10m'])
   expect(code).toBe(12)

@@ -21,7 +21,7 @@ test.each([
     '3:26',
   ],
   ['at the end of the file', 'types:\n  App:\n    - kind: http\n      name: "shop\n', '4:13'],
-])('a forgotten quote %s is reported where the quote opens', async (_, yaml, place) => {
+])('K11 a forgotten quote %s is reported where the quote opens', async (_, yaml, place) => {
   expect(problemsOf(await refused(yaml))).toEqual([
     `${place}: the file opens a quote here that is not closed: close it`,
   ])
@@ -37,11 +37,11 @@ test.each([
     'types:\n  App:\n    - kind: http\n      url http://x\n      name: a\n',
     '4:7: the file lacks the colon and the space of `name: value`',
   ],
-])('only the first syntax error is reported: %j', async (yaml, line) => {
+])('K11 only the first syntax error is reported: %j', async (yaml, line) => {
   expect(problemsOf(await refused(yaml))).toEqual([line])
 })
 
-test('a mistake is shown in its source line, with a caret below the place', async () => {
+test('K11 a mistake is shown in its source line, with a caret below the place', async () => {
   expect(await shown('types:\n  Sql:\n    - kind: tcp\n      host: db1\n      prot: 5432\n      port: 1\n')).toEqual([
     '5 |       prot: …',
     '  |       ^',
@@ -59,7 +59,7 @@ test.each([
   ['an unknown key', 'pasword: s3cret'],
   ['a text of its own', '"s3cret'],
   ['what follows a plain value', 'port: 1 s3cret'],
-])('the source line of a mistake never shows %s', async (_, setting) => {
+])('K11 the source line of a mistake never shows %s', async (_, setting) => {
   for (const yaml of [
     `types:\n  Sql:\n    - kind: tcp\n      ${setting}\n      @\n`,
     `types:\n  Sql:\n    - ${setting}\n      x y\n`,
@@ -74,7 +74,7 @@ test('a key in a text that spans lines is not shown where the syntax is wrong', 
   expect(JSON.stringify([fault.message, fault.details])).not.toContain('s3cret')
 })
 
-test('a long source line is cut to 100 columns around its place, without characters that control a terminal', async () => {
+test('K11 a long source line is cut to 100 columns around its place, without characters that control a terminal', async () => {
   const pairs = Array.from({ length: 40 }, (_, i) => `a${i}: {kind: tcp}`).join(', ')
   const lines = await shown(`types: {Sql: []}\nserve: {jsonp: true}\n"\u202ekey": {${pairs}}\n`)
   const [source = '', caret = ''] = lines
@@ -83,7 +83,7 @@ test('a long source line is cut to 100 columns around its place, without charact
   expect(caret.indexOf('^')).toBe(4)
 })
 
-test('the places of all mistakes are data, for the JSON of the error', async () => {
+test('K11 the places of all mistakes are data, for the JSON of the error', async () => {
   const fault = await refused('serve: {jsonp: 1}\ntypes:\n  Sqll: []\n')
   expect(fault.details.places?.map(({ line, column }) => [line, column])).toEqual([
     [1, 9],
@@ -101,7 +101,7 @@ async function tolerant(yaml: string) {
 
 const tcp = (name: string, more = ''): string => `{kind: tcp, name: ${name}, host: h, port: 1${more}}`
 
-test('an entry with a mistake becomes a monitor that is not checked, and the others stay', async () => {
+test('K11 an entry with a mistake becomes a monitor that is not checked, and the others stay', async () => {
   const { types, mistakes } = await tolerant(`types:
   Sql:
     - ${tcp('a')}
@@ -131,7 +131,7 @@ test.each([
   ['that uses a profile wrongly', '{profile: carbon, nonsense: 1}', 'carbon'],
   ['that uses an unknown profile', '{profile: nobody}', 'nobody'],
   ['that uses a profile with mistakes', '{profile: mine}', 'mine'],
-])('an entry %s is never lost', async (_, entry, name) => {
+])('K11 an entry %s is never lost', async (_, entry, name) => {
   const { types } = await tolerant(`profiles: {mine: {monitors: []}}
 types:
   Sql:

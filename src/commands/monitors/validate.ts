@@ -15,8 +15,8 @@ export default class Validate extends SvcCommand {
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(Validate)
     const config = await configuration(flags, process.env)
-    demandMonitors(config)
     for (const warning of config.warnings) this.say(`Warning: ${warning}`)
+    demandMonitors(config)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
       this.print(JSON.stringify({ valid: true, file: config.origin, types, warnings: config.warnings }))
@@ -48,7 +48,7 @@ function demandMonitors({ origin, searched, types, otherSections, cannotRun }: L
     places: cannotRun,
     hints: [
       ...(lines.length === 1 ? [] : lines),
-      "Remove them, or allow their folder in the system's svc.yaml: exec: {allow: [FOLDER]}",
+      "Remove the monitor, or allow its folder in the system's svc.yaml: exec: {allow: [FOLDER]}",
     ],
   })
 }
