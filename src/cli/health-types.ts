@@ -32,8 +32,8 @@ const switches: Readonly<Record<string, boolean>> = {
   off: false,
 }
 
-/** `--require-config`, or `SVC_REQUIRE_CONFIG`. Throws Usage for a value that is neither on nor off. */
-export function requiresConfig(flag: boolean | undefined, env: ProcessEnvironment): boolean {
+/** Whether `SVC_REQUIRE_CONFIG` is on. Throws Usage for a value that is neither on nor off. */
+export function requiresConfig(env: ProcessEnvironment): boolean {
   const value = variable(env, 'SVC_REQUIRE_CONFIG')
   const on = value === undefined ? false : switches[value.trim().toLowerCase()]
   if (on === undefined) {
@@ -41,22 +41,20 @@ export function requiresConfig(flag: boolean | undefined, env: ProcessEnvironmen
       hints: ['SVC_REQUIRE_CONFIG=1 is the same as --require-config.'],
     })
   }
-  return flag === true || on
+  return on
 }
 
 /**
- * Decides which types are checked. Without named types, a server is asked for those that it has configured; the call
- * is for that request. Throws a Fault when there is nothing to check.
+ * Decides which types are checked. A server is asked for its configured types: named ones need no decision there. The
+ * call is for that request. Throws a Fault when there is nothing to check.
  */
 export async function chooseTypes(session: CommandSession, question: TypesQuestion, call: Call): Promise<ChosenTypes> {
   const { requested } = question
   const everything = requested.length === 0 || requested.includes('all')
   const named = everything ? [] : [...new Set(requested as readonly ServerType[])]
   const { runtime, config } = session
-  if (runtime && config) {
-    return everything ? allHere(runtime.facts, config, question) : namedHere(named, runtime.facts, config, question)
-  }
-  return everything ? await allThere(session, question, call) : { checked: named, refused: [], notConfigured: [] }
+  if (!runtime || !config) return await allThere(session, question, call)
+  return everything ? allHere(runtime.facts, config, question) : namedHere(named, runtime.facts, config, question)
 }
 
 const without = (types: readonly ServerType[]): readonly ServerType[] =>

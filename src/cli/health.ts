@@ -7,7 +7,7 @@ import type { Call } from '../core/service.ts'
 import { requestedOutput } from './base.ts'
 import { asFault } from './exit.ts'
 import { oneOf } from './flags.ts'
-import { type ChosenTypes, chooseTypes, type TypesQuestion } from './health-types.ts'
+import type { ChosenTypes, TypesQuestion } from './health-types.ts'
 import type { CommandSession } from './session.ts'
 import { isTerminal, showsUnicode, useColour } from './terminal.ts'
 
@@ -52,7 +52,9 @@ export async function askHealth(
 ): Promise<HealthAnswers> {
   let types: ChosenTypes
   try {
-    types = await chooseTypes(session, question.types, question.call(signal))
+    types =
+      namedTypes(session, question.types) ??
+      (await (await import('./health-types.ts')).chooseTypes(session, question.types, question.call(signal)))
   } catch (error) {
     signal.throwIfAborted()
     return { outcomes: [failedOutcome('all', error)], notConfigured: [] }
@@ -63,6 +65,20 @@ export async function askHealth(
     ...types.refused.map(({ type, fault }) => failedOutcome(type, fault)),
   ])
   return { outcomes: withoutUnmatched(outcomes), notConfigured: types.notConfigured }
+}
+
+/** The named types, if each can be checked. Every other case is loaded on demand. */
+function namedTypes(
+  { runtime, config }: CommandSession,
+  { requested, requireConfig }: TypesQuestion,
+): ChosenTypes | undefined {
+  if (requested.length === 0 || requested.includes('all')) return undefined
+  const checked = [...new Set(requested as readonly ServerType[])]
+  const chosen = { checked, refused: [], notConfigured: [] }
+  if (!runtime) return chosen
+  const { types, ownTypes } = runtime.facts
+  const checksItself = config?.origin === undefined && !requireConfig
+  return checked.every((type) => types.includes(type) || (checksItself && ownTypes.includes(type))) ? chosen : undefined
 }
 
 /** Throws whatever is no Fault: it is a defect. */

@@ -26,7 +26,6 @@ import {
   showHealth,
   waitUntilHealthy,
 } from '../cli/health.ts'
-import { requiresConfig } from '../cli/health-types.ts'
 import { writeError } from '../cli/process.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session.ts'
 import { progress } from '../cli/terminal.ts'
@@ -98,7 +97,10 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     const { flags, args } = await this.parse(Health)
     const output = chooseOutput(flags)
     const requested = [...(flags.type ?? []).flat(), ...(args.types === undefined ? [] : parseTypes(args.types))]
-    const requireConfig = requiresConfig(flags['require-config'], process.env)
+    const requireConfig =
+      flags['require-config'] ||
+      (process.env.SVC_REQUIRE_CONFIG !== undefined &&
+        (await import('../cli/health-types.ts')).requiresConfig(process.env))
     const session = await openSession(flags, process.env, { tolerant: true })
     this.target = session.label
     try {
