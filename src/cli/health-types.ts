@@ -51,10 +51,10 @@ export function requiresConfig(env: ProcessEnvironment): boolean {
 export async function chooseTypes(session: CommandSession, question: TypesQuestion, call: Call): Promise<ChosenTypes> {
   const { requested } = question
   const everything = requested.length === 0 || requested.includes('all')
-  const named = everything ? [] : [...new Set(requested as readonly ServerType[])]
+  const typeList = everything ? [] : [...new Set(requested as readonly ServerType[])]
   const { runtime, config } = session
   if (!runtime || !config) return await allThere(session, question, call)
-  return everything ? allHere(runtime.facts, config, question) : namedHere(named, runtime.facts, config, question)
+  return everything ? allHere(runtime.facts, config, question) : typesHere(typeList, runtime.facts, config, question)
 }
 
 const without = (types: readonly ServerType[]): readonly ServerType[] =>
@@ -66,15 +66,15 @@ function allHere(facts: RuntimeFacts, config: LoadedConfig, { requireConfig }: T
   return { checked: facts.ownTypes, refused: [], notConfigured: [] }
 }
 
-function namedHere(
-  named: readonly ServerType[],
+function typesHere(
+  typeList: readonly ServerType[],
   facts: RuntimeFacts,
   config: LoadedConfig,
   { requireConfig }: TypesQuestion,
 ): ChosenTypes {
   const ownCount = config.origin === undefined && !requireConfig
-  const checked = named.filter((type) => facts.types.includes(type) || (ownCount && facts.ownTypes.includes(type)))
-  const refused = named.flatMap((type) =>
+  const checked = typeList.filter((type) => facts.types.includes(type) || (ownCount && facts.ownTypes.includes(type)))
+  const refused = typeList.flatMap((type) =>
     checked.includes(type) ? [] : [{ type, fault: notConfigured(type, config) }],
   )
   return { checked, refused, notConfigured: [] }

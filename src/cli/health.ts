@@ -60,11 +60,9 @@ export async function askHealth(
     return { outcomes: [failedOutcome('all', error)], notConfigured: [] }
   }
   const together = {}
-  const outcomes = await Promise.all([
-    ...types.checked.map((type) => askOne(session, question, type, together, signal)),
-    ...types.refused.map(({ type, fault }) => failedOutcome(type, fault)),
-  ])
-  return { outcomes: withoutUnmatched(outcomes), notConfigured: types.notConfigured }
+  const checked = await Promise.all(types.checked.map((type) => askOne(session, question, type, together, signal)))
+  const refused = types.refused.map(({ type, fault }) => failedOutcome(type, fault))
+  return { outcomes: withoutUnmatched([...checked, ...refused]), notConfigured: types.notConfigured }
 }
 
 /** The named types, if each can be checked. Every other case is loaded on demand. */
@@ -97,8 +95,8 @@ function withoutUnmatched(outcomes: readonly HealthOutcome[]): readonly HealthOu
   if (others.some(({ response }) => response !== undefined)) return others
   const hints = unmatched.flatMap(({ fault }) => fault?.details.hints ?? [])
   // The last line of each is the same.
-  const named = [...new Set(hints.toReversed())].toReversed()
-  const fault = new Fault(first.fault.fault, first.fault.message, { ...first.fault.details, hints: named })
+  const distinct = [...new Set(hints.toReversed())].toReversed()
+  const fault = new Fault(first.fault.fault, first.fault.message, { ...first.fault.details, hints: distinct })
   return [{ ...first, type: 'all', fault }, ...others]
 }
 

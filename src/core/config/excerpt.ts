@@ -30,18 +30,18 @@ export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
   const kinds = [await loadKind(hostKind), ...(await configurableKinds())]
   const all = new Set<string>([...sections, ...ServerType.values])
   const plain = new Set<string>(['profile', ...shorthands])
-  const private_ = new Set<string>()
+  const hiddenNames = new Set<string>()
   const walk = (spec: SettingsSpec): void => {
     for (const [name, setting] of Object.entries(spec)) {
       all.add(name)
-      const shown = plainTypes.has(setting.type) || (plainTexts.has(name) && setting.type !== 'secret')
-      if (shown) plain.add(name)
-      else private_.add(name)
+      const isPlain = plainTypes.has(setting.type) || (plainTexts.has(name) && setting.type !== 'secret')
+      if (isPlain) plain.add(name)
+      else hiddenNames.add(name)
       if (setting.type === 'group' || setting.type === 'groups') walk(setting.fields)
     }
   }
   for (const spec of [commonSettings, more, ...kinds.map(({ settings }) => settings)]) walk(spec)
-  return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !private_.has(name))) }
+  return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !hiddenNames.has(name))) }
 }
 
 /** The longest line of an excerpt, without its line number. */
@@ -60,7 +60,7 @@ const wordPattern = /^[A-Za-z_][\w-]{0,63}(?=\s|$)/
  * value to the end of the line is hidden, because it may be a password. With `onlyKnown`, so are unknown keys: where
  * the syntax is wrong, they may be part of a text.
  */
-export function visiblePart(line: string, known: KnownKeys, onlyKnown: boolean): string {
+export function visiblePart(line: string, keys: KnownKeys, onlyKnown: boolean): string {
   const source = line.slice(0, maxLine)
   let at = /^\s*(?:- +)*/.exec(source)?.[0].length ?? 0
   const hideRest = (): string => (source.slice(at).trim() === '' ? source.slice(0, at) : source.slice(0, at) + hidden)
@@ -69,17 +69,17 @@ export function visiblePart(line: string, known: KnownKeys, onlyKnown: boolean):
     const rest = source.slice(at)
     const key = keyPattern.exec(rest)
     const name = key?.[2] ?? ''
-    if (!key || (onlyKnown && !known.all.has(name))) {
+    if (!key || (onlyKnown && !keys.all.has(name))) {
       const word = wordPattern.exec(rest)?.[0] ?? ''
-      if (known.all.has(word)) at += word.length
+      if (keys.all.has(word)) at += word.length
       return hideRest()
     }
     at += key[0].length
     at += /^\s*/.exec(source.slice(at))?.[0].length ?? 0
     const after = source.slice(at)
     // A map or a list of maps: its keys decide.
-    if (/^(?:\[\s*)?\{/.test(after) && known.all.has(name)) continue
-    const value = known.plain.has(name) ? valuePattern.exec(after)?.[0] : undefined
+    if (/^(?:\[\s*)?\{/.test(after) && keys.all.has(name)) continue
+    const value = keys.plain.has(name) ? valuePattern.exec(after)?.[0] : undefined
     if (value === undefined) return hideRest()
     at += value.length
     const next = /^\s*([}\]]\s*)*(?:,\s*|$)/.exec(source.slice(at))?.[0]
@@ -95,13 +95,13 @@ const wide =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u
 
 /** The line of a place with a caret below it: two lines, joined by a line feed. */
-export function excerpt(text: string, place: DocumentPlace, known: KnownKeys, onlyKnown: boolean): string {
+export function excerpt(text: string, place: DocumentPlace, keys: KnownKeys, onlyKnown: boolean): string {
   const line = (text.split('\n', place.line)[place.line - 1] ?? '').replace(/\r$/, '')
-  const shown = visiblePart(line, known, onlyKnown).replaceAll('\t', ' ').replace(unsafe, '�')
-  const caret = Math.min(place.column - 1, shown.endsWith(hidden) ? shown.length - 1 : shown.length)
+  const visible = visiblePart(line, keys, onlyKnown).replaceAll('\t', ' ').replace(unsafe, '�')
+  const caret = Math.min(place.column - 1, visible.endsWith(hidden) ? visible.length - 1 : visible.length)
   // A long line is shown from a little before the place.
   const from = caret < maxColumns - 10 ? 0 : caret - Math.floor(maxColumns / 2)
-  const window = `${from > 0 ? hidden : ''}${shown.slice(from > 0 ? from + 1 : 0)}`
+  const window = `${from > 0 ? hidden : ''}${visible.slice(from > 0 ? from + 1 : 0)}`
   const cut = window.length > maxColumns ? `${window.slice(0, maxColumns - 1)}${hidden}` : window
   const before = Array.from(cut.slice(0, caret - from), (sign) => (wide.test(sign) ? '  ' : ' ')).join('')
   const label = String(place.line)

@@ -6,6 +6,7 @@ import { nameStyles, type ServerType } from '../protocol/index.ts'
 import {
   isMap,
   type Problem,
+  type Raw,
   readSettings,
   type SettingsContext,
   type SettingsSpec,
@@ -280,11 +281,13 @@ function pathOfProgram(value: unknown, type: ServerType, name: string): Problem[
   const [list, path] = isMap(section) ? [section['monitors'], ['types', type, 'monitors']] : [section, ['types', type]]
   const entries: readonly unknown[] = Array.isArray(list) ? list : []
   const index = entries.findIndex(
-    (entry) =>
-      isMap(entry) && entry['kind'] === 'exec' && monitorName('exec', String(entry['name'] ?? 'exec')) === name,
+    (entry) => isMap(entry) && entry['kind'] === 'exec' && monitorName('exec', ownName(entry)) === name,
   )
   return index < 0 ? ['types', type] : [...path, index]
 }
+
+/** The name of an entry of the kind exec: the kind when it has none. */
+const ownName = ({ name }: Raw): string => (typeof name === 'string' ? name : 'exec')
 
 type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
@@ -366,8 +369,8 @@ async function refusal(file: string, problems: readonly Placed[], text: string, 
   const next = 'Correct the file, then: svc monitors validate'
   const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
   const { excerpt, knownKeys } = await import('./excerpt.ts')
-  const known = await knownKeys(serveSettings)
-  const source = ({ place }: Placed): string => excerpt(text, place, known, syntax)
+  const keys = await knownKeys(serveSettings)
+  const source = ({ place }: Placed): string => excerpt(text, place, keys, syntax)
   const places = sorted.slice(0, maxReported).map((problem) => filePlace(file, problem))
   const [first, ...others] = sorted
   if (first && others.length === 0) {

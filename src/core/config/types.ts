@@ -259,7 +259,7 @@ function withNames(entries: readonly WrongEntry[], right: readonly string[]): re
   return entries.map(({ name, entry, problems }) => {
     const place = `entry ${entry + 1}`
     const written = sanitizeAndCut(name ?? '', maxName)
-    const candidates = [...(written === '' ? [place] : [written, `${written} (${place})`])]
+    const candidates = written === '' ? [place] : [written, `${written} (${place})`]
     for (let more = 2; candidates.every((one) => taken.has(one)); more += 1)
       candidates.push(`${written} (${place}.${more})`)
     const free = candidates.find((one) => !taken.has(one)) ?? place
