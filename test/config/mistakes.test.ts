@@ -56,6 +56,7 @@ test.each([
   ['a header', 'headers: {Authorization: s3cret}'],
   ['a URL with a password', 'url: https://monitor:s3cret@db1/'],
   ['a URL with a token', 'url: https://db1/?token=s3cret'],
+  ['a URL whose path is a secret', 'url: https://hooks.example.com/s3cret'],
   ['an unknown key', 'pasword: s3cret'],
   ['a text of its own', '"s3cret'],
   ['what follows a plain value', 'port: 1 s3cret'],

@@ -21,8 +21,8 @@ const plainTypes: ReadonlySet<Setting['type']> = new Set([
   'choice',
   'threshold',
 ])
-/** Texts that name or locate something. */
-const plainTexts: ReadonlySet<string> = new Set(['kind', 'name', 'profile', 'host', 'url', 'depth'])
+/** Texts that name something. No URL: its path may be a secret, as that of a webhook. */
+const plainTexts: ReadonlySet<string> = new Set(['kind', 'name', 'profile', 'host', 'depth'])
 const sections = ['types', 'profiles', 'serve', 'exec', 'monitors', 'without', 'change', 'profile', ...shorthands]
 
 /** Reads the names off the settings of every kind. `more` are those of other sections. */
