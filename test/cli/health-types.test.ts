@@ -91,7 +91,8 @@ test('K11 one bad entry is not checked, everything else runs, and the type never
   expect(worker?.StatusMessage).toMatch(/^not checked: .*svc\.yaml:4:\d+: types\.App\[1\]/)
   expect((await home.svc(['health', '-t', 'Sql', '-m', 'Basic'])).code).toBe(0)
   expect((await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'nagios'])).stdout).toMatch(/^SVC UNKNOWN/)
-  const { stdout } = await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'table'])
+  const wide = { env: { COLUMNS: '200' } }
+  const { stdout } = await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'table'], wide)
   expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^. NOT CHECKED .* 1 monitor not checked /)
 })
 
