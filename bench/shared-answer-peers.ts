@@ -52,6 +52,7 @@ const run: Run = {
 /** The Service as it is, with one run that is shared with everyone who asks. */
 const service = localService({
   details: 'signed-in',
+  serverTypes: { types: [], configured: false },
   plan: async () => [],
   run: async () => run,
   shared: async (_mode, _type, call) => {
@@ -62,7 +63,7 @@ const service = localService({
 const runtime: Runtime = {
   version: '0',
   ready: async () => {},
-  facts: { store: undefined, configuration: undefined, types: [] },
+  facts: { store: undefined, configuration: undefined, types: [], ownTypes: [] },
   admin: undefined,
   anyAdmin: async () => false,
   recent: () => [],

@@ -63,12 +63,15 @@ export const modeFlag = custom<ExecutionMode>({
 
 const typesAndAll = [...ServerType.values, 'all'] as const
 export type TypeOrAll = (typeof typesAndAll)[number]
-/** Repeatable; each flag takes one value. */
+/** `App` or `App,Sql` → the types. */
+export const parseTypes = (input: string): readonly TypeOrAll[] =>
+  input.split(',').map((part) => oneOf('type', typesAndAll, part.trim(), 'Types'))
+/** Repeatable; each flag takes one list of types. */
 export const typesFlag = (described: Described) =>
-  custom<TypeOrAll>({
+  custom<readonly TypeOrAll[]>({
     char: 't',
-    helpValue: '<App|Sql|…>',
-    parse: async (input) => oneOf('type', typesAndAll, input, 'Types'),
+    helpValue: '<App,Sql|…>',
+    parse: async (input) => parseTypes(input),
   })({ multiple: true, multipleNonGreedy: true, ...described })
 
 const colours = ['auto', 'always', 'never'] as const

@@ -7,12 +7,14 @@ import type { Call } from '../core/service.ts'
 import { requestedOutput } from './base.ts'
 import { asFault } from './exit.ts'
 import { oneOf } from './flags.ts'
+import type { ChosenTypes, TypesQuestion } from './health-types.ts'
 import type { CommandSession } from './session.ts'
 import { isTerminal, showsUnicode, useColour } from './terminal.ts'
 
 /** The answer for one type on one target, or why there was none. It is the unit of every output format. */
 export type HealthOutcome = {
-  readonly type: ServerType
+  /** `all` when there is no answer at all, because nobody said which types there are. */
+  readonly type: ServerType | 'all'
   readonly exitCode: number
   readonly ageSeconds: number
 } & (
@@ -27,7 +29,7 @@ export type HealthOutcome = {
 
 export type HealthQuestion = {
   readonly mode: ExecutionMode
-  readonly types: readonly ServerType[]
+  readonly types: TypesQuestion
   readonly serverState: boolean
   readonly suppressErrorCodes: boolean
   readonly suppressDeploymentErrors: boolean
@@ -35,19 +37,74 @@ export type HealthQuestion = {
   readonly call: (signal: AbortSignal) => Call
 }
 
+/** The answers for all types, and which of all types are not configured. */
+export type HealthAnswers = {
+  readonly outcomes: readonly HealthOutcome[]
+  /** Empty when the command line names the types, and without a configuration. */
+  readonly notConfigured: readonly ServerType[]
+}
+
 /** Checks all types in parallel. Rejects only for an interruption or a defect. */
 export async function askHealth(
   session: CommandSession,
   question: HealthQuestion,
   signal: AbortSignal,
-): Promise<readonly HealthOutcome[]> {
-  return await Promise.all(question.types.map((type) => askOne(session, question, type, signal)))
+): Promise<HealthAnswers> {
+  let types: ChosenTypes
+  try {
+    types =
+      namedTypes(session, question.types) ??
+      (await (await import('./health-types.ts')).chooseTypes(session, question.types, question.call(signal)))
+  } catch (error) {
+    signal.throwIfAborted()
+    return { outcomes: [failedOutcome('all', error)], notConfigured: [] }
+  }
+  const together = {}
+  const checked = await Promise.all(types.checked.map((type) => askOne(session, question, type, together, signal)))
+  const refused = types.refused.map(({ type, fault }) => failedOutcome(type, fault))
+  return { outcomes: withoutUnmatched([...checked, ...refused]), notConfigured: types.notConfigured }
+}
+
+/** The named types, if each can be checked. Every other case is loaded on demand. */
+function namedTypes(
+  { runtime, config }: CommandSession,
+  { requested, requireConfig }: TypesQuestion,
+): ChosenTypes | undefined {
+  if (requested.length === 0 || requested.includes('all')) return undefined
+  const checked = [...new Set(requested as readonly ServerType[])]
+  const chosen = { checked, refused: [], notConfigured: [] }
+  if (!runtime) return chosen
+  const { types, ownTypes } = runtime.facts
+  const checksItself = config?.origin === undefined && !requireConfig
+  return checked.every((type) => types.includes(type) || (checksItself && ownTypes.includes(type))) ? chosen : undefined
+}
+
+/** Throws whatever is no Fault: it is a defect. */
+function failedOutcome(type: HealthOutcome['type'], error: unknown): HealthOutcome {
+  const fault = asFault(error)
+  if (!fault) throw error
+  return { type, fault, exitCode: fault.exitCode, ageSeconds: 0 }
+}
+
+/** Leaves out the types without a monitor that `--only` and `--skip` select, if another type has one. */
+function withoutUnmatched(outcomes: readonly HealthOutcome[]): readonly HealthOutcome[] {
+  const unmatched = outcomes.filter(({ fault }) => fault?.details.nothingSelected === true)
+  const others = outcomes.filter((outcome) => !unmatched.includes(outcome))
+  const [first, another] = unmatched
+  if (!first?.fault || (!another && others.length === 0)) return outcomes
+  if (others.some(({ response }) => response !== undefined)) return others
+  const hints = unmatched.flatMap(({ fault }) => fault?.details.hints ?? [])
+  // The last line of each is the same.
+  const distinct = [...new Set(hints.toReversed())].toReversed()
+  const fault = new Fault(first.fault.fault, first.fault.message, { ...first.fault.details, hints: distinct })
+  return [{ ...first, type: 'all', fault }, ...others]
 }
 
 async function askOne(
   session: CommandSession,
   question: HealthQuestion,
   type: ServerType,
+  together: object,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
   let ageSeconds = 0
@@ -63,38 +120,51 @@ async function askOne(
       },
       {
         ...question.call(signal),
+        together,
         note: (facts) => {
           ageSeconds = facts.ageSeconds
           run = facts.run
         },
       },
     )
-    return { type, response, run, exitCode: await healthExit(response, run, question.failOnWarn), ageSeconds }
+    const here = session.runtime !== undefined
+    return { type, response, run, exitCode: await healthExit(response, run, here, question.failOnWarn), ageSeconds }
   } catch (error) {
     signal.throwIfAborted()
-    const fault = asFault(error)
-    if (!fault) throw error
-    return { type, fault, exitCode: fault.exitCode, ageSeconds: 0 }
+    return failedOutcome(type, error)
   }
 }
 
-/** 3 for Failure, whatever the HTTP status was. With `--fail-on warn`, also for a warning. */
+/**
+ * 3 for Failure, whatever the HTTP status was. With `--fail-on warn`, also for a warning. 12 if everything that failed
+ * was not checked because of mistakes in the svc.yaml of this machine.
+ */
 async function healthExit(
   response: HealthCheckResponse,
   run: RunDocument | undefined,
+  here: boolean,
   failOnWarn: boolean,
 ): Promise<number> {
-  if (response.Status !== 'Success') return exits.unhealthy.code
+  if (response.Status !== 'Success') {
+    const failed = (here && run?.monitors.filter(({ status }) => status === 'failed')) || []
+    const unchecked = failed.length > 0 && failed.every(({ notChecked }) => notChecked !== undefined)
+    return unchecked ? exits.local.code : exits.unhealthy.code
+  }
   if (!failOnWarn) return exits.ok.code
   const warns = run ? run.status === 'warning' : (await import('../core/reports/index.ts')).foreignWarning(response)
   return warns ? exits.unhealthy.code : exits.ok.code
 }
 
-/** 0 if all are 0, 3 if any is 3, else the code that all failures share, else 10. */
+/**
+ * 0 if all are 0, 3 if any is 3, else the code that all share, else 10. 12 counts even if others are 0: what is not
+ * configured was not checked.
+ */
 export function combinedExit(codes: readonly number[]): number {
   const [first = 0] = codes
   if (codes.includes(exits.unhealthy.code)) return exits.unhealthy.code
-  return codes.every((code) => code === first) ? first : exits.partial.code
+  if (codes.every((code) => code === first)) return first
+  const local = codes.every((code) => code === exits.ok.code || code === exits.local.code)
+  return local ? exits.local.code : exits.partial.code
 }
 
 /** Exit codes that no waiting changes. */
@@ -103,6 +173,7 @@ const permanent: ReadonlySet<number> = new Set([
   exits.unauthenticated.code,
   exits.forbidden.code,
   exits.rejected.code,
+  exits.local.code,
 ])
 
 export type WaitAttempt = {
@@ -119,25 +190,26 @@ export type WaitAttempt = {
  * changes. `onAttempt` gets each attempt that is repeated, `onGivingUp` one line about the end of the time.
  */
 export async function waitUntilHealthy(
-  ask: (signal: AbortSignal) => Promise<readonly HealthOutcome[]>,
+  ask: (signal: AbortSignal) => Promise<HealthAnswers>,
   ms: number,
   signal: AbortSignal,
   onAttempt: (attempt: WaitAttempt) => void,
   onGivingUp: (line: string) => void,
-): Promise<readonly HealthOutcome[]> {
+): Promise<HealthAnswers> {
   const { setTimeout: pause } = await import('node:timers/promises')
   const began = performance.now()
   const ends = began + ms
   for (let attempt = 1; ; attempt += 1) {
-    const outcomes = await ask(signal)
+    const answers = await ask(signal)
+    const { outcomes } = answers
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
-    if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return outcomes
+    if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return answers
     const now = performance.now()
     const leftMs = Math.max(0, ends - now)
     if (leftMs === 0) {
       const times = `${attempt} attempt${attempt === 1 ? '' : 's'} in ${showDuration(now - began)}`
       onGivingUp(`Gave up after ${times}: ${firstProblem(outcomes)}`)
-      return outcomes
+      return answers
     }
     onAttempt({ outcomes, attempt, elapsedMs: now - began, leftMs })
     try {

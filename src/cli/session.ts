@@ -1,4 +1,5 @@
 import type { Client, CredentialSource } from '../core/client/index.ts'
+import type { LoadedConfig } from '../core/config/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { type ProcessEnvironment, variable } from './flags.ts'
@@ -23,6 +24,8 @@ export type CommandSession = {
   readonly service: Service
   /** Present only in process. */
   readonly runtime: Runtime | undefined
+  /** Present only in process. */
+  readonly config?: LoadedConfig | undefined
   readonly close: () => Promise<void>
 }
 
@@ -35,8 +38,15 @@ export function placeOf({ label, runtime }: CommandSession): string {
 export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =>
   (await import('./profiles.ts')).readSettings(env)
 
-/** A Service for one command: over HTTP when a server is chosen, otherwise in process. */
-export async function openSession(flags: SessionFlags, env: ProcessEnvironment): Promise<CommandSession> {
+/**
+ * A Service for one command: over HTTP when a server is chosen, otherwise in process. With `tolerant`, entries of
+ * svc.yaml with mistakes become monitors that never pass.
+ */
+export async function openSession(
+  flags: SessionFlags,
+  env: ProcessEnvironment,
+  { tolerant = false }: { readonly tolerant?: boolean } = {},
+): Promise<CommandSession> {
   const target = await chooseTarget(flags, env, () => readSettings(env))
   // A variable that is set but empty is refused for every target.
   const token = variable(env, 'SVC_TOKEN')
@@ -51,14 +61,15 @@ export async function openSession(flags: SessionFlags, env: ProcessEnvironment):
     }
   }
   const { openCore } = await import('../core/open.ts')
+  const config = await configuration(flags, env, { tolerant })
   const { service, runtime } = await openCore({
     version: packageJson().version,
-    config: await configuration(flags, env),
+    config,
     store: await storePath(flags, env),
     shared: false,
     details: 'anyone',
   })
-  return { target, label: 'this machine', service, runtime, close: runtime.close }
+  return { target, label: 'this machine', service, runtime, config, close: runtime.close }
 }
 
 /** The client of a server, which sends SVC_TOKEN or the credential of the sign-in there. */
@@ -114,10 +125,15 @@ function credentialFor(
 }
 
 /** The svc.yaml that `--config` or `SVC_CONFIG` names, or that of the user's or the system's folder. */
-export async function configuration(flags: Pick<SessionFlags, 'config'>, env: ProcessEnvironment) {
+export async function configuration(
+  flags: Pick<SessionFlags, 'config'>,
+  env: ProcessEnvironment,
+  { tolerant = false }: { readonly tolerant?: boolean } = {},
+): Promise<LoadedConfig> {
   const { loadConfig } = await import('../core/config/index.ts')
   return await loadConfig({
     ...(flags.config === undefined ? {} : { path: flags.config }),
+    tolerant,
     env,
     platform: process.platform,
     home: process.getBuiltinModule('node:os').homedir(),

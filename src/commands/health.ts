@@ -1,11 +1,22 @@
 import { SvcCommand } from '../cli/base.ts'
-import { boolean, connectionFlags, custom, durationFlag, modeFlag, oneOf, text, typesFlag } from '../cli/flags.ts'
+import {
+  argument,
+  boolean,
+  connectionFlags,
+  custom,
+  durationFlag,
+  modeFlag,
+  oneOf,
+  parseTypes,
+  text,
+  typesFlag,
+} from '../cli/flags.ts'
 import {
   askHealth,
   attemptReports,
   chooseOutput,
   combinedExit,
-  type HealthOutcome,
+  type HealthAnswers,
   type HealthQuestion,
   isReport,
   type Output,
@@ -15,10 +26,11 @@ import {
   showHealth,
   waitUntilHealthy,
 } from '../cli/health.ts'
+import { writeError } from '../cli/process.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session.ts'
 import { progress } from '../cli/terminal.ts'
-import { Fault } from '../core/errors.ts'
-import { ServerType } from '../core/protocol/index.ts'
+import { exits } from '../core/errors.ts'
+import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {
   static override summary = 'Check how healthy a server is, at a chosen depth'
@@ -32,9 +44,18 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     '<%= config.bin %> health -t all --output junit > health.xml',
     '<%= config.bin %> health -t Sql --wait 5m && ./deploy.sh',
   ]
+  static override args = {
+    types: argument({
+      name: 'TYPES',
+      description: 'What to check, like --type: App or App,Sql',
+      ignoreStdin: true,
+    }),
+  }
   static override flags = {
     mode: modeFlag({ description: 'How deep to look (default Standard)' }),
-    type: typesFlag({ description: 'What to check; repeatable, or all (default: every configured type)' }),
+    type: typesFlag({
+      description: 'What to check: App or App,Sql; repeatable, or all (default: every configured type)',
+    }),
     output: custom<Output>({
       char: 'o',
       helpValue: '<table|json|csv|…>',
@@ -65,21 +86,29 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       multiple: true,
       multipleNonGreedy: true,
     }),
+    'require-config': boolean({
+      description: 'Exit with 12 unless a configuration names what is checked (SVC_REQUIRE_CONFIG=1)',
+    }),
     cached: boolean({ description: "Accept the server's shared answer instead of a new run; --wait never does" }),
     ...connectionFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<number> {
-    const { flags } = await this.parse(Health)
+    const { flags, args } = await this.parse(Health)
     const output = chooseOutput(flags)
-    const session = await openSession(flags, process.env)
+    const requested = [...(flags.type ?? []).flat(), ...(args.types === undefined ? [] : parseTypes(args.types))]
+    const requireConfig =
+      flags['require-config'] ||
+      (process.env.SVC_REQUIRE_CONFIG !== undefined &&
+        (await import('../cli/health-types.ts')).requiresConfig(process.env))
+    const session = await openSession(flags, process.env, { tolerant: true })
     this.target = session.label
     try {
       const mode = flags.mode ?? 'Standard'
       const selection = { only: flags.only ?? [], skip: flags.skip ?? [] }
       const question: HealthQuestion = {
         mode,
-        types: chooseTypes(flags.type ?? [], session),
+        types: { requested, requireConfig },
         serverState: flags['server-state'],
         suppressErrorCodes: flags['suppress-error-codes'],
         suppressDeploymentErrors: flags['suppress-deployment-errors'],
@@ -92,12 +121,13 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
             ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
           }),
       }
-      const ask = (askSignal: AbortSignal): Promise<readonly HealthOutcome[]> => askHealth(session, question, askSignal)
-      const display = progress(`Checking ${question.types.join(', ')} on ${session.label}`, !flags.quiet)
-      let outcomes: readonly HealthOutcome[]
+      const ask = (askSignal: AbortSignal): Promise<HealthAnswers> => askHealth(session, question, askSignal)
+      const what = requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`
+      const display = progress(`Checking ${what}`, !flags.quiet)
+      let answers: HealthAnswers
       let gaveUp: string | undefined
       try {
-        outcomes =
+        answers =
           flags.wait === undefined
             ? await ask(signal)
             : await waitUntilHealthy(
@@ -112,7 +142,8 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       } finally {
         display.stop()
       }
-      const code = await this.show(outcomes, session, {
+      const code = await this.show(answers, session, {
+        everything: requested.length === 0 || requested.includes('all'),
         output,
         target: session.label,
         mode,
@@ -134,14 +165,28 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     process.exitCode = failure.exitCode
   }
 
-  private async show(outcomes: readonly HealthOutcome[], session: CommandSession, as: Presentation): Promise<number> {
+  private async show(
+    { outcomes, notConfigured }: HealthAnswers,
+    session: CommandSession,
+    { everything, ...as }: Presentation & { readonly everything: boolean },
+  ): Promise<number> {
     const [only] = outcomes
-    const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
+    const mistakes = session.config?.mistakes ?? []
+    // Mistakes outside of the server types may hide a type that should be checked.
+    const unread = everything && mistakes.length > 0
+    const code = combinedExit([...outcomes.map((outcome) => outcome.exitCode), ...(unread ? [exits.local.code] : [])])
     // A single failed request is an ordinary error. Monitoring formats have a representation for it.
     if (outcomes.length === 1 && only?.fault && !isReport(as.output)) throw only.fault
     const display = await showHealth(outcomes, as)
     this.print(display.text)
-    if ((as.output ?? 'table') === 'table' && session.runtime && session.runtime.facts.configuration === undefined) {
+    for (const { file, line, column, message } of mistakes) {
+      const text = `${file}:${line}:${column}: ${message}`
+      if (unread) writeError(`Error: ${text}\n`)
+      else this.say(`Warning: ${text}`)
+    }
+    const forPeople = (as.output ?? 'table') === 'table'
+    if (forPeople && notConfigured.length > 0) this.say(notConfiguredLine(notConfigured))
+    if (forPeople && session.runtime && session.runtime.facts.configuration === undefined) {
       this.say(nextSteps())
     }
     return display.exitCode ?? code
@@ -160,14 +205,6 @@ function nextSteps(): string {
   return `\nNothing is configured yet: this is what svc knows of this machine. Try next:\n${lines.join('\n')}`
 }
 
-function chooseTypes(requested: readonly (ServerType | 'all')[], session: CommandSession): readonly ServerType[] {
-  if (requested.includes('all')) return ServerType.values
-  if (requested.length > 0) return [...new Set(requested as readonly ServerType[])]
-  if (!session.runtime) {
-    throw new Fault('Usage', '--type is missing: a server needs it (or: --type all)', {
-      hints: [`Types: ${ServerType.values.join(' ')}`, 'Give one or more, for example --type App, or --type all.'],
-    })
-  }
-  const { types } = session.runtime.facts
-  return types.length > 0 ? types : ['App']
-}
+/** `10 types not configured (FtpApi, Ftp, …)`: no failure of a check of everything. */
+const notConfiguredLine = (types: readonly ServerType[]): string =>
+  `${types.length} ${types.length === 1 ? 'type' : 'types'} not configured (${types.join(', ')})`

@@ -130,7 +130,19 @@ export type FaultDetails = {
   /** The HTTP status of a remote server's error. */
   readonly remoteStatus?: number | undefined
   readonly meta?: Readonly<Record<string, string>> | undefined
+  /** The mistakes in a local file, in its order. */
+  readonly places?: readonly FilePlace[] | undefined
+  /** Set when `--only` and `--skip` leave nothing of an answer. */
+  readonly nothingSelected?: boolean | undefined
   readonly cause?: unknown
+}
+
+/** A mistake in a file. Lines and columns are counted from 1. */
+export type FilePlace = {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  readonly message: string
 }
 
 /** A failure that somebody can fix. Carries its row of the table and what to do next. */

@@ -24,6 +24,8 @@ export type Parts = {
     | ((mode: ExecutionMode, type: ServerType, call: Call, stranger: boolean) => Promise<Shared>)
     | undefined
   readonly details: ServeOptions['details']
+  /** What a check of everything includes. */
+  readonly serverTypes: { readonly types: readonly ServerType[]; readonly configured: boolean }
   /** Accounts, sessions and roles, opened on first use. Absent without a store. */
   readonly accounts?: (() => Promise<Accounts>) | undefined
 }
@@ -69,6 +71,10 @@ export function localService(parts: Parts): Service {
       const actor = await admit('reportHeartbeat', { data, ...accounts }, call)
       const { report } = await loaders.heartbeats()
       return await report({ data, request, actor, now: Date.now() })
+    },
+    async serverTypes() {
+      const { types, configured } = parts.serverTypes
+      return { Types: types, Configured: configured }
     },
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request

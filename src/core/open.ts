@@ -4,6 +4,7 @@ import type { Config } from './config/index.ts'
 import {
   type EngineContext,
   limits,
+  type MachineReports,
   type MonitorReport,
   type OwnSignIn,
   type PlannedMonitor,
@@ -16,11 +17,21 @@ import { Fault } from './errors.ts'
 import { lazy } from './lazy.ts'
 import { type Accounts, localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { resolveHost } from './net/connect.ts'
-import { assemble, type OwnParts, preloadHealth, staticMonitor } from './plan/index.ts'
+import { assemble, type OwnParts, ownTypes, preloadHealth, staticMonitor } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import { healthCheckResponse, runDocument } from './reports/index.ts'
-import type { Admin, Call, Runtime, ServeOptions, Service, StartedRuns, Trial, TrialRequest } from './service.ts'
+import type {
+  Admin,
+  Call,
+  Runtime,
+  RuntimeFacts,
+  ServeOptions,
+  Service,
+  StartedRuns,
+  Trial,
+  TrialRequest,
+} from './service.ts'
 import type { Data } from './store/index.ts'
 import { listeningPorts } from './system/listening.ts'
 import { stateMeter } from './system/resources.ts'
@@ -150,8 +161,27 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     life.abort(stopping())
   }
 
+  const configuredTypes = Object.entries(options.config.types).flatMap(([type, { monitors }]) =>
+    monitors.length > 0 ? [type as ServerType] : [],
+  )
+  const facts: RuntimeFacts = {
+    store: store?.label,
+    configuration: options.config.origin,
+    types: configuredTypes,
+    ownTypes: ownTypes(ownParts),
+  }
+  const configured = facts.configuration !== undefined
+  const machineReports = new WeakMap<object, MachineReports>()
+  const reportsOf = (together: object | undefined): MachineReports | undefined => {
+    if (!together) return undefined
+    const reports = machineReports.get(together) ?? new Map()
+    machineReports.set(together, reports)
+    return reports
+  }
+
   const parts: Parts = {
     details: options.details,
+    serverTypes: { types: configured ? facts.types : facts.ownTypes, configured },
     accounts: store?.accounts,
     plan: async (type, mode, call) => selectMonitors(await plan(type, mode, call.signal), call),
     run: (planned, mode, call) =>
@@ -160,6 +190,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         signal: AbortSignal.any([call.signal, life.signal]),
         timeoutMs: call.timeoutMs,
         calledByPeer: call.calledByPeer,
+        machineReports: reportsOf(call.together),
       }),
     shared:
       sharedRuns &&
@@ -176,13 +207,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 
   const runtime: Runtime = {
     version: options.version,
-    facts: {
-      store: store?.label,
-      configuration: options.config.origin,
-      types: Object.entries(options.config.types).flatMap(([type, entry]) =>
-        entry.monitors.length > 0 ? [type as ServerType] : [],
-      ),
-    },
+    facts,
     ready: async (signal) => {
       if (life.signal.aborted) throw stopping()
       if (options.shared) await store?.ready(signal)

@@ -54,6 +54,8 @@ export type Call = {
   /** True when another svc makes the request (`X-Svc-Hops`): its run then queries no further svc. */
   readonly calledByPeer?: boolean | undefined
   readonly selection?: Selection | undefined
+  /** In process, calls with the same object that begin together observe this machine once. */
+  readonly together?: object | undefined
   /** Called at most once, before the answer is returned. */
   readonly note?: ((facts: AnswerFacts) => void) | undefined
 }
@@ -122,6 +124,8 @@ export type RuntimeFacts = {
   readonly configuration: string | undefined
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
+  /** Types that check parts of svc itself while there is no configuration. */
+  readonly ownTypes: readonly ServerType[]
 }
 export type StartedRuns = {
   readonly type: ServerType

@@ -57,10 +57,12 @@ describe('a command line that is parsed without oclif', () => {
     [['-m', 'advanced', '-t', 'App', '-t', 'Sql', '--json']],
     [['--type=Sql', '--server=https://svc.example.com/ops', '--wait', '5m', '-q']],
     [['--only', 'disk', '--only=memory', '--cached']],
+    [['App,Sql', '-t', 'Mongo,Ftp']],
   ])('accepts svc health %j', async (argv) => {
     const table = tables.get('health') as Table
     const usual = await parseUsual(table, argv)
-    expect(usual?.flags).toEqual((await parseWithOclif([...argv], table)).flags)
+    const { flags, args } = await parseWithOclif([...argv], table)
+    expect(usual).toEqual({ flags, args })
     expect(usual).toBeDefined()
   })
 
@@ -75,7 +77,7 @@ describe('a command line that is parsed without oclif', () => {
     [['--json=yes']],
     [['--no-json']],
     [['--', '--json']],
-    [['Sql']],
+    [['Sql', 'App']],
     [['--constructor', 'x']],
   ])('rejects svc health %j, which is left to oclif', async (argv) => {
     expect(await parseUsual(tables.get('health') as Table, argv)).toBeUndefined()

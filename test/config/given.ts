@@ -43,5 +43,6 @@ export async function faultOf(promise: Promise<unknown>): Promise<Fault> {
 /** The problems that a Fault names, without the file's folder. */
 export function problemsOf({ message, details }: Fault): readonly string[] {
   const lines = / has \d+ problems, at /.test(message) ? (details.hints ?? []).slice(0, -1) : [message]
-  return lines.map((line) => line.replace(/^.*?svc\.yaml:/, ''))
+  // The source follows on further lines.
+  return lines.map((line) => line.replace(/\n.*/s, '').replace(/^.*?svc\.yaml:/, ''))
 }

@@ -109,7 +109,10 @@ monitors: []
 test('a single problem is the message itself', async () => {
   const fault = await refused('serve: {jsonp: 1}')
   expect(fault.message).toMatch(/svc\.yaml:1:9: serve\.jsonp must be true or false \(without quotes\), not 1$/)
-  expect(fault.details.hints).toEqual(['Correct the file, then: svc monitors validate'])
+  expect(fault.details.hints).toEqual([
+    '1 | serve: {jsonp: 1}\n  |         ^',
+    'Correct the file, then: svc monitors validate',
+  ])
 })
 
 test('hundreds of problems are truncated to what fits a screen', async () => {

@@ -5,11 +5,7 @@ import { load, problemsOf, refused } from './given.ts'
 test.each([
   ['a tab', 'types:\n\tSql: []\n', '2:1: the file is indented with a tab: use spaces'],
   ['a duplicate key', 'types:\n  Sql: []\n  Sql: []\n', '3:3: the file contains the same key twice: keep one of them'],
-  [
-    'an open quote',
-    'types: {Sql: "s3cret}\n',
-    '2:1: the file is incomplete here: a closing quote or bracket, a comma, or the colon of `name: value` is missing',
-  ],
+  ['an open quote', 'types: {Sql: "s3cret}\n', '1:14: the file opens a quote here that is not closed: close it'],
   [
     'a reserved character',
     'types: @s3cret\n',

@@ -330,6 +330,13 @@ describe.each([
     }
   })
 
+  test('H14 without a configuration, the types that check svc itself are listed, without any credential', async () => {
+    expect(await opened.service.serverTypes({}, as(undefined))).toEqual({
+      Types: ['App', 'Sql', 'Identity'],
+      Configured: false,
+    })
+  })
+
   test('O6 the last Admin remains', async () => {
     const { BearerToken } = await signIn()
     const last = opened.service.unAssignRoles({ UserName: 'Ann', Roles: ['Admin'] }, as(bearer(BearerToken)))

@@ -5,6 +5,7 @@ import {
   type AnyKind,
   type CheckContext,
   limits,
+  type MachineReports,
   type PlannedMonitor,
   type Result,
   runMonitors,
@@ -340,5 +341,57 @@ describe('the engine', () => {
     const before = timers()
     await run(Array.from({ length: 50 }, (_, i) => monitor(`m${i}`)))
     await until(() => timers() <= before)
+  })
+})
+
+describe('the engine with monitors of the machine and of svc.yaml', () => {
+  test('K10 runs that share their reports of the machine observe it once, and other monitors each', async () => {
+    const observed: string[] = []
+    const counted = (name: string, host: boolean, settings: object = {}): PlannedMonitor => ({
+      ...monitor(name, {
+        observe: async function* () {
+          observed.push(name)
+          yield ok()
+        },
+      }),
+      host,
+      settings,
+    })
+    const machineReports: MachineReports = new Map()
+    const plan = (): readonly PlannedMonitor[] => [counted('host', true), counted('tcp db', false)]
+    const together = { mode: 'Basic', signal: never, machineReports } as const
+    const runs = await Promise.all([
+      runMonitors(plan(), engineWorld(), together),
+      runMonitors(plan(), engineWorld(), together),
+      runMonitors([counted('host', true, { disk: 1 })], engineWorld(), together),
+    ])
+    expect(observed.toSorted()).toEqual(['host', 'host', 'tcp db', 'tcp db'])
+    for (const { monitors } of runs) expect(monitors[0]?.results).toHaveLength(1)
+  })
+
+  test('K11 a monitor whose dependency was not checked is not checked either, unless another one failed', async () => {
+    const wrong: PlannedMonitor = {
+      ...monitor('wrong', {
+        observe: async function* () {
+          yield { check: 'configured', status: 'failed', fault: 'data', message: 'not checked' }
+        },
+      }),
+      notChecked: 'configuration',
+    }
+    const down = monitor('down', {
+      observe: async function* () {
+        yield { check: 'probe', status: 'failed', fault: 'refused', message: 'refused' }
+      },
+    })
+    const { monitors } = await run([
+      wrong,
+      down,
+      monitor('after wrong', { dependsOn: ['wrong'] }),
+      monitor('after both', { dependsOn: ['wrong', 'down'] }),
+    ])
+    const byName = new Map(monitors.map((report) => [report.name, report]))
+    expect(byName.get('after wrong')).toMatchObject({ notChecked: 'configuration' })
+    expect(byName.get('after both')?.notChecked).toBeUndefined()
+    expect(byName.get('after both')?.results[0]).toMatchObject({ fault: 'dependency', cause: 'down' })
   })
 })

@@ -153,11 +153,16 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
   test('a svc.yaml of 0.1 with each kind is valid here too, and has the same monitors with at least the same checks', async () => {
     const [before, now] = [home('0.1'), home('this version')]
     const file = join(before.folder, 'svc.yaml')
-    writeFileSync(file, git('show', everyKind), { mode: 0o600 })
+    const content = String(git('show', everyKind))
+    writeFileSync(file, content, { mode: 0o600 })
     const at = ['--config', file]
+    // Running programs is off here, and this version calls no monitor valid that cannot run.
+    const withoutPrograms = join(before.folder, 'without-programs.yaml')
+    writeFileSync(withoutPrograms, content.replace(/^ *- \{kind: exec,.*\n/gm, ''), { mode: 0o600 })
+    const runnable = ['--config', withoutPrograms]
     const [validBefore, validNow, plansBefore, plansNow] = await Promise.all([
-      json<Verdict>(before, ['monitors', 'validate', ...at]),
-      json<Verdict>(now, ['monitors', 'validate', ...at]),
+      json<Verdict>(before, ['monitors', 'validate', ...runnable]),
+      json<Verdict>(now, ['monitors', 'validate', ...runnable]),
       json<readonly Plan[]>(before, ['monitors', 'list', '-m', 'Advanced', ...at]),
       json<readonly Plan[]>(now, ['monitors', 'list', '-m', 'Advanced', ...at]),
     ])
@@ -168,6 +173,9 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
       warnings: warnings.map((warning) => /:\d+:\d+:/.exec(warning)?.[0]),
     })
     expect(places(validNow)).toEqual(places(validBefore))
+    expect(validNow.warnings.length).toBeGreaterThan(10)
+    const whole = await now.svc(['monitors', 'validate', ...at])
+    expect([whole.code, whole.stderr]).toEqual([12, expect.stringMatching(/ cannot run `exec raid`: /)])
     expect(JSON.stringify(plansBefore)).toContain('sqlserver')
     const withoutChecks = (plans: readonly Plan[]) =>
       plans.map((plan) => ({ ...plan, monitors: plan.monitors.map(({ Checks: _, ...monitor }) => monitor) }))
@@ -212,7 +220,12 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
       const some = good.slice(from, from + 4)
       verdicts.push(...(await Promise.all(some.map(({ name }) => verdict(now, name)))))
     }
-    for (const result of verdicts) expect(result).toMatchObject({ code: 0, answer: { valid: true } })
+    const valid = { code: 0, answer: { valid: true } }
+    // Running programs is off here, and this version calls no monitor valid that cannot run.
+    const cannotRun = { code: 12, answer: { error: { message: expect.stringContaining(' cannot run `exec ') } } }
+    for (const [index, result] of verdicts.entries()) {
+      expect(result).toMatchObject(good[index]?.content.includes('kind: exec') ? cannotRun : valid)
+    }
     const refused = examples.filter(({ wrong }) => wrong)
     expect(refused).toHaveLength(2)
     for (const { name } of refused) {

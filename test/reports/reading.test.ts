@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
+import type { HealthCheckResponse, RunDocument } from '../../src/core/protocol/index.ts'
 import { type Entry, read } from '../../src/core/reports/index.ts'
 import { sanitizeLine, sanitizeText } from '../../src/core/sanitize.ts'
 import { processorMs } from '../support/processor-time.ts'
@@ -111,4 +111,33 @@ describe('safe text', () => {
     for (const opening of openings) sanitizeText(opening.repeat(200_000 / opening.length))
     expect(processorMs() - started).toBeLessThan(4_000)
   })
+})
+
+test('the headline of a check of svc itself says that no server is configured', () => {
+  const at = new Date('2026-03-01T00:00:00Z')
+  const run = (statuses: readonly ('ok' | 'warning' | 'failed')[]): RunDocument => ({
+    version: 1,
+    type: 'Sql',
+    mode: 'Basic',
+    view: 'full',
+    status: statuses.includes('failed') ? 'failed' : 'warning',
+    message: '',
+    startedAt: at,
+    endedAt: at,
+    durationMs: 1,
+    ownPart: "svc's own store",
+    monitors: statuses.map((status, index) => ({
+      kind: 'made',
+      name: `made ${index}`,
+      status,
+      results: [{ check: 'probe', status, message: 'x' }],
+    })),
+  })
+  const headline = (statuses: Parameters<typeof run>[0]): string =>
+    read({ Target: 'here', ServerType: 'Sql', ExecutionMode: 'Basic', ExitCode: 0, Run: run(statuses) }).headline
+  expect(headline(['ok', 'warning'])).toBe("svc's own store is healthy; no Sql server is configured")
+  expect(headline(['warning', 'warning'])).toBe(
+    "svc's own store is healthy; no Sql server is configured; 1 other warning",
+  )
+  expect(headline(['failed', 'warning'])).toBe('Sql is unhealthy: 1 of 2 monitors failed')
 })

@@ -45,7 +45,7 @@ const result = (check: string, depth: ExecutionMode, more: Partial<RunResult> = 
 const showing = (runs: readonly RecentRun[], runtime: Partial<Runtime> = {}): SiteOptions => ({
   runtime: {
     recent: () => runs,
-    facts: { store: undefined, configuration: undefined, types: ['Sql'] },
+    facts: { store: undefined, configuration: undefined, types: ['Sql'], ownTypes: ['App', 'Sql', 'Identity'] },
     ...runtime,
   },
 })
@@ -115,7 +115,12 @@ describe('which results /metrics shows', () => {
 describe('other metrics of /metrics', () => {
   test('counts the runs by caller, and describes the store, the audit and the version', async () => {
     const runtime: Partial<Runtime> = {
-      facts: { store: '/var/lib/svc/svc.db', configuration: undefined, types: [] },
+      facts: {
+        store: '/var/lib/svc/svc.db',
+        configuration: undefined,
+        types: [],
+        ownTypes: ['App', 'Sql', 'Identity'],
+      },
       startedRuns: () => [{ type: 'Sql', mode: 'Basic', trigger: 'peer', count: 7 }],
       auditEntries: async () => 12,
     }
@@ -134,7 +139,12 @@ describe('other metrics of /metrics', () => {
     ['refuses', () => Promise.reject(new Fault('Unavailable', 'gone'))],
     ['never answers', () => new Promise<void>(() => {})],
   ])('a store that %s is reported as down, and all other metrics are present', async (_, ready) => {
-    const facts = { store: '/var/lib/svc/svc.db', configuration: undefined, types: [] }
+    const facts: Runtime['facts'] = {
+      store: '/var/lib/svc/svc.db',
+      configuration: undefined,
+      types: [],
+      ownTypes: ['App', 'Sql', 'Identity'],
+    }
     const options = { ...showing([], { facts, ready }), limits: { readyMs: 100 } }
     const { of } = await scrape(options)
     expect(of('svc_store_up').map(({ value }) => value)).toEqual([0])

@@ -26,6 +26,15 @@ describe('S11 pages of other sites', () => {
     },
   )
 
+  test('S11 H14 the list of server types is a 403 to a page of another site', async () => {
+    for (const path of ['/server-types', '/server-types?callback=cb', '/json/reply/GetServerTypes']) {
+      for (const headers of [cross, { ...cross, origin: 'https://evil.example' }]) {
+        const got = await ask(site.port, path, { headers })
+        expect([path, got.status]).toEqual([path, 403])
+      }
+    }
+  })
+
   test('S11 a listed origin is answered, whether its Origin or the Referer of a script names it', async () => {
     expect((await ask(site.port, question, { headers: { ...cross, origin: ops } })).status).toBe(200)
     const script = { ...cross, referer: `${ops}/board?x=1`, 'sec-fetch-dest': 'script' }

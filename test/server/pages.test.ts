@@ -27,7 +27,13 @@ const healthAnswer = (message: string, status: MonitoringStatus = 'Success', nam
 const showing = (runs: readonly RecentRun[], facts: Partial<Runtime['facts']> = {}): SiteOptions => ({
   runtime: {
     recent: () => runs,
-    facts: { store: undefined, configuration: undefined, types: ['Sql'], ...facts },
+    facts: {
+      store: undefined,
+      configuration: undefined,
+      types: ['Sql'],
+      ownTypes: ['App', 'Sql', 'Identity'],
+      ...facts,
+    },
   },
 })
 const page = async (options: SiteOptions, headers: Record<string, string> = {}): Promise<string> => {
@@ -142,7 +148,8 @@ describe('/metrics', () => {
 describe('the status page', () => {
   test('shows configured types with their latest results, and the commands that run them', async () => {
     const runs = [recent('Sql', 'Standard', 4), recent('App', 'Basic', 90)]
-    const text = await page(showing(runs, { types: ['Sql', 'Mongo'], configuration: '/etc/svc/svc.yaml' }))
+    const facts = { types: ['Sql', 'App', 'Mongo'], configuration: '/etc/svc/svc.yaml' } as const
+    const text = await page(showing(runs, facts))
     expect(text.match(/<h2>(.*?)<\/h2>/g)).toEqual([
       '<h2>App</h2>',
       '<h2>Sql</h2>',
@@ -160,10 +167,27 @@ describe('the status page', () => {
 
   test('failures come first, with their causes', async () => {
     const runs = [recent('App', 'Basic', 1), recent('Sql', 'Basic', 9, failing(call))]
-    const text = await page(showing(runs))
+    const text = await page(showing(runs, { types: ['App', 'Sql'] }))
     expect(heading(text)).toBe('Sql is unhealthy')
     expect(text.indexOf('<h2>Sql</h2>')).toBeLessThan(text.indexOf('<h2>App</h2>'))
     expect(text).toContain('<li class="fail">postgres orders connect: refused in 2 ms</li>')
+  })
+
+  test('a type that is not configured is named on one line and never red, whoever asked for it', async () => {
+    const text = await page(showing([recent('Sql', 'Basic', 1), recent('Mongo', 'Basic', 1, failing(call))]))
+    expect(heading(text)).toBe('All healthy')
+    expect(text).not.toContain('<h2>Mongo</h2>')
+    expect(text).toContain(
+      '12 types not configured (App, FtpApi, Ftp, Batch, Identity, Qc, XcodeV, XcodeC, MsgVast, AsgVast, Mongo, Agents)',
+    )
+  })
+
+  test('without a configuration, the page shows the checks of svc itself', async () => {
+    const runs = [recent('App', 'Basic', 1), recent('Mongo', 'Basic', 1, failing(call))]
+    const text = await page(showing(runs, { types: [] }))
+    expect(heading(text)).toBe('All healthy')
+    expect(text).toContain('<h2>App</h2>')
+    expect(text).toContain('No server type is configured.')
   })
 
   test('a warning is visible and is not a failure', async () => {

@@ -84,6 +84,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     assignRoles: absent,
     unAssignRoles: absent,
     healthCheck: health,
+    serverTypes: absent,
     reportHeartbeat: absent,
     ...over.service,
   }
@@ -99,7 +100,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
   const runtime: Runtime = {
     version: '9.8.7',
     ready: async () => {},
-    facts: { store: undefined, configuration: undefined, types: [] },
+    facts: { store: undefined, configuration: undefined, types: [], ownTypes: ['App', 'Sql', 'Identity'] },
     admin: undefined,
     anyAdmin: async () => false,
     recent: () => [],

@@ -1,4 +1,4 @@
-import { Fault } from '../../core/errors.ts'
+import { Fault, type FilePlace } from '../../core/errors.ts'
 import type { ReportedError } from '../../core/reports/index.ts'
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { painter, type Style } from '../terminal.ts'
@@ -52,7 +52,7 @@ function reported(error: unknown, target: string | undefined): ReportedError {
     const message = `svc failed unexpectedly: ${sanitizeLine(reason)}`
     return { code: 'InternalServerError', exitCode: 1, message, ...place, hints }
   }
-  const { fields = [], hints = [], remoteStatus } = error.details
+  const { fields = [], hints = [], remoteStatus, places = [] } = error.details
   const code = sanitizeLine(error.errorCode)
   const message = sanitizeLine(error.message)
   const Errors = fields.map((field) => ({
@@ -64,5 +64,26 @@ function reported(error: unknown, target: string | undefined): ReportedError {
     remoteStatus === undefined && fields.length === 0
       ? {}
       : { responseStatus: { ErrorCode: code, Message: message, Errors } }
-  return { code, exitCode: error.exitCode, message, ...place, hints: hints.map(sanitizeText), ...status }
+  return {
+    code,
+    exitCode: error.exitCode,
+    message,
+    ...place,
+    hints: hints.map(sanitizeText),
+    ...status,
+    ...mistakesOf(places),
+  }
+}
+
+/** The place of the first mistake in a file, and all of them when there are several. */
+function mistakesOf(places: readonly FilePlace[]): Pick<ReportedError, 'file' | 'line' | 'column' | 'mistakes'> {
+  const [first] = places
+  if (!first) return {}
+  const { file, line, column } = first
+  const mistakes = places.map((place) => ({
+    ...place,
+    file: sanitizeLine(place.file),
+    message: sanitizeLine(place.message),
+  }))
+  return { file: sanitizeLine(file), line, column, ...(mistakes.length > 1 ? { mistakes } : {}) }
 }

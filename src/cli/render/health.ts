@@ -1,3 +1,4 @@
+import { exits } from '../../core/errors.ts'
 import { showBytes, showDuration } from '../../core/format.ts'
 import {
   count,
@@ -365,6 +366,10 @@ function inset(text: string, look: Look): readonly string[] {
 
 const verdictWords = { ok: 'HEALTHY', warn: 'HEALTHY', fail: 'UNHEALTHY', unknown: 'NOT CHECKED' } as const
 
+/** Mistakes in the configuration prove nothing about a server. */
+const verdictOf = ({ level, exitCode }: EntryReading): EntryReading['level'] =>
+  level === 'fail' && exitCode === exits.local.code ? 'unknown' : level
+
 /** `✗ UNHEALTHY  web1 · 1 of 4 monitors failed · 2 warnings · Advanced · 0.5 s`. */
 function verdictLines(
   readings: readonly EntryReading[],
@@ -373,7 +378,8 @@ function verdictLines(
   look: Look,
 ): readonly string[] {
   const { marks, paint } = look
-  const level = (['fail', 'unknown', 'warn'] as const).find((each) => readings.some((entry) => entry.level === each))
+  const levels = readings.map(verdictOf)
+  const level = (['fail', 'unknown', 'warn'] as const).find((each) => levels.includes(each))
   const verdict = readings.length === 0 ? 'unknown' : (level ?? 'ok')
   const mark = verdict === 'unknown' ? 'fail' : verdict
   const age = Math.max(0, ...readings.map((entry, at) => (entry.error ? 0 : (ages[at] ?? 0))))
@@ -405,13 +411,15 @@ function monitorCounts(readings: readonly EntryReading[]): readonly string[] {
     ...(host ? [host] : []),
     ...readings.flatMap((entry) => entry.monitors.filter((monitor) => !monitor.host)),
   ]
-  const failed = monitors.filter((monitor) => monitor.level === 'fail').length
+  const unchecked = monitors.filter((monitor) => monitor.notChecked !== undefined).length
+  const failed = monitors.filter((monitor) => monitor.level === 'fail').length - unchecked
   const unnamed = readings.reduce((sum, entry) => sum + Math.max(0, entry.failed - failedOf(entry)), 0)
   const warnings = monitors.flatMap((monitor) => monitor.results).filter((result) => result.level === 'warn').length
   const unknown = readings.filter((entry) => entry.level === 'unknown')
   const total = monitors.length + unnamed
   return [
     ...(total === 0 ? [] : [failedText(failed + unnamed, total)]),
+    ...(unchecked > 0 ? [`${count(unchecked, 'monitor')} not checked`] : []),
     ...(warnings > 0 ? [count(warnings, 'warning')] : []),
     ...unknown.map((entry) => `${entry.type} could not be checked`),
   ]

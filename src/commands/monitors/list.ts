@@ -19,7 +19,7 @@ export default class List extends SvcCommand {
     const { assemble, describePlan } = await import('../../core/plan/index.ts')
     const config = await configuration(flags, process.env)
     const parts = { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
-    const requested = flags.type ?? []
+    const requested = (flags.type ?? []).flat()
     const types = requested.length === 0 || requested.includes('all') ? ServerType.values : (requested as ServerType[])
     const mode = flags.mode ?? 'Standard'
     const plans = []

@@ -1,6 +1,8 @@
 import { SvcCommand } from '../../cli/base.ts'
 import { text } from '../../cli/flags.ts'
 import { configuration } from '../../cli/session.ts'
+import type { LoadedConfig } from '../../core/config/index.ts'
+import { Fault } from '../../core/errors.ts'
 
 export default class Validate extends SvcCommand {
   static override summary = 'Check svc.yaml: every mistake with its line and column'
@@ -14,16 +16,39 @@ export default class Validate extends SvcCommand {
     const { flags } = await this.parse(Validate)
     const config = await configuration(flags, process.env)
     for (const warning of config.warnings) this.say(`Warning: ${warning}`)
+    demandMonitors(config)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
-      this.print(JSON.stringify({ valid: true, file: config.origin ?? null, types, warnings: config.warnings }))
+      this.print(JSON.stringify({ valid: true, file: config.origin, types, warnings: config.warnings }))
       return
     }
-    if (config.origin === undefined) {
-      this.print('No svc.yaml found: nothing is configured, and that is valid.')
-      return
-    }
-    const counted = types.map(({ type, monitors }) => `${type} ${monitors}`).join(', ')
+    const counted = types.flatMap(({ type, monitors }) => (monitors > 0 ? [`${type} ${monitors}`] : [])).join(', ')
     this.print(`${config.origin} is valid: ${counted || 'no types'}`)
   }
+}
+
+/** Throws Local without a file, for one that configures nothing, and for monitors that cannot run here. */
+function demandMonitors({ origin, searched, types, otherSections, cannotRun }: LoadedConfig): void {
+  const propose = 'svc monitors discover   proposes a svc.yaml for this machine'
+  if (origin === undefined) {
+    throw new Fault('Local', 'there is no svc.yaml to check', {
+      hints: [...searched.map((path) => `Looked for ${path}`), propose],
+    })
+  }
+  const monitors = Object.values(types).flatMap((type) => type.monitors)
+  if (monitors.length === 0 && otherSections.length === 0) {
+    const places = [{ file: origin, line: 1, column: 1, message: 'configures nothing' }]
+    throw new Fault('Local', `${origin} configures nothing`, { places, hints: [propose] })
+  }
+  const [first] = cannotRun
+  if (!first) return
+  const lines = cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
+  const message = lines.length === 1 ? lines[0] : `${origin} has ${lines.length} monitors that cannot run`
+  throw new Fault('Local', message, {
+    places: cannotRun,
+    hints: [
+      ...(lines.length === 1 ? [] : lines),
+      "Remove the monitor, or allow its folder in the system's svc.yaml: exec: {allow: [FOLDER]}",
+    ],
+  })
 }

@@ -47,15 +47,11 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
     if (error instanceof RangeError) return failed([{ path: [], place: place(0), message: 'is nested too deeply' }])
     throw error
   }
-  const wrong = [...document.errors, ...document.warnings]
-  if (wrong.length > 0) {
-    // One mistake may cause many parser errors in the same place.
-    const reported = new Map<string, PlacedProblem>()
-    for (const error of wrong) {
-      const problem = { path: [], place: place(error.pos[0]), message: sentence(error) }
-      reported.set(JSON.stringify(problem), problem)
-    }
-    return failed([...reported.values()])
+  const [first] = [...document.errors, ...document.warnings]
+  if (first) {
+    // Only the first error: the others are mostly consequences of it.
+    const { offset, message } = mistakeOf(first, document, text, yaml)
+    return failed([{ path: [], place: place(offset), message }])
   }
   if (document.directives?.yaml.explicit && document.directives.yaml.version !== '1.2') {
     return failed([{ path: [], place: place(0), message: 'must be YAML 1.2: remove the %YAML line' }])
@@ -71,6 +67,74 @@ export async function parseDocument(text: string): Promise<ParsedDocument> {
         ? 'expands to too much data: replace its anchors and aliases (`&name`, `*name`) with the text itself'
         : 'uses an alias (`*name`) without an anchor before it: quote texts that begin with * or &'
     return failed([{ path: [], place: place(loose ?? 0), message }])
+  }
+}
+
+type Mistake = { readonly offset: number; readonly message: string }
+
+/** The mistake behind a parser error. The parser reports a quote or a bracket where it misses the closing one. */
+function mistakeOf(error: YAMLError, document: Document.Parsed, text: string, yaml: typeof import('yaml')): Mistake {
+  const [at] = error.pos
+  const quote = openQuote(error, document, text, yaml)
+  if (quote !== undefined) return { offset: quote, message: 'opens a quote here that is not closed: close it' }
+  const bracket = /^Flow (map|sequence) .*end with/.exec(error.message)?.[1]
+  if (bracket === undefined) return { offset: at, message: sentence(error) }
+  const sign = bracket === 'map' ? '}' : ']'
+  const offset = lastNode(
+    document,
+    yaml,
+    ({ range, flow }) => flow === bracket && range[0] < at && text[range[1] - 1] !== sign,
+  )
+  return { offset: offset ?? at, message: `opens a bracket here that is not closed: add \`${sign}\`` }
+}
+
+/** A text that continues on a line which looks like a setting: its closing quote is missing. */
+const swallowed = /\n[ \t]*(?:- +)*[{[]*[A-Za-z_][\w-]*:(?:\s|$)/
+
+/** The offset of the quote behind an error, if one is not closed. */
+function openQuote(
+  error: YAMLError,
+  document: Document.Parsed,
+  text: string,
+  yaml: typeof import('yaml'),
+): number | undefined {
+  const [at] = error.pos
+  const missing = error.message.startsWith('Missing closing ')
+  return lastNode(
+    document,
+    yaml,
+    ({ range, quoted }) =>
+      quoted && range[0] < at && (missing || swallowed.test(text.slice(range[0], Math.min(range[1], at)))),
+  )
+}
+
+type FlowNode = {
+  readonly range: readonly [number, number, number]
+  readonly quoted: boolean
+  /** The kind of a collection in brackets. */
+  readonly flow: 'map' | 'sequence' | undefined
+}
+
+/** The offset of the last node that fits. */
+function lastNode(
+  document: Document.Parsed,
+  yaml: typeof import('yaml'),
+  fits: (node: FlowNode) => boolean,
+): number | undefined {
+  let offset: number | undefined
+  try {
+    yaml.visit(document, { Node: (_, node) => visit(node) })
+  } catch (error) {
+    // A document that the parser has read may still be nested too deeply to be visited.
+    if (!(error instanceof RangeError)) throw error
+  }
+  return offset
+
+  function visit(node: Node): void {
+    if (!node.range) return
+    const quoted = yaml.isScalar(node) && (node.type === 'QUOTE_DOUBLE' || node.type === 'QUOTE_SINGLE')
+    const flow = !yaml.isCollection(node) || node.flow !== true ? undefined : yaml.isMap(node) ? 'map' : 'sequence'
+    if (fits({ range: node.range, quoted, flow })) offset = Math.max(offset ?? 0, node.range[0])
   }
 }
 
@@ -90,7 +154,15 @@ function sentence(error: YAMLError): string {
     case 'BAD_SCALAR_START':
       return 'begins a text with a reserved character: put the text in quotes'
     case 'MISSING_CHAR':
-      return 'is incomplete here: a closing quote or bracket, a comma, or the colon of `name: value` is missing'
+      return /indicator/.test(error.message)
+        ? 'is indented incorrectly: entries of the same level must begin in the same column'
+        : 'lacks a comma, or the colon and the space of `name: value`'
+    case 'MULTILINE_IMPLICIT_KEY':
+      return 'lacks the colon and the space of `name: value`'
+    case 'BLOCK_AS_IMPLICIT_KEY':
+      return 'has two settings on one line: write one on each line, or put a text that contains a colon in quotes'
+    case 'UNEXPECTED_TOKEN':
+      return 'continues after the end of a value: put the whole value in quotes'
     case 'RESOURCE_EXHAUSTION':
       return 'is nested too deeply'
     case 'BAD_INDENT':

@@ -1,10 +1,12 @@
 import { isIP } from 'node:net'
 import type { ExecConfig } from '../engine/index.ts'
-import { Fault } from '../errors.ts'
-import { nameStyles } from '../protocol/index.ts'
+import { Fault, type FilePlace } from '../errors.ts'
+import { monitorName, uncheckedMonitor } from '../plan/index.ts'
+import { nameStyles, type ServerType } from '../protocol/index.ts'
 import {
   isMap,
   type Problem,
+  type Raw,
   readSettings,
   type SettingsContext,
   type SettingsSpec,
@@ -15,7 +17,7 @@ import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
 import { type ConfigCandidate, candidates, systemConfig, type WhereOptions } from './find.ts'
 import type { ProfilesRead } from './profiles.ts'
-import { readTypes, type Types } from './types.ts'
+import { readTypes, type TypeConfig, type Types, type WrongMonitor } from './types.ts'
 
 /** The `serve:` section of svc.yaml: how `svc serve` behaves over HTTP. Flags take precedence. */
 export const serveSettings = {
@@ -132,6 +134,11 @@ export type LoadOptions = WhereOptions & {
   readonly uid?: number | undefined
   /** Reads the OS keychain, for `{keychain: name}`. */
   readonly keychain?: SettingsContext['keychain']
+  /**
+   * Accepts mistakes that leave other monitors usable: an entry with mistakes becomes a monitor that reports them and
+   * never passes. Mistakes in the syntax are refused all the same.
+   */
+  readonly tolerant?: boolean | undefined
 }
 
 export type Config = {
@@ -145,22 +152,49 @@ export type Config = {
   readonly warnings: readonly string[]
 }
 
+/** A configuration, and what the search for it and its validation found. */
+export type LoadedConfig = Config & {
+  /** The files that were looked for, in order. */
+  readonly searched: readonly string[]
+  /** The sections that the file has besides `types:`. */
+  readonly otherSections: readonly string[]
+  /** Monitors that cannot run here: they run a program, and running programs is off. */
+  readonly cannotRun: readonly FilePlace[]
+  /** With `tolerant`, the mistakes that belong to no server type. */
+  readonly mistakes: readonly FilePlace[]
+}
+
 /**
  * Finds, reads and validates svc.yaml. Without a file the configuration is empty. Throws Fault `Usage` for a flag or
  * variable that is set but empty, else Fault `Local`, which lists every problem with its place, `file:line:column`.
  */
-export async function loadConfig(options: LoadOptions): Promise<Config> {
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const context = { env: options.env, folder: '.' }
-  for (const candidate of candidates(options)) {
+  const places = candidates(options)
+  const searched = places.map(({ path }) => path)
+  for (const candidate of places) {
     const { readFile } = await import('./find.ts')
     const uid = options.uid ?? process.getuid?.()
     const text = await readFile(candidate, { platform: options.platform, uid })
-    if (text !== undefined) return await readConfig(text, candidate, options)
+    if (text !== undefined) return { ...(await readConfig(text, candidate, options)), searched }
   }
-  return { origin: undefined, types: {}, serve: readServe({}, context).values, warnings: [] }
+  return {
+    origin: undefined,
+    searched,
+    types: {},
+    serve: readServe({}, context).values,
+    otherSections: [],
+    cannotRun: [],
+    warnings: [],
+    mistakes: [],
+  }
 }
 
-async function readConfig(text: string, { path }: ConfigCandidate, options: LoadOptions): Promise<Config> {
+async function readConfig(
+  text: string,
+  { path }: ConfigCandidate,
+  options: LoadOptions,
+): Promise<Omit<LoadedConfig, 'searched'>> {
   const { env, keychain } = options
   const [{ parseDocument }, { existsSync }, paths] = await Promise.all([
     import('./document.ts'),
@@ -168,7 +202,7 @@ async function readConfig(text: string, { path }: ConfigCandidate, options: Load
     import('node:path'),
   ])
   const document = await parseDocument(text)
-  if (document.problems.length > 0) throw refusal(path, document.problems)
+  if (document.problems.length > 0) throw await refusal(path, document.problems, text, true)
   const folder = paths.dirname(path)
   const context: SettingsContext = { env, folder, keychain, exists: (file) => existsSync(paths.resolve(folder, file)) }
   const read = await readSections(
@@ -178,17 +212,86 @@ async function readConfig(text: string, { path }: ConfigCandidate, options: Load
   )
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
-  if (read.problems.length > 0) throw refusal(path, placed(read.problems))
+  const tolerant = options.tolerant === true
+  if (read.problems.length > 0 && !tolerant) throw await refusal(path, placed(read.problems), text, false)
+  const exec = runsPrograms(read.types) ? await readExec(options) : undefined
+  const stopped = exec?.allow.length === 0 ? programs(document.value, read.types) : []
+  const cannotRun: readonly Problem[] = stopped.map((one) => ({
+    path: one.path,
+    message: `cannot run \`${one.name}\`: running programs is off, because ${exec?.off ?? 'no folder is allowed'}`,
+  }))
+  const filePlaces = (problems: readonly Problem[]): readonly FilePlace[] =>
+    placed(problems).map((problem) => filePlace(path, problem))
+  const wrong = tolerant ? { ...read.wrong } : {}
+  for (const [index, { type, name }] of (tolerant ? stopped : []).entries()) {
+    const problems = cannotRun.slice(index, index + 1)
+    wrong[type] = [...(wrong[type] ?? []), { name, problems }]
+  }
+  const line = ({ file, line: row, column, message }: FilePlace): string => `${file}:${row}:${column}: ${message}`
   return {
     origin: path,
-    types: read.types,
+    types: await withWrong(read.types, wrong, (problems) => filePlaces(problems).map(line)),
     serve: read.serve,
-    ...(runsPrograms(read.types) ? { exec: await readExec(options) } : {}),
-    warnings: placed(read.warnings).map((warning) => line(path, warning)),
+    otherSections: read.otherSections,
+    ...(exec ? { exec } : {}),
+    cannotRun: filePlaces(cannotRun),
+    warnings: filePlaces(read.warnings).map(line),
+    mistakes: tolerant ? filePlaces(read.problems.filter((problem) => !isOfType(problem, read.wrong))) : [],
   }
 }
 
-type Sections = Pick<Config, 'types' | 'serve'> & {
+type WrongTypes = { [T in ServerType]?: readonly WrongMonitor[] }
+
+/** Whether a problem belongs to a server type, which reports it. */
+const isOfType = ({ path: [section, type] }: Problem, wrong: WrongTypes): boolean =>
+  section === 'types' && typeof type === 'string' && Object.hasOwn(wrong, type)
+
+/** The types, with a monitor for each wrong entry in place of what it would check. */
+async function withWrong(
+  types: Types,
+  wrong: WrongTypes,
+  lines: (problems: readonly Problem[]) => readonly string[],
+): Promise<Types> {
+  const all: { [T in ServerType]?: TypeConfig } = { ...types }
+  for (const [type, entries] of Object.entries(wrong) as [ServerType, readonly WrongMonitor[]][]) {
+    const unchecked = await Promise.all(entries.map(({ name, problems }) => uncheckedMonitor(name, lines(problems))))
+    const replaced = new Set(entries.map(({ name }) => name))
+    const monitors = (types[type]?.monitors ?? []).filter(({ name }) => !replaced.has(name))
+    all[type] = { host: types[type]?.host ?? {}, monitors: [...monitors, ...unchecked] }
+  }
+  return all
+}
+
+/** The monitors that run a program, and the places of their entries. */
+function programs(
+  value: unknown,
+  types: Types,
+): readonly { readonly type: ServerType; readonly name: string; readonly path: Problem['path'] }[] {
+  return (Object.entries(types) as [ServerType, TypeConfig][]).flatMap(([type, { monitors }]) =>
+    monitors
+      .filter(({ kind }) => kind.name === 'exec')
+      .map(({ name }) => ({ type, name, path: pathOfProgram(value, type, name) })),
+  )
+}
+
+/** The place of the entry with that MonitorName, or of its type when a profile makes the monitor. */
+function pathOfProgram(value: unknown, type: ServerType, name: string): Problem['path'] {
+  const types = isMap(value) ? value['types'] : undefined
+  const section = isMap(types) ? types[type] : undefined
+  const [list, path] = isMap(section) ? [section['monitors'], ['types', type, 'monitors']] : [section, ['types', type]]
+  const entries: readonly unknown[] = Array.isArray(list) ? list : []
+  const index = entries.findIndex(
+    (entry) => isMap(entry) && entry['kind'] === 'exec' && monitorName('exec', ownName(entry)) === name,
+  )
+  return index < 0 ? ['types', type] : [...path, index]
+}
+
+/** The name of an entry of the kind exec: the kind when it has none. */
+const ownName = ({ name }: Raw): string => (typeof name === 'string' ? name : 'exec')
+
+type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'otherSections'> & {
+  /** The entries with mistakes, by type. Paths are those of the file. */
+  readonly wrong: WrongTypes
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
 }
@@ -214,8 +317,23 @@ async function readSections(
   below('profiles', defined?.problems ?? [])
   below('serve', readServing.problems)
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
-  const warnings = readType.warnings.map(({ path, message }) => ({ path: ['types', ...path], message }))
-  return { types: readType.types, serve: readServing.values, problems, warnings }
+  const inTypes = (list: readonly Problem[]): readonly Problem[] =>
+    list.map(({ path, message }) => ({ path: ['types', ...path], message }))
+  const wrong: WrongTypes = {}
+  for (const [type, entries] of Object.entries(readType.wrong) as [ServerType, readonly WrongMonitor[]][]) {
+    wrong[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
+  }
+  const otherSections = Object.entries({ profiles, serve, exec }).flatMap(([name, section]) =>
+    section === undefined || section === null ? [] : [name],
+  )
+  return {
+    types: readType.types,
+    serve: readServing.values,
+    otherSections,
+    wrong,
+    problems,
+    warnings: inTypes(readType.warnings),
+  }
 }
 
 /** Few files define profiles, so their reader is loaded on demand. */
@@ -243,22 +361,43 @@ type Placed = Problem & { readonly place: DocumentPlace }
 /** More problems would scroll the first one, which often causes the others, off the screen. */
 const maxReported = 50
 
+/** Excerpts beyond these would scroll the first one off the screen. */
+const maxExcerpts = 5
+
 /** A single problem is the message. Several are listed as hints, and the message names their places. */
-function refusal(file: string, problems: readonly Placed[]): Fault {
+async function refusal(file: string, problems: readonly Placed[], text: string, syntax: boolean): Promise<Fault> {
   const next = 'Correct the file, then: svc monitors validate'
   const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
+  const { excerpt, knownKeys } = await import('./excerpt.ts')
+  const keys = await knownKeys(serveSettings)
+  const source = ({ place }: Placed): string => excerpt(text, place, keys, syntax)
+  const places = sorted.slice(0, maxReported).map((problem) => filePlace(file, problem))
   const [first, ...others] = sorted
-  if (first && others.length === 0) return new Fault('Local', line(file, first), { hints: [next] })
+  if (first && others.length === 0) {
+    return new Fault('Local', line(file, first), { places, hints: [source(first), next] })
+  }
   const visible = sorted.slice(0, maxReported)
   const more = sorted.length > visible.length ? [`… and ${sorted.length - visible.length} more`] : []
-  const places = [...visible.map(({ place }) => `${place.line}:${place.column}`), ...more].join(', ')
-  return new Fault('Local', `${file} has ${sorted.length} problems, at ${places}`, {
-    hints: [...visible.map((problem) => line(file, problem)), ...more, next],
+  const listed = [...visible.map(({ place }) => `${place.line}:${place.column}`), ...more].join(', ')
+  const hints = visible.map((problem, at) => {
+    const again =
+      problem.place.line === visible[at - 1]?.place.line && problem.place.column === visible[at - 1]?.place.column
+    return [line(file, problem), ...(at < maxExcerpts && !again ? [source(problem)] : [])].join('\n')
+  })
+  return new Fault('Local', `${file} has ${sorted.length} problems, at ${listed}`, {
+    places,
+    hints: [...hints, ...more, next],
   })
 }
 
 const line = (file: string, { place, path, message }: Placed): string =>
   clean(`${file}:${place.line}:${place.column}: ${subject(path)} ${message}`)
+
+const filePlace = (file: string, { place, path, message }: Placed): FilePlace => ({
+  file: clean(file),
+  ...place,
+  message: clean(`${subject(path)} ${message}`),
+})
 
 const subject = (path: Problem['path']): string => way(path) || 'the file'
 

@@ -1,6 +1,7 @@
 import type { PlannedMonitor } from '../engine/index.ts'
 import { hostKind, loadKind } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
+import { sanitizeAndCut } from '../sanitize.ts'
 import { isMap, type Problem, type Raw, readSettings, type SettingsContext, unknownKey } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
@@ -12,7 +13,8 @@ import type { Profiles } from './profiles.ts'
  * otherwise wait forever, or for nothing.
  */
 export function resolveDependencies(reads: readonly MonitorRead[]): {
-  readonly monitors: readonly PlannedMonitor[]
+  /** In the order of `reads`; undefined where an entry is wrong by itself. */
+  readonly monitors: readonly (PlannedMonitor | undefined)[]
   readonly problems: readonly Problem[]
 } {
   const problems: Problem[] = []
@@ -25,9 +27,7 @@ export function resolveDependencies(reads: readonly MonitorRead[]): {
     })
     return [...new Set(names)]
   })
-  const monitors = reads.flatMap(({ monitor }, index) =>
-    monitor ? [{ ...monitor, dependsOn: parents[index] ?? [] }] : [],
-  )
+  const monitors = reads.map(({ monitor }, index) => monitor && { ...monitor, dependsOn: parents[index] ?? [] })
   return { monitors, problems: [...problems, ...circles(reads, parents)] }
 }
 
@@ -67,25 +67,35 @@ function circles(reads: readonly MonitorRead[], parents: readonly (readonly stri
   return problems
 }
 
+/** An entry with mistakes: what it would be called, and its problems. */
+export type WrongMonitor = { readonly name: string; readonly problems: readonly Problem[] }
+
 export type TypeConfig = {
   readonly monitors: readonly PlannedMonitor[]
   /** The settings of the host block, or false to leave it out. */
   readonly host: Readonly<Record<string, unknown>> | false
 }
 export type Types = { readonly [T in ServerType]?: TypeConfig }
-type TypesRead = { readonly types: Types; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+type TypesRead = {
+  readonly types: Types
+  /** The entries with mistakes, by type. */
+  readonly wrong: { readonly [T in ServerType]?: readonly WrongMonitor[] }
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+}
 
 /**
  * Reads the `types:` section. Paths of problems are relative to it. Loads the kinds that it names, but no drivers.
  * Without `profiles`, entries use the built-in ones.
  */
 export async function readTypes(raw: unknown, context: SettingsContext, profiles?: Profiles): Promise<TypesRead> {
-  if (raw === null || raw === undefined) return { types: {}, problems: [], warnings: [] }
+  if (raw === null || raw === undefined) return { types: {}, wrong: {}, problems: [], warnings: [] }
   if (!isMap(raw)) {
     const message = 'must map server types to their monitors: write `Sql:` and a list under it'
-    return { types: {}, problems: [{ path: [], message }], warnings: [] }
+    return { types: {}, wrong: {}, problems: [{ path: [], message }], warnings: [] }
   }
   const types: { [T in ServerType]?: TypeConfig } = {}
+  const wrong: { [T in ServerType]?: readonly WrongMonitor[] } = {}
   const problems: Problem[] = []
   const warnings: Problem[] = []
   for (const [name, value] of Object.entries(raw)) {
@@ -96,10 +106,23 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
     }
     const read = await readType(value, context, profiles)
     types[type] = read.config
+    const wrongHere = placed(read, [name])
+    if (wrongHere.length > 0) wrong[type] = wrongHere
     problems.push(...under(read.problems, [name]))
     warnings.push(...under(read.warnings, [name]))
+    if (read.config.monitors.length === 0 && read.problems.length === 0) {
+      warnings.push({ path: [name], message: `has no monitors: ${name} is not configured` })
+    }
   }
-  return { types, problems, warnings }
+  return { types, wrong, problems, warnings }
+}
+
+/** The entries of a type with mistakes, and one more for mistakes that belong to no entry. */
+function placed({ wrong, problems }: TypeRead, path: Problem['path']): readonly WrongMonitor[] {
+  const ofEntries = new Set(wrong.flatMap((one) => one.problems))
+  const others = problems.filter((problem) => !ofEntries.has(problem))
+  const all = others.length === 0 ? wrong : [...wrong, { name: 'Configuration', problems: others }]
+  return all.map(({ name, problems: own }) => ({ name, problems: under(own, path) }))
 }
 
 function unknownType(name: string): string {
@@ -110,10 +133,12 @@ function unknownType(name: string): string {
 
 type TypeRead = {
   readonly config: TypeConfig
+  /** The entries with mistakes. `problems` contains theirs too. */
+  readonly wrong: readonly WrongMonitor[]
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
 }
-const nothing: TypeRead = { config: { monitors: [], host: {} }, problems: [], warnings: [] }
+const nothing: TypeRead = { config: { monitors: [], host: {} }, wrong: [], problems: [], warnings: [] }
 
 /** Reads one type: a plain list of monitors, or a map with the host block's settings and that list. */
 async function readType(raw: unknown, context: SettingsContext, profiles: Profiles | undefined): Promise<TypeRead> {
@@ -133,9 +158,16 @@ async function readType(raw: unknown, context: SettingsContext, profiles: Profil
     return { ...nothing, problems }
   }
   const monitors = await readMonitors(listed, context, profiles)
+  const wrong = monitors.wrong.map(({ name, problems: own }) => ({ name, problems: under(own, ['monitors']) }))
+  const ofEntries = new Set(monitors.wrong.flatMap((one) => one.problems))
+  const others = under(
+    monitors.problems.filter((problem) => !ofEntries.has(problem)),
+    ['monitors'],
+  )
   return {
-    config: { monitors: monitors.config.monitors, host: host.value },
-    problems: [...problems, ...under(monitors.problems, ['monitors'])],
+    config: { monitors: monitors.config.monitors, host: host.problems.length > 0 ? {} : host.value },
+    wrong,
+    problems: [...problems, ...wrong.flatMap((one) => one.problems), ...others],
     warnings: under(monitors.warnings, ['monitors']),
   }
 }
@@ -166,7 +198,7 @@ async function readMonitors(
   profiles: Profiles | undefined,
 ): Promise<TypeRead> {
   const placed: (PlacedRead & { readonly entry: number })[] = []
-  const problems: Problem[] = []
+  const ofEntries: WrongEntry[] = []
   const warnings: Problem[] = []
   for (const [entry, one] of raw.entries()) {
     if (!usesProfile(one)) {
@@ -176,8 +208,9 @@ async function readMonitors(
     const { readUse } = await import('./profile-use.ts')
     const use = await readUse(one, context, profiles)
     placed.push(...use.reads.map((read) => ({ ...read, entry })))
-    problems.push(...under(use.problems, [entry]))
     warnings.push(...under(use.warnings, [entry]))
+    // Without a problem of its own, it uses a profile whose definition has some.
+    if (use.reads.length === 0) ofEntries.push({ name: nameOfUse(one), entry, problems: under(use.problems, [entry]) })
   }
   const reads = placed.map(({ read }) => read)
   /** Converts a path that begins with the index of a monitor to one that begins with the index of its entry. */
@@ -185,13 +218,54 @@ async function readMonitors(
     const one = placed[Number(index)]
     return { path: one === undefined ? rest : [one.entry, ...one.place(rest)], message }
   }
-  for (const [index, { problems: wrong, warnings: warned }] of reads.entries()) {
-    problems.push(...under(wrong, [index]).map(where))
-    warnings.push(...under(warned, [index]).map(where))
-  }
+  for (const [index, { warnings: warned }] of reads.entries()) warnings.push(...under(warned, [index]).map(where))
   const resolved = resolveDependencies(reads)
-  const more = [...twice(reads), ...resolved.problems].map(where)
-  return { config: { monitors: resolved.monitors, host: {} }, problems: [...problems, ...more], warnings }
+  const between = [...twice(reads), ...resolved.problems]
+  const problemsAt = reads.map(({ problems }, index) => [
+    ...under(problems, [index]),
+    ...between.filter(({ path }) => path[0] === index),
+  ])
+  const ofMonitors = reads.flatMap(({ name }, index): readonly WrongEntry[] => {
+    const problems = problemsAt[index] ?? []
+    return problems.length === 0 ? [] : [{ name, entry: placed[index]?.entry ?? 0, problems: problems.map(where) }]
+  })
+  const monitors = resolved.monitors.filter((monitor, index) => monitor && problemsAt[index]?.length === 0)
+  const right = monitors.flatMap((monitor) => monitor ?? [])
+  const wrong = withNames(
+    [...ofMonitors, ...ofEntries],
+    right.map(({ name }) => name),
+  )
+  return { config: { monitors: right, host: {} }, wrong, problems: wrong.flatMap(({ problems }) => problems), warnings }
+}
+
+type WrongEntry = {
+  /** As written, if it has one. */
+  readonly name: string | undefined
+  /** Its index in the list. */
+  readonly entry: number
+  readonly problems: readonly Problem[]
+}
+
+const nameOfUse = ({ name, profile }: Raw): string | undefined =>
+  [name, profile].find((text) => typeof text === 'string')
+
+/** The names of monitors that every type may have besides those of svc.yaml. */
+const reserved = [hostKind, 'listening', 'Configuration']
+const maxName = 120
+
+/** Gives every wrong entry a name that no other monitor of the type has. */
+function withNames(entries: readonly WrongEntry[], right: readonly string[]): readonly WrongMonitor[] {
+  const taken = new Set([...right, ...reserved])
+  return entries.map(({ name, entry, problems }) => {
+    const place = `entry ${entry + 1}`
+    const written = sanitizeAndCut(name ?? '', maxName)
+    const candidates = written === '' ? [place] : [written, `${written} (${place})`]
+    for (let more = 2; candidates.every((one) => taken.has(one)); more += 1)
+      candidates.push(`${written} (${place}.${more})`)
+    const free = candidates.find((one) => !taken.has(one)) ?? place
+    taken.add(free)
+    return { name: free, problems }
+  })
 }
 
 /** Reports duplicate names: a MonitorName identifies one monitor in responses, selections and `dependsOn`. */

@@ -35,6 +35,10 @@ export type PlannedMonitor = {
   readonly deployment: boolean
   /** Milliseconds that a threshold must stay exceeded before it counts. */
   readonly forMs?: number | undefined
+  /** Set for an entry of svc.yaml with mistakes: the monitor then only reports them. */
+  readonly notChecked?: 'configuration' | undefined
+  /** The part of svc that is checked because nothing is configured for the type. */
+  readonly ownPart?: string | undefined
 }
 
 export type MonitorReport = {
@@ -49,6 +53,9 @@ export type MonitorReport = {
   readonly results: readonly Result[]
   readonly durationMs: number
   readonly attempts: number
+  /** Also set for a monitor that was not run because one that it depends on was not checked. */
+  readonly notChecked?: PlannedMonitor['notChecked']
+  readonly ownPart?: PlannedMonitor['ownPart']
 }
 
 /** One run of a plan. Every document and report is built from it. */
@@ -88,6 +95,24 @@ export type RunOptions = {
   /** Milliseconds for the whole run. Defaults to the mode's deadline. */
   readonly timeoutMs?: number | undefined
   readonly calledByPeer?: boolean | undefined
+  /** Observes the machine once for several runs that begin together. Absent: every run observes it. */
+  readonly machineReports?: MachineReports | undefined
+}
+
+/** The reports on the machine itself, by mode, monitor and settings. */
+export type MachineReports = Map<string, Promise<MonitorReport>>
+
+/** Returns the report of an equal monitor in `reports`, or makes it. */
+function sharedReport(
+  reports: MachineReports,
+  mode: ExecutionMode,
+  monitor: PlannedMonitor,
+  make: () => Promise<MonitorReport>,
+): Promise<MonitorReport> {
+  const key = JSON.stringify([mode, monitor.name, fingerprint(monitor)])
+  const made = reports.get(key) ?? make()
+  reports.set(key, made)
+  return made
 }
 
 /**
@@ -113,9 +138,13 @@ export async function runMonitors(
     // Stored before its parents are awaited, so that siblings share one run of each parent.
     const made = Promise.resolve().then(async () => {
       const parents = due.filter((other) => monitor.dependsOn.includes(other.name))
-      const failed = (await Promise.all(parents.map(report))).find(hasFailed)
-      if (failed) return notRun(monitor, failed.name)
-      return await attempts(monitor, context, options, runDeadline.signal, start + runMs)
+      const failed = (await Promise.all(parents.map(report))).filter(hasFailed)
+      // A parent that really failed decides before one that was not checked.
+      const cause = failed.find((parent) => parent.notChecked === undefined) ?? failed[0]
+      if (cause) return notRun(monitor, cause)
+      const run = (): Promise<MonitorReport> => attempts(monitor, context, options, runDeadline.signal, start + runMs)
+      const { machineReports, mode } = options
+      return await (monitor.host && machineReports ? sharedReport(machineReports, mode, monitor, run) : run())
     })
     reports.set(monitor.name, made)
     return made
@@ -140,15 +169,15 @@ export async function runMonitors(
 
 const hasFailed = (report: MonitorReport): boolean => report.results.some((result) => result.status === 'failed')
 
-function notRun(monitor: PlannedMonitor, parent: string): MonitorReport {
+function notRun(monitor: PlannedMonitor, { name, notChecked }: MonitorReport): MonitorReport {
   const result: Result = {
     check: 'not run',
     status: 'failed',
     fault: 'dependency',
-    cause: parent,
-    message: `not run: ${parent} failed`,
+    cause: name,
+    message: `not run: ${name} ${notChecked === undefined ? 'failed' : 'was not checked'}`,
   }
-  return base(monitor, [result], 0, 0)
+  return { ...base(monitor, [result], 0, 0), notChecked }
 }
 
 function base(
@@ -168,6 +197,8 @@ function base(
     results: marked,
     durationMs,
     attempts: attemptCount,
+    notChecked: monitor.notChecked,
+    ownPart: monitor.ownPart,
   }
 }
 

@@ -2,7 +2,7 @@ import { type AnyKind, includes, type PlannedMonitor } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
 import { type KindName, monitors } from '../kinds/index.ts'
 import type { ProfileName } from '../profiles/index.ts'
-import type { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { type ExecutionMode, ServerType } from '../protocol/index.ts'
 import { readSettings } from '../settings/index.ts'
 
 /** A monitor as a table or svc.yaml names it, before its kind is loaded and its settings are parsed. */
@@ -28,6 +28,8 @@ export type TypePlan = {
   readonly own?: (parts: OwnParts) => readonly MonitorEntry[]
   /** What `own` checked, for the warning that no server is configured. */
   readonly ownSaid?: string
+  /** The part of svc that `own` checks, for the headline. */
+  readonly ownPart?: string
   /** Ports on which such servers usually listen. svc connects to them but never signs in. */
   readonly usualPorts: readonly { readonly port: number; readonly what: string }[]
   /** Kinds that an operator would typically configure for the type, suggested as the next step. */
@@ -42,6 +44,7 @@ export const plans: Record<ServerType, TypePlan> = {
     title: 'Application server',
     own: (parts) => [{ kind: 'self', name: 'svc', settings: { version: parts.version, storePath: parts.storePath } }],
     ownSaid: 'svc itself was checked',
+    ownPart: 'svc itself',
     usualPorts: [
       { port: 80, what: 'http' },
       { port: 443, what: 'https' },
@@ -56,6 +59,7 @@ export const plans: Record<ServerType, TypePlan> = {
         ? []
         : [{ kind: 'sqlite', name: 'own store', settings: { path: parts.storePath, ownStore: true } }],
     ownSaid: "svc's own store was checked",
+    ownPart: "svc's own store",
     usualPorts: [
       { port: 5432, what: 'postgres' },
       { port: 3306, what: 'mysql' },
@@ -89,6 +93,7 @@ export const plans: Record<ServerType, TypePlan> = {
     title: 'Identity provider',
     own: (parts) => (parts.accounts ? [{ kind: 'sign-in', name: 'own accounts', settings: {} }] : []),
     ownSaid: "svc's own sign-in was checked",
+    ownPart: "svc's own sign-in",
     usualPorts: [
       { port: 389, what: 'ldap' },
       { port: 636, what: 'ldaps' },
@@ -118,6 +123,10 @@ export const plans: Record<ServerType, TypePlan> = {
   Mongo: { title: 'MongoDB', usualPorts: [{ port: 27_017, what: 'mongo' }], kinds: ['mongo'] },
   Agents: { title: 'Remote agents', usualPorts: [], kinds: ['heartbeat', 'file-age', 'svc', 'http', 'tcp'] },
 }
+
+/** The types that check parts of svc itself while nothing is configured for them. */
+export const ownTypes = (parts: OwnParts): readonly ServerType[] =>
+  ServerType.values.filter((type) => (plans[type].own?.(parts) ?? []).length > 0)
 
 /** The names of all kinds, in the registry's order. */
 const kindNames = Object.keys(monitors) as readonly KindName[]
@@ -171,6 +180,11 @@ export async function staticMonitor(name: string, level: 'warn' | 'fail', messag
     retries: 0,
     deployment: false,
   }
+}
+
+/** Takes the place of an entry of svc.yaml with mistakes: it never passes and reports them. */
+export async function uncheckedMonitor(name: string, mistakes: readonly string[]): Promise<PlannedMonitor> {
+  return { ...(await staticMonitor(name, 'fail', `not checked: ${mistakes.join('; ')}`)), notChecked: 'configuration' }
 }
 
 type ListeningPort = { readonly port: number; readonly what: string; readonly banner?: string | undefined }
@@ -228,11 +242,14 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
   const configuration =
     own.length === 0
       ? await staticMonitor('Configuration', 'fail', `${type} is not configured here: add it under types: in svc.yaml`)
-      : await staticMonitor(
-          'Configuration',
-          'warn',
-          `${type}: no server configured; ${plan.ownSaid ?? 'parts of svc were checked'}`,
-        )
+      : {
+          ...(await staticMonitor(
+            'Configuration',
+            'warn',
+            `${type}: no server configured; ${plan.ownSaid ?? 'parts of svc were checked'}`,
+          )),
+          ownPart: plan.ownPart,
+        }
   if (open.length === 0) return [...own, configuration]
   const ports = open.map(({ port, what }) => ({ port, what }))
   const listening = await planned({ kind: listeningKind, name: listeningKind, settings: { ports } }, true)

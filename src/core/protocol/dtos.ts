@@ -135,6 +135,19 @@ export const HealthCheckResponse = dto('HealthCheckResponse', {
 })
 export type HealthCheckResponse = Infer<typeof HealthCheckResponse>
 
+/** Asks which server types a health check of everything includes (H14). Our own addition to the interface. */
+export const GetServerTypes = dto('GetServerTypes', {})
+export type GetServerTypes = Infer<typeof GetServerTypes>
+
+export const GetServerTypesResponse = dto('GetServerTypesResponse', {
+  /** The configured types, or those that check svc itself while there is no configuration. */
+  Types: list(ServerType),
+  /** Whether the server has a configuration. */
+  Configured: flag,
+  ResponseStatus,
+})
+export type GetServerTypesResponse = Infer<typeof GetServerTypesResponse>
+
 /** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {
   Name: text,

@@ -5,6 +5,8 @@ import {
   AuthenticateResponse,
   GetAccessToken,
   GetAccessTokenResponse,
+  GetServerTypes,
+  GetServerTypesResponse,
   HealthCheckRequest,
   HealthCheckResponse,
   ReportHeartbeat,
@@ -130,6 +132,18 @@ export const operations = {
     batch: true,
     refusals: [],
   },
+  serverTypes: {
+    name: 'GetServerTypes',
+    summary: 'List the server types that a check of everything includes',
+    routes: [{ verbs: ['GET'], path: '/server-types' }],
+    replyVerbs: ['GET', 'POST'],
+    request: GetServerTypes,
+    response: GetServerTypesResponse,
+    caller: 'anyone',
+    neverInQuery: [],
+    batch: false,
+    refusals: [],
+  },
   reportHeartbeat: {
     name: 'ReportHeartbeat',
     summary: 'Report that an agent is alive, and how it is',
@@ -148,6 +162,9 @@ export const operations = {
 } as const satisfies Record<string, OperationSpec>
 
 export type Operation = keyof typeof operations
+
+/** Operations that change nothing and need no sign-in, but tell about this machine: no other site may read them (S11). */
+export const readsHealth = (operation: Operation): boolean => operation === 'healthCheck' || operation === 'serverTypes'
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>
 

@@ -78,6 +78,8 @@ export const RunMonitor = dto('RunMonitor', {
   /** More than 1 after retries; 0 when it was not run. */
   attempts: integer,
   results: required(list(RunResult)),
+  /** Why nothing was observed: its entry in svc.yaml has mistakes, or a monitor that it depends on was not checked. */
+  notChecked: choice('RunNotChecked', ['configuration']),
 })
 export type RunMonitor = Infer<typeof RunMonitor>
 
@@ -111,5 +113,7 @@ export const RunDocument = dto('RunDocument', {
   /** Present when requested. */
   serverState: RunServerState,
   monitors: required(list(RunMonitor)),
+  /** The part of svc that was checked because nothing is configured for the type: `svc's own store`. */
+  ownPart: text,
 })
 export type RunDocument = Infer<typeof RunDocument>

@@ -133,6 +133,7 @@ export function nothingSelected(monitors: readonly NamedChecks[], { only, skip }
   )
   const listed = names.length > maxNames ? [...names.slice(0, maxNames), `and ${names.length - maxNames} more`] : names
   return new Fault('Usage', `${requested} matches no monitor and no check`, {
+    nothingSelected: true,
     hints:
       names.length > 0
         ? [...listed, 'These are the monitors and checks to choose from; * stands for any characters.']

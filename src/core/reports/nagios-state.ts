@@ -6,11 +6,14 @@ export type NagiosState = 0 | 1 | 2 | 3
 
 /** A host that does not answer is critical, not unknown (plugin guidelines). */
 const critical = new Set([3, 6, 7, 8])
+/** The exit code of a local configuration that cannot be used. */
+const localExit = 12
 const badness: Record<NagiosState, number> = { 0: 0, 1: 1, 3: 2, 2: 3 }
 
 function stateOf(entry: Entry): NagiosState {
   const reading = read(entry)
-  if (reading.level === 'fail') return 2
+  // What was not checked because of a mistake in the configuration is unknown.
+  if (reading.level === 'fail') return entry.ExitCode === localExit ? 3 : 2
   if (reading.level === 'warn') return 1
   if (reading.level === 'ok' && entry.ExitCode === 0) return 0
   return critical.has(reading.error?.exitCode ?? entry.ExitCode) ? 2 : 3

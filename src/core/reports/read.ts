@@ -46,7 +46,10 @@ export function read(entry: Entry): EntryReading {
     ...base,
     ...more,
     level,
-    headline: sentence(base.type, level, failed, monitors.length, warnings),
+    headline:
+      more.ownPart !== undefined && level === 'warn'
+        ? ownSentence(base.type, more.ownPart, warnings)
+        : sentence(base.type, level, failed, monitors.length, warnings),
     causes: causes(base.type, level, all, message),
     monitors,
     failed: Math.max(failed, unnamed),
@@ -70,6 +73,7 @@ function readRun(run: RunDocument): Answered {
     correlationId: sanitizeLine(run.correlationId ?? ''),
     node: sanitizeLine(run.node ?? ''),
     state: readState(run.serverState),
+    ownPart: run.ownPart === undefined ? undefined : sanitizeLine(run.ownPart),
   }
 }
 
@@ -84,6 +88,7 @@ function readMonitor(monitor: RunMonitor): MonitorReading {
     depth: monitor.depth,
     level: levels[monitor.status],
     duration: figure(monitor.durationMs),
+    notChecked: monitor.notChecked,
     results: monitor.results.map((result) => readResult(name, result, itemOf(result))),
   }
 }
@@ -157,6 +162,12 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
   }
 }
 type BaseReading = Pick<EntryReading, 'target' | 'type' | 'mode' | 'exitCode'>
+
+/** One of the warnings says that nothing is configured, as this sentence does. */
+function ownSentence(type: string, ownPart: string, warnings: number): string {
+  const others = warnings > 1 ? `; ${count(warnings - 1, 'other warning')}` : ''
+  return `${ownPart} is healthy; no ${type} server is configured${others}`
+}
 
 function sentence(type: string, level: Level, failed: number, total: number, warnings: number): string {
   if (level === 'fail') {

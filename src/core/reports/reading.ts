@@ -4,6 +4,7 @@ import type {
   ResponseStatus,
   RunDocument,
   RunMeasurement,
+  RunMonitor,
   RunServerState,
 } from '../protocol/index.ts'
 import { sanitizeLine } from '../sanitize.ts'
@@ -20,6 +21,14 @@ export type ReportedError = {
   readonly hints: readonly string[]
   /** The ResponseStatus of a remote server, if it sent one. */
   readonly responseStatus?: ResponseStatus | undefined
+  /** The file, and the line and column from 1, of the first mistake in a local file. */
+  readonly file?: string | undefined
+  readonly line?: number | undefined
+  readonly column?: number | undefined
+  /** All mistakes, when there are several. */
+  readonly mistakes?:
+    | readonly { readonly file: string; readonly line: number; readonly column: number; readonly message: string }[]
+    | undefined
 }
 
 /** The answer of one target for one server type, or why there is none. */
@@ -124,6 +133,8 @@ export type MonitorReading = {
   readonly level: Level
   /** Milliseconds. */
   readonly duration: number | undefined
+  /** Why nothing was observed. The monitor then counts as failed. */
+  readonly notChecked?: RunMonitor['notChecked']
   readonly results: readonly Reading[]
 }
 
@@ -138,6 +149,8 @@ type RunReading = {
   /** The machine that the monitors ran on. Empty when unknown. */
   readonly node: string
   readonly state: MachineState | undefined
+  /** The part of svc that was checked because nothing is configured for the type. */
+  readonly ownPart?: string | undefined
 }
 
 /** The content of an answer, from whatever source. */
@@ -183,6 +196,7 @@ export const isConsequence = (reading: Reading): boolean => reading.level === 'f
 /** A result in one line, e.g. `postgres orders round trip: 14 ms (limit 3 s)`. */
 export function describeResult(reading: Reading): string {
   // The message about a missing configuration needs no prefix.
-  if (reading.check === 'configured') return reading.message
+  if (reading.check === 'configured' && reading.monitor.toLowerCase() === 'configuration') return reading.message
+  if (reading.check === 'configured') return `${reading.monitor}: ${reading.message}`
   return `${[reading.monitor, reading.check].filter(Boolean).join(' ')}: ${reading.message}`
 }

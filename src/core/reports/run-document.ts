@@ -50,13 +50,15 @@ export function runDocument(run: Run, { type, correlationId, flags, view }: RunD
     durationMs: run.durationMs,
     ...(full && flags.IncludeServerStateInformation === true ? { serverState: stateOf(run.serverState) } : {}),
     monitors: full ? monitors : monitors.map(brief),
+    ...(full ? { ownPart: run.monitors.find(({ ownPart }) => ownPart !== undefined)?.ownPart } : {}),
   }
 }
 
 function monitorOf(report: MonitorReport, suppress: boolean): RunMonitor {
-  const { name, kind, runsOn, depth, host, durationMs, attempts } = report
+  const { name, kind, runsOn, depth, host, durationMs, attempts, notChecked } = report
   const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
-  return { name, kind, scope: runsOn, status: worstStatus(results), depth, host, durationMs, attempts, results }
+  const status = worstStatus(results)
+  return { name, kind, scope: runsOn, status, depth, host, durationMs, attempts, results, notChecked }
 }
 
 /** A deployment-related failure counts as Success and says what was suppressed (H5). */
@@ -159,8 +161,10 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
 }
 
 /** Prefixes the message with its monitor, except for Configuration monitors. */
-const sentence = (monitor: RunMonitor, { check, message }: RunResult): string =>
-  monitor.kind === 'configuration' ? (message ?? '') : `${monitor.name} ${check}: ${message}`
+function sentence(monitor: RunMonitor, { check, message }: RunResult): string {
+  if (monitor.kind !== 'configuration') return `${monitor.name} ${check}: ${message}`
+  return monitor.notChecked === undefined ? (message ?? '') : `${monitor.name}: ${message}`
+}
 
 /** The message of a result, or its replacement when the view leaves messages out. */
 export const messageOf = ({ status, fault, message }: RunResult): string =>

@@ -1,3 +1,4 @@
+import { readsHealth } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
 import { ownOrigin, type RequestContext, type ServerContext } from './context.ts'
 import { presented } from './credential.ts'
@@ -17,7 +18,7 @@ export function credentialFor(
   const { credential, ambient } =
     auth?.presented ?? presented(headers, { ambient: negotiated.callback === undefined, basic: server.options.basic })
   // Sign-in and sign-out write cookies, so no other site may make a browser request them.
-  const guarded = auth ? auth.changes : ambient && operation !== 'healthCheck'
+  const guarded = auth ? auth.changes : ambient && !readsHealth(operation)
   if (guarded) refuseForeignChange(context.request, ownOrigin(server, context), server.origins)
   return credential
 }

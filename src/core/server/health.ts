@@ -1,7 +1,13 @@
 import { exits } from '../errors.ts'
-import { ExecutionMode, HealthCheckRequest, HealthCheckResponse, runMediaType } from '../protocol/index.ts'
+import {
+  ExecutionMode,
+  HealthCheckRequest,
+  HealthCheckResponse,
+  runMediaType,
+  type ServerType,
+} from '../protocol/index.ts'
 import { type Entry, reports } from '../reports/index.ts'
-import type { AnswerFacts, RecentRun } from '../service.ts'
+import type { AnswerFacts, RecentRun, RuntimeFacts } from '../service.ts'
 import { attachment, encodeRun } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
@@ -10,6 +16,10 @@ import type { ResponseNegotiation } from './routes.ts'
 
 /** The place of a mode among all modes, the shallowest first; -1 for what is no mode. */
 export const depthOf = (mode: string): number => (ExecutionMode.values as readonly string[]).indexOf(mode)
+
+/** What everything means: the configured types or, while there are none, those that check svc itself. */
+export const checkedTypes = ({ types, ownTypes }: RuntimeFacts): readonly ServerType[] =>
+  types.length > 0 ? types : ownTypes
 
 type Finished = Pick<RecentRun, 'type' | 'mode' | 'response' | 'run'>
 

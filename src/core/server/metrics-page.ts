@@ -13,13 +13,11 @@ import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { presented } from './credential.ts'
-import { depthOf, entryOf } from './health.ts'
+import { checkedTypes, depthOf, entryOf } from './health.ts'
 import { counter, gauge } from './metrics.ts'
 
 /** Seconds after which the results of a run are no longer shown: an old success proves nothing. */
 const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Standard: 900, Advanced: 10_800 }
-/** Without any configuration in svc.yaml, these types monitor svc's own parts. */
-const ownTypes: readonly ServerType[] = ['App', 'Sql', 'Identity']
 
 /** /metrics: the latest runs as far as this caller may see them, the store, requests and the process. Starts no run. */
 export async function metricsPage(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
@@ -28,7 +26,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const { credential } = presented(headers, { ambient: true, basic: options.basic })
   const view = await runtime.viewOf(callOf(context, credential, () => {}))
   const configured = runtime.facts.types
-  const exported = configured.length > 0 ? configured : ownTypes
+  const exported = checkedTypes(runtime.facts)
   const runs = runtime.recent(view).filter(({ type }) => exported.includes(type))
   const target = baseUrl(server, context)
   const readings = freshest(runs).map((run) => read(entryOf(run, target)))

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Fault } from '../errors.ts'
-import { operations, runMediaType } from '../protocol/index.ts'
+import { operations, readsHealth, runMediaType } from '../protocol/index.ts'
 import { overHttp, type ReportName } from '../reports/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
 import {
@@ -219,7 +219,7 @@ export async function operate(
   try {
     const negotiation = negotiateResponse(server, context, operation, target)
     style = { negotiated: negotiation.negotiated, response: row.response }
-    if (operation.operation === 'healthCheck') refuseCrossSite(context.request.headers, server.origins)
+    if (readsHealth(operation.operation)) refuseCrossSite(context.request.headers, server.origins)
 
     const request =
       cachedRequest(context, target) ?? (await readRequest(context, operation, target, server.options.maxBody))

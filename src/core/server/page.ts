@@ -51,13 +51,15 @@ export async function statusPage(server: ServerContext, context: RequestContext)
   const { facts } = server.runtime
   const base = baseUrl(server, context)
   const recent = server.runtime.recent(await server.runtime.viewOf(callOf(context, undefined, () => {})))
-  const visible = new Set([...facts.types, ...recent.map((run) => run.type)])
+  // A type that is not configured is never red: somebody only asked for it.
+  const checked = new Set(recent.map((run) => run.type))
+  const visible = new Set(facts.types.length > 0 ? facts.types : facts.ownTypes.filter((type) => checked.has(type)))
   const standings = ServerType.values
     .filter((type) => visible.has(type))
     .map((type) => typeStatus(type, recent, base))
     .toSorted((a, b) => urgency(a) - urgency(b))
   const configuration = context.caller.loopback ? (facts.configuration ?? 'none') : undefined
-  const page = document(standings, { base, configuration, configured: facts.types.length, at: new Date() })
+  const page = document(standings, { base, configuration, configured: facts.types, at: new Date() })
   return {
     status: 200,
     contentType: 'text/html; charset=utf-8',
@@ -73,7 +75,7 @@ type Facts = {
   readonly base: string
   /** Undefined when this caller may not see it. */
   readonly configuration: string | undefined
-  readonly configured: number
+  readonly configured: readonly ServerType[]
   readonly at: Date
 }
 
@@ -186,10 +188,17 @@ ${url}&amp;format=nagios
 ${base}/metrics</pre></div>
 <div><p>In the browser, Basic</p><p class="asks">${ServerType.values.map((each) => html`<a href="${question(each, 'Basic')}" rel="nofollow">${each}</a> `)}</p></div>
 </div>
-${configured === 0 ? html`<p>No server type is configured. <code>svc monitors discover</code> proposes a configuration for this machine.</p>` : undefined}
+${configured.length === 0 ? html`<p>No server type is configured. <code>svc monitors discover</code> proposes a configuration for this machine.</p>` : notConfigured(configured)}
 ${configuration === undefined ? undefined : html`<p class="quiet">Configuration: ${configuration}</p>`}
 </section>
 `
+}
+
+function notConfigured(configured: readonly ServerType[]): Markup | undefined {
+  const others = ServerType.values.filter((type) => !configured.includes(type))
+  return others.length === 0
+    ? undefined
+    : html`<p class="quiet">${count(others.length, 'type')} not configured (${others.join(', ')})</p>`
 }
 
 function age(seconds: number): string {

@@ -1,0 +1,109 @@
+import { configurableKinds, hostKind, loadKind } from '../plan/index.ts'
+import { ServerType } from '../protocol/index.ts'
+import type { Setting, SettingsSpec } from '../settings/index.ts'
+import { commonSettings, shorthands } from './common.ts'
+import type { DocumentPlace } from './document.ts'
+
+/** The names that a svc.yaml may use as keys. */
+export type KnownKeys = {
+  readonly all: ReadonlySet<string>
+  /** Keys whose values may be shown: no setting of that name holds a secret or free text anywhere. */
+  readonly plain: ReadonlySet<string>
+}
+
+/** Types of settings whose values hold no secret. */
+const plainTypes: ReadonlySet<Setting['type']> = new Set([
+  'number',
+  'integer',
+  'flag',
+  'duration',
+  'bytes',
+  'choice',
+  'threshold',
+])
+/** Texts that name something. No URL: its path may be a secret, as that of a webhook. */
+const plainTexts: ReadonlySet<string> = new Set(['kind', 'name', 'profile', 'host', 'depth'])
+const sections = ['types', 'profiles', 'serve', 'exec', 'monitors', 'without', 'change', 'profile', ...shorthands]
+
+/** Reads the names off the settings of every kind. `more` are those of other sections. */
+export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {
+  const kinds = [await loadKind(hostKind), ...(await configurableKinds())]
+  const all = new Set<string>([...sections, ...ServerType.values])
+  const plain = new Set<string>(['profile', ...shorthands])
+  const hiddenNames = new Set<string>()
+  const walk = (spec: SettingsSpec): void => {
+    for (const [name, setting] of Object.entries(spec)) {
+      all.add(name)
+      const isPlain = plainTypes.has(setting.type) || (plainTexts.has(name) && setting.type !== 'secret')
+      if (isPlain) plain.add(name)
+      else hiddenNames.add(name)
+      if (setting.type === 'group' || setting.type === 'groups') walk(setting.fields)
+    }
+  }
+  for (const spec of [commonSettings, more, ...kinds.map(({ settings }) => settings)]) walk(spec)
+  return { all, plain: new Set([...plain].filter((name) => plainTexts.has(name) || !hiddenNames.has(name))) }
+}
+
+/** The longest line of an excerpt, without its line number. */
+const maxColumns = 100
+const hidden = '…'
+/** A long line is scanned no further. */
+const maxLine = 2_000
+
+const keyPattern = /^(["']?)([^\s:"'{}[\],#]{1,64})\1\s*:(?=\s|$)/
+/** A value without a user, a query or an assignment, which could hold a password or a token. */
+const valuePattern = /^(?:"[\w.:/%+ -]{0,80}"|'[\w.:/%+ -]{0,80}'|["']?[\w.:/%+-]{1,80})(?=\s*(?:[,}\]]|$|\s#))/
+const wordPattern = /^[A-Za-z_][\w-]{0,63}(?=\s|$)/
+
+/**
+ * The part of a line that may be shown: its keys, and the values of plain settings. Everything from the first other
+ * value to the end of the line is hidden, because it may be a password. With `onlyKnown`, so are unknown keys: where
+ * the syntax is wrong, they may be part of a text.
+ */
+export function visiblePart(line: string, keys: KnownKeys, onlyKnown: boolean): string {
+  const source = line.slice(0, maxLine)
+  let at = /^\s*(?:- +)*/.exec(source)?.[0].length ?? 0
+  const hideRest = (): string => (source.slice(at).trim() === '' ? source.slice(0, at) : source.slice(0, at) + hidden)
+  for (;;) {
+    at += /^[\s[{]*/.exec(source.slice(at))?.[0].length ?? 0
+    const rest = source.slice(at)
+    const key = keyPattern.exec(rest)
+    const name = key?.[2] ?? ''
+    if (!key || (onlyKnown && !keys.all.has(name))) {
+      const word = wordPattern.exec(rest)?.[0] ?? ''
+      if (keys.all.has(word)) at += word.length
+      return hideRest()
+    }
+    at += key[0].length
+    at += /^\s*/.exec(source.slice(at))?.[0].length ?? 0
+    const after = source.slice(at)
+    // A map or a list of maps: its keys decide.
+    if (/^(?:\[\s*)?\{/.test(after) && keys.all.has(name)) continue
+    const value = keys.plain.has(name) ? valuePattern.exec(after)?.[0] : undefined
+    if (value === undefined) return hideRest()
+    at += value.length
+    const next = /^\s*([}\]]\s*)*(?:,\s*|$)/.exec(source.slice(at))?.[0]
+    if (next === undefined) return hideRest()
+    at += next.length
+    if (at >= source.length) return source.slice(0, at)
+  }
+}
+
+/** Controls, bidirectional and invisible characters, which could change what a terminal shows. */
+const unsafe = /[\p{C}\p{Zl}\p{Zp}]/gu
+const wide =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Extended_Pictographic}/u
+
+/** The line of a place with a caret below it: two lines, joined by a line feed. */
+export function excerpt(text: string, place: DocumentPlace, keys: KnownKeys, onlyKnown: boolean): string {
+  const line = (text.split('\n', place.line)[place.line - 1] ?? '').replace(/\r$/, '')
+  const visible = visiblePart(line, keys, onlyKnown).replaceAll('\t', ' ').replace(unsafe, '�')
+  const caret = Math.min(place.column - 1, visible.endsWith(hidden) ? visible.length - 1 : visible.length)
+  // A long line is shown from a little before the place.
+  const from = caret < maxColumns - 10 ? 0 : caret - Math.floor(maxColumns / 2)
+  const window = `${from > 0 ? hidden : ''}${visible.slice(from > 0 ? from + 1 : 0)}`
+  const cut = window.length > maxColumns ? `${window.slice(0, maxColumns - 1)}${hidden}` : window
+  const before = Array.from(cut.slice(0, caret - from), (sign) => (wide.test(sign) ? '  ' : ' ')).join('')
+  const label = String(place.line)
+  return `${label} | ${cut.trimEnd()}\n${' '.repeat(label.length)} | ${before}^`
+}

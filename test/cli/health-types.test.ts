@@ -1,0 +1,226 @@
+import { writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { combinedExit } from '../../src/cli/health.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+
+type Result = { readonly MonitorName: string; readonly Status: string; readonly StatusMessage: string }
+type ResultRecord = Result & {
+  readonly ServerType: string
+  readonly MonitoringName: string
+  readonly DurationMs?: number
+}
+
+function homeWith(yaml?: string): Home {
+  const home = svcHome()
+  onTestFinished(home.remove)
+  if (yaml !== undefined) writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
+  return home
+}
+
+async function listening(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+/** The port of something that answers every check of the kind http. */
+const wellPort = (): Promise<number> => listening(createServer((_, response) => response.end('fine')))
+
+const records = (stdout: string): readonly ResultRecord[] =>
+  stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as ResultRecord)
+
+test('K10 12 counts although others are 0, and 3 counts before 12', () => {
+  expect(combinedExit([0, 12])).toBe(12)
+  expect(combinedExit([12, 12])).toBe(12)
+  expect(combinedExit([12, 3, 0])).toBe(3)
+  expect(combinedExit([12, 6])).toBe(10)
+  expect(combinedExit([0, 6])).toBe(10)
+  expect(combinedExit([0, 0])).toBe(0)
+})
+
+test('K10 all means all configured types, and the others are one line that is no failure', async () => {
+  const port = await wellPort()
+  const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)
+  for (const args of [['health'], ['health', '--type', 'all']]) {
+    const { code, stdout, stderr } = await home.svc([...args, '-m', 'Basic'])
+    expect(code).toBe(0)
+    expect(stdout).toContain('http')
+    expect(stderr).toContain(
+      '12 types not configured (Sql, FtpApi, Ftp, Batch, Identity, Qc, XcodeV, XcodeC, MsgVast, AsgVast, Mongo, Agents)',
+    )
+  }
+})
+
+test('K10 a named type that svc.yaml does not configure is exit 12, also where svc could check itself', async () => {
+  const port = await wellPort()
+  const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)
+  const { code, stderr } = await home.svc(['health', '-t', 'Sql', '-m', 'Basic'])
+  expect(code).toBe(12)
+  expect(stderr).toMatch(/svc\.yaml does not configure Sql/)
+  const both = await home.svc(['health', '-t', 'App,Sql', '-m', 'Basic', '--json'])
+  expect(both.code).toBe(12)
+  expect(JSON.parse(both.stdout)).toMatchObject({
+    Results: [
+      { ServerType: 'App', ExitCode: 0 },
+      { ServerType: 'Sql', ExitCode: 12, Error: { exitCode: 12 } },
+    ],
+  })
+})
+
+test('K11 one bad entry is not checked, everything else runs, and the type never passes', async () => {
+  const port = await wellPort()
+  const home = homeWith(`types:
+  App:
+    - {kind: http, name: shop, url: "http://127.0.0.1:${port}/"}
+    - {kind: http, name: worker, ulr: "http://127.0.0.1:${port}/"}
+  Sql: [{kind: tcp, name: db, host: 127.0.0.1, port: ${port}}]
+`)
+  const all = await home.svc(['health', '-m', 'Basic', '-o', 'ndjson'])
+  expect(all.code).toBe(12)
+  const results = records(all.stdout)
+  expect(results.find(({ MonitorName }) => MonitorName === 'http shop')?.Status).toBe('Success')
+  expect(results.find(({ MonitorName }) => MonitorName === 'tcp db')?.Status).toBe('Success')
+  const worker = results.find(({ MonitorName }) => MonitorName === 'http worker')
+  expect(worker?.Status).toBe('Failure')
+  expect(worker?.StatusMessage).toMatch(/^not checked: .*svc\.yaml:4:\d+: types\.App\[1\]/)
+  expect((await home.svc(['health', '-t', 'Sql', '-m', 'Basic'])).code).toBe(0)
+  expect((await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'nagios'])).stdout).toMatch(/^SVC UNKNOWN/)
+  const wide = { env: { COLUMNS: '200' } }
+  const { stdout } = await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'table'], wide)
+  expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^. NOT CHECKED .* 1 monitor not checked /)
+})
+
+test('K11 an unhealthy monitor takes precedence over one that is not checked', async () => {
+  const home = homeWith(`types:
+  App: [{kind: tcp, name: down, host: 127.0.0.1, port: 1}, {kind: tcp, name: wrong}]
+`)
+  expect((await home.svc(['health', '-m', 'Basic'])).code).toBe(3)
+})
+
+test('K11 a monitor that depends on one that is not checked is not unhealthy', async () => {
+  const home = homeWith(`types:
+  App: [{kind: tcp, name: wrong}, {kind: tcp, name: after, host: 127.0.0.1, port: 1, dependsOn: wrong}]
+`)
+  const { code, stdout } = await home.svc(['health', '-m', 'Basic', '-o', 'ndjson'])
+  expect(code).toBe(12)
+  expect(records(stdout).find(({ MonitorName }) => MonitorName === 'tcp after')?.StatusMessage).toBe(
+    'not run: tcp wrong was not checked',
+  )
+})
+
+test('K11 a mistake outside of the server types is exit 12 where everything is checked, and a warning where a type is named', async () => {
+  const port = await wellPort()
+  const home = homeWith(`types:
+  App: [{kind: tcp, name: a, host: 127.0.0.1, port: ${port}}]
+  Sqll: [{kind: tcp, name: a, host: 127.0.0.1, port: 1}]
+`)
+  const all = await home.svc(['health', '-m', 'Basic', '-q'])
+  expect(all.code).toBe(12)
+  expect(all.stderr).toMatch(/^Error: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
+  const named = await home.svc(['health', '-t', 'App', '-m', 'Basic'])
+  expect(named.code).toBe(0)
+  expect(named.stderr).toMatch(/^Warning: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
+})
+
+test('K10 --only leaves out the types without a match, and is an error only where nothing matches', async () => {
+  const port = await wellPort()
+  const home = homeWith(`types:
+  App: [{kind: tcp, name: worker, host: 127.0.0.1, port: ${port}}]
+  Sql: [{kind: tcp, name: db, host: 127.0.0.1, port: 1}]
+`)
+  const worker = await home.svc(['health', '-m', 'Basic', '--only', 'worker', '-o', 'ndjson'])
+  expect(worker.code).toBe(0)
+  expect(records(worker.stdout).map(({ ServerType, MonitorName }) => [ServerType, MonitorName])).toEqual([
+    ['App', 'tcp worker'],
+  ])
+  const nothing = await home.svc(['health', '-m', 'Basic', '--only', 'nonsense'])
+  expect(nothing.code).toBe(2)
+  expect(nothing.stderr).toContain('--only "nonsense" matches no monitor')
+  expect(nothing.stderr).toContain('tcp worker: ')
+  expect(nothing.stderr).toContain('tcp db: ')
+})
+
+test('K10 the machine is observed once, whatever the number of types', async () => {
+  const { code, stdout } = await homeWith().svc(['health', '-t', 'App,Sql,Identity', '-o', 'ndjson'])
+  expect(code).toBe(0)
+  const results = records(stdout).filter(({ MonitorName }) => MonitorName === 'host')
+  expect(new Set(results.map(({ ServerType }) => ServerType)).size).toBe(3)
+  // No two observations take the same time to the microsecond.
+  expect(new Set(results.map(({ DurationMs }) => DurationMs)).size).toBe(1)
+})
+
+/** A simulated server with one healthy type. */
+async function simulated(answer: (path: string) => { readonly status: number; readonly body: string }) {
+  const asked: string[] = []
+  const port = await listening(
+    createServer((request, response) => {
+      asked.push(request.url ?? '')
+      const { status, body } = answer(request.url ?? '')
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+    }),
+  )
+  return { url: `http://127.0.0.1:${port}`, asked }
+}
+const fine = { status: 200, body: JSON.stringify({ Status: 'Success', StatusMessage: 'fine', MonitorSummaries: [] }) }
+const types = (Types: readonly string[], Configured: boolean) => ({
+  status: 200,
+  body: JSON.stringify({ Types, Configured }),
+})
+
+test('K10 H14 a simulated server is asked for its configured types when no type is named', async () => {
+  const server = await simulated((path) => (path.startsWith('/server-types') ? types(['Sql', 'Agents'], true) : fine))
+  const { code, stderr } = await homeWith().svc(['health', '--server', server.url])
+  expect(code).toBe(0)
+  expect(server.asked[0]).toBe('/server-types')
+  expect(server.asked.slice(1).map((path) => /ServerType=(\w+)/.exec(path)?.[1])).toEqual(['Sql', 'Agents'])
+  expect(stderr).toContain('11 types not configured (App, ')
+})
+
+test('K10 a simulated server gets no other request when a type is named', async () => {
+  const server = await simulated(() => fine)
+  expect((await homeWith().svc(['health', '--server', server.url, '-t', 'Sql'])).code).toBe(0)
+  expect(server.asked).toHaveLength(1)
+  expect(server.asked[0]).toMatch(/^\/healthcheck\?/)
+})
+
+test.each([404, 405])(
+  'K10 a simulated server that answers %s to GetServerTypes is exit 2, without a health check',
+  async (status) => {
+    const server = await simulated(() => ({ status, body: '{"ResponseStatus":{"ErrorCode":"NotFound"}}' }))
+    const { code, stderr } = await homeWith().svc(['health', '--server', server.url])
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^Error: --type is required with this server/)
+    expect(server.asked).toHaveLength(1)
+  },
+)
+
+test('K10 a simulated server without any configured type is exit 12, with --require-config also one that checks itself', async () => {
+  const empty = await simulated(() => types([], true))
+  expect((await homeWith().svc(['health', '--server', empty.url])).code).toBe(12)
+  const own = await simulated((path) => (path.startsWith('/server-types') ? types(['App'], false) : fine))
+  expect((await homeWith().svc(['health', '--server', own.url])).code).toBe(0)
+  expect((await homeWith().svc(['health', '--server', own.url, '--require-config'])).code).toBe(12)
+})
+
+test('K10 --wait also waits for a simulated server that does not list its types yet', async () => {
+  let answers = 0
+  const server = await simulated((path) => {
+    answers += 1
+    if (answers === 1) return { status: 503, body: '{}' }
+    return path.startsWith('/server-types') ? types(['Sql'], true) : fine
+  })
+  expect((await homeWith().svc(['health', '--server', server.url, '--wait', '30s'])).code).toBe(0)
+})
+
+test('K10 --wait ends at once where nothing is configured', async () => {
+  const home = homeWith('types: {}\n')
+  const { code, stderr } = await home.svc(['health', '--wait', '10m'])
+  expect(code).toBe(12)
+  expect(stderr).toContain('configures no monitors')
+})
