@@ -13,8 +13,8 @@ svc users add agents --no-password --permission heartbeat; svc keys create NAME 
 --permission heartbeat.`
   static override examples = [
     '<%= config.bin %> heartbeat nightly-import --interval 1d',
-    '<%= config.bin %> heartbeat agent-7 --status warn --message "queue is slow" --version 2.4.1 --backlog 120 --interval 1m',
-    'SVC_TOKEN=KEY <%= config.bin %> heartbeat agent-7 --disk /data --server https://svc.example.com',
+    '<%= config.bin %> heartbeat agent-7 --status warn --message "queue is slow" --backlog 120',
+    'SVC_TOKEN=KEY <%= config.bin %> heartbeat agent-7 --server https://svc.example.com',
   ]
   static override args = {
     name: argument({

@@ -21,7 +21,7 @@ With -- COMMAND nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, a
 revoked when it ends.`
   static override examples = [
     '<%= config.bin %> login --server https://svc.example.com -u alice',
-    '<%= config.bin %> login --server https://svc.example.com -u alice --password-stdin < secret',
+    '<%= config.bin %> login --server https://svc.example.com --password-stdin < secret',
     '<%= config.bin %> login --server https://svc.example.com -- bash',
   ]
   static override flags = {
