@@ -225,9 +225,9 @@ const samples: Readonly<Record<string, Sample>> = {
   ),
   configuration: sample(
     lists.configuration,
-    (text) => ({ key: 'server' as const, value: text('value'), origin: text('origin') }),
-    'Key Value Origin',
-    'key value origin',
+    (text) => ({ key: text('key'), value: text('value'), origin: text('origin'), note: text('note') }),
+    'Key Value Origin Note',
+    'key value origin note',
   ),
 }
 const cases = Object.entries(samples)

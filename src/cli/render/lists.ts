@@ -5,7 +5,7 @@ import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
 import { auditChange } from '../audit-change.ts'
-import type { Effective } from '../config-keys.ts'
+import type { InForce } from '../in-force.ts'
 import type { ServerProfile } from '../profiles.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import type { FileChange } from '../role-file.ts'
@@ -436,12 +436,13 @@ export const serverProfiles = list<ServerProfile & { readonly current: boolean }
 
 const mark = (current: boolean): string => (current ? '*' : '')
 
-/** The effective settings of svc on this machine. Without `origin`, tables and records leave that column out. */
-export const configuration = list<Omit<Effective, 'origin'> & Partial<Pick<Effective, 'origin'>>>()({
+/** What is in force on this machine. */
+export const configuration = list<InForce>()({
   columns: [
     { key: 'key', title: 'SETTING' },
     { key: 'value', title: 'VALUE', cell: ({ value }) => value ?? '-', shrink: 1 },
-    { key: 'origin', title: 'FROM', shrink: 2, optional: true, absent: 'anywhere' },
+    { key: 'origin', title: 'FROM', shrink: 3 },
+    { key: 'note', title: 'NOTE', shrink: 2, optional: true, absent: 'json' },
   ],
 })
 
