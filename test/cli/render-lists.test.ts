@@ -112,10 +112,11 @@ const samples: Readonly<Record<string, Sample>> = {
       backlog: 7,
       diskFreePercent: 12.5,
       skewMs: 3,
+      run: { id: 1, startedAt: 2, endedAt: 3, durationMs: 4, exitCode: 5, output: text('output') },
       ageMs: 5_000,
     }),
-    'Store Name Status At AgeSeconds Version Backlog By Message',
-    'name status message version at ageSeconds intervalSeconds backlog diskFreePercent clockSkewMs by',
+    'Store Name Status At AgeSeconds Version Backlog By Message StartedAt DurationMs ExitCode',
+    'name status message version at ageSeconds intervalSeconds backlog diskFreePercent clockSkewMs by startedAt durationMs exitCode output',
   ),
   receipts: sample(
     lists.receipts,

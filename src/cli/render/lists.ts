@@ -115,6 +115,13 @@ export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): ListedHeartb
   ageMs: Math.max(0, now.getTime() - heartbeat.at.getTime()),
 })
 
+/** `running for 5 min`, or how the last run of a job ended. Empty for agents that run no job. */
+const runText = ({ run, ageMs, at }: ListedHeartbeat): string => {
+  if (run === undefined) return ''
+  if (run.endedAt === undefined) return `running for ${showDuration(ageMs + at.getTime() - run.startedAt)}`
+  return `exit code ${run.exitCode ?? 0} after ${showDuration(run.durationMs ?? 0)}`
+}
+
 export const heartbeats = list<ListedHeartbeat>()({
   around: ['store'],
   beneath: 'store',
@@ -138,7 +145,12 @@ export const heartbeats = list<ListedHeartbeat>()({
     { key: 'version', title: 'VERSION', shrink: 3 },
     { key: 'backlog', title: 'BACKLOG', align: 'right' },
     { key: 'by', value: ({ who }) => who },
+    { key: 'lastRun', value: runText, title: 'LAST RUN', shrink: 4, optional: true, field: false, json: false },
     { key: 'message', title: 'MESSAGE', shrink: 1 },
+    { key: 'startedAt', value: ({ run }) => run && new Date(run.startedAt), absent: 'json' },
+    { key: 'durationMs', value: ({ run }) => run?.durationMs, absent: 'json' },
+    { key: 'exitCode', value: ({ run }) => run?.exitCode, absent: 'json' },
+    { key: 'output', value: ({ run }) => run?.output, field: false, absent: 'json' },
     {
       key: 'intervalSeconds',
       value: ({ intervalMs }) => (intervalMs === undefined ? undefined : intervalMs / 1_000),
@@ -159,6 +171,10 @@ export const heartbeats = list<ListedHeartbeat>()({
     'diskFreePercent',
     'clockSkewMs',
     'by',
+    'startedAt',
+    'durationMs',
+    'exitCode',
+    'output',
   ],
 })
 

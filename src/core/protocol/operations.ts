@@ -141,7 +141,7 @@ export const operations = {
     request: ReportHeartbeat,
     response: ReportHeartbeatResponse,
     caller: { permission: 'heartbeat' },
-    neverInQuery: [],
+    neverInQuery: ['Output'],
     batch: false,
     refusals: [409],
   },
