@@ -6,6 +6,7 @@ type Load = () => Promise<{ readonly default: CommandClass }>
 export const commands: Record<string, Load> = {
   api: () => import('./commands/api.ts'),
   'audit:list': () => import('./commands/audit/list.ts'),
+  completion: () => import('./commands/completion.ts'),
   'config:get': () => import('./commands/config/get.ts'),
   'config:list': () => import('./commands/config/list.ts'),
   'config:path': () => import('./commands/config/path.ts'),

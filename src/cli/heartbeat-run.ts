@@ -11,7 +11,7 @@ import { OutputTail } from './output-tail.ts'
 import { writeError, writeOutput } from './process.ts'
 import { showDuration } from './render/table.ts'
 
-export type RunOptions = {
+export type JobOptions = {
   /** What both reports contain: the name, and what the flags say. */
   readonly report: ReportHeartbeat
   /** Milliseconds that the run may take, as the job announces. */
@@ -34,7 +34,7 @@ const notExecutable = 126
  * Runs a program on this terminal and reports its start and its end. Returns its exit code, whether the reports are
  * delivered or not. The program does not wait for the report of its start.
  */
-export async function runReported(command: readonly string[], options: RunOptions): Promise<number> {
+export async function runReported(command: readonly string[], options: JobOptions): Promise<number> {
   const { report, maxMs, env } = options
   const StartedAt = new Date()
   const started = performance.now()

@@ -120,7 +120,7 @@ ${aligned([
   },
 }
 
-type Registry = {
+export type Registry = {
   readonly commands: Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>
   readonly topics: Readonly<Record<string, string>>
 }
