@@ -12,6 +12,7 @@ export const commands: Record<string, Load> = {
   'config:path': () => import('./commands/config/path.ts'),
   'config:set': () => import('./commands/config/set.ts'),
   'config:unset': () => import('./commands/config/unset.ts'),
+  doctor: () => import('./commands/doctor.ts'),
   health: () => import('./commands/health.ts'),
   heartbeat: () => import('./commands/heartbeat.ts'),
   'heartbeats:list': () => import('./commands/heartbeats/list.ts'),

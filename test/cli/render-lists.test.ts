@@ -230,6 +230,18 @@ const samples: Readonly<Record<string, Sample>> = {
     'Key Value Origin Note',
     'key value origin note',
   ),
+  installation: sample(
+    lists.installation,
+    (text) => ({
+      check: text('check'),
+      status: 'failed' as const,
+      message: text('message'),
+      next: text('next'),
+      exitCode: 12,
+    }),
+    'Check Status Message Next',
+    'check status message next exitCode',
+  ),
 }
 const cases = Object.entries(samples)
 

@@ -5,6 +5,7 @@ import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
 import { auditChange } from '../audit-change.ts'
+import type { InstallationFinding } from '../doctor.ts'
 import type { InForce } from '../in-force.ts'
 import type { ServerProfile } from '../profiles.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
@@ -462,6 +463,38 @@ export const configuration = list<InForce>()({
   ],
 })
 
+const installationMarks = { ok: 'ok', warning: 'warn', failed: 'fail', skipped: 'ok' } as const
+
+/** What `svc doctor` found. */
+export const installation = list<InstallationFinding>()({
+  rows: 'checks',
+  headline: (findings) => {
+    const of = (status: InstallationFinding['status']): number =>
+      findings.filter((finding) => finding.status === status).length
+    const [failures, warnings] = [of('failed'), of('warning')]
+    const counted = `${failures} failed, ${warnings} with warnings`
+    const mark = failures > 0 ? 'fail' : warnings > 0 ? 'warn' : 'ok'
+    return { mark, sentence: failures + warnings > 0 ? counted : 'This installation is in order' }
+  },
+  columns: [
+    { key: 'check', title: 'CHECK' },
+    {
+      key: 'status',
+      title: 'STATUS',
+      cell: ({ status }) => ({ text: status, style: styles[installationMarks[status]] }),
+    },
+    {
+      key: 'message',
+      title: 'FINDING',
+      cell: ({ message, next }) => (next === undefined ? message : [message, { text: next, style: 'dim', inset: 2 }]),
+      shrink: 1,
+      least: 24,
+    },
+    { key: 'next', absent: 'json' },
+    { key: 'exitCode', field: false, absent: 'json' },
+  ],
+})
+
 /** The fields of each command's records in a pipe, in order. */
 export const recordFields: Readonly<Record<string, readonly string[]>> = {
   'users list': users.fields,
@@ -480,4 +513,5 @@ export const recordFields: Readonly<Record<string, readonly string[]>> = {
   'monitors profiles': monitorProfiles.fields,
   'profile list': serverProfiles.fields,
   'config list': configuration.fields,
+  doctor: installation.fields,
 }
