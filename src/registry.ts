@@ -17,6 +17,7 @@ export const commands: Record<string, Load> = {
   heartbeat: () => import('./commands/heartbeat.ts'),
   'heartbeats:list': () => import('./commands/heartbeats/list.ts'),
   'heartbeats:remove': () => import('./commands/heartbeats/remove.ts'),
+  init: () => import('./commands/init.ts'),
   'keys:create': () => import('./commands/keys/create.ts'),
   'keys:list': () => import('./commands/keys/list.ts'),
   'keys:revoke': () => import('./commands/keys/revoke.ts'),
