@@ -31,17 +31,17 @@ type Flag = Command.Flag.Any
 const flagsOf = (flags: object): readonly (readonly [string, Flag])[] => Object.entries(flags)
 
 /** The flags of `svc help flags`. The help of a command only names those of them that it takes. */
-const commonFlags = [
+export const commonFlags = [
   {
     title: 'TARGET: the server or the store that a command uses',
     flags: flagsOf(connectionFlags),
   },
   { title: 'OUTPUT', flags: flagsOf(SvcCommand.baseFlags) },
 ]
-const isCommon = (flag: Flag): boolean =>
+export const isCommon = (flag: Flag): boolean =>
   flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
 
-const flagLabel = (name: string, flag: Flag): string => {
+export const flagLabel = (name: string, flag: Flag): string => {
   const value = flag.type === 'option' ? ` ${[flag.helpValue ?? '<value>'].flat().join(' ')}` : ''
   return `${flag.char === undefined ? '    ' : `-${flag.char}, `}--${name}${value}`
 }

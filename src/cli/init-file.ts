@@ -16,8 +16,8 @@ export { starterFile } from './starter-file.ts'
  * Where `svc init` writes: the file that `--config` or `SVC_CONFIG` names, or the one in the user's folder. Throws
  * `Fault` Local when it exists.
  */
-export function newConfigPath(named: string | undefined, env: ProcessEnvironment): string {
-  const path = resolve(named ?? variable(env, 'SVC_CONFIG') ?? join(settingsFolder(env), 'svc.yaml'))
+export function newConfigPath(configFlag: string | undefined, env: ProcessEnvironment): string {
+  const path = resolve(configFlag ?? variable(env, 'SVC_CONFIG') ?? join(settingsFolder(env), 'svc.yaml'))
   if (!existsSync(path)) return path
   throw new Fault('Local', `${path} exists, and svc init overwrites nothing`, {
     hints: ['Print a proposal beside it: svc monitors discover', `Or move it away first: mv '${path}' '${path}.old'`],
