@@ -3,13 +3,13 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/errors.ts'
+import { showDuration } from '../core/format.ts'
 import type { ReportHeartbeat } from '../core/protocol/index.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 import { exitCodeOf, leaveSignalsTo } from './command-child.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { OutputTail } from './output-tail.ts'
 import { writeError, writeOutput } from './process.ts'
-import { showDuration } from './render/table.ts'
 
 export type JobOptions = {
   /** What both reports contain: the name, and what the flags say. */

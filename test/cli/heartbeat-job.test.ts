@@ -48,7 +48,10 @@ describe('svc heartbeat NAME -- COMMAND', () => {
       output: expect.stringMatching(/^(out\nerr|err\nout)$/),
     })
     const health = await home.svc(['health', '-t', 'Batch', ...config()])
-    expect([health.code, health.stdout]).toEqual([3, expect.stringContaining('nightly says Fail: "exit code 3 after')])
+    expect([health.code, health.stdout]).toEqual([
+      3,
+      expect.stringContaining('nightly reports Fail: "exit code 3 after'),
+    ])
     expect(health.stdout).toContain('nightly printed: out')
 
     const second = await home.svc(['heartbeat', 'nightly', '--', 'true'])
