@@ -109,7 +109,8 @@ function checkSettings(env: ProcessEnvironment, settings: Settings | undefined):
     if ((stat.mode & 0o077) !== 0) return warning(`others can read ${folder} (mode ${mode})`, `chmod 700 '${folder}'`)
   }
   if (!settings) return failed(`the settings in ${folder} cannot be read`, 'svc profile list shows why.')
-  return ok(`${folder}: ${settings.profiles.length} profiles`)
+  const { length } = settings.profiles
+  return ok(`${folder}: ${length} ${length === 1 ? 'profile' : 'profiles'}`)
 }
 
 async function readInForce({ flags, env, settings }: Examination, key: string): Promise<Omit<InForce, 'key'>> {

@@ -116,11 +116,11 @@ export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): ListedHeartb
   ageMs: Math.max(0, now.getTime() - heartbeat.at.getTime()),
 })
 
-/** `running for 5 min`, or how the last run of a job ended. Empty for agents that run no job. */
+/** `running for 5 min`, or how long the last run took: the message says how it ended. Empty for agents without a job. */
 const runText = ({ run, ageMs, at }: ListedHeartbeat): string => {
   if (run === undefined) return ''
   if (run.endedAt === undefined) return `running for ${showDuration(ageMs + at.getTime() - run.startedAt)}`
-  return `exit code ${run.exitCode ?? 0} after ${showDuration(run.durationMs ?? 0)}`
+  return `took ${showDuration(run.durationMs ?? 0)}`
 }
 
 export const heartbeats = list<ListedHeartbeat>()({
@@ -457,13 +457,13 @@ const mark = (current: boolean): string => (current ? '*' : '')
 export const configuration = list<InForce>()({
   columns: [
     { key: 'key', title: 'SETTING' },
-    { key: 'value', title: 'VALUE', cell: ({ value }) => value ?? '-', shrink: 1 },
-    { key: 'origin', title: 'FROM', shrink: 3 },
+    { key: 'value', title: 'VALUE', cell: ({ value }) => value ?? '-', shrink: 3 },
+    { key: 'origin', title: 'FROM', shrink: 1 },
     { key: 'note', title: 'NOTE', shrink: 2, optional: true, absent: 'json' },
   ],
 })
 
-const installationMarks = { ok: 'ok', warning: 'warn', failed: 'fail', skipped: 'ok' } as const
+const installationStyles = { ok: 'good', warning: 'caution', failed: 'bad', skipped: 'dim' } as const
 
 /** What `svc doctor` found. */
 export const installation = list<InstallationFinding>()({
@@ -472,16 +472,19 @@ export const installation = list<InstallationFinding>()({
     const of = (status: InstallationFinding['status']): number =>
       findings.filter((finding) => finding.status === status).length
     const [failures, warnings] = [of('failed'), of('warning')]
-    const counted = `${failures} failed, ${warnings} with warnings`
+    const parts = [
+      ...(failures > 0 ? [`${failures} failed`] : []),
+      ...(warnings > 0 ? [`${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`] : []),
+    ]
     const mark = failures > 0 ? 'fail' : warnings > 0 ? 'warn' : 'ok'
-    return { mark, sentence: failures + warnings > 0 ? counted : 'This installation is in order' }
+    return { mark, sentence: parts.join(', ') || 'This installation is in order' }
   },
   columns: [
     { key: 'check', title: 'CHECK' },
     {
       key: 'status',
       title: 'STATUS',
-      cell: ({ status }) => ({ text: status, style: styles[installationMarks[status]] }),
+      cell: ({ status }) => ({ text: status, style: installationStyles[status] }),
     },
     {
       key: 'message',
