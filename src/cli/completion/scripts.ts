@@ -48,7 +48,7 @@ function __svc_complete
     set -l lines (svc __complete fish (commandline -cp) 2>/dev/null)
     if test "$lines" = ":files"
         __fish_complete_path (commandline -ct)
-    else
+    else if set -q lines[1]
         printf '%s\\n' $lines
     end
 end
