@@ -32,7 +32,7 @@ const config = (text = ''): readonly string[] => {
   return ['--config', path]
 }
 
-describe('svc heartbeat NAME -- COMMAND', () => {
+describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
   test('reports the end of a command with its exit code, duration and output, and passes everything through', async () => {
     await makeStore()
     const script = 'echo out; echo err >&2; exit 3'
@@ -87,7 +87,7 @@ describe('svc heartbeat NAME -- COMMAND', () => {
     expect(await exited).toBe(0)
     expect(await listed()).toMatchObject({ status: 'Ok', exitCode: 0 })
     expect((await home.svc(['health', '-t', 'Batch', ...config()])).code).toBe(0)
-  }, 60_000)
+  })
 
   test('the exit code of the command wins when no report can be delivered, and a warning says why', async () => {
     const without = await home.svc(['heartbeat', 'nightly', '--', 'sh', '-c', 'echo done; exit 5'])
