@@ -20,6 +20,11 @@ export async function main(argv: readonly string[]): Promise<void> {
     return
   }
   guardStandardError()
+  if (first === '__complete') {
+    const { printCompletions } = await import('./cli/completion/complete.ts')
+    await printCompletions(argv.slice(1), { commands, topics })
+    return
+  }
   const command = findCommand(argv)
   if (command && !wantsHelp(command.rest)) {
     if (command.id === 'serve') await widenThreadPool()

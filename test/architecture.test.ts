@@ -27,6 +27,7 @@ const law: Record<string, readonly string[]> = {
     'errors',
     'suggest',
     'config',
+    'discover',
     'settings',
     'plan',
     'reports',

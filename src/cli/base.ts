@@ -80,6 +80,16 @@ export abstract class SvcCommand {
     return parse(command, this.argv)
   }
 
+  /** Removes `--` and the words after it from the command line, and returns those words. `example` is for the hint. */
+  protected takeCommand(example: string): readonly string[] | undefined {
+    const end = this.argv.indexOf('--')
+    if (end === -1) return undefined
+    const command = this.argv.slice(end + 1)
+    this.argv = this.argv.slice(0, end)
+    if (command.length > 0) return command
+    throw new Fault('Usage', 'no command follows --', { hints: [`For example: ${example}`] })
+  }
+
   /** Determined without parsing, because parsing may be what failed. */
   protected wantsJson(): boolean {
     const end = this.argv.indexOf('--')

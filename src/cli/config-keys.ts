@@ -61,7 +61,7 @@ export const configKeys = {
     }),
     otherwise: 'when-asked',
   },
-  store: { doc: "The embedded store's file", variable: 'SVC_STORE' },
+  store: { doc: 'The store: a file, or a postgres:// URL', variable: 'SVC_STORE' },
   config: { doc: 'The svc.yaml to use', variable: 'SVC_CONFIG' },
   home: { doc: 'One folder for settings, store and state', variable: 'SVC_HOME' },
 } as const satisfies Record<string, Key>
@@ -77,7 +77,7 @@ export function configKey(input: string): ConfigKey {
   })
 }
 
-export type Effective = {
+type Effective = {
   readonly key: ConfigKey
   readonly value: string | undefined
   /** `--profile`, a variable, `profile NAME`, the settings file or `default`. */

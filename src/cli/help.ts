@@ -5,29 +5,65 @@ import { Config } from '@oclif/core/config'
 import { Help } from '@oclif/core/help'
 import { exits, Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
-import type { CommandClass } from './base.ts'
+import { storeFlags } from './admin.ts'
+import { type CommandClass, SvcCommand } from './base.ts'
 import { settle } from './exit.ts'
+import { connectionFlags } from './flags.ts'
 import { packageJson, packageRoot, writeOutput } from './process.ts'
+import { wrap } from './render/width.ts'
 
 type HelpTopic = { readonly summary: string; readonly text: () => string | Promise<string> }
 
+/** The width of all help: that of the narrowest terminal in common use. */
+const maxColumns = 80
+
+/** Names and meanings in two columns, the meanings wrapped. */
 const aligned = (rows: readonly (readonly [string, string])[]): string => {
-  const width = Math.max(...rows.map(([name]) => name.length))
-  return rows.map(([name, meaning]) => `  ${name.padEnd(width)}  ${meaning}`).join('\n')
+  const left = Math.max(...rows.map(([name]) => name.length))
+  return rows
+    .flatMap(([name, meaning]) =>
+      wrap(meaning, maxColumns - left - 4).map((line, at) => `  ${(at === 0 ? name : '').padEnd(left)}  ${line}`),
+    )
+    .join('\n')
 }
 
-/** The records of lists, generated from their declarations. A record wider than 80 columns takes two lines. */
-async function recordsText(): Promise<string> {
-  const [{ recordFields }, { wrap }] = await Promise.all([import('./render/lists.ts'), import('./render/width.ts')])
-  const left = Math.max(...Object.keys(recordFields).map((name) => name.length))
-  const rows = Object.entries(recordFields).flatMap(([name, fields]) =>
-    wrap(fields.join(', '), 76 - left).map((line, at) => [at === 0 ? name : '', line] as const),
+type Flag = Command.Flag.Any
+const flagsOf = (flags: object): readonly (readonly [string, Flag])[] => Object.entries(flags)
+
+/** The flags of `svc help flags`. The help of a command only names those of them that it takes. */
+export const commonFlags = [
+  {
+    title: 'TARGET: the server or the store that a command uses',
+    flags: flagsOf(connectionFlags),
+  },
+  { title: 'OUTPUT', flags: flagsOf(SvcCommand.baseFlags) },
+]
+export const isCommon = (flag: Flag): boolean =>
+  flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
+
+export const flagLabel = (name: string, flag: Flag): string => {
+  const value = flag.type === 'option' ? ` ${[flag.helpValue ?? '<value>'].flat().join(' ')}` : ''
+  return `${flag.char === undefined ? '    ' : `-${flag.char}, `}--${name}${value}`
+}
+
+function flagsText(): string {
+  const parts = commonFlags.map(
+    ({ title, flags }) =>
+      `${title}\n${aligned(flags.map(([name, flag]) => [flagLabel(name, flag), flag.description ?? ''] as const))}`,
   )
+  return `COMMON FLAGS (svc COMMAND --help names those that a command takes)\n\n${parts.join('\n\n')}`
+}
+
+/** The records of lists, generated from their declarations. */
+async function recordsText(): Promise<string> {
+  const { recordFields } = await import('./render/lists.ts')
+  const rows = Object.entries(recordFields).map(([name, fields]) => [name, fields.join(', ')] as const)
   return `RECORDS of other commands in a pipe: fields between tabs, one record a line\n${aligned(rows)}`
 }
 
 /** Subjects of `svc help SUBJECT`. */
 export const helpTopics: Readonly<Record<string, HelpTopic>> = {
+  flags: { summary: 'The flags that most commands take', text: flagsText },
   'exit-codes': {
     summary: 'What every exit code means',
     text: () =>
@@ -35,7 +71,8 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
         Object.values(exits).map(({ code, meaning }) => [String(code), meaning] as const),
       )}
 
-  Several types or servers: 0 if all are 0, 3 if any is 3, else the one code they share, else 10.
+  Several types or servers: 0 if all are 0, 3 if any is 3, else the one code
+  they share, else 10.
   --output nagios maps to 0 OK, 1 WARNING, 2 CRITICAL (3, 6, 7, 8), 3 UNKNOWN.`,
   },
   environment: {
@@ -84,7 +121,7 @@ ${aligned([
   },
 }
 
-type Registry = {
+export type Registry = {
   readonly commands: Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>
   readonly topics: Readonly<Record<string, string>>
 }
@@ -150,14 +187,20 @@ class HelpConfig extends StaticConfig {
   }
 }
 
-/** oclif's own output ignores every error. */
 class SvcHelp extends Help {
+  /** oclif's own output ignores every error. */
   protected override log(...lines: string[]): void {
     writeOutput(`${lines.join(' ')}\n`)
   }
+
+  protected override formatCommand(command: Command.Loadable): string {
+    const { common = [] } = command as { readonly common?: readonly string[] }
+    const lines = wrap(`${common.join(', ')} (svc help flags)`, maxColumns - 2)
+    return `${super.formatCommand(command).trimEnd()}\n\nCOMMON FLAGS\n${lines.map((line) => `  ${line}`).join('\n')}`
+  }
 }
 
-/** Help for everything, a topic, a command or a subject. An unknown word is a usage fault. */
+/** Help for everything, a topic, a command or a subject. An unknown word or flag is a usage fault. */
 export async function showHelp(
   argv: readonly string[],
   commandId: string | undefined,
@@ -165,18 +208,22 @@ export async function showHelp(
 ): Promise<void> {
   const words = argv.filter((word) => word !== 'help' && !word.startsWith('-'))
   const requested = commandId ?? words.join(':')
+  const refused =
+    requested === '' || Object.hasOwn(registry.commands, requested) || Object.hasOwn(registry.topics, requested)
+      ? misplacedFlag(argv, commandId, requested)
+      : unknownCommand(words, registry)
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
     writeOutput(`${await subject.text()}\n`)
     return
   }
-  if (requested !== '' && !Object.hasOwn(registry.commands, requested) && !Object.hasOwn(registry.topics, requested)) {
-    await settle(unknownCommand(argv, words, registry), { json: argv.includes('--json'), debug: false })
+  if (refused) {
+    await settle(refused, { json: argv.includes('--json'), debug: false })
     return
   }
   const loaded = await Promise.all(Object.entries(registry.commands).map(([id, load]) => loadable(id, load)))
   const help = new SvcHelp(new HelpConfig(loaded, registry.topics), {
-    maxWidth: Math.min(process.stdout.columns ?? 100, 120),
+    maxWidth: Math.min(process.stdout.columns || maxColumns, maxColumns),
   })
   await help.showHelp(requested === '' ? [] : [requested])
   if (requested === '') writeOutput(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
@@ -188,13 +235,18 @@ async function loadable(
 ): Promise<Command.Loadable> {
   const { default: Class } = await load()
   const command = Class as unknown as Command.Class
+  const flags = flagsOf({ ...command.flags, ...command.baseFlags }).filter(([, flag]) => !flag.hidden)
+  const args = Object.values(command.args ?? {}).filter(({ hidden }) => !hidden)
   return {
     id,
     summary: command.summary,
-    description: command.description,
+    // Written in lines for the sources, and wrapped to the width of the help.
+    description: command.description?.replace(/([^\n])\n(?!\n)/g, '$1 '),
+    usage: [id.replaceAll(':', ' '), ...args.map(({ name }) => `[${name.toUpperCase()}]`), '[flags]'].join(' '),
     examples: command.examples,
     args: command.args,
-    flags: { ...command.flags, ...command.baseFlags },
+    flags: Object.fromEntries(flags.filter(([, flag]) => !isCommon(flag))),
+    common: flags.flatMap(([name, flag]) => (isCommon(flag) ? [`--${name}`] : [])),
     strict: command.strict,
     hidden: command.hidden,
     aliases: [],
@@ -204,9 +256,32 @@ async function loadable(
   } as unknown as Command.Loadable
 }
 
-function unknownCommand(argv: readonly string[], words: readonly string[], registry: Registry): Fault {
-  if (words.length === 0)
-    return new Fault('Usage', `unknown flag ${argv[0]}`, { hints: ['svc help shows the commands.'] })
+const helpFlags: readonly string[] = ['--help', '-h']
+
+/**
+ * The fault for a flag where svc reads none: without a command, or before its name. Help for a command passes over the
+ * flags after its name, so that `--help` can be appended to any command line.
+ */
+function misplacedFlag(argv: readonly string[], commandId: string | undefined, requested: string): Fault | undefined {
+  if (commandId !== undefined) return undefined
+  const flag = argv.find((word) => word.startsWith('-') && !helpFlags.includes(word))
+  if (flag === undefined) return undefined
+  const name = flag.replace(/^-+/, '').replace(/=.*$/s, '')
+  const isKnown = commonFlags.flatMap(({ flags }) => flags).some(([long, { char }]) => name === long || name === char)
+  const command = requested.replaceAll(':', ' ')
+  if (!isKnown) {
+    const nearest = didYouMean(name, ['help', 'version'])
+    const hint = `svc ${command === '' ? 'help' : `${command} --help`} shows the commands and their flags.`
+    return new Fault('Usage', `unknown flag ${flag}`, {
+      hints: [...(nearest === undefined ? [] : [`Did you mean --${nearest}?`]), hint],
+    })
+  }
+  return new Fault('Usage', command === '' ? `${flag} without a command` : `${flag} before the command`, {
+    hints: [`Flags follow the command: svc ${command === '' ? 'COMMAND' : command} ${flag}`],
+  })
+}
+
+function unknownCommand(words: readonly string[], registry: Registry): Fault {
   const candidates = [...Object.keys(registry.commands), ...Object.keys(registry.topics)].map((id) =>
     id.replaceAll(':', ' '),
   )

@@ -1,9 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { constants } from 'node:os'
+import { spawn } from 'node:child_process'
 import { type CredentialSource, openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 import type { Service } from '../core/service.ts'
+import { exitCodeOf, leaveSignalsTo } from './command-child.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { revoke, type SignedIn } from './login-run.ts'
 import { localCall } from './session.ts'
@@ -41,30 +41,10 @@ export async function runWithToken(
       child.once('error', (error: NodeJS.ErrnoException) => {
         reject(new Fault('Local', `${program} cannot be run (${error.code ?? 'unknown'})`))
       })
-      child.once('exit', (code, signal) => resolve(signal === null ? (code ?? 1) : 128 + constants.signals[signal]))
+      child.once('exit', (code, signal) => resolve(exitCodeOf(code, signal)))
     })
   } finally {
     release()
-  }
-}
-
-/**
- * The terminal sends ctrl-C to both processes. It is meant for the command, however often it comes. Other requests to
- * end are passed on.
- */
-function leaveSignalsTo(child: ChildProcess): () => void {
-  const earlier = (['SIGINT', 'SIGTERM'] as const).map((name) => [name, process.listeners(name)] as const)
-  for (const [name] of earlier) process.removeAllListeners(name)
-  const ignore = (): void => {}
-  const pass = (signal: NodeJS.Signals): void => void child.kill(signal)
-  process.on('SIGINT', ignore)
-  process.on('SIGTERM', pass)
-  process.on('SIGHUP', pass)
-  return () => {
-    process.off('SIGINT', ignore)
-    process.off('SIGTERM', pass)
-    process.off('SIGHUP', pass)
-    for (const [name, listeners] of earlier) for (const listener of listeners) process.on(name, listener as () => void)
   }
 }
 

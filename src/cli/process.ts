@@ -50,7 +50,7 @@ function writeStream(bytes: Uint8Array): boolean {
 }
 
 /** Writes to standard error. Failures are ignored, because there is no other place to report them. */
-export function writeError(text: string): void {
+export function writeError(text: string | Uint8Array): void {
   guardStandardError()
   process.stderr.write(text)
 }

@@ -1,20 +1,26 @@
 import { SvcCommand } from '../cli/base.ts'
-import { argument, connectionFlags, custom, durationFlag, oneOf, required, text } from '../cli/flags.ts'
-import { localCall, openSession, placeOf } from '../cli/session.ts'
+import { argument, boolean, connectionFlags, custom, durationFlag, oneOf, required, text } from '../cli/flags.ts'
+import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
 export default class Heartbeat extends SvcCommand {
-  static override summary = 'Report that this agent is alive, and how it is'
+  static override summary = 'Report that this agent is alive, or run a job and report how it ends'
   static override description =
     `For cron, a systemd timer or the agent itself. A monitor of the kind heartbeat then finds an agent
 that has fallen silent. The caller needs the permission heartbeat; a key that may do nothing else:
 svc users add agents --no-password --permission heartbeat; svc keys create NAME --user agents
---permission heartbeat.`
+--permission heartbeat.
+
+With -- COMMAND, svc runs the command and reports its start, its end, its exit code, its duration and
+the last lines of what it prints. Passwords and tokens are redacted only as far as svc recognizes
+them; --no-output sends nothing of it. Output, signals and the exit code are those of the
+command, also when a report cannot be delivered: then svc warns on standard error.`
   static override examples = [
+    '<%= config.bin %> heartbeat nightly-import --max-runtime 2h -- /opt/import --all',
     '<%= config.bin %> heartbeat nightly-import --interval 1d',
-    '<%= config.bin %> heartbeat agent-7 --status warn --message "queue is slow" --version 2.4.1 --backlog 120 --interval 1m',
-    'SVC_TOKEN=KEY <%= config.bin %> heartbeat agent-7 --disk /data --server https://svc.example.com',
+    '<%= config.bin %> heartbeat agent-7 --status warn --message "queue is slow" --backlog 120',
+    'SVC_TOKEN=KEY <%= config.bin %> heartbeat agent-7 --server https://svc.example.com',
   ]
   static override args = {
     name: argument({
@@ -42,13 +48,19 @@ svc users add agents --no-password --permission heartbeat; svc keys create NAME 
       parse: async (input) => backlog(input),
     })(),
     disk: text('disk')({ description: 'A folder: reports how much of its disk is free', helpValue: '<folder>' }),
+    'max-runtime': durationFlag('max-runtime')({ description: 'With -- COMMAND: how long it may take' }),
+    'no-output': boolean({ description: 'With -- COMMAND: report nothing of what it prints' }),
     timeout: durationFlag('timeout')({ description: 'Give up after this (default: 10s)' }),
     ...connectionFlags,
   }
 
-  protected async perform(signal: AbortSignal): Promise<undefined> {
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const command = this.takeCommand('svc heartbeat nightly -- /opt/nightly')
     const { args, flags } = await this.parse(Heartbeat)
     const Name = required(args.name, 'NAME')
+    if (command) return await this.runJob(Name, command, flags)
+    const misplaced = (['max-runtime', 'no-output'] as const).find((flag) => flags[flag])
+    if (misplaced) throw new Fault('Usage', `--${misplaced} needs a command: svc heartbeat NAME -- COMMAND`)
     const DiskFreePercent = flags.disk === undefined ? undefined : await freePercent(flags.disk)
     const session = await openSession(flags, process.env)
     this.target = placeOf(session)
@@ -72,7 +84,52 @@ svc users add agents --no-password --permission heartbeat; svc keys create NAME 
     } finally {
       await session.close()
     }
+    return undefined
   }
+
+  private async runJob(Name: string, command: readonly string[], flags: JobFlags): Promise<number> {
+    const own = (['status', 'message'] as const).find((flag) => flags[flag] !== undefined)
+    if (own) {
+      throw new Fault('Usage', `--${own} and a command contradict each other`, {
+        hints: ['The exit code of the command decides the status.'],
+      })
+    }
+    const { runReported } = await import('../cli/heartbeat-run.ts')
+    return await runReported(command, {
+      report: {
+        Name,
+        Version: flags.version,
+        Interval: flags.interval,
+        Backlog: flags.backlog,
+        DiskFreePercent: flags.disk === undefined ? undefined : await freePercent(flags.disk),
+      },
+      maxMs: flags['max-runtime'],
+      output: !flags['no-output'],
+      env: process.env,
+      deliver: async (report) => {
+        const session = await openSession(flags, process.env)
+        try {
+          // The job decides when it ends: a signal to it must not cancel its report.
+          const { signal } = new AbortController()
+          await session.service.reportHeartbeat(report, localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }))
+        } finally {
+          await session.close()
+        }
+      },
+    })
+  }
+}
+
+type JobFlags = SessionFlags & {
+  readonly status?: HeartbeatStatus | undefined
+  readonly message?: string | undefined
+  readonly version?: string | undefined
+  readonly interval?: number | undefined
+  readonly backlog?: number | undefined
+  readonly disk?: string | undefined
+  readonly timeout?: number | undefined
+  readonly 'max-runtime'?: number | undefined
+  readonly 'no-output'?: boolean | undefined
 }
 
 const units: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, min: 60_000, h: 3_600_000, d: 86_400_000 }

@@ -21,7 +21,7 @@ With -- COMMAND nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, a
 revoked when it ends.`
   static override examples = [
     '<%= config.bin %> login --server https://svc.example.com -u alice',
-    '<%= config.bin %> login --server https://svc.example.com -u alice --password-stdin < secret',
+    '<%= config.bin %> login --server https://svc.example.com --password-stdin < secret',
     '<%= config.bin %> login --server https://svc.example.com -- bash',
   ]
   static override flags = {
@@ -43,7 +43,7 @@ revoked when it ends.`
   }
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
-    const command = this.takeCommand()
+    const command = this.takeCommand('svc login --server URL -- bash')
     const { flags } = await this.parse(Login)
     refuseTokenFromEnvironment('login', process.env)
     const settings = await readSettings(process.env)
@@ -73,16 +73,6 @@ revoked when it ends.`
     const credential = await keepSignIn(signedIn, to, process.env, signal)
     this.print(flags.json ? JSON.stringify(credential) : screen(credential).map(sanitizeLine).join('\n'))
     return undefined
-  }
-
-  /** The words after `--`, which svc does not parse. */
-  private takeCommand(): readonly string[] | undefined {
-    const end = this.argv.indexOf('--')
-    if (end === -1) return undefined
-    const command = this.argv.slice(end + 1)
-    this.argv = this.argv.slice(0, end)
-    if (command.length > 0) return command
-    throw new Fault('Usage', 'no command follows --', { hints: ['For example: svc login --server URL -- bash'] })
   }
 
   private async where(

@@ -18,7 +18,7 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
   static override examples = [
     '<%= config.bin %> serve',
     '<%= config.bin %> serve --port 0 --port-file ./port',
-    '<%= config.bin %> serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem --allowed-host svc.example.com',
+    '<%= config.bin %> serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem',
   ]
   static override flags = {
     host: text('host')({ description: 'Address to listen on', default: '127.0.0.1' }),

@@ -2,6 +2,7 @@ import type {
   ExecutionMode,
   HealthCheckResponse,
   HeartbeatStatus,
+  JobRun,
   nameStyles,
   Operation,
   Request,
@@ -307,6 +308,8 @@ export type HeartbeatFacts = {
   readonly backlog: number | undefined
   readonly diskFreePercent: number | undefined
   readonly skewMs: number | undefined
+  /** Only for jobs that report their start and end. */
+  readonly run?: JobRun | undefined
 }
 export type AuditFacts = {
   readonly id: number

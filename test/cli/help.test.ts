@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { commands } from '../../src/registry.ts'
+import { helpTopics } from '../../src/cli/help.ts'
+import { commands, topics } from '../../src/registry.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 let home: Home
@@ -11,5 +12,49 @@ afterAll(() => home.remove())
 test.each(Object.keys(commands).map((id) => id.replaceAll(':', ' ')))('svc %s --help shows its usage', async (name) => {
   const { code, stdout, stderr } = await home.svc([...name.split(' '), '--help'])
   expect([code, stderr]).toEqual([0, ''])
-  expect(stdout).toContain(`$ svc ${name}`)
+  const usage = stdout.split('\n').find((line) => line.startsWith('  $ svc '))
+  expect(usage).toMatch(new RegExp(`^  \\$ svc ${name}( .*)? \\[flags\\]$`))
+  expect(stdout).toMatch(/\nCOMMON FLAGS\n(?: {2}.*\n)*? {2}.*--json/)
+  expect(tooWide(stdout)).toEqual([])
+})
+
+const tooWide = (text: string): readonly string[] => text.split('\n').filter((line) => line.length > 80)
+
+test.each(['', ...Object.keys(topics)])('svc %s --help fits 80 columns', async (topic) => {
+  const { code, stdout, stderr } = await home.svc([topic, '--help'].filter((word) => word !== ''))
+  expect([code, stderr]).toEqual([0, ''])
+  expect(tooWide(stdout)).toEqual([])
+})
+
+test.each(Object.keys(helpTopics))('svc help %s fits 80 columns', async (subject) => {
+  const { code, stdout, stderr } = await home.svc(['help', subject])
+  expect([code, stderr]).toEqual([0, ''])
+  expect(tooWide(stdout)).toEqual([])
+})
+
+test('svc help flags explains every flag that the help of a command only names', { timeout: 60_000 }, async () => {
+  const explained = (await home.svc(['help', 'flags'])).stdout
+  for (const id of Object.keys(commands)) {
+    const { stdout } = await home.svc([...id.split(':'), '--help'])
+    const [, named = ''] = /\nCOMMON FLAGS\n([\s\S]*)$/.exec(stdout) ?? []
+    const flags = named.match(/--[a-z-]+/g) ?? []
+    expect(flags).toContain('--json')
+    for (const flag of flags) expect(explained).toMatch(new RegExp(`^  .* ${flag}( <\\S+>)?  +\\S`, 'm'))
+  }
+})
+
+test.each([
+  [['-x'], 'unknown flag -x'],
+  [['--bogus'], 'unknown flag --bogus'],
+  [['--helpp'], 'Did you mean --help?'],
+  [['-x', 'health'], 'unknown flag -x'],
+  [['monitors', '-x'], 'unknown flag -x'],
+  [['help', '--bogus'], 'unknown flag --bogus'],
+  [['--json'], '--json without a command'],
+  [['-q', 'health'], 'Flags follow the command: svc health -q'],
+] as const)('svc %j exits with 2 and names what is wrong, instead of printing help', async (args, message) => {
+  const { code, stdout, stderr } = await home.svc(args)
+  const asJson = args.some((arg) => arg === '--json')
+  expect([code, asJson ? stderr : stdout]).toEqual([2, ''])
+  expect(asJson ? stdout : stderr).toContain(message)
 })

@@ -320,9 +320,9 @@ describe('profiles and settings', () => {
     expect((await home.svc(['whoami', '--local', '--json'])).stdout).toContain('"server":null')
     const both = await home.svc(['whoami', '--local', '--profile', 'prod'])
     expect(both.code).toBe(2)
-    const list = await home.svc(['config', 'list', '--show-origin', '--profile', 'prod'])
-    expect(list.stdout).toMatch(/^server\thttps:\/\/prod\.example\.com\/ops\tprofile prod$/m)
-    expect(list.stdout).toMatch(/^profile\tprod\t--profile$/m)
+    const list = await home.svc(['config', 'list', '--profile', 'prod'])
+    expect(list.stdout).toMatch(/^server\thttps:\/\/prod\.example\.com\/ops\tprofile prod\t$/m)
+    expect(list.stdout).toMatch(/^profile\tprod\t--profile\t$/m)
     await home.svc(['config', 'set', 'credentials', 'always', '--profile', 'prod'])
     expect((await home.svc(['config', 'get', 'credentials', '--profile', 'prod'])).stdout).toBe('always\n')
     // The token belongs to the server that gave it.

@@ -112,10 +112,11 @@ const samples: Readonly<Record<string, Sample>> = {
       backlog: 7,
       diskFreePercent: 12.5,
       skewMs: 3,
+      run: { id: 1, startedAt: 2, endedAt: 3, durationMs: 4, exitCode: 5, output: text('output') },
       ageMs: 5_000,
     }),
-    'Store Name Status At AgeSeconds Version Backlog By Message',
-    'name status message version at ageSeconds intervalSeconds backlog diskFreePercent clockSkewMs by',
+    'Store Name Status At AgeSeconds Version Backlog By Message StartedAt DurationMs ExitCode',
+    'name status message version at ageSeconds intervalSeconds backlog diskFreePercent clockSkewMs by startedAt durationMs exitCode output',
   ),
   receipts: sample(
     lists.receipts,
@@ -225,9 +226,21 @@ const samples: Readonly<Record<string, Sample>> = {
   ),
   configuration: sample(
     lists.configuration,
-    (text) => ({ key: 'server' as const, value: text('value'), origin: text('origin') }),
-    'Key Value Origin',
-    'key value origin',
+    (text) => ({ key: text('key'), value: text('value'), origin: text('origin'), note: text('note') }),
+    'Key Value Origin Note',
+    'key value origin note',
+  ),
+  installation: sample(
+    lists.installation,
+    (text) => ({
+      check: text('check'),
+      status: 'failed' as const,
+      message: text('message'),
+      next: text('next'),
+      exitCode: 12,
+    }),
+    'Check Status Message Next',
+    'check status message next exitCode',
   ),
 }
 const cases = Object.entries(samples)

@@ -123,6 +123,41 @@ describe.each([
     })
   })
 
+  test('B5 the start and the end of a run are stored, and the exit code decides the status', async () => {
+    const StartedAt = new Date('2026-01-14T02:00:00Z')
+    await report({ Name: 'job', StartedAt, MaxDuration: 3_600_000 }, bearer(it.keys.only))
+    const started = await storedHeartbeat('job')
+    expect(started?.run).toEqual({ id: StartedAt.getTime(), startedAt: started?.at.getTime(), maxMs: 3_600_000 })
+    const end = { Name: 'job', StartedAt, Duration: 1_500, ExitCode: 2, Output: 'line 1\n\tline 2' }
+    await report(end, bearer(it.keys.only))
+    expect(await storedHeartbeat('job')).toMatchObject({
+      status: 'Fail',
+      run: { durationMs: 1_500, exitCode: 2, output: 'line 1\n\tline 2', startedAt: started?.run?.startedAt },
+    })
+    await report({ ...end, ExitCode: 0 }, bearer(it.keys.only))
+    expect(await storedHeartbeat('job')).toMatchObject({ status: 'Ok', run: { exitCode: 0 } })
+  })
+
+  test('B5 every field of a run that cannot be stored is refused', async () => {
+    const StartedAt = new Date()
+    const fieldsOf = async (request: ReportHeartbeat) =>
+      (await refusal(report({ Name: 'job', ...request }, bearer(it.keys.only)))).details.fields?.map(
+        ({ FieldName }) => FieldName,
+      )
+    expect(await fieldsOf({ Duration: 5, ExitCode: 0 })).toEqual(['Duration'])
+    expect(await fieldsOf({ StartedAt, ExitCode: 0 })).toEqual(['ExitCode'])
+    expect(await fieldsOf({ StartedAt, Output: 'x' })).toEqual(['Output'])
+    expect(await fieldsOf({ StartedAt, Duration: -1 })).toEqual(['Duration'])
+    expect(await fieldsOf({ StartedAt, Duration: 1, ExitCode: 256 })).toEqual(['ExitCode'])
+    expect(await fieldsOf({ StartedAt, MaxDuration: 10 })).toEqual(['MaxDuration'])
+    expect(await fieldsOf({ StartedAt, Duration: 1, Output: 'x'.repeat(4_001) })).toEqual(['Output'])
+    expect(await fieldsOf({ StartedAt, Duration: 1, Output: 'a\u001b[31mb' })).toEqual(['Output'])
+    await report(
+      { Name: 'job', StartedAt, Duration: 0, ExitCode: 255, Output: 'x'.repeat(4_000) },
+      bearer(it.keys.only),
+    )
+  })
+
   test('B1 a name alone is enough, whatever its characters', async () => {
     for (const agent of ['db1.example.com', 'backup.json', 'a b/c?d', '..', 'Zürich']) {
       expect(await report({ Name: agent }, bearer(it.keys.only))).toMatchObject({ Name: agent })

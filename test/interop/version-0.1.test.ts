@@ -302,10 +302,18 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     await done(before, ['profile', 'add', 'spare', '--server', 'https://spare.example.com', '--credentials', 'always'])
     await done(before, ['config', 'set', 'credentials', 'always'])
     const now = upgraded(before)
-    for (const request of [['profile', 'list'], ['profile', 'show', 'spare'], ['config', 'list'], ['whoami']]) {
+    for (const request of [['profile', 'list'], ['profile', 'show', 'spare'], ['whoami']]) {
       const [then, today] = [await json<unknown>(before, request), await json<unknown>(now, request)]
       expect(today).toEqual(then)
     }
+    type Rows = readonly { readonly key: string }[]
+    const then = await json<Rows>(before, ['config', 'list'])
+    // 0.1 shows only variables for these; this version shows what is in force without them.
+    const isComparable = ({ key }: Rows[number]): boolean => !['store', 'config', 'home'].includes(key)
+    expect(then.filter(isComparable).map(({ key }) => key)).toContain('server')
+    expect(await json<Rows>(now, ['config', 'list'])).toEqual(
+      expect.arrayContaining(then.filter(isComparable).map((row) => expect.objectContaining(row))),
+    )
     expect(await done(now, ['roles', 'show', admin.userName])).toContain('[Admin]')
     expect(await done(now, ['health', '-m', 'Basic', '-t', 'Sql'])).toContain(server.url)
     await done(now, ['logout'])

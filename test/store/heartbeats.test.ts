@@ -25,6 +25,7 @@ const undone = [
   ['sessionsByIdle', 'refreshTokensByIdle', 'auditOfRefusals', 'apiKeysByEveryName'].map(
     (name) => `DROP INDEX "${name}"`,
   ),
+  ['ALTER TABLE "heartbeats" DROP COLUMN "run"'],
 ]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
@@ -73,6 +74,36 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     await data.heartbeats.report(beat('a', 9_000))
     await other.heartbeats.report(beat('a', 4_000))
     expect((await data.heartbeats.list()).map(({ at }) => at)).toEqual([9_000])
+  })
+
+  test('B5 a run keeps the result of the run before it until it ends, and both nodes read it', async () => {
+    const run = { startedAt: 3_000, maxMs: 60_000 }
+    await data.heartbeats.report(beat('job', 1_000, { status: 'Fail', message: 'exit code 1', backlog: 4 }))
+    await data.heartbeats.report({ ...beat('job', 3_000), run: { id: 70, maxMs: 60_000 } })
+    const [running] = await other.heartbeats.list()
+    expect(running).toMatchObject({ at: 3_000, status: 'Fail', message: 'exit code 1', backlog: 4 })
+    expect(running?.run).toEqual({ id: 70, ...run })
+    expect(running?.history).toEqual([{ at: 1_000, status: 'Fail' }])
+    const end = { id: 70, durationMs: 900, exitCode: 0, maxMs: 60_000, output: 'done' }
+    await other.heartbeats.report({ ...beat('job', 4_000), run: end })
+    const [ended] = await data.heartbeats.list()
+    expect(ended).toMatchObject({ at: 4_000, status: 'Ok', message: undefined })
+    expect(ended?.run).toEqual({ ...end, startedAt: 3_000, endedAt: 4_000 })
+    expect(ended?.history).toHaveLength(2)
+    await data.heartbeats.report(beat('job', 5_000))
+    expect((await data.heartbeats.list())[0]?.run).toEqual(ended?.run)
+  })
+
+  test('B5 the end of a run without its start is a run, and the end of an older one does not end the newest', async () => {
+    await data.heartbeats.report({ ...beat('job', 5_000), run: { id: 70, durationMs: 900, exitCode: 3 } })
+    expect((await data.heartbeats.list())[0]?.run).toMatchObject({ startedAt: 4_100, endedAt: 5_000, exitCode: 3 })
+    await data.heartbeats.report({ ...beat('job', 6_000), run: { id: 80 } })
+    await data.heartbeats.report({
+      ...beat('job', 7_000, { status: 'Fail' }),
+      run: { id: 75, durationMs: 1, exitCode: 1 },
+    })
+    expect((await data.heartbeats.list())[0]).toMatchObject({ status: 'Fail', run: { id: 80, startedAt: 6_000 } })
+    expect((await data.heartbeats.list())[0]?.run).not.toHaveProperty('endedAt')
   })
 
   test('B3 20 are stored for each name, also of those that arrive concurrently over two connections', async () => {
@@ -124,7 +155,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
+  test.each([5, 4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
     await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
     await data.close()
     await other.close()

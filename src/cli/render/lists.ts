@@ -5,7 +5,8 @@ import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
 import { auditChange } from '../audit-change.ts'
-import type { Effective } from '../config-keys.ts'
+import type { InstallationFinding } from '../doctor.ts'
+import type { InForce } from '../in-force.ts'
 import type { ServerProfile } from '../profiles.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import type { FileChange } from '../role-file.ts'
@@ -115,6 +116,13 @@ export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): ListedHeartb
   ageMs: Math.max(0, now.getTime() - heartbeat.at.getTime()),
 })
 
+/** `running for 5 min`, or how long the last run took: the message says how it ended. Empty for agents without a job. */
+const runText = ({ run, ageMs, at }: ListedHeartbeat): string => {
+  if (run === undefined) return ''
+  if (run.endedAt === undefined) return `running for ${showDuration(ageMs + at.getTime() - run.startedAt)}`
+  return `took ${showDuration(run.durationMs ?? 0)}`
+}
+
 export const heartbeats = list<ListedHeartbeat>()({
   around: ['store'],
   beneath: 'store',
@@ -138,7 +146,12 @@ export const heartbeats = list<ListedHeartbeat>()({
     { key: 'version', title: 'VERSION', shrink: 3 },
     { key: 'backlog', title: 'BACKLOG', align: 'right' },
     { key: 'by', value: ({ who }) => who },
+    { key: 'lastRun', value: runText, title: 'LAST RUN', shrink: 4, optional: true, field: false, json: false },
     { key: 'message', title: 'MESSAGE', shrink: 1 },
+    { key: 'startedAt', value: ({ run }) => run && new Date(run.startedAt), absent: 'json' },
+    { key: 'durationMs', value: ({ run }) => run?.durationMs, absent: 'json' },
+    { key: 'exitCode', value: ({ run }) => run?.exitCode, absent: 'json' },
+    { key: 'output', value: ({ run }) => run?.output, field: false, absent: 'json' },
     {
       key: 'intervalSeconds',
       value: ({ intervalMs }) => (intervalMs === undefined ? undefined : intervalMs / 1_000),
@@ -159,6 +172,10 @@ export const heartbeats = list<ListedHeartbeat>()({
     'diskFreePercent',
     'clockSkewMs',
     'by',
+    'startedAt',
+    'durationMs',
+    'exitCode',
+    'output',
   ],
 })
 
@@ -436,12 +453,48 @@ export const serverProfiles = list<ServerProfile & { readonly current: boolean }
 
 const mark = (current: boolean): string => (current ? '*' : '')
 
-/** The effective settings of svc on this machine. Without `origin`, tables and records leave that column out. */
-export const configuration = list<Omit<Effective, 'origin'> & Partial<Pick<Effective, 'origin'>>>()({
+/** What is in force on this machine. */
+export const configuration = list<InForce>()({
   columns: [
     { key: 'key', title: 'SETTING' },
-    { key: 'value', title: 'VALUE', cell: ({ value }) => value ?? '-', shrink: 1 },
-    { key: 'origin', title: 'FROM', shrink: 2, optional: true, absent: 'anywhere' },
+    { key: 'value', title: 'VALUE', cell: ({ value }) => value ?? '-', shrink: 3 },
+    { key: 'origin', title: 'FROM', shrink: 1 },
+    { key: 'note', title: 'NOTE', shrink: 2, optional: true, absent: 'json' },
+  ],
+})
+
+const installationStyles = { ok: 'good', warning: 'caution', failed: 'bad', skipped: 'dim' } as const
+
+/** What `svc doctor` found. */
+export const installation = list<InstallationFinding>()({
+  rows: 'checks',
+  headline: (findings) => {
+    const of = (status: InstallationFinding['status']): number =>
+      findings.filter((finding) => finding.status === status).length
+    const [failures, warnings] = [of('failed'), of('warning')]
+    const parts = [
+      ...(failures > 0 ? [`${failures} failed`] : []),
+      ...(warnings > 0 ? [`${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`] : []),
+    ]
+    const mark = failures > 0 ? 'fail' : warnings > 0 ? 'warn' : 'ok'
+    return { mark, sentence: parts.join(', ') || 'This installation is in order' }
+  },
+  columns: [
+    { key: 'check', title: 'CHECK' },
+    {
+      key: 'status',
+      title: 'STATUS',
+      cell: ({ status }) => ({ text: status, style: installationStyles[status] }),
+    },
+    {
+      key: 'message',
+      title: 'FINDING',
+      cell: ({ message, next }) => (next === undefined ? message : [message, { text: next, style: 'dim', inset: 2 }]),
+      shrink: 1,
+      least: 24,
+    },
+    { key: 'next', absent: 'json' },
+    { key: 'exitCode', field: false, absent: 'json' },
   ],
 })
 
@@ -463,4 +516,5 @@ export const recordFields: Readonly<Record<string, readonly string[]>> = {
   'monitors profiles': monitorProfiles.fields,
   'profile list': serverProfiles.fields,
   'config list': configuration.fields,
+  doctor: installation.fields,
 }

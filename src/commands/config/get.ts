@@ -5,16 +5,20 @@ import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigGet extends SvcCommand {
   static override summary = 'Print one setting, as it is in force'
-  static override examples = ['<%= config.bin %> config get server']
+  static override examples = ['<%= config.bin %> config get server', '<%= config.bin %> config get store']
   static override args = { key: argument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
-  static override flags = { profile: connectionFlags.profile }
+  static override flags = {
+    profile: connectionFlags.profile,
+    store: connectionFlags.store,
+    config: connectionFlags.config,
+  }
 
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(ConfigGet)
-    const { configKey, effective } = await import('../../cli/config-keys.ts')
-    const key = configKey(required(args.key, 'KEY'))
-    const rows = await effective(await readSettings(process.env), flags, process.env)
-    const row = rows.find((one) => one.key === key)
+    const { inForce, inForceKey } = await import('../../cli/in-force.ts')
+    const readers = await inForce(await readSettings(process.env), flags, process.env)
+    const key = inForceKey(required(args.key, 'KEY'), [...readers.keys()])
+    const row = await readers.get(key)?.()
     if (flags.json) this.print(JSON.stringify({ key, value: row?.value ?? null, origin: row?.origin }))
     else if (row?.value !== undefined) this.print(sanitizeLine(row.value))
   }

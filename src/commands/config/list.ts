@@ -3,22 +3,32 @@ import { boolean, connectionFlags } from '../../cli/flags.ts'
 import { readSettings } from '../../cli/session.ts'
 
 export default class ConfigList extends SvcCommand {
-  static override summary = 'Show what svc goes by here: flag > environment > profile > default'
-  static override examples = ['<%= config.bin %> config list --show-origin']
+  static override summary = 'Show what is in force here, and where it comes from'
+  static override description =
+    `Lists svc.yaml, the store, the profile and its server, the keychain, the certificate authorities, the
+proxy, the folder of the settings and the versions, as a command started now would use them. A flag takes
+precedence over a variable, a variable over the profile, and the profile over the default. No server is
+contacted. svc config get and svc config set read and change one setting.`
+  static override examples = [
+    '<%= config.bin %> config list',
+    '<%= config.bin %> config list --profile prod',
+    '<%= config.bin %> config list --json',
+  ]
   static override flags = {
-    'show-origin': boolean({ description: 'Say where each value comes from' }),
+    'show-origin': boolean({ hidden: true, description: 'Has no effect: the origin is always shown' }),
     profile: connectionFlags.profile,
+    store: connectionFlags.store,
+    config: connectionFlags.config,
   }
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(ConfigList)
-    const [{ effective }, { configuration }] = await Promise.all([
-      import('../../cli/config-keys.ts'),
+    const [{ inForce }, { configuration }] = await Promise.all([
+      import('../../cli/in-force.ts'),
       import('../../cli/render/lists.ts'),
     ])
-    const rows = await effective(await readSettings(process.env), flags, process.env)
-    const withOrigin = flags.json || flags['show-origin']
-    const listed = withOrigin ? rows : rows.map(({ key, value }) => ({ key, value }))
-    this.print(configuration.render(listed, {}, { json: flags.json, screen: process.stdout }))
+    const readers = await inForce(await readSettings(process.env), flags, process.env)
+    const rows = await Promise.all([...readers].map(async ([key, read]) => ({ key, ...(await read()) })))
+    this.print(configuration.render(rows, {}, { json: flags.json, screen: process.stdout }))
   }
 }

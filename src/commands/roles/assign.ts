@@ -13,7 +13,7 @@ A file (--from-file) has the columns UserName, Action (assign or unassign; assig
 Roles and Permissions, both lists such as [Admin,Ops]. It is read and judged as a whole first.`
   static override examples = [
     '<%= config.bin %> roles assign alice --role Admin --reason "on call from May"',
-    '<%= config.bin %> roles assign alice --role Ops --permission orders:read --server https://svc.example.com',
+    '<%= config.bin %> roles assign alice --role Ops --permission orders:read',
     '<%= config.bin %> roles assign --from-file changes.csv --dry-run',
   ]
   static override args = {

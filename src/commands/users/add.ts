@@ -14,7 +14,7 @@ export default class Add extends StoreCommand {
 standard input (--password-stdin); it never stands on the command line.`
   static override examples = [
     '<%= config.bin %> users add alice --role Admin',
-    '<%= config.bin %> users add bob --role Ops --email bob@example.com --password-stdin < password.txt',
+    '<%= config.bin %> users add bob --role Ops --password-stdin < password.txt',
     '<%= config.bin %> users add deploy --no-password --role Deploy',
   ]
   static override args = { name: argument({ name: 'NAME', description: 'User name', ignoreStdin: true }) }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
-import type { ExecutionMode } from '../protocol/index.ts'
+import type { ExecutionMode, JobRun } from '../protocol/index.ts'
 import type { SettingsSpec, Target, Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
@@ -140,6 +140,8 @@ export type Heartbeat = {
   readonly skewMs: number | undefined
   /** The latest heartbeats including this one, oldest first. */
   readonly history: readonly { readonly at: number; readonly status: Heartbeat['status'] }[]
+  /** Only for jobs that report their start and end. */
+  readonly run?: JobRun | undefined
 }
 
 /** The `exec` settings of the system's svc.yaml. */

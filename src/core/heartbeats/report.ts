@@ -6,9 +6,11 @@ import type { Actor, Data, HeartbeatRow } from '../store/index.ts'
 /** Characters. */
 const maxName = 128
 const maxMessage = 1_000
+const maxOutput = 4_000
 /** Milliseconds: the shortest and the longest time between two heartbeats. */
 const shortestInterval = 1_000
 const maxInterval = 7 * 86_400_000
+const maxRun = 100 * 86_400_000
 const maxSkew = 10 * 365 * 86_400_000
 
 /** Control characters, invisible ones (which make two names look alike), line breaks and lone surrogates. */
@@ -29,17 +31,25 @@ export async function report(call: {
   const name = request.Name ?? ''
   refuse(request, name)
   const skewMs = request.SentAt === undefined ? undefined : bounded(request.SentAt.getTime() - now)
+  const { StartedAt, Duration, ExitCode, MaxDuration, Output } = request
   await data.heartbeats.report({
     name,
     at: now,
     who: actor.who,
-    status: request.Status ?? 'Ok',
+    status: request.Status ?? (ExitCode === undefined || ExitCode === 0 ? 'Ok' : 'Fail'),
     message: request.Message,
     version: request.Version,
     intervalMs: request.Interval === undefined ? undefined : Math.round(request.Interval),
     backlog: request.Backlog,
     diskFreePercent: request.DiskFreePercent,
     skewMs,
+    run: StartedAt && {
+      id: StartedAt.getTime(),
+      durationMs: Duration === undefined ? undefined : Math.round(Duration),
+      exitCode: ExitCode,
+      maxMs: MaxDuration === undefined ? undefined : Math.round(MaxDuration),
+      output: Output === '' ? undefined : Output,
+    },
   })
   return {
     Name: name,
@@ -69,11 +79,37 @@ function refuse(request: ReportHeartbeat, name: string): void {
       : []),
     ...(SentAt !== undefined && Number.isNaN(SentAt.getTime()) ? [fault('SentAt', 'must be a date')] : []),
   ]
+  fields.push(...wrongRun(request))
   if (fields.length === 0) return
   throw new Fault('BadRequest', fields.map(({ Message: message }) => message).join('; '), {
     errorCode: 'ValidationException',
     fields,
   })
+}
+
+/** The fields of a run: StartedAt alone is its start, and with Duration its end. */
+function wrongRun({ StartedAt, Duration, ExitCode, MaxDuration, Output }: ReportHeartbeat): readonly FieldFault[] {
+  const isIn = (ms: number, longest: number): boolean => ms >= 0 && ms <= longest
+  return [
+    ...(StartedAt !== undefined && Number.isNaN(StartedAt.getTime()) ? [fault('StartedAt', 'must be a date')] : []),
+    ...(Duration !== undefined && !isIn(Duration, maxRun) ? [fault('Duration', 'must be 0 to 100 days (P100D)')] : []),
+    ...(Duration !== undefined && StartedAt === undefined ? [fault('Duration', 'needs StartedAt')] : []),
+    ...(ExitCode !== undefined && !(Number.isSafeInteger(ExitCode) && isIn(ExitCode, 255))
+      ? [fault('ExitCode', 'must be a whole number, 0 to 255')]
+      : []),
+    ...(ExitCode !== undefined && Duration === undefined ? [fault('ExitCode', 'needs Duration')] : []),
+    ...(MaxDuration !== undefined && !(MaxDuration >= shortestInterval && MaxDuration <= maxRun)
+      ? [fault('MaxDuration', 'must be 1 second (PT1S) to 100 days (P100D)')]
+      : []),
+    ...(Output !== undefined && Output.length > maxOutput
+      ? [fault('Output', `may have at most ${maxOutput} characters`)]
+      : []),
+    ...(Output !== undefined &&
+    (!Output.isWellFormed() || invisible.test(Output.slice(0, maxOutput).replace(/[\n\t]/g, ' ')))
+      ? [fault('Output', 'may hold no control or invisible characters but tabs and line feeds')]
+      : []),
+    ...(Output !== undefined && Duration === undefined ? [fault('Output', 'needs Duration')] : []),
+  ]
 }
 
 function wrongText(field: string, text: string | undefined, longest: number, padded = false): readonly FieldFault[] {
@@ -108,4 +144,5 @@ const facts = (row: HeartbeatRow): HeartbeatFacts => ({
   backlog: row.backlog,
   diskFreePercent: row.diskFreePercent,
   skewMs: row.skewMs,
+  run: row.run,
 })

@@ -158,6 +158,11 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
   Backlog: integer,
   DiskFreePercent: number,
   SentAt: date,
+  StartedAt: date,
+  Duration: duration,
+  ExitCode: integer,
+  MaxDuration: duration,
+  Output: text,
 })
 export type ReportHeartbeat = Infer<typeof ReportHeartbeat>
 

@@ -2,6 +2,7 @@
 
 export * from './dtos.ts'
 export * from './enums.ts'
+export type { JobRun } from './job-run.ts'
 export * from './names.ts'
 export * from './operations.ts'
 export * from './run-document.ts'

@@ -155,7 +155,7 @@ export const operations = {
     request: ReportHeartbeat,
     response: ReportHeartbeatResponse,
     caller: { permission: 'heartbeat' },
-    neverInQuery: [],
+    neverInQuery: ['Output'],
     batch: false,
     refusals: [409],
   },

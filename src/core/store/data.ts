@@ -1,3 +1,5 @@
+import type { JobRun } from '../protocol/index.ts'
+
 /**
  * The data of the store, and the queries on it. One code path serves SQLite and PostgreSQL. Times are milliseconds
  * since 1970; hashes are SHA-256 in lower-case hex. Every method that changes something writes its audit entry in the
@@ -113,7 +115,13 @@ export type HeartbeatRow = {
   readonly skewMs: number | undefined
   /** The latest reports including this one, oldest first, to detect flapping. */
   readonly history: readonly { readonly at: number; readonly status: HeartbeatRow['status'] }[]
+  readonly run?: JobRun | undefined
 }
+/**
+ * What a heartbeat reports of a run: its start, or with `durationMs` its end. The start of a run keeps the status and
+ * the message of the run before it.
+ */
+export type ReportedRun = Pick<JobRun, 'id' | 'durationMs' | 'exitCode' | 'maxMs' | 'output'>
 /** A value that a run measured. */
 export type StoredReading = { readonly at: number; readonly value: number }
 /** A sign-in, stored in one transaction: a session, an access token and a refresh token of one family. */
@@ -206,7 +214,9 @@ export type Data = {
   }
   readonly heartbeats: {
     /** Throws Fault Conflict for a new name when the limit of heartbeats is reached. */
-    readonly report: (heartbeat: Omit<HeartbeatRow, 'history'>) => Promise<void>
+    readonly report: (
+      heartbeat: Omit<HeartbeatRow, 'history' | 'run'> & { readonly run?: ReportedRun | undefined },
+    ) => Promise<void>
     /** Sorted by name. */
     readonly list: () => Promise<readonly HeartbeatRow[]>
     /** Like `near` of users. */

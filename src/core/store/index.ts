@@ -16,6 +16,8 @@ export type {
   User,
 } from './data.ts'
 export { openStore, type Store, type StoreOptions } from './open.ts'
+// Loaded on demand: only completion needs it.
+export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
 export { applicationId } from './schema.ts'

@@ -11,7 +11,15 @@ import { closed, type StoreLink, unavailable, WaitBudget } from './link.ts'
 import { type ConnectionConfig, ConnectionPool, type PoolConnection } from './postgres-connections.ts'
 import { isAnswer, isConnectionLost, isRepeatable, openingFault, runningFault } from './postgres-faults.ts'
 import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
-import { accountTables, applicationId, heartbeatTables, lookupIndexes, postgresWords, readingTables } from './schema.ts'
+import {
+  accountTables,
+  applicationId,
+  heartbeatTables,
+  jobRuns,
+  lookupIndexes,
+  postgresWords,
+  readingTables,
+} from './schema.ts'
 
 /** The same versions as SQLite's steps (schema.ts). Forwards only; a released step never changes. */
 export const postgresMigrations: readonly string[] = [
@@ -27,6 +35,7 @@ export const postgresMigrations: readonly string[] = [
   heartbeatTables(postgresWords),
   readingTables(postgresWords),
   lookupIndexes,
+  jobRuns(postgresWords),
 ]
 
 /** Maximum milliseconds of one step, and of the wait for another process's step. */

@@ -171,6 +171,11 @@ CREATE INDEX "auditOfRefusals" ON "audit" ("at") WHERE "event" IN ('signin.faile
 CREATE INDEX "apiKeysByEveryName" ON "apiKeys" ("name");
 `
 
+/** Step 6: the last run of a job, as JSON. Released: never changed. */
+export const jobRuns = ({ text }: Words): string => `
+ALTER TABLE "heartbeats" ADD COLUMN "run" ${text};
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -189,6 +194,7 @@ export const migrations: readonly string[] = [
   heartbeatTables(sqliteWords),
   readingTables(sqliteWords),
   lookupIndexes,
+  jobRuns(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

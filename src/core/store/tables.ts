@@ -79,6 +79,8 @@ export type Tables = {
     skewMs: number | null
     /** A JSON list of `[at, status]`, oldest first. */
     history: string
+    /** A JobRun as JSON. */
+    run: string | null
   }
   readings: {
     series: string

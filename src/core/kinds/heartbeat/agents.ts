@@ -39,6 +39,8 @@ export type ReportSettings = Values<typeof reportSettings>
 export type Agent = Heartbeat & {
   readonly ageMs: number
   readonly everyMs: number
+  /** How long its run has been going on; undefined when none is in progress. */
+  readonly runningMs: number | undefined
 }
 
 const usualInterval = 60_000
@@ -76,6 +78,7 @@ export function agentsOf(
     .map((one) => ({
       ...one,
       ageMs: Math.max(0, now - one.at),
+      runningMs: one.run && one.run.endedAt === undefined ? Math.max(0, now - one.run.startedAt) : undefined,
       everyMs: Math.max(1, interval ?? one.intervalMs ?? usualInterval),
     }))
   const names = new Set(matching.map(({ name }) => name))

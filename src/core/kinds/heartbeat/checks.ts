@@ -9,6 +9,8 @@ const check = checksOn<Agents>()
 
 /** Maximum number of agents in the details. */
 const maxDetails = 20
+/** Maximum number of lines of a job's output in the details. */
+const maxOutputLines = 10
 const nameOf = (agent: { readonly name: string }): string => sanitize(agent.name, 64)
 
 /** A few names in one line. */
@@ -125,12 +127,56 @@ export const status = check({
     }
     const line = (agent: Agent): string =>
       `${nameOf(agent)} reports ${agent.status}${agent.message === undefined ? '' : `: ${quote(agent.message, 160)}`}`
-    // With a single agent, the message already contains everything.
-    const more = { details: others.length > 0 ? unwell.slice(0, maxDetails).map(line) : [] }
+    // With a single agent, the message already contains everything but its output.
+    const output = (first.run?.output ?? '').split('\n').filter((text) => text.trim() !== '')
+    const more = {
+      details: [
+        ...(others.length > 0 ? unwell.slice(0, maxDetails).map(line) : []),
+        ...output.slice(-maxOutputLines).map((text) => `${nameOf(first)} printed: ${sanitize(text, 200)}`),
+      ],
+    }
     const message = `${line(first)}${others.length > 0 ? ` (and ${count(others.length, 'other')})` : ''}`
     return first.status === 'Fail' ? fail('status', 'data', message, more) : warn('status', message, more)
   },
 })
+
+/**
+ * Jobs that `svc heartbeat NAME -- COMMAND` runs. The status evaluates a run that has ended; this check evaluates one
+ * that has not.
+ */
+export const runtime = check({
+  depth: 'Standard',
+  results: { runtime: 'How long the longest run that has not ended takes; of jobs that report their start and end' },
+  settings: {
+    runtime: {
+      type: 'threshold',
+      unit: 'duration',
+      doc: 'How long a run may take; when left out what the job says of itself, else a warning after 1h and a failure after 1d',
+    },
+  },
+  observe: ({ matching }) => Promise.resolve(matching.filter(({ run }) => run !== undefined)),
+  evaluate: (jobs, { runtime: threshold }) => {
+    const running = jobs.flatMap((agent) => {
+      const { run, runningMs: value } = agent
+      if (run === undefined || value === undefined) return []
+      const bounds: Threshold = threshold ?? (run.maxMs === undefined ? usualRuntime : { limit: run.maxMs })
+      return [{ agent, value, bounds, excess: value / (bounds.limit ?? bounds.warn ?? Number.POSITIVE_INFINITY) }]
+    })
+    const [first] = running.toSorted((a, b) => b.excess - a.excess)
+    if (first === undefined) {
+      return jobs.length === 0 ? [] : ok('runtime', `no run of ${count(jobs.length, 'job')} is in progress`)
+    }
+    return atMost({
+      check: 'runtime',
+      what: `${nameOf(first.agent)} has not ended, running for`,
+      value: first.value,
+      unit: 'duration',
+      threshold: first.bounds,
+      details: running.slice(0, maxDetails).map(({ agent, value }) => `${nameOf(agent)}: ${showDuration(value)}`),
+    })
+  },
+})
+const usualRuntime: Threshold = { warn: 3_600_000, limit: 86_400_000 }
 
 /** Version skew is deployment-related (H5). Skips agents that report no version. */
 export const version = check({

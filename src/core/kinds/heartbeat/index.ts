@@ -2,7 +2,7 @@ import { type CheckContext, type Heartbeat, machineKind } from '../../engine/ind
 import { Fault } from '../../errors.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type Agents, agentsOf, type ReportSettings, reportSettings } from './agents.ts'
-import { backlog, clock, disk, flapping, newest, reporting, silent, status, version } from './checks.ts'
+import { backlog, clock, disk, flapping, newest, reporting, runtime, silent, status, version } from './checks.ts'
 import { dueAt, scheduleProblem } from './schedule.ts'
 
 /** A store that cannot be read says nothing about the agents, so this is a failure of its own. */
@@ -33,5 +33,5 @@ export default machineKind({
   settings: reportSettings,
   validate: scheduleProblem,
   open,
-  checks: [newest, reporting, status, version, disk, clock, backlog, silent, flapping],
+  checks: [newest, reporting, status, runtime, version, disk, clock, backlog, silent, flapping],
 })

@@ -1,5 +1,6 @@
 import { Fault } from '../../errors.ts'
-import type { Data, HeartbeatRow } from '../data.ts'
+import type { JobRun } from '../../protocol/index.ts'
+import type { Data, HeartbeatRow, ReportedRun } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { counted, present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
@@ -17,24 +18,34 @@ const namesLock = 'heartbeats'
 
 export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartbeats'] {
   return {
-    report: ({ name, ...beat }) =>
+    report: ({ name, run: reported, ...beat }) =>
       link.write(async (tx) => {
         await link.lock(tx, `heartbeat ${name}`)
-        const [before] = await tx.selectFrom('heartbeats').select(['at', 'history']).where('name', '=', name).execute()
+        const [before] = await tx
+          .selectFrom('heartbeats')
+          .select(['at', 'history', 'status', 'message', 'backlog', 'diskFreePercent', 'run'])
+          .where('name', '=', name)
+          .execute()
         // Another node's clock may be ahead of this one's.
         const at = Math.max(beat.at, before?.at ?? 0)
         const moments: Moments = before ? (JSON.parse(before.history) as Moments) : []
+        const run = runAfter(before?.run ? (JSON.parse(before.run) as JobRun) : undefined, reported, at)
+        const isStart = reported !== undefined && reported.durationMs === undefined
+        // A failed run stays failed until the next one ends.
+        const previous = isStart ? before : undefined
         const row = {
           at,
           who: beat.who,
-          status: beat.status,
-          message: beat.message ?? null,
+          status: previous?.status ?? beat.status,
+          message: previous?.message ?? beat.message ?? null,
           version: beat.version ?? null,
           intervalMs: beat.intervalMs ?? null,
-          backlog: beat.backlog ?? null,
-          diskFreePercent: beat.diskFreePercent ?? null,
+          backlog: beat.backlog ?? previous?.backlog ?? null,
+          diskFreePercent: beat.diskFreePercent ?? previous?.diskFreePercent ?? null,
           skewMs: beat.skewMs ?? null,
-          history: JSON.stringify([...moments, [at, beat.status]].slice(-maxHistory)),
+          history:
+            isStart && before ? before.history : JSON.stringify([...moments, [at, beat.status]].slice(-maxHistory)),
+          run: run === undefined ? null : JSON.stringify(run),
         }
         if (before) {
           await tx.updateTable('heartbeats').set(row).where('name', '=', name).execute()
@@ -62,6 +73,16 @@ export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartb
   }
 }
 
+/** The run to store after a report. Runs may overlap, and reports may be lost: the run that began last is stored. */
+function runAfter(before: JobRun | undefined, reported: ReportedRun | undefined, at: number): JobRun | undefined {
+  if (reported === undefined) return before
+  const { id, durationMs, exitCode, maxMs, output } = reported
+  if (before !== undefined && before.id > id) return before
+  if (durationMs === undefined) return { id, startedAt: at, maxMs }
+  const startedAt = before !== undefined && before.id === id ? before.startedAt : at - durationMs
+  return { id, startedAt, endedAt: at, durationMs, exitCode, maxMs, output }
+}
+
 type Moments = readonly (readonly [at: number, status: HeartbeatRow['status']])[]
 
 const full = (): Fault =>
@@ -81,4 +102,5 @@ const heartbeatOf = (row: Tables['heartbeats']): HeartbeatRow => ({
   diskFreePercent: present(row.diskFreePercent),
   skewMs: present(row.skewMs),
   history: (JSON.parse(row.history) as Moments).map(([at, status]) => ({ at, status })),
+  run: row.run === null ? undefined : (JSON.parse(row.run) as JobRun),
 })

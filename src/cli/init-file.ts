@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Config } from '../core/config/index.ts'
+import { Fault } from '../core/errors.ts'
+import { makeFolder } from '../core/folder.ts'
+import { type ProcessEnvironment, variable } from './flags.ts'
+import { settingsFolder, writePrivate } from './private-file.ts'
+import { packageRoot } from './process.ts'
+import { configuration } from './session.ts'
+
+export { starterFile } from './starter-file.ts'
+
+/**
+ * Where `svc init` writes: the file that `--config` or `SVC_CONFIG` names, or the one in the user's folder. Throws
+ * `Fault` Local when it exists.
+ */
+export function newConfigPath(configFlag: string | undefined, env: ProcessEnvironment): string {
+  const path = resolve(configFlag ?? variable(env, 'SVC_CONFIG') ?? join(settingsFolder(env), 'svc.yaml'))
+  if (!existsSync(path)) return path
+  throw new Fault('Local', `${path} exists, and svc init overwrites nothing`, {
+    hints: ['Print a proposal beside it: svc monitors discover', `Or move it away first: mv '${path}' '${path}.old'`],
+  })
+}
+
+/** The line by which editors find the schema of svc.yaml, without the comment sign. */
+export const schemaLine = (): string =>
+  `yaml-language-server: $schema=${join(packageRoot(), 'docs', 'reference', 'svc.schema.json')}`
+
+/** Asks whether to write the file. Rejects with `Fault` Interrupted at ctrl-C. */
+export async function confirmed(path: string, signal: AbortSignal): Promise<boolean> {
+  const { askLine } = await import('./prompt.ts')
+  const answer = await askLine(`Write ${path}? (y/n)`, signal)
+  return /^y(?:es)?$/i.test(answer.trim())
+}
+
+/** Writes the file, which must not exist, and reads it as every command does. */
+export async function writeConfig(path: string, file: string, env: ProcessEnvironment): Promise<Config> {
+  makeFolder(dirname(path))
+  writePrivate(path, file)
+  return await configuration({ config: path }, env)
+}
+
+/** Runs `svc health` on the new file, on this terminal. Its result is shown, and is not the result of `svc init`. */
+export async function runHealth(path: string, isNamed: boolean): Promise<void> {
+  const [, program = ''] = process.argv
+  const args = ['health', '--local', ...(isNamed ? ['--config', path] : [])]
+  const child = spawn(process.execPath, [...process.execArgv, program, ...args], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  // A health check that cannot be started says so itself; the file is written either way.
+  await Promise.race([once(child, 'exit'), once(child, 'error')]).catch(() => {})
+}
+
+/** What to run next, in words that can be pasted. */
+export function nextCommands(
+  path: string,
+  { isStarter, isNamed }: { readonly isStarter: boolean; readonly isNamed: boolean },
+): string {
+  const config = isNamed ? ` --config '${path}'` : ''
+  const edit: readonly (readonly [string, string])[] = isStarter
+    ? [[`"\${EDITOR:-vi}" '${path}'`, 'edit the monitor']]
+    : []
+  const steps = [
+    ...edit,
+    [`svc monitors validate${config}`, 'after every change'],
+    [`svc health${config}`, 'check again'],
+    ['svc monitors kinds', 'what else can be checked'],
+    [`svc serve${config}`, 'the same answers over HTTP'],
+  ] as const
+  const width = Math.max(...steps.map(([command]) => command.length))
+  return `\nNext:\n${steps.map(([command, gives]) => `  ${command.padEnd(width)}   ${gives}`).join('\n')}`
+}

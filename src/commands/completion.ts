@@ -1,0 +1,35 @@
+import { SvcCommand } from '../cli/base.ts'
+import { completionScripts, shells } from '../cli/completion/scripts.ts'
+import { argument, required } from '../cli/flags.ts'
+import { Fault } from '../core/errors.ts'
+import { didYouMean } from '../core/suggest.ts'
+
+export default class Completion extends SvcCommand {
+  static override summary = 'Print the script that completes svc in bash, zsh or fish'
+  static override description =
+    `Completes commands, flags and values: types, modes, formats, kinds, profiles, and the monitors,
+users and roles of this machine. It contacts no server and shows no secret. The first lines of the
+script say where to put it.`
+  static override examples = [
+    'source <(<%= config.bin %> completion bash)',
+    '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/svc',
+    '<%= config.bin %> completion fish > ~/.config/fish/completions/svc.fish',
+  ]
+  static override args = {
+    shell: argument({ name: 'SHELL', description: 'bash, zsh or fish', ignoreStdin: true }),
+  }
+
+  protected async perform(): Promise<undefined> {
+    const { args, flags } = await this.parse(Completion)
+    const name = required(args.shell, 'SHELL')
+    const shell = shells.find((one) => one === name)
+    if (shell === undefined) {
+      const nearest = didYouMean(name, shells)
+      throw new Fault('Usage', `there is no script for "${name}"`, {
+        hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), `Shells: ${shells.join(' ')}`],
+      })
+    }
+    const script = completionScripts[shell]
+    this.print(flags.json ? JSON.stringify({ shell, script }) : script)
+  }
+}

@@ -1,0 +1,24 @@
+import { SvcCommand } from '../cli/base.ts'
+import { connectionFlags } from '../cli/flags.ts'
+
+export default class Doctor extends SvcCommand {
+  static override summary = 'Check this installation of svc, and say what to do'
+  static override description =
+    `Checks Node, the folder of the settings, svc.yaml, the store, the keychain, the server that commands
+would use, the sign-in there, the clock, other programs called svc, and completion. svc health checks
+servers; this command checks svc. It exits with 0 when nothing failed, otherwise with the exit code that
+a command would have for the same reason, or 12 for several reasons.`
+  static override examples = ['<%= config.bin %> doctor', '<%= config.bin %> doctor --profile prod --json']
+  static override flags = connectionFlags
+
+  protected async perform(signal: AbortSignal): Promise<number> {
+    const { flags } = await this.parse(Doctor)
+    const [{ examinationExit, examine }, { installation }] = await Promise.all([
+      import('../cli/doctor.ts'),
+      import('../cli/render/lists.ts'),
+    ])
+    const findings = await examine(flags, process.env, signal)
+    this.print(installation.render(findings, {}, { json: flags.json, screen: process.stdout }))
+    return examinationExit(findings)
+  }
+}

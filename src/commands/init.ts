@@ -1,0 +1,56 @@
+import { SvcCommand } from '../cli/base.ts'
+import { boolean, connectionFlags } from '../cli/flags.ts'
+import { Fault } from '../core/errors.ts'
+
+export default class Init extends SvcCommand {
+  static override summary = 'Write a svc.yaml for this machine, step by step'
+  static override description =
+    `Looks at what listens on this machine, shows the monitors that it proposes, asks, writes svc.yaml,
+validates it and runs svc health once. It greets services in the protocols that svc knows and signs in
+nowhere. An existing file is never overwritten. Where svc recognizes nothing, it writes a commented
+file to begin with, whose only monitor fails until you edit it.`
+  static override examples = [
+    '<%= config.bin %> init',
+    '<%= config.bin %> init --yes',
+    '<%= config.bin %> init --yes --config ./svc.yaml',
+  ]
+  static override flags = {
+    yes: boolean({ char: 'y', description: 'Do not ask' }),
+    config: connectionFlags.config,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(Init)
+    const [{ canAsk }, init, { discoveryLines, proposedBy, proposeForThisMachine }] = await Promise.all([
+      import('../cli/prompt.ts'),
+      import('../cli/init-file.ts'),
+      import('../cli/discovery.ts'),
+    ])
+    const path = init.newConfigPath(flags.config, process.env)
+    if (!flags.yes && (flags.json || !canAsk())) {
+      throw new Fault('Usage', '--yes is missing: there is no terminal to ask', {
+        hints: ['svc init --yes writes what it proposes; svc monitors discover only prints it.'],
+      })
+    }
+    this.say('Looking at what listens on this machine …')
+    const discovery = await proposeForThisMachine(signal)
+    for (const line of discoveryLines(discovery)) this.say(`  ${line}`)
+    const isStarter = discovery.proposals.length === 0
+    const head = [init.schemaLine(), proposedBy('svc init')]
+    const file = isStarter ? init.starterFile(head) : await discovery.file(head)
+    if (isStarter) this.say('  svc recognizes no service here: the file has one monitor for you to edit.')
+    if (!flags.yes && !(await init.confirmed(path, signal))) {
+      throw new Fault('Interrupted', 'nothing was written', { hints: ['svc monitors discover prints the proposal.'] })
+    }
+    const { types } = await init.writeConfig(path, file, process.env)
+    const monitors = Object.values(types).reduce((sum, entry) => sum + entry.monitors.length, 0)
+    if (flags.json) {
+      const { proposals, others } = discovery
+      this.print(JSON.stringify({ file: path, monitors, starter: isStarter, proposals, others }))
+      return
+    }
+    this.print(`${path} is written and valid: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
+    if (!isStarter) await init.runHealth(path, flags.config !== undefined)
+    this.say(init.nextCommands(path, { isStarter, isNamed: flags.config !== undefined }))
+  }
+}

@@ -1,0 +1,130 @@
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type Home, svcHome } from '../support/svc.ts'
+
+type Finding = { readonly check: string; readonly status: string; readonly message: string; readonly next?: string }
+
+let home: Home
+const servers: Server[] = []
+beforeEach(() => {
+  home = svcHome()
+  mkdirSync(join(home.folder, 'bin'))
+  symlinkSync(home.program, join(home.folder, 'bin', 'svc'))
+})
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+  home.remove()
+})
+
+async function doctor(args: readonly string[] = [], env: Record<string, string> = {}) {
+  const path = { PATH: `${join(home.folder, 'bin')}:/usr/bin:/bin`, SHELL: '/bin/bash' }
+  const { code, stdout, stderr } = await home.svc(['doctor', '--json', ...args], { env: { ...path, ...env } })
+  expect(stderr).toBe('')
+  const { checks } = JSON.parse(stdout) as { readonly checks: readonly Finding[] }
+  return { code, finding: (check: string) => checks.find((one) => one.check === check), checks }
+}
+
+/** A server that answers every request with a status and headers. */
+async function answering(status: number, headers: Record<string, string> = {}): Promise<string> {
+  const server = createServer((_, response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers })
+    response.end('{"ResponseStatus":{"ErrorCode":"Unauthorized","Message":"Not Authenticated"}}')
+  })
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+describe('svc doctor', () => {
+  test('names every check, and exits with 0 when nothing failed', async () => {
+    const { code, checks, finding } = await doctor()
+    expect(code).toBe(0)
+    expect(checks.map(({ check }) => check)).toEqual(
+      'node settings svc.yaml store keychain server sign-in clock path completion'.split(' '),
+    )
+    expect(checks.every(({ status }) => ['ok', 'warning', 'failed', 'skipped'].includes(status))).toBe(true)
+    expect(finding('svc.yaml')).toMatchObject({ status: 'warning', next: expect.stringContaining('svc init') })
+    expect(finding('store')).toMatchObject({ status: 'ok', message: expect.stringContaining('does not exist yet') })
+    expect(finding('keychain')).toMatchObject({ status: 'warning' })
+    expect(finding('server')?.status).toBe('skipped')
+    expect(finding('path')).toMatchObject({ status: 'ok', message: join(home.folder, 'bin', 'svc') })
+    expect(finding('completion')).toMatchObject({ status: 'skipped', message: 'not installed for bash' })
+  })
+
+  test('a mistake in svc.yaml is exit 12 with its place, and one without monitors is no success', async () => {
+    const file = join(home.folder, 'svc.yaml')
+    writeFileSync(file, 'types:\n  Nope: []\n', { mode: 0o600 })
+    const broken = await doctor()
+    expect(broken.code).toBe(12)
+    expect(broken.finding('svc.yaml')).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining(`${file}:2:`),
+    })
+    writeFileSync(file, 'types: {}\n', { mode: 0o600 })
+    expect((await doctor()).finding('svc.yaml')?.status).not.toBe('ok')
+    writeFileSync(file, 'types:\n  App:\n    - {kind: tcp, name: web, host: 127.0.0.1, port: 1}\n', { mode: 0o600 })
+    expect((await doctor()).finding('svc.yaml')).toMatchObject({ status: 'ok', message: `${file}: 1 monitor` })
+  })
+
+  test.skipIf(process.platform === 'win32')(
+    'a settings folder that others can write is a failure with the remedy',
+    async () => {
+      chmodSync(home.folder, 0o777)
+      const { code, finding } = await doctor()
+      expect(code).toBe(12)
+      expect(finding('settings')).toMatchObject({ status: 'failed', next: `chmod 700 '${home.folder}'` })
+    },
+  )
+
+  test('a damaged store and a damaged settings file are failures, and the other checks still run', async () => {
+    mkdirSync(join(home.folder, 'store'), { mode: 0o700 })
+    writeFileSync(join(home.folder, 'store', 'svc.db'), 'not a database', { mode: 0o600 })
+    writeFileSync(join(home.folder, 'config.json'), '{', { mode: 0o600 })
+    const { code, checks, finding } = await doctor()
+    expect([code, checks.length]).toEqual([12, 10])
+    expect(finding('store')?.status).toBe('failed')
+    expect(finding('settings')?.status).toBe('failed')
+    expect(finding('node')?.status).toBe('ok')
+  })
+
+  test('a server that cannot be reached is exit 6, as it is for the commands that need it', async () => {
+    const { code, finding } = await doctor(['--server', 'http://127.0.0.1:1'])
+    expect(code).toBe(6)
+    expect(finding('server')?.status).toBe('failed')
+    expect(finding('sign-in')?.status).toBe('skipped')
+  })
+
+  test('a reachable server with nobody signed in is a warning, and a refused token is exit 4', async () => {
+    const url = await answering(401)
+    const nobody = await doctor(['--server', url])
+    expect([nobody.code, nobody.finding('server')?.status]).toEqual([0, 'ok'])
+    expect(nobody.finding('sign-in')).toMatchObject({ status: 'warning', next: `svc login --server ${url}` })
+    const refused = await doctor(['--server', url], { SVC_TOKEN: 'hunter2-token' })
+    expect([refused.code, refused.finding('sign-in')?.status]).toEqual([4, 'failed'])
+    expect(JSON.stringify(refused.checks)).not.toContain('hunter2-token')
+  })
+
+  test('a clock that is far from the one of the server is a failure', async () => {
+    const near = await doctor(['--server', await answering(401)])
+    expect(near.finding('clock')?.status).toBe('ok')
+    const url = await answering(401, { date: new Date(Date.now() - 3_600_000).toUTCString() })
+    const far = await doctor(['--server', url])
+    expect([far.code, far.finding('clock')?.status]).toEqual([12, 'failed'])
+  })
+
+  test('another svc that comes first on the PATH is named', async () => {
+    const folder = join(home.folder, 'other')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'svc'), '#!/bin/sh\n', { mode: 0o755 })
+    const { finding } = await doctor([], { PATH: `${folder}:${join(home.folder, 'bin')}:/usr/bin:/bin` })
+    expect(finding('path')).toMatchObject({ status: 'warning', message: expect.stringContaining(join(folder, 'svc')) })
+  })
+
+  test('prints one record a check in a pipe', async () => {
+    const { stdout } = await home.svc(['doctor'])
+    expect(stdout).toMatch(/^svc\.yaml\twarning\tno svc\.yaml: .*\tsvc init/m)
+  })
+})
