@@ -64,7 +64,7 @@ export const faults = {
     errorCode: 'MisdirectedRequest',
     status: 421,
     exit: 'rejected',
-    message: 'This server does not answer for that host name',
+    message: 'This server does not accept requests for that host name',
   },
   TooManyRequests: { errorCode: 'TooManyRequests', status: 429, exit: 'serverError', message: 'Too many requests' },
   HeadersTooLarge: {
@@ -85,16 +85,21 @@ export const faults = {
     exit: 'rejected',
     message: 'This operation does not exist in this version',
   },
-  Unavailable: { errorCode: 'ServiceUnavailable', status: 503, exit: 'serverError', message: 'Not available now' },
+  Unavailable: {
+    errorCode: 'ServiceUnavailable',
+    status: 503,
+    exit: 'serverError',
+    message: 'Unavailable at the moment',
+  },
   // On the caller's side
-  Usage: { errorCode: 'Usage', status: 400, exit: 'usage', message: 'Wrong usage' },
+  Usage: { errorCode: 'Usage', status: 400, exit: 'usage', message: 'Invalid usage' },
   Unreachable: { errorCode: 'Unreachable', status: 502, exit: 'unreachable', message: 'The server cannot be reached' },
   Timeout: { errorCode: 'Timeout', status: 504, exit: 'timeout', message: 'No answer in time' },
   UnreadableAnswer: {
     errorCode: 'UnreadableAnswer',
     status: 502,
     exit: 'serverError',
-    message: 'The server answered something that cannot be read',
+    message: 'The answer of the server cannot be read',
   },
   ServerError: { errorCode: 'ServerError', status: 502, exit: 'serverError', message: 'The server failed' },
   NoSuchOperation: {
@@ -107,9 +112,9 @@ export const faults = {
     errorCode: 'NoKeychain',
     status: 500,
     exit: 'noKeychain',
-    message: 'There is no usable place to keep a token',
+    message: 'No usable credential store is available',
   },
-  Local: { errorCode: 'Local', status: 500, exit: 'local', message: 'A local file or setting is in the way' },
+  Local: { errorCode: 'Local', status: 500, exit: 'local', message: 'A local file or setting prevents this' },
   Interrupted: { errorCode: 'Interrupted', status: 499, exit: 'interrupted', message: 'Interrupted' },
 } as const satisfies Record<string, FaultSpec>
 export type FaultName = keyof typeof faults

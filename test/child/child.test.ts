@@ -83,8 +83,8 @@ describe('a probe in a child process', () => {
     expect((await failure(ask('babbles'))).message).toContain('cannot be read')
   })
   test('an unknown probe is a failure that names it', async () => {
-    expect((await failure(ask('nonesuch'))).message).toBe('there is no probe nonesuch')
-    expect((await failure(runInChild('constructor', null, never()))).message).toBe('there is no probe constructor')
+    expect((await failure(ask('nonesuch'))).message).toBe('unknown probe nonesuch')
+    expect((await failure(runInChild('constructor', null, never()))).message).toBe('unknown probe constructor')
   })
   test('an aborted signal starts nothing, and its reason is thrown', async () => {
     expect(await failure(ask('echo', 1, AbortSignal.abort(new Error('too late'))))).toMatchObject({

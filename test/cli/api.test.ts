@@ -113,14 +113,14 @@ describe('svc api', () => {
     [200, '{}', 0, /^$/],
     [204, '', 0, /^$/],
     [400, '{"ResponseStatus":{"ErrorCode":"X","Message":"not so"}}', 9, /rejects the request \(400\): not so/],
-    [401, '', 4, /wants a caller who is signed in \(401\)\n.*svc login --server/s],
-    [403, '{"responseStatus":{"message":"Invalid Role"}}', 5, /forbids this \(403\): Invalid Role/],
-    [404, '404', 9, /does not have this \(404\): 404/],
-    [405, '<html>no</html>', 9, /does not allow that \(405\)/],
-    [409, '{"ResponseStatus":{"Message":"the last Admin"}}', 9, /sees a conflict \(409\): the last Admin/],
-    [429, '', 8, /is asked too often \(429\)/],
+    [401, '', 4, /requires sign-in \(401\)\n.*svc login --server/s],
+    [403, '{"responseStatus":{"message":"Invalid Role"}}', 5, /denies permission \(403\): Invalid Role/],
+    [404, '404', 9, /could not find this \(404\): 404/],
+    [405, '<html>no</html>', 9, /does not allow this method \(405\)/],
+    [409, '{"ResponseStatus":{"Message":"the last Admin"}}', 9, /reports a conflict \(409\): the last Admin/],
+    [429, '', 8, /reports too many requests \(429\)/],
     [500, 'boom', 8, /failed \(500\): boom/],
-    [503, '{"Status":"Failure"}', 8, /is not available now \(503\)/],
+    [503, '{"Status":"Failure"}', 8, /is unavailable \(503\)/],
   ])('status %i: the body on stdout, the error on stderr, the usual exit code', async (status, body, code, text) => {
     const server = await serverThat(answering(status, body))
     const ran = await home().svc(['api', 'GET', '/x', '--server', server.url])

@@ -93,15 +93,15 @@ describe('a file of role changes', () => {
   test.each([
     ['a column that nobody knows', 'UserName,Role\nbob,Ops\n', 'row 1: unknown column "Role"'],
     ['no column UserName', 'Roles\nOps\n', 'no column UserName'],
-    ['a column twice', 'UserName,Roles,Roles\nbob,a,b\n', 'row 1: the column Roles is there twice'],
+    ['a column twice', 'UserName,Roles,Roles\nbob,a,b\n', 'row 1: the column Roles appears twice'],
     [
       'a column twice in another letter case',
       'UserName,Roles,roles\nbob,a,b\n',
-      'row 1: the column roles is there twice',
+      'row 1: the column roles appears twice',
     ],
     ['semicolons', 'UserName;Roles\nbob;Ops\n', 'separated by semicolons'],
     ['tabs', 'UserName\tRoles\nbob\tOps\n', 'separated by tabs'],
-    ['more cells than columns', 'UserName,Roles\nbob,Ops,Admin\n', 'row 2: 3 cells under 2 columns'],
+    ['more cells than columns', 'UserName,Roles\nbob,Ops,Admin\n', 'row 2: 3 cells for 2 columns'],
     ['a quote that is not closed', 'UserName,Roles\nbob,Ops\nbob,"Ops\n', 'not valid CSV'],
     ['nothing', '', 'is empty'],
     ['a header alone', header, 'holds no row'],

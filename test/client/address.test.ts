@@ -17,8 +17,8 @@ test.each([
   ['file:///etc/passwd', /not an http or https URL/],
   ['http://', /not an http or https URL/],
   ['https://exa mple.com', /not an http or https URL/],
-  ['https://example.com/?x=1', /The base URL alone: https:\/\/example\.com\//],
-  ['https://example.com/ops#top', /The base URL alone: https:\/\/example\.com\/ops/],
+  ['https://example.com/?x=1', /Use the base URL alone: https:\/\/example\.com\//],
+  ['https://example.com/ops#top', /Use the base URL alone: https:\/\/example\.com\/ops/],
 ])('an invalid base URL is exit 2 with an example of a valid one: %j', async (baseUrl, words) => {
   const fault = await faultOf(() => clientOf(baseUrl))
   expect([fault.fault, fault.exitCode]).toEqual(['Usage', 2])
@@ -80,9 +80,9 @@ test('--ca-file with an unusable file is exit 12 and names the file', async () =
   for (const [caFile, words] of [
     [join(folder, 'absent.pem'), 'cannot be read (ENOENT)'],
     [folder, 'cannot be read (EISDIR)'],
-    [write('empty.pem', ''), 'holds no certificate'],
-    [write('key.pem', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'), 'holds no certificate'],
-    [write('damaged.pem', damaged), 'holds a certificate that is damaged'],
+    [write('empty.pem', ''), 'contains no certificate'],
+    [write('key.pem', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'), 'contains no certificate'],
+    [write('damaged.pem', damaged), 'contains a damaged certificate'],
   ] as const) {
     const fault = await faultOf(() => clientOf('https://example.com', { caFile }))
     expect([fault.fault, fault.exitCode, fault.message]).toEqual(['Local', 12, `--ca-file ${caFile} ${words}`])

@@ -72,7 +72,7 @@ test('a pattern that matches a monitor selects all its checks, one that matches 
 test('Status, FailedMonitorCount, StatusMessage and messages describe the remaining monitors', () => {
   const good = pick(['host', 'billing'])
   expect(good).toMatchObject({ Status: 'Success', FailedMonitorCount: 0, CorrelationId: 'c1' })
-  expect(good.StatusMessage).toBe('healthy, as far as selected: 2 of 4 monitors, all passed')
+  expect(good.StatusMessage).toBe('healthy: 2 of 4 monitors selected, all passed')
   const bad = pick(['round trip'])
   expect(bad).toMatchObject({ Status: 'Failure', FailedMonitorCount: 1 })
   expect(bad.StatusMessage).toBe(

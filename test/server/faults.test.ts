@@ -51,7 +51,7 @@ describe('S6 an unexpected exception', () => {
     const fault = new Fault('Conflict', 'x', { headers: { 'X-Bad': 'a\r\nSet-Cookie: b=c' } })
     await withSite(throwing(fault), async ({ port, log }) => {
       await expect(ask(port, question)).rejects.toThrow(/hang up|ECONNRESET/)
-      expect(log.at(-1)).toMatchObject({ level: 'error', msg: 'an answer could not be written' })
+      expect(log.at(-1)).toMatchObject({ level: 'error', msg: 'could not write a response' })
       expect((await ask(port, '/livez')).status).toBe(200)
     })
   })

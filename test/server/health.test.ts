@@ -268,7 +268,7 @@ describe('the input of a call', () => {
       socket.destroy()
       await until(() => log.length === 1)
       expect(reason).toBeInstanceOf(Fault)
-      expect(log[0]).toMatchObject({ status: 499, level: 'info', msg: 'the caller went away' })
+      expect(log[0]).toMatchObject({ status: 499, level: 'info', msg: 'client disconnected' })
     })
   })
 })

@@ -154,7 +154,7 @@ describe('the status page', () => {
       '<h2>App</h2>',
       '<h2>Sql</h2>',
       '<h2>Mongo</h2>',
-      '<h2>How to ask</h2>',
+      '<h2>How to run a check</h2>',
     ])
     expect(heading(text)).toBe('Healthy: App, Sql; 1 not checked yet')
     expect(text).toContain('4 s ago, took 15 ms')

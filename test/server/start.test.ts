@@ -29,7 +29,7 @@ describe('starting', () => {
       await expect(second).rejects.toMatchObject({
         name: 'Fault',
         fault: 'Local',
-        message: `Cannot listen on 127.0.0.1:${port}: another program listens there`,
+        message: `Cannot listen on 127.0.0.1:${port}: the address is already in use`,
       })
     })
   })

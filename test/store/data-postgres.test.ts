@@ -49,7 +49,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     url.password = 'pa55-wrong'
     const wrong = await refusal(open(url.href))
     expect(messagesOf(wrong)).toContain(`Local\nThe store postgres://svc@127.0.0.1:${server.port}/`)
-    expect(messagesOf(wrong)).toMatch(/refuses the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
+    expect(messagesOf(wrong)).toMatch(/rejects the password of svc\n.*SVC_STORE_PASSWORD_FILE/)
     const file = join(folder, 'password')
     writeFileSync(file, `${storePassword}\n`)
     chmodSync(file, 0o600)
@@ -57,7 +57,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
     url.password = ''
     await (await open(url.href, { SVC_STORE_PASSWORD_FILE: file })).ping()
-    expect(messagesOf(await refusal(open(url.href)))).toMatch(/wants a password, and none is given/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(/requires a password, but none is set/)
     const unread = { SVC_STORE_PASSWORD_FILE: join(folder, 'nowhere') }
     expect(messagesOf(await refusal(open(url.href, unread)))).toMatch(/SVC_STORE_PASSWORD_FILE names cannot be read/)
   })
@@ -82,7 +82,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
       const url = await freshDatabase(server)
       await server.query(sql, nameOf(url))
       expect(messagesOf(await refusal(open(url)))).toMatch(
-        /holds tables of something else, and no store of svc\nGive svc a/,
+        /contains tables of another application and no svc store\nGive svc a/,
       )
       const tables = await server.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", nameOf(url))
       expect(tables).toHaveLength(1)
@@ -203,7 +203,7 @@ describe('D3 PostgreSQL slow, stopped and restarted', () => {
       data.audit.list({ limit: 1 }),
     ])
     const fault = await refusal(data.failures.add('x', 1, 1))
-    expect(messagesOf(fault)).toBe('Unavailable\nThe store can only be read now')
+    expect(messagesOf(fault)).toBe('Unavailable\nThe store is read-only at the moment')
   })
   test('D3 a frozen server is unavailable within 2 s, and the store works again when it thaws', async () => {
     const url = await freshDatabase(server)

@@ -77,11 +77,11 @@ describe('D1 how the store is opened', () => {
   test.runIf(posix)('D1 a file or folder with wider permissions is refused, with the chmod command to run', () => {
     make()
     chmodSync(path, 0o640)
-    expect(messagesOf(refusal())).toBe(`${path} is open to other accounts (mode 0640)\nchmod 600 ${path}`)
+    expect(messagesOf(refusal())).toBe(`${path} is accessible to other accounts (mode 0640)\nchmod 600 ${path}`)
     chmodSync(path, 0o600)
     chmodSync(dirname(path), 0o755)
     expect(messagesOf(refusal())).toBe(
-      `${dirname(path)} is open to other accounts (mode 0755)\nchmod 700 ${dirname(path)}`,
+      `${dirname(path)} is accessible to other accounts (mode 0755)\nchmod 700 ${dirname(path)}`,
     )
     chmodSync(dirname(path), 0o700)
     writeFileSync(`${path}-wal`, '', { mode: 0o644 })
@@ -118,7 +118,7 @@ describe('D1 how the store is opened', () => {
     expect(refusal().message).toMatch(/is not a folder|cannot be looked at/)
   })
   test('without create a missing store is a Fault, and nothing is created', () => {
-    expect(refusal(false).message).toBe(`There is no store at ${path}`)
+    expect(refusal(false).message).toBe(`No store exists at ${path}`)
     expect(existsSync(dirname(path))).toBe(false)
   })
   test('a store that is closed and reopened has the same content and creation date', () => {
@@ -158,7 +158,7 @@ describe('D2 a store that cannot be used', () => {
     writeFileSync(path, 'this was a store once '.repeat(500))
     unchanged(() => {
       const text = messagesOf(refusal())
-      expect(text).toContain(`The store ${path} is damaged, or not a SQLite database at all`)
+      expect(text).toContain(`The store ${path} is damaged or is not a SQLite database`)
       expect(text).toContain('Restore it from a backup.')
       expect(text).toContain(`mv ${path} ${path}.old`)
     })
@@ -168,7 +168,7 @@ describe('D2 a store that cannot be used', () => {
     const bytes = readFileSync(path)
     bytes.fill(0xff, 100, bytes.length)
     writeFileSync(path, bytes)
-    unchanged(() => expect(messagesOf(refusal())).toContain('is damaged: its pages do not fit together'))
+    unchanged(() => expect(messagesOf(refusal())).toContain('is damaged: the database file is corrupt'))
   })
   test('D2 a truncated store is refused as damaged, at every length', () => {
     openStore({ path, create: true }, manySteps(6)).close()
@@ -187,7 +187,7 @@ describe('D2 a store that cannot be used', () => {
   test('D2 an empty file never counts as a new store: its content is lost', () => {
     make()
     truncateSync(path, 0)
-    expect(messagesOf(refusal())).toContain('is empty (0 bytes): what it held is lost')
+    expect(messagesOf(refusal())).toContain('is empty (0 bytes): its contents are lost')
     expect(statSync(path).size).toBe(0)
   })
   test('D2 a log without its database is refused: a new database would be damaged by it', () => {
@@ -197,7 +197,7 @@ describe('D2 a store that cannot be used', () => {
     store.close()
     rmSync(path)
     renameSync(join(folder, 'kept'), `${path}-wal`)
-    expect(messagesOf(refusal())).toContain(`${path}-wal is left of a store, but svc.db itself is gone`)
+    expect(messagesOf(refusal())).toContain(`${path}-wal belongs to a store, but svc.db itself is missing`)
     expect(existsSync(path)).toBe(false)
   })
   test('D2 a database of another program is refused and named as such, and left unchanged', () => {
@@ -212,7 +212,7 @@ describe('D2 a store that cannot be used', () => {
     openStore({ path, create: true }, manySteps(99)).close()
     unchanged(() => {
       const text = messagesOf(refusal())
-      expect(text).toContain(`was written by a newer svc (schema 99; known here: ${migrations.length})`)
+      expect(text).toContain(`was written by a newer svc (schema 99; this svc supports schema ${migrations.length})`)
       expect(text).toContain('Update svc')
     })
   })
@@ -224,7 +224,7 @@ describe('D2 a store that cannot be used', () => {
       openStore({ path, create: true }, manySteps(3)).close()
       expect.unreachable()
     } catch (error) {
-      expect((error as Fault).message).toContain('its header says schema 3, its table 2')
+      expect((error as Fault).message).toContain('its header has schema version 3, its table 2')
     }
   })
   test('D2 a store that another process holds is reported as locked, and opens once it is released', () => {

@@ -225,7 +225,7 @@ describe('D3 another service answers in the place of PostgreSQL', () => {
     await using other = await peer(postgresAnswering('encoding', oid, start + '0'.repeat(400_000)))
     const store = `postgres://svc:pa55@127.0.0.1:${other.port}/svc`
     const { value: fault, longestMs } = await measureBlocking(() => faultOf(open(store)))
-    expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/keeps text as .*, and not as UTF8$/)])
+    expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/stores text as .*, not as UTF8$/)])
     expect(fault.message.length).toBeLessThan(300)
     expect(longestMs).toBeLessThan(1_500)
   })

@@ -54,8 +54,8 @@ describe('the run document', () => {
   test.each([
     ['no JSON', '{"version":1', 'is not JSON'],
     ['a list', '[]', 'is not a JSON object'],
-    ['another version', text({ version: 2 }), 'is not of version 1'],
-    ['a version as text', text({ version: '1' }), 'is not of version 1'],
+    ['another version', text({ version: 2 }), 'does not have version 1'],
+    ['a version as text', text({ version: '1' }), 'does not have version 1'],
     ['no status', text({ status: undefined }), "has no 'status'"],
     ['an unknown status', text({ status: 'fine' }), 'cannot be understood'],
     ['a status by number', text({ status: 1 }), 'cannot be understood'],

@@ -123,9 +123,9 @@ export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'
       const store = await data()
       const user = await findUser(store, userName)
       const missing = roles?.find((role) => !user.roles.includes(role))
-      if (missing !== undefined) refuse([problem('Roles', `names ${missing}, which the user does not hold`)])
+      if (missing !== undefined) refuse([problem('Roles', `contains ${missing}, which the user does not have`)])
       const lacking = permissions?.find((permission) => !user.permissions.includes(permission))
-      if (lacking !== undefined) refuse([problem('Permissions', `names ${lacking}, which the user does not hold`)])
+      if (lacking !== undefined) refuse([problem('Permissions', `contains ${lacking}, which the user does not have`)])
       const secret = newToken('key')
       const row = await store.keys.add(
         {

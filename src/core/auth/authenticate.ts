@@ -107,7 +107,7 @@ export async function authenticate(
   const provider = request.provider?.trim() ?? ''
   if (verb === 'GET' && provider !== '') {
     if (!(await findProvider(provider))) throw unknownProvider(provider, request)
-    throw new Fault('MethodNotAllowed', 'A sign-in is sent with POST: a GET would leave the password in logs', {
+    throw new Fault('MethodNotAllowed', 'Sign in with POST: a GET request would leave the password in logs', {
       errorCode: 'NotSupportedException',
       headers: { Allow: 'POST, DELETE, OPTIONS' },
     })

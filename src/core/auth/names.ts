@@ -30,9 +30,9 @@ export function nameProblems(field: string, name: string): Problems {
   if (name.trim() === '') return [problem(field, 'must not be empty.', 'NotEmpty')]
   if (name.length > longest) return [problem(field, `may have at most ${longest} characters`)]
   if (!name.isWellFormed() || invisible.test(name)) {
-    return [problem(field, 'may hold no control or invisible characters')]
+    return [problem(field, 'must not contain control or invisible characters')]
   }
-  if (name !== name.trim()) return [problem(field, 'may not begin or end with a blank')]
+  if (name !== name.trim()) return [problem(field, 'must not begin or end with a space')]
   return []
 }
 
@@ -40,7 +40,7 @@ export function nameProblems(field: string, name: string): Problems {
 export function userNameProblems(field: string, name: string): Problems {
   const wrong = nameProblems(field, name)
   if (wrong.length > 0) return wrong
-  return name === '-' || /^local:/i.test(name) ? [problem(field, 'stands for somebody else in the audit')] : []
+  return name === '-' || /^local:/i.test(name) ? [problem(field, 'is reserved for the audit log')] : []
 }
 
 export function emailProblems(field: string, email: string): Problems {

@@ -78,8 +78,8 @@ export function refusal(password: string, names: readonly string[], least = shor
   const bytes = Buffer.byteLength(password)
   if (bytes < Math.max(shortest, least)) return `must have at least ${Math.max(shortest, least)} bytes`
   if (bytes > longest) return `may have at most ${longest} bytes`
-  if (isCommon(password)) return 'is one of the passwords that are tried first'
-  if (names.some((name) => isSimilar(password, name))) return 'is too similar to the name or e-mail of its user'
+  if (isCommon(password)) return 'is a common password, which attackers try first'
+  if (names.some((name) => isSimilar(password, name))) return 'is too similar to the name or e-mail address of the user'
   return undefined
 }
 

@@ -32,7 +32,7 @@ export async function serveProbe(probes: Probes): Promise<void> {
 async function answerTo(question: ProbeQuestion, probes: Probes): Promise<ProbeAnswer> {
   try {
     const load = Object.hasOwn(probes, question.probe) ? probes[question.probe] : undefined
-    if (!load) throw new Error(`there is no probe ${question.probe}`)
+    if (!load) throw new Error(`unknown probe ${question.probe}`)
     return { value: await (await load()).default(question.input) }
   } catch (error) {
     return failure(error)

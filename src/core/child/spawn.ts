@@ -73,7 +73,7 @@ function read(line: string, probe: string): unknown {
   try {
     answer = JSON.parse(line) as ProbeAnswer
   } catch {
-    throw broken(probe, 'answered something that cannot be read')
+    throw broken(probe, 'returned a reply that cannot be read')
   }
   if (!('error' in answer)) return answer.value
   const { message, code, fault, details } = answer.error

@@ -31,10 +31,13 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   const url = URL.parse(input)
   if (url === null || !/^https?:$/.test(url.protocol)) throw notHttp(input)
   if (url.username !== '' || url.password !== '') {
-    throw usage('--server must not hold a user name or password', `Leave them out: ${url.origin}${url.pathname}`)
+    throw usage('--server must not contain a user name or password', `Leave them out: ${url.origin}${url.pathname}`)
   }
   if (url.search !== '' || url.hash !== '') {
-    throw usage('--server must end before any ? or #', `The base URL alone: ${url.origin}${url.pathname}`)
+    throw usage(
+      '--server must not contain a query (?) or a fragment (#)',
+      `Use the base URL alone: ${url.origin}${url.pathname}`,
+    )
   }
   const secure = url.protocol === 'https:'
   const host = bare(url.hostname)
@@ -42,8 +45,8 @@ export function readAddress(baseUrl: string, insecureHttp: boolean): Address {
   if (!secure && !loopback && !insecureHttp) {
     throw usage(
       `plain http to ${url.host} is refused: the traffic would not be encrypted`,
-      `Use https:// if the server has it: --server https://${url.host}`,
-      'On a network that you trust: --insecure-http',
+      `If the server supports https: --server https://${url.host}`,
+      'On a trusted network: --insecure-http',
     )
   }
   const prefix = url.pathname.replace(/(?<!\/)\/+$/, '')

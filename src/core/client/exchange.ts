@@ -168,11 +168,8 @@ export function exchange(
 
 /** The fault of a connection to another machine although the address is loopback. */
 export const leadsElsewhere = ({ host }: Address, remote: string): Fault =>
-  new Fault('Local', `${host} leads to another machine here (${remote}): nothing is sent to it over plain http`, {
-    hints: [
-      'Name the address that is meant, or look into the hosts file.',
-      'On a network that you trust: --insecure-http',
-    ],
+  new Fault('Local', `${host} resolves to another machine (${remote}): svc sends nothing to it over plain http`, {
+    hints: ['Specify the address of the server, or check the hosts file.', 'On a trusted network: --insecure-http'],
   })
 
 /** We decide whether to use a proxy, whatever Node's own settings say. Node only makes the tunnel. */

@@ -25,23 +25,23 @@ type Refusal = { readonly fault: FaultName; readonly does: string }
 /** HTTP status → fault. The status decides, never the text (C2). */
 const refusals: Readonly<Record<number, Refusal>> = {
   400: { fault: 'BadRequest', does: 'rejects the request' },
-  401: { fault: 'Unauthorized', does: 'wants a caller who is signed in' },
-  403: { fault: 'Forbidden', does: 'forbids this' },
-  404: { fault: 'NotFound', does: 'does not have this' },
-  405: { fault: 'MethodNotAllowed', does: 'does not allow that' },
-  407: { fault: 'Unreachable', does: 'cannot be reached: a proxy on the way wants a user name and password' },
+  401: { fault: 'Unauthorized', does: 'requires sign-in' },
+  403: { fault: 'Forbidden', does: 'denies permission' },
+  404: { fault: 'NotFound', does: 'could not find this' },
+  405: { fault: 'MethodNotAllowed', does: 'does not allow this method' },
+  407: { fault: 'Unreachable', does: 'cannot be reached: a proxy requires a user name and password' },
   408: { fault: 'RequestTimeout', does: 'gave up waiting for the request' },
-  409: { fault: 'Conflict', does: 'sees a conflict' },
-  413: { fault: 'TooLarge', does: 'finds the request too large' },
-  415: { fault: 'UnsupportedMediaType', does: 'does not read JSON' },
-  421: { fault: 'Misdirected', does: 'does not answer for that host name' },
-  429: { fault: 'TooManyRequests', does: 'is asked too often' },
-  431: { fault: 'HeadersTooLarge', does: 'finds the request headers too large' },
-  501: { fault: 'NotImplemented', does: 'does not have this operation' },
-  503: { fault: 'Unavailable', does: 'is not available now' },
+  409: { fault: 'Conflict', does: 'reports a conflict' },
+  413: { fault: 'TooLarge', does: 'rejects the request as too large' },
+  415: { fault: 'UnsupportedMediaType', does: 'does not accept JSON' },
+  421: { fault: 'Misdirected', does: 'does not accept requests for that host name' },
+  429: { fault: 'TooManyRequests', does: 'reports too many requests' },
+  431: { fault: 'HeadersTooLarge', does: 'rejects the request headers as too large' },
+  501: { fault: 'NotImplemented', does: 'does not support this operation' },
+  503: { fault: 'Unavailable', does: 'is unavailable' },
 }
 const rejected: Refusal = { fault: 'BadRequest', does: 'rejects the request' }
-const notSignedIn: Refusal = { fault: 'Unauthorized', does: 'refuses the sign-in' }
+const notSignedIn: Refusal = { fault: 'Unauthorized', does: 'rejects the sign-in' }
 const failed: Refusal = { fault: 'ServerError', does: 'failed' }
 
 /** The fault of an unsuccessful answer. `status` is its ResponseStatus; `text` its body when it has none. */
@@ -64,7 +64,7 @@ export function refusal(
   const message = [
     `${request.server} ${does} (${code})`,
     ...(words === '' ? [] : [`: ${words}`]),
-    ...(wait === undefined ? [] : [`; it asks to be left alone for ${wait} s (Retry-After)`]),
+    ...(wait === undefined ? [] : [`; retry after ${wait} s (Retry-After)`]),
   ].join('')
   const errorCode = status?.ErrorCode
   const fields = fieldFaults(status)
@@ -92,9 +92,9 @@ function noSuchOperation(received: Received, { method, server, url }: SentReques
       remoteStatus: received.status,
       hints: [
         ...(health
-          ? ['ServiceStack itself has none: the service there has to define HealthCheckRequest, as svc serve does.']
+          ? ['ServiceStack itself has none: the service must define HealthCheckRequest, as svc serve does.']
           : []),
-        `Is the base URL right? ${operations[operation].routes[0].path} is asked under ${server}`,
+        `Is the base URL correct? svc requests ${operations[operation].routes[0].path} under ${server}`,
       ],
     },
   )
@@ -105,24 +105,24 @@ function hintsFor(fault: FaultName, { operation, server }: SentRequest): readonl
     case 'Unauthorized':
     case 'Forbidden':
       if (!operation) return fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []
-      if (operation === 'authenticate') return ['Are user name, password and provider right?']
+      if (operation === 'authenticate') return ['Check the user name, the password and the provider.']
       return operations[operation].caller === 'anyone'
-        ? ['A health check needs no sign-in by itself: a gateway or proxy before the server may want one.']
+        ? ['A health check itself requires no sign-in: a gateway or proxy in front of the server may require it.']
         : [
-            `The caller must be signed in and hold ${neededBy(operation)}.`,
+            `You must be signed in and have ${neededBy(operation)}.`,
             ...(fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []),
           ]
     case 'Unreachable':
-      return ['Name the proxy with its user: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT']
+      return ['Put the user name and password into the proxy URL: HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT']
     case 'Misdirected':
       return [
-        `Ask it by a name that it knows, or start it with: svc serve --allowed-host ${URL.parse(server)?.hostname}`,
+        `Use a host name that the server accepts, or start the server with: svc serve --allowed-host ${URL.parse(server)?.hostname}`,
       ]
     case 'ServerError':
-      return ['The log of the server says more; the correlation id of this call stands there too.']
+      return ['See the server log, which contains the correlation id of this call.']
     case 'Unavailable':
     case 'TooManyRequests':
-      return ['Ask again later.']
+      return ['Try again later.']
     default:
       return []
   }
@@ -170,33 +170,33 @@ export function tellTls(code: string, error: Error, server: string): FailureDesc
   if (isTrustError(code)) {
     const selfSigned = code === 'DEPTH_ZERO_SELF_SIGNED_CERT'
     return failed(
-      selfSigned ? 'its certificate is self-signed' : 'the issuer of its certificate is unknown here',
-      'If it is yours, name its authority: --ca-file FILE (PEM), or SVC_CA_FILE',
+      selfSigned ? 'its certificate is self-signed' : 'the issuer of its certificate is not trusted',
+      'If you trust it, add its certificate authority: --ca-file FILE (PEM) or SVC_CA_FILE',
     )
   }
   switch (code) {
     case 'CERT_HAS_EXPIRED':
-      return failed('its certificate has expired', 'Renew it; and is the clock of this machine right?')
+      return failed('its certificate has expired', 'Renew the certificate, or correct the clock of this machine.')
     case 'CERT_NOT_YET_VALID':
-      return failed('its certificate is not valid yet', 'Is the clock of this machine right?')
+      return failed('its certificate is not valid yet', 'Check the clock of this machine.')
     case 'ERR_TLS_CERT_ALTNAME_INVALID': {
       const { reason } = error as { reason?: unknown }
       return failed(
         `its certificate is for another name: ${sanitizeServerText(typeof reason === 'string' ? reason : error.message, 200)}`,
-        'Use a name that the certificate holds as --server.',
+        'Set --server to a name that the certificate contains.',
       )
     }
     default:
   }
   if (/wrong version number|packet length too long|WRONG_VERSION|PACKET_LENGTH/.test(`${code} ${error.message}`)) {
-    return failed('that port does not speak TLS', 'Is it plain http? Then --server http://…')
+    return failed('that port does not use TLS', 'If the server uses plain http: --server http://…')
   }
   if (
     /alert certificate required|bad certificate|CERTIFICATE_REQUIRED|BAD_CERTIFICATE/.test(`${code} ${error.message}`)
   ) {
-    return failed('it wants a certificate of the caller', 'Certificates of callers are not supported.')
+    return failed('it requires a client certificate', 'svc does not support client certificates.')
   }
-  return failed(sanitizeServerText(error.message, 160), 'TLS 1.2 or newer is spoken here.')
+  return failed(sanitizeServerText(error.message, 160), 'svc requires TLS 1.2 or later.')
 }
 
 /** The exchange that failed. */
@@ -226,18 +226,18 @@ export function timeoutFault(ms: number, where: FailurePlace): Fault {
   const span = `${Number((ms / 1_000).toFixed(1))} s`
   const next = nextStop(where)
   const descriptions: Record<Stage, readonly [what: string, hint: string]> = {
-    resolving: [`the name ${hostOf(where)} was not resolved`, 'Is a name server reachable from here?'],
+    resolving: [`the name ${hostOf(where)} was not resolved`, 'Is a DNS server reachable from this machine?'],
     connecting: [
       `${next} did not accept a connection`,
-      'The machine may be down, or a firewall may drop what is sent to that port.',
+      'The machine may be down, or a firewall may drop packets to that port.',
     ],
     tunnel: [`${next} did not connect to ${address.label}`, 'Can the proxy reach that server?'],
-    handshake: [`${next} accepted the connection, but did not finish the TLS handshake`, 'Does that port speak TLS?'],
+    handshake: [`${next} accepted the connection, but did not finish the TLS handshake`, 'Does that port use TLS?'],
     asking: [
       `${address.label} accepted the connection, but did not answer`,
-      'The server accepts connections and hangs; or its checks take longer: --timeout gives them more time.',
+      'The server may hang, or its checks may take longer: --timeout allows more time.',
     ],
-    reading: [`${address.label} began to answer, but did not finish`, 'The server or the network stalls.'],
+    reading: [`${address.label} began to answer, but did not finish`, 'The server or the network may have stalled.'],
   }
   const [what, hint] = descriptions[stage]
   const hints = [hint, ...(proxy && stage === 'asking' ? byProxy(where) : [])]
@@ -251,7 +251,9 @@ const nextStop = ({ address, proxy }: FailurePlace): string =>
 
 const byProxy = ({ proxy }: FailurePlace): readonly string[] =>
   proxy
-    ? [`This went by the proxy that ${proxy.variable} names (${proxy.label}); NO_PROXY lists what goes past it.`]
+    ? [
+        `The request used the proxy of ${proxy.variable} (${proxy.label}). To bypass it for a host, add the host to NO_PROXY.`,
+      ]
     : []
 
 function tell(code: string, error: Error, where: FailurePlace): FailureDescription | undefined {
@@ -265,20 +267,22 @@ function tell(code: string, error: Error, where: FailurePlace): FailureDescripti
     case 'EAI_NONAME':
       return {
         message: `The name ${hostOf(where)} does not resolve (${code})`,
-        hints: [`Is the name right? ${proxy ? `It stands in ${proxy.variable}.` : `The server is ${address.label}.`}`],
+        hints: [
+          `Is the name correct? ${proxy ? `It is set in ${proxy.variable}.` : `The server is ${address.label}.`}`,
+        ],
       }
     case 'EAI_AGAIN':
     case 'ESERVFAIL':
     case 'ETIMEOUT':
       return {
-        message: `The name ${hostOf(where)} cannot be resolved now (${code})`,
-        hints: ['No name server answers: is this machine on the network, and on the VPN if there is one?'],
+        message: `The name ${hostOf(where)} cannot be resolved at the moment (${code})`,
+        hints: ['No DNS server responds: is this machine connected to the network, and to the VPN if one is needed?'],
       }
     case 'ECONNREFUSED':
       return {
         message: `${next} refuses connections (${code})`,
         hints: proxy
-          ? [`Is the proxy running there? ${proxy.variable} names it.`]
+          ? [`Is the proxy running? It is set in ${proxy.variable}.`]
           : ['The machine is up, but nothing listens on that port.', refusedHint(address)],
       }
     case 'EHOSTUNREACH':
@@ -288,18 +292,18 @@ function tell(code: string, error: Error, where: FailurePlace): FailureDescripti
     case 'EADDRNOTAVAIL':
       return {
         message: `There is no route to ${next} (${code})`,
-        hints: ['The network or a firewall is in the way, not the service: is the VPN up?'],
+        hints: ['The network or a firewall blocks the connection, not the service: is the VPN connected?'],
       }
     case 'ETIMEDOUT':
       return {
         message: `${next} does not accept a connection (${code})`,
-        hints: ['The machine may be down, or a firewall may drop what is sent to that port.'],
+        hints: ['The machine may be down, or a firewall may drop packets to that port.'],
       }
     case 'EACCES':
     case 'EPERM':
       return {
-        message: `This machine does not let a connection to ${next} out (${code})`,
-        hints: ['A local firewall or sandbox forbids it.'],
+        message: `This machine blocks connections to ${next} (${code})`,
+        hints: ['A local firewall or sandbox does not allow them.'],
       }
     case 'EMFILE':
     case 'ENFILE':
@@ -315,8 +319,8 @@ function tell(code: string, error: Error, where: FailurePlace): FailureDescripti
   if (code.startsWith('HPE_')) {
     return {
       fault: 'UnreadableAnswer',
-      message: `${address.label} answered something that is not HTTP (${code})`,
-      hints: [address.secure ? 'Is that the right port?' : 'Is that the right port, or does it want https://?'],
+      message: `${address.label} returned something that is not HTTP (${code})`,
+      hints: [address.secure ? 'Is that the right port?' : 'Is that the right port, or does it require https://?'],
     }
   }
   if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? next : address.label)
@@ -324,14 +328,14 @@ function tell(code: string, error: Error, where: FailurePlace): FailureDescripti
   if (code.startsWith('ERR_')) return undefined
   return {
     message: `The connection to ${address.label} failed (${code}${stage === 'handshake' ? ', TLS' : ''})`,
-    hints: ['Is the base URL right?'],
+    hints: ['Is the base URL correct?'],
   }
 }
 
 const refusedHint = ({ loopback, port, label }: Address): string =>
   loopback
-    ? `Are host and port right (${label})? To start a server here: svc serve --port ${port}`
-    : `Is svc serve, or the service, running there? Are host and port right (${label})?`
+    ? `Are the host and port correct (${label})? To start a server here: svc serve --port ${port}`
+    : `Is svc serve, or the service, running there? Are the host and port correct (${label})?`
 
 function closed(code: string, where: FailurePlace): FailureDescription {
   const { address, stage } = where
@@ -340,13 +344,13 @@ function closed(code: string, where: FailurePlace): FailureDescription {
       fault: 'UnreadableAnswer',
       message: `${address.label} closed the connection before it ${stage === 'asking' ? 'answered' : 'had answered'} (${code})`,
       hints: [
-        address.secure ? 'The service may have crashed or be restarting.' : 'Does that port want https:// instead?',
+        address.secure ? 'The service may have crashed or be restarting.' : 'Does that port require https:// instead?',
       ],
     }
   }
   return {
     message: `${nextStop(where)} closed the connection (${code}${stage === 'handshake' ? ', in the TLS handshake' : ''})`,
-    hints: [stage === 'handshake' ? 'Does that port speak TLS? If not: http://' : 'Is that the right port?'],
+    hints: [stage === 'handshake' ? 'Does that port use TLS? If not, use http://' : 'Is that the right port?'],
   }
 }
 
@@ -355,13 +359,13 @@ function tunnel(error: Error, where: FailurePlace): FailureDescription {
   const next = nextStop(where)
   if (statusCode === 407) {
     return {
-      message: `${next} wants a user name and password (407)`,
+      message: `${next} requires a user name and password (407)`,
       hints: [`Put them into the variable: ${where.proxy?.variable}=http://USER:PASSWORD@HOST:PORT`],
     }
   }
   const status = typeof statusCode === 'number' && Number.isInteger(statusCode) ? ` (${statusCode})` : ''
   return {
-    message: `${next} does not let us through to ${where.address.label}${status}`,
-    hints: ['Can the proxy reach that server, and may it?'],
+    message: `${next} does not allow a connection to ${where.address.label}${status}`,
+    hints: ['Can the proxy reach that server, and is it allowed to?'],
   }
 }

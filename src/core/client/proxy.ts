@@ -29,7 +29,7 @@ export function proxyFor(address: Address, env: ProxyEnvironment): ProxyServer |
   if (bypassed(address, env['no_proxy'] || env['NO_PROXY'] || '')) return undefined
   const url = URL.parse(value.includes('://') ? value : `http://${value}`)
   if (url === null || !/^https?:$/.test(url.protocol) || !decodable(url.username + url.password)) {
-    throw new Fault('Local', `${variable} does not hold a proxy that can be used`, {
+    throw new Fault('Local', `${variable} does not contain a usable proxy URL`, {
       hints: ['Proxies are http://host:port or https://host:port; SOCKS is not supported.'],
     })
   }

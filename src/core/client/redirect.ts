@@ -27,34 +27,34 @@ export function redirectPath(
   const target = URL.parse(location, `${origin}${path}`)
   const remoteStatus = received.status
   if (target === null || !/^https?:$/.test(target.protocol)) {
-    throw new Fault('ServerError', `${request.server} sends on to an address that makes no sense (${remoteStatus})`, {
+    throw new Fault('ServerError', `${request.server} redirects to an invalid address (${remoteStatus})`, {
       remoteStatus,
-      hints: ['Is the base URL right?'],
+      hints: ['Is the base URL correct?'],
     })
   }
   // Without the query, which may hold secrets.
   const label = sanitizeServerText(`${target.origin}${target.pathname}`, 200)
   if (isLogin(target)) {
-    throw new Fault('Unauthorized', `${request.server} sends us to a login page (${remoteStatus} to ${label})`, {
+    throw new Fault('Unauthorized', `${request.server} redirects to a login page (${remoteStatus} to ${label})`, {
       remoteStatus,
-      hints: ['A gateway before the server, or the server itself, wants a caller who is signed in.'],
+      hints: ['The server, or a gateway in front of it, requires sign-in.'],
     })
   }
   if (request.method !== 'GET' || target.origin !== origin) {
     const base = sanitizeServerText(`${target.origin}${baseOf(target.pathname, request, origin)}`, 200)
     throw new Fault(
       'ServerError',
-      `${request.server} sends us on to ${label} (${remoteStatus}), which is not followed`,
+      `${request.server} redirects to ${label} (${remoteStatus}), and svc does not follow`,
       {
         remoteStatus,
-        hints: [`If that is where the service is: --server ${base}`],
+        hints: [`If the service is there: --server ${base}`],
       },
     )
   }
   if (followed >= maxRedirects) {
-    throw new Fault('ServerError', `${request.server} sends us on more than ${maxRedirects} times`, {
+    throw new Fault('ServerError', `${request.server} redirects more than ${maxRedirects} times`, {
       remoteStatus,
-      hints: ['The redirects of the server, or of a proxy before it, may run in a circle.'],
+      hints: ['The server, or a proxy in front of it, may have a redirect loop.'],
     })
   }
   return `${target.pathname}${target.search}`

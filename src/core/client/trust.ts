@@ -61,7 +61,9 @@ export class Trust {
 export function readCaFile(path: string): readonly string[] {
   const local = (what: string): Fault =>
     new Fault('Local', `--ca-file ${path} ${what}`, {
-      hints: ['Give the certificate of the authority that signed the server, in PEM (-----BEGIN CERTIFICATE-----).'],
+      hints: [
+        'Provide the certificate of the authority that signed the server certificate, in PEM (-----BEGIN CERTIFICATE-----).',
+      ],
     })
   let pem: string
   try {
@@ -71,13 +73,13 @@ export function readCaFile(path: string): readonly string[] {
   }
   // A block without its end line is damaged, so it counts as present.
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*(?:-----END CERTIFICATE-----)?/g) ?? []
-  if (blocks.length === 0) throw local('holds no certificate')
+  if (blocks.length === 0) throw local('contains no certificate')
   const { X509Certificate } = process.getBuiltinModule('node:crypto')
   for (const block of blocks) {
     try {
       new X509Certificate(block)
     } catch {
-      throw local('holds a certificate that is damaged')
+      throw local('contains a damaged certificate')
     }
   }
   return blocks

@@ -88,7 +88,7 @@ function read({ headers, bytes, status }: Received, request: SentRequest): Body 
   })
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? ''
   if (encoding !== '' && encoding !== 'identity') {
-    return unreadable('with a compressed body, which was not asked for', 'A proxy on the way may do that.')
+    return unreadable('with a compressed body, which svc did not request', 'A proxy may have compressed it.')
   }
   let text: string
   try {
@@ -101,7 +101,7 @@ function read({ headers, bytes, status }: Received, request: SentRequest): Body 
   if (type.includes('html') || text.trimStart().startsWith('<')) {
     return unreadable(
       'with a web page instead of JSON',
-      'Is the base URL right? Login pages, gateways and proxies answer so.',
+      'Is the base URL correct? Login pages, gateways and proxies return web pages.',
     )
   }
   return looksLikeJson(text) ? { text } : { text, plain: text }
@@ -125,7 +125,7 @@ function located<T>(decoded: () => T, { status }: Received, { url }: SentRequest
     if (!(error instanceof Fault)) throw error
     throw new Fault('UnreadableAnswer', sanitizeServerText(error.message), {
       remoteStatus: status,
-      hints: [`Is ${url} what should be asked?`],
+      hints: [`Is ${url} the right address?`],
     })
   }
 }

@@ -115,8 +115,9 @@ function wrongRun({ StartedAt, Duration, ExitCode, MaxDuration, Output }: Report
 function wrongText(field: string, text: string | undefined, longest: number, padded = false): readonly FieldFault[] {
   if (text === undefined) return []
   if (text.length > longest) return [fault(field, `may have at most ${longest} characters`)]
-  if (!text.isWellFormed() || invisible.test(text)) return [fault(field, 'may hold no control or invisible characters')]
-  return padded ? [fault(field, 'may not begin or end with a blank')] : []
+  if (!text.isWellFormed() || invisible.test(text))
+    return [fault(field, 'must not contain control or invisible characters')]
+  return padded ? [fault(field, 'must not begin or end with a space')] : []
 }
 
 const fault = (FieldName: string, what: string, ErrorCode = 'InvalidValue'): FieldFault => ({

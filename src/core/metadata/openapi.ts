@@ -49,37 +49,38 @@ export const parameters: Json = {
   correlationId: {
     name: 'X-Correlation-Id',
     in: 'header',
-    description: 'An id of the caller for this request; else that of traceparent, else a new one',
+    description:
+      'An id for this request, chosen by the caller. Default: the trace id of traceparent, otherwise a new id',
     schema: { type: 'string', pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$' },
   },
   traceparent: {
     name: 'traceparent',
     in: 'header',
-    description: 'W3C Trace Context: its trace id names the request where X-Correlation-Id does not',
+    description: 'W3C Trace Context. Its trace id identifies the request when X-Correlation-Id is absent',
     schema: { type: 'string' },
   },
   fresh: {
     name: 'Cache-Control',
     in: 'header',
-    description: 'no-cache asks for a run that begins after this request',
+    description: 'no-cache requests a run that begins after this request',
     schema: { type: 'string' },
   },
   methodOverride: {
     name: 'X-Http-Method-Override',
     in: 'header',
-    description: 'The verb that this POST stands for',
+    description: 'The verb that replaces POST',
     schema: { type: 'string' },
   },
   callback: {
     name: 'callback',
     in: 'query',
-    description: 'JSONP: the function that the JSON is handed to',
+    description: 'JSONP: the function that receives the JSON',
     schema: { type: 'string', pattern: '^([A-Za-z_$][A-Za-z0-9_$]{0,49})?(\\.[A-Za-z_$][A-Za-z0-9_$]{0,49})*$' },
   },
   continue: {
     name: 'continue',
     in: 'query',
-    description: 'Where a page goes on after signing in: an address of this server',
+    description: 'The address to continue at after sign-in, on this server',
     schema: { type: 'string' },
   },
 }
@@ -91,23 +92,25 @@ const schemes: Json = {
     type: 'apiKey',
     in: 'header',
     name: 'X-ss-pid',
-    description: 'SessionId of a sign-in with RememberMe, beside X-ss-opt: perm',
+    description: 'SessionId of a sign-in with RememberMe, together with X-ss-opt: perm',
   },
-  sessionKind: { type: 'apiKey', in: 'header', name: 'X-ss-opt', description: 'perm, beside X-ss-pid' },
+  sessionKind: { type: 'apiKey', in: 'header', name: 'X-ss-opt', description: 'perm, together with X-ss-pid' },
   sessionCookie: { type: 'apiKey', in: 'cookie', name: 'ss-id', description: 'Set by a sign-in' },
   rememberedCookie: {
     type: 'apiKey',
     in: 'cookie',
     name: 'ss-pid',
-    description: 'Set by a sign-in with RememberMe, beside ss-opt=perm',
+    description: 'Set by a sign-in with RememberMe, together with ss-opt=perm',
   },
-  kindCookie: { type: 'apiKey', in: 'cookie', name: 'ss-opt', description: 'perm, beside ss-pid' },
+  kindCookie: { type: 'apiKey', in: 'cookie', name: 'ss-opt', description: 'perm, together with ss-pid' },
   tokenCookie: { type: 'apiKey', in: 'cookie', name: 'ss-tok', description: 'A BearerToken as a cookie' },
 }
 
 export const securitySchemes = ({ basic }: Described): Json => ({
   ...schemes,
-  ...(basic ? { basic: { type: 'http', scheme: 'basic', description: 'For one request; begins no session' } } : {}),
+  ...(basic
+    ? { basic: { type: 'http', scheme: 'basic', description: 'Valid for one request; starts no session' } }
+    : {}),
 })
 
 /**
@@ -172,13 +175,13 @@ function derived(style: NameStyle): Json {
 const header = (description: string, schema: JsonSchema): Json => ({ description, schema })
 
 const headers: Json = {
-  CorrelationId: header('Names this request in the log and the audit', { type: 'string' }),
+  CorrelationId: header('Identifies this request in the log and the audit', { type: 'string' }),
   RetryAfter: header('Seconds to wait before the next attempt', { type: 'integer', minimum: 0 }),
-  Allow: header('The verbs that are allowed here', { type: 'string' }),
+  Allow: header('The verbs allowed here', { type: 'string' }),
   Age: header('Seconds since the run behind the answer ended', { type: 'integer', minimum: 0 }),
-  AutoBatchCompleted: header('How many requests of the batch were done', { type: 'integer', minimum: 0 }),
-  Attachment: header('Of a CSV: a file to keep', { type: 'string' }),
-  SetCookie: header('Of a sign-in and a sign-out: the cookies of the session', { type: 'string' }),
+  AutoBatchCompleted: header('The number of completed requests of the batch', { type: 'integer', minimum: 0 }),
+  Attachment: header('For CSV: sends the answer as a download', { type: 'string' }),
+  SetCookie: header('For a sign-in or a sign-out: the session cookies', { type: 'string' }),
 }
 
 /** The interface as OpenAPI 3.1: every path, verb, parameter, body and answer, derived from the table of operations. */
@@ -197,7 +200,7 @@ export function openapi(described: Described): Json {
       { name: 'Interface', description: 'The operations, at their own paths' },
       { name: 'By name', description: 'The same operations, at paths named after the request' },
       { name: 'Batches', description: `Up to ${maxBatch} requests of one kind at once` },
-      { name: 'Server', description: 'What the server says of itself' },
+      { name: 'Server', description: 'Pages about the server itself' },
     ],
     paths: {
       ...Object.fromEntries(places().map((place) => [place.path, pathItem(place, described)])),
@@ -209,12 +212,12 @@ export function openapi(described: Described): Json {
 }
 
 const description = [
-  'Property names and enumerated values are matched in any letter case; values of an enumeration may be given by number,',
-  'counted from 1; unknown properties are ignored. Letter case, a trailing slash and doubled slashes in a path do not',
-  'matter. Fields may stand in the body, the path, the query or a form; of one field given in several places the body',
-  'counts least, then path, query and form. The format is chosen by a suffix of the path, `?format=`, or Accept, in this',
-  'order, and is JSON where nothing else is. Dates are written `/Date(<UTC milliseconds>-0000)/`, durations as in',
-  'ISO 8601. Fields without a value are left out. HEAD is answered wherever GET is, and changes nothing.',
+  'Property names and enumeration values match in any letter case. Enumeration values can also be sent as numbers, counted',
+  'from 1. Unknown properties are ignored. Letter case, a trailing slash and doubled slashes in a path do not matter.',
+  'Fields can be sent in the body, the path, the query or a form. If a field occurs in several of them, the form takes',
+  'precedence, then the query, the path and the body. A path suffix, `?format=` or Accept selects the format, in this',
+  'order; the default is JSON. Dates are written as `/Date(<UTC milliseconds>-0000)/`, durations as in ISO 8601. Fields',
+  'without a value are omitted. HEAD works wherever GET does, and changes nothing.',
 ].join(' ')
 
 const tags = { route: 'Interface', reply: 'By name', batch: 'Batches' } as const
@@ -268,7 +271,7 @@ function pageItem(path: string, { summary, contentType }: Described['pages'][num
     tags: ['Server'],
     responses: {
       200: {
-        description: 'Here it is',
+        description: 'The page',
         headers: { 'X-Correlation-Id': pointTo('headers', 'CorrelationId') },
         content: { [essence(contentType)]: { schema: json ? { type: 'object' } : { type: 'string' } } },
       },

@@ -104,7 +104,7 @@ const queryParameter = (name: string, field: Field): Json => ({
 const formatParameter = (row: OperationSpec, { reports }: Described): Json => ({
   name: 'format',
   in: 'query',
-  description: 'The form of the answer; what is unknown is passed over',
+  description: 'The format of the answer. Unknown values are ignored',
   schema: {
     type: 'string',
     examples: [

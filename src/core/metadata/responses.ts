@@ -11,22 +11,22 @@ import { type Described, type Json, type JsonSchema, pointTo, refTo, rows } from
 
 /** Refusal statuses and when each occurs. */
 const refusals: Readonly<Record<number, string>> = {
-  400: 'The request cannot be understood: ResponseStatus.Errors names every field that is wrong or missing',
-  401: 'Nobody is signed in, or what was presented is not valid or not valid any more',
-  403: 'A role or a permission is missing, or a page of a site that is not listed asks',
-  404: 'What the request names is not there',
+  400: 'The request is invalid: ResponseStatus.Errors names every invalid or missing field',
+  401: 'The request carries no credential, or one that is invalid or has expired',
+  403: 'A role or a permission is missing, or the request comes from a page of an origin that is not allowed',
+  404: 'Something that the request names does not exist',
   405: 'The verb is not allowed here',
   408: 'The request did not arrive in time',
-  409: 'It would break a rule that always holds',
+  409: 'The request conflicts with existing data or with a rule of the server',
   413: 'The body is too large',
-  415: 'The body is of a type, in a charset or compressed in a way that is not read',
-  421: 'This server does not answer for the host name in the request',
+  415: 'The media type, the charset or the compression of the body is not supported',
+  421: 'This server does not accept requests for the host name in the request',
   429: 'Too many failed attempts from this address: Retry-After says when to try again',
   431: 'The request line and headers are too large',
-  500: 'A defect of the server: the log has it under the correlation id of this answer',
+  500: 'A defect of the server: find it in the log by the correlation id of this answer',
   501: 'This server does not offer the operation',
   503: 'The server is stopping or overloaded: Retry-After says when to try again',
-  504: 'What the server depends on did not answer in time',
+  504: 'A dependency of the server did not answer in time',
 }
 
 const forEveryone: readonly number[] = [400, 403, 405, 408, 421, 431, 500, 503, 504]
@@ -69,7 +69,7 @@ export const batchRefusalName = (response: Dto, unhealthy: boolean): string =>
   `${unhealthy ? 'UnhealthyResponse' : refusalSchema(response)}Batch`
 
 const batchRefusal = (schema: JsonSchema): Json => ({
-  description: 'The batch is refused, or ended at the request whose index is ResponseStatus.Meta.AutoBatchIndex',
+  description: 'The batch was refused, or stopped at the request whose index is ResponseStatus.Meta.AutoBatchIndex',
   headers: batchHeaders,
   content: { 'application/json': { schema } },
 })
@@ -86,7 +86,7 @@ export const batchHeaders: Json = {
 function refusal(schema: string, status: number | 'default'): Json {
   const later = status === 429 || status === 503
   return {
-    description: status === 'default' ? 'Any other refusal' : refusals[status],
+    description: status === 'default' ? 'Any other error' : refusals[status],
     headers: {
       'X-Correlation-Id': pointTo('headers', 'CorrelationId'),
       ...(later ? { 'Retry-After': pointTo('headers', 'RetryAfter') } : {}),
@@ -118,7 +118,7 @@ export function responses(place: RequestPlace, verb: string, described: Describe
   const reports = isHealth(row) && format === undefined && place.kind !== 'batch' ? reportsFor(place, described) : []
   return {
     200: {
-      description: isHealth(row) ? 'The answer; unhealthy only where SuppressErrorCodes is true' : 'Done',
+      description: isHealth(row) ? 'The answer; unhealthy only when SuppressErrorCodes is true' : 'Success',
       headers: {
         'X-Correlation-Id': pointTo('headers', 'CorrelationId'),
         ...(formats.includes('csv') ? { 'Content-Disposition': pointTo('headers', 'Attachment') } : {}),
@@ -212,11 +212,14 @@ export function batchResponses({ row }: RequestPlace): Json {
 /** The answer to OPTIONS (R5). */
 export const options = (path: string, tag: string): Json => ({
   operationId: operationId('options', path),
-  summary: 'Which verbs are allowed',
+  summary: 'List the allowed verbs',
   tags: [tag],
   responses: { 200: allowed, default: pointTo('responses', refusalName('ErrorResponse', 'default')) },
 })
-const allowed: Json = { description: 'The verbs, and no body', headers: { Allow: pointTo('headers', 'Allow') } }
+const allowed: Json = {
+  description: 'The allowed verbs, without a body',
+  headers: { Allow: pointTo('headers', 'Allow') },
+}
 
 /** The answers to HEAD: those to GET without bodies (R4). */
 export function withoutBody(get: Json, path: string): Json {

@@ -85,8 +85,8 @@ export const parametersOf = (path: string): readonly string[] =>
 /** Who may call, as text. */
 export function callerOf({ caller }: OperationSpec): string {
   if (caller === 'anyone') return 'Anyone'
-  if (typeof caller === 'string') return `Who is signed in and holds the role ${caller}`
-  return `Who is signed in and holds the permission ${caller.permission}, or the role Admin`
+  if (typeof caller === 'string') return `A signed-in user with the role ${caller}`
+  return `A signed-in user with the permission ${caller.permission} or the role Admin`
 }
 
 /** The members that answers always contain. Other members are left out when they are unset (N2). */

@@ -71,7 +71,7 @@ const authVerbs = ['OPTIONS', 'GET', 'POST', 'DELETE'] as const
 export const operations = {
   authenticate: {
     name: 'Authenticate',
-    summary: 'Sign in, sign out, or ask who is signed in',
+    summary: 'Sign in, sign out, or show who is signed in',
     routes: [
       { verbs: authVerbs, path: '/auth' },
       { verbs: authVerbs, path: '/auth/{provider}' },
@@ -122,7 +122,7 @@ export const operations = {
   },
   healthCheck: {
     name: 'HealthCheckRequest',
-    summary: 'Report the health of a server, at a depth and for a server type',
+    summary: 'Report the health of a server type, at a depth',
     routes: [{ verbs: ['GET'], path: '/healthcheck' }],
     replyVerbs: ['GET', 'POST'],
     request: HealthCheckRequest,
@@ -146,7 +146,7 @@ export const operations = {
   },
   reportHeartbeat: {
     name: 'ReportHeartbeat',
-    summary: 'Report that an agent is alive, and how it is',
+    summary: 'Report that an agent is alive, and its status',
     routes: [
       { verbs: ['POST'], path: '/heartbeats' },
       { verbs: ['POST'], path: '/heartbeats/{Name}', dots: true },

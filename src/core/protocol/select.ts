@@ -94,7 +94,7 @@ function causesOf(summary: MonitorSummary): readonly string[] {
  * The headline of a selection. `causes` has the messages of each failed monitor; `of` is the number of all monitors.
  */
 export function selectedHeadline(causes: readonly (readonly string[])[], selectedCount: number, of: number): string {
-  if (causes.length === 0) return `healthy, as far as selected: ${selectedCount} of ${of} monitors, all passed`
+  if (causes.length === 0) return `healthy: ${selectedCount} of ${of} monitors selected, all passed`
   return `unhealthy: ${causes.length} of ${selectedCount} selected monitors failed: ${causes.flat().join('; ')}`
 }
 
@@ -136,7 +136,7 @@ export function nothingSelected(monitors: readonly NamedChecks[], { only, skip }
     nothingSelected: true,
     hints:
       names.length > 0
-        ? [...listed, 'These are the monitors and checks to choose from; * stands for any characters.']
-        : ['The answer names no monitors to choose from: leave --only and --skip out.'],
+        ? [...listed, 'These monitors and checks are available; * matches any characters.']
+        : ['The answer names no monitors: omit --only and --skip.'],
   })
 }

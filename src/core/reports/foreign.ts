@@ -75,7 +75,7 @@ function withFurther(
 ): readonly Reading[] {
   const failed = summary.Status !== 'Success'
   if (read.length === 0 || (failed && failing.length === 0)) {
-    const message = sanitizeLine(further[0] ?? '') || (failed ? 'failed without saying why' : 'passed')
+    const message = sanitizeLine(further[0] ?? '') || (failed ? 'failed without an explanation' : 'passed')
     const own: Reading = {
       monitor,
       check: '',
@@ -109,7 +109,7 @@ function readResult(monitor: string, result: MonitoringResult): Reading {
     slug: slugOf(check),
     depth: undefined,
     level: failed ? 'fail' : warning !== undefined ? 'warn' : 'ok',
-    message: (warning ?? statusText) || (failed ? 'failed without saying why' : 'ok'),
+    message: (warning ?? statusText) || (failed ? 'failed without an explanation' : 'ok'),
     details: fault === undefined ? details : details.slice(0, -1),
     fault: fault === undefined ? undefined : sanitizeLine(fault),
     cause: undefined,

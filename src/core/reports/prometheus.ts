@@ -77,7 +77,7 @@ function bounded(families: readonly Family[], maxSeries: number): readonly Famil
     return { ...family, samples }
   })
   const dropped = families.reduce((sum, { samples }) => sum + samples.length, 0) - (maxSeries - left)
-  const help = 'Series that are left out of this answer because there are too many.'
+  const help = 'Series omitted from this response because there are too many.'
   return [...exported, { name: 'svc_series_dropped', type: gauge, help, samples: [{ value: dropped }] }]
 }
 
@@ -103,7 +103,7 @@ const typeRows: readonly Row<Place>[] = [
   {
     name: 'svc_type_success',
     type: gauge,
-    help: '1 if the last run found the server type healthy, warnings included; 0 if not, or if there was no answer.',
+    help: '1 if the last run found the server type healthy, with or without warnings; 0 if unhealthy or if there was no answer.',
     keep: Math.min,
     samples: ({ reading, type }) => one(type, reading.level === 'ok' || reading.level === 'warn' ? 1 : 0),
   },
@@ -144,20 +144,20 @@ const typeRows: readonly Row<Place>[] = [
   {
     name: 'svc_server_cpu_used_ratio',
     type: gauge,
-    help: 'Processor use of the machine that svc runs on, 0 to 1.',
+    help: 'CPU usage of the machine that svc runs on, from 0 to 1.',
     samples: ({ reading, server }) =>
       one(server, reading.state?.cpu === undefined ? undefined : round(reading.state.cpu / 100, 4)),
   },
   {
     name: 'svc_server_memory_available_bytes',
     type: gauge,
-    help: 'Memory available on the machine that svc runs on.',
+    help: 'Available memory of the machine that svc runs on.',
     samples: ({ reading, server }) => one(server, bytesOf(reading.state?.freeMb)),
   },
   {
     name: 'svc_server_memory_total_bytes',
     type: gauge,
-    help: 'Memory of the machine that svc runs on.',
+    help: 'Total memory of the machine that svc runs on.',
     samples: ({ reading, server }) => one(server, bytesOf(reading.state?.totalMb)),
   },
 ]
@@ -180,7 +180,7 @@ const monitorRows: readonly Row<Monitor>[] = [
   {
     name: 'svc_monitor',
     type: 'info',
-    help: 'What a monitor is; join on type and monitor.',
+    help: 'Describes a monitor; join on type and monitor.',
     samples: ({ monitor: { kind, scope }, labels }) =>
       kind === undefined ? [] : [{ labels: { ...labels, kind, scope }, value: 1 }],
   },
@@ -218,19 +218,20 @@ const isSkipped = (result: Reading): boolean => isNotRun(result) && result.fault
 const figureFamilies = {
   _seconds: {
     values: 'Measured durations.',
-    limits: 'Limits of durations: beyond them the result is a warning or a failure, as severity says.',
+    limits: 'Limits of durations. A value beyond its limit is a warning or a failure, as the severity label says.',
   },
   _bytes: {
     values: 'Measured sizes.',
-    limits: 'Limits of sizes: beyond them the result is a warning or a failure, as severity says.',
+    limits: 'Limits of sizes. A value beyond its limit is a warning or a failure, as the severity label says.',
   },
   _ratio: {
-    values: 'Measured shares, where 1 is the whole, and other ratios.',
-    limits: 'Limits of shares and ratios: beyond them the result is a warning or a failure, as severity says.',
+    values: 'Measured ratios. For shares, 1 is the whole.',
+    limits:
+      'Limits of shares and ratios. A value beyond its limit is a warning or a failure, as the severity label says.',
   },
   '': {
     values: 'Measured counts.',
-    limits: 'Limits of counts: beyond them the result is a warning or a failure, as severity says.',
+    limits: 'Limits of counts. A value beyond its limit is a warning or a failure, as the severity label says.',
   },
 } as const
 
@@ -264,14 +265,14 @@ const checkRows: readonly Row<Item>[] = [
   {
     name: 'svc_check_success',
     type: gauge,
-    help: '1 if the last result is ok or a warning, 0 if it failed. Absent while there is no result.',
+    help: '1 if the last result is ok or a warning, 0 if it failed. Absent when no result exists.',
     keep: Math.min,
     samples: ({ labels, result }) => (isNotRun(result) ? [] : one(labels, result.level === 'fail' ? 0 : 1)),
   },
   {
     name: 'svc_check_warning',
     type: gauge,
-    help: '1 if the last result is a warning, 0 if not. Absent while there is no result.',
+    help: '1 if the last result is a warning, 0 if not. Absent when no result exists.',
     keep: Math.max,
     samples: ({ labels, result }) => (isNotRun(result) ? [] : one(labels, result.level === 'warn' ? 1 : 0)),
   },
@@ -285,14 +286,14 @@ const checkRows: readonly Row<Item>[] = [
   {
     name: 'svc_check_skipped',
     type: gauge,
-    help: '1 while the monitor does not run because one that it depends on failed; absent otherwise.',
+    help: '1 if the monitor did not run because a monitor that it depends on failed; absent otherwise.',
     samples: ({ labels, result }) =>
       isSkipped(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1 }] : [],
   },
   {
     name: 'svc_check_not_checked',
     type: gauge,
-    help: '1 while there is no result for another reason: starved (the run ended before its turn). Absent otherwise.',
+    help: '1 if no result exists for another reason: starved (the run ended before its turn). Absent otherwise.',
     samples: ({ labels, result }) =>
       isNotRun(result) && !isSkipped(result) ? [{ labels: { ...labels, reason: 'starved' }, value: 1 }] : [],
   },
@@ -315,7 +316,7 @@ const checkRows: readonly Row<Item>[] = [
   {
     name: 'svc_check_value_timestamp_seconds',
     type: gauge,
-    help: 'Measured instants, in Unix time: an expiry, a backup, a heartbeat. Their limits are those of the time since or until.',
+    help: 'Measured instants, in Unix time: an expiry, a backup, a heartbeat. The limits apply to the time since or until the instant.',
     samples: ({ labels, result }) =>
       one(labels, result.measurement?.at && round(result.measurement.at.getTime() / 1_000, 3)),
   },
@@ -324,6 +325,6 @@ const checkRows: readonly Row<Item>[] = [
 const droppedItems: Row<Check> = {
   name: 'svc_check_items_dropped',
   type: gauge,
-  help: `Items of the check that are left out because there are more than ${maxItems}; those that failed come first.`,
+  help: `Items of the check omitted because there are more than ${maxItems}. Failed items are included first.`,
   samples: ({ labels, dropped }) => (dropped === 0 ? [] : [{ labels, value: dropped }]),
 }

@@ -22,7 +22,7 @@ export default {
     const readings = entries.map(read)
     const answered = readings.filter((reading) => reading.error === undefined)
     const all = answered.length === 0 ? [] : channels(readings, answered)
-    const more = all.length > maxChannels ? ` (${count(all.length - maxChannels, 'channel')} left out)` : ''
+    const more = all.length > maxChannels ? ` (${count(all.length - maxChannels, 'channel')} omitted)` : ''
     const text = shorten(readings.map(summary).join(' / ') || 'nothing was checked', textLength - more.length) + more
     const body = answered.length === 0 ? { error: 1, text } : { result: all.slice(0, maxChannels), text }
     return `${JSON.stringify({ prtg: body })}\n`

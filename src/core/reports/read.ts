@@ -127,7 +127,7 @@ function readResult(monitor: string, result: RunResult, item: string | undefined
     slug: slugOf(result.slug ?? result.check),
     depth: result.depth,
     level: levels[status],
-    message: sanitizeLine(messageOf(result)) || (status === 'failed' ? 'failed without saying why' : 'ok'),
+    message: sanitizeLine(messageOf(result)) || (status === 'failed' ? 'failed without an explanation' : 'ok'),
     details: (result.details ?? []).map(sanitizeText).filter((text) => text !== ''),
     fault: status === 'failed' ? sanitizeLine(fault ?? 'internal') : undefined,
     cause: result.cause === undefined ? undefined : sanitizeLine(result.cause),

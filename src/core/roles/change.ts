@@ -46,14 +46,20 @@ function noUserName(): Fault {
 function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly string[]>>): void {
   const fields = Object.entries(lists).flatMap(([FieldName, names]): readonly FieldFault[] => {
     if (names.some((name) => name.trim() === '')) {
-      return [{ ErrorCode: 'NotEmpty', FieldName, Message: `'${FieldName}' must not hold an empty name.` }]
+      return [{ ErrorCode: 'NotEmpty', FieldName, Message: `'${FieldName}' must not contain an empty name.` }]
     }
     if (names.some((name) => name.includes('\0') || !name.isWellFormed())) {
-      return [{ ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' holds a name that is no text` }]
+      return [
+        { ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' contains a name that is not valid text` },
+      ]
     }
     if (names.some((name) => name.length > longest)) {
       return [
-        { ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' holds a name over ${longest} characters` },
+        {
+          ErrorCode: 'InvalidValue',
+          FieldName,
+          Message: `'${FieldName}' contains a name longer than ${longest} characters`,
+        },
       ]
     }
     return []

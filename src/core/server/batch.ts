@@ -133,5 +133,8 @@ const completed = (count: number): readonly string[] => ['X-AutoBatch-Completed'
 function notInBatches({ name }: OperationSpec): Fault {
   const rows: readonly OperationSpec[] = Object.values(operations)
   const may = rows.flatMap((row) => (row.batch ? [row.name] : []))
-  return new Fault('BadRequest', `${name} is not taken in batches: send each alone. In batches: ${may.join(', ')}`)
+  return new Fault(
+    'BadRequest',
+    `${name} is not allowed in batches: send each request separately. Allowed in batches: ${may.join(', ')}`,
+  )
 }

@@ -91,7 +91,7 @@ export function createRequestContext(
   response.on('close', () => {
     server.open.delete(context)
     server.openOn.set(socket, (server.openOn.get(socket) ?? 1) - 1)
-    if (!response.writableFinished) context.cancel(new Fault('Interrupted', 'The caller went away'))
+    if (!response.writableFinished) context.cancel(new Fault('Interrupted', 'The client disconnected'))
   })
   return context
 }

@@ -64,7 +64,7 @@ function operation(row: OperationSpec, { base }: Described): Markup {
   }</ul>
 ${fieldsTable(row.request.fields)}
 <p>Answer: <a href="#${row.response.name}">${row.response.name}</a></p>
-${row.neverInQuery.length > 0 ? html`<p class="quiet">Never in a query, because queries are logged: ${row.neverInQuery.join(', ')}.</p>` : undefined}
+${row.neverInQuery.length > 0 ? html`<p class="quiet">Not accepted in a query, because queries are logged: ${row.neverInQuery.join(', ')}.</p>` : undefined}
 <pre>${example(row, base)}</pre>
 </section>
 `
@@ -94,7 +94,7 @@ function example(row: OperationSpec, base: string): string {
   const json = JSON.stringify(body)
   // Other users of the machine can read the arguments of a command.
   return row.neverInQuery.length > 0
-    ? `${call} -d @request.json\n\nrequest.json, which nobody else may read:\n${json}`
+    ? `${call} -d @request.json\n\nrequest.json, readable only by you:\n${json}`
     : `${call} \\\n  -d '${json}'`
 }
 
@@ -147,10 +147,10 @@ const tools = ({ base, reports }: Described): Markup => html`<section>
 <div class="many">
 <div><p>A client in any language, from <a href="/openapi.json">OpenAPI 3.1</a></p><pre>${base}/openapi.json</pre></div>
 <div><p>A ServiceStack client in <a href="/types/typescript">TypeScript</a></p><pre>npx typescript-ref ${base}</pre></div>
-<div><p>JSON, or CSV by a suffix, <code>?format=csv</code> or Accept; of health also</p><pre>${reports
+<div><p>JSON, or CSV by suffix, <code>?format=csv</code> or Accept. For health also</p><pre>${reports
   .map(({ name, by, contentType }) => (by === 'format' ? `?format=${name}` : `Accept: ${contentType.split(';')[0]}`))
   .join('\n')}</pre></div>
-<div><p>What ServiceStack tools read</p><pre>${base}/metadata/app.json
+<div><p>For ServiceStack tools</p><pre>${base}/metadata/app.json
 ${base}/types/metadata.json</pre></div>
 </div>
 </section>

@@ -28,7 +28,7 @@ export function gate(request: IncomingMessage, headerCount: number): Fault | und
 
 function version({ httpVersion }: IncomingMessage): Fault | undefined {
   if (httpVersion === '1.1' || httpVersion === '1.0') return undefined
-  return new Fault('BadRequest', 'This server speaks HTTP/1.1')
+  return new Fault('BadRequest', 'This server supports only HTTP/1.1 and HTTP/1.0')
 }
 
 /** Headers that determine the target host, the caller or the type of the body, so they must not repeat. */
@@ -47,13 +47,13 @@ function headersOf({ rawHeaders, headers }: IncomingMessage): Fault | undefined 
     if (length !== 4 && length !== 12 && length !== 13) continue
     if (name.toLowerCase() !== single.get(length)) continue
     const bit = 1 << length
-    if (headersSeen & bit) return new Fault('BadRequest', `The header ${name} must be given only once`)
+    if (headersSeen & bit) return new Fault('BadRequest', `The header ${name} must not be repeated`)
     headersSeen |= bit
   }
   if (headers.host === undefined || headers.host === '') return new Fault('BadRequest', 'The Host header is missing')
   const { expect } = headers
   if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
-    return new Fault('BadRequest', 'The only expectation that is met is 100-continue')
+    return new Fault('BadRequest', 'The only supported expectation is 100-continue')
   }
   return undefined
 }
@@ -68,13 +68,13 @@ function target(url: string): Fault | undefined {
   if (url.charCodeAt(1) === 47) {
     return new Fault('BadRequest', 'The request target must not begin with two slashes')
   }
-  if (unsafe.test(url)) return new Fault('BadRequest', 'The request target holds a character that is not allowed there')
+  if (unsafe.test(url)) return new Fault('BadRequest', 'The request target contains a character that is not allowed')
   return undefined
 }
 
 function bodyOf({ method, headers, httpVersion }: IncomingMessage): Fault | undefined {
   const chunked = headers['transfer-encoding'] !== undefined
-  if (chunked && httpVersion === '1.0') return new Fault('BadRequest', 'HTTP/1.0 has no Transfer-Encoding')
+  if (chunked && httpVersion === '1.0') return new Fault('BadRequest', 'Transfer-Encoding is not allowed in HTTP/1.0')
   if (method === 'POST' || method === 'DELETE') return undefined
   const length = headers['content-length']
   if (!chunked && (length === undefined || length === '0')) return undefined
@@ -146,7 +146,7 @@ export function handle(
     // Only a defect while writing the answer ends here. The caller must not get a partial one.
     .catch((error: unknown) => {
       response.destroy()
-      server.log({ level: 'error', msg: 'an answer could not be written', stack: stackOf(error) })
+      server.log({ level: 'error', msg: 'could not write a response', stack: stackOf(error) })
     })
 }
 
@@ -216,7 +216,9 @@ function verbOf({ method = '', headers }: IncomingMessage): string {
 }
 
 export const neverAllowed = (verb: string): Fault =>
-  new Fault('MethodNotAllowed', `${verb} is never allowed`, { headers: { Allow: 'GET, HEAD, POST, DELETE, OPTIONS' } })
+  new Fault('MethodNotAllowed', `The method ${verb} is not allowed`, {
+    headers: { Allow: 'GET, HEAD, POST, DELETE, OPTIONS' },
+  })
 
 export const stopping = (): Fault => new Fault('Unavailable', 'The server is stopping', { retryAfter: 5 })
 

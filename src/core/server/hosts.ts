@@ -42,7 +42,7 @@ export function hostCheck(options: {
   return (host, localAddress) => {
     if (hosts.has(host)) return
     const name = authority.exec(host)?.[1]?.toLowerCase()
-    if (name === undefined) throw new Fault('BadRequest', 'The Host header holds no host name')
+    if (name === undefined) throw new Fault('BadRequest', 'The Host header contains no host name')
     const address = name.startsWith('[') ? name.slice(1, -1) : name
     const family = isIP(address)
     if (family !== 0) {
@@ -55,7 +55,7 @@ export function hostCheck(options: {
     const label = escapeControls(name)
     throw new Fault(
       'Misdirected',
-      `This server does not answer for the host name '${label}'. If the name is right, start it with --allowed-host ${label}, or list it under serve.allowedHosts`,
+      `This server does not accept requests for the host name '${label}'. To allow it, start the server with --allowed-host ${label} or add it to serve.allowedHosts`,
     )
   }
 }
@@ -85,8 +85,8 @@ export function trustedProxies(entries: readonly string[]): (address: string) =>
     const valid =
       family !== 0 && rest === undefined && (bits === undefined || (/^\d{1,3}$/.test(prefix ?? '') && bits <= widest))
     if (!valid) {
-      throw new Fault('Local', `'${entry}' is no address and no address range of a trusted proxy`, {
-        hints: ['Write 10.0.0.7, 10.0.0.0/8 or fd00::/8'],
+      throw new Fault('Local', `'${entry}' is not a valid address or address range of a trusted proxy`, {
+        hints: ['Examples: 10.0.0.7, 10.0.0.0/8, fd00::/8'],
       })
     }
     const type = family === 4 ? 'ipv4' : 'ipv6'

@@ -95,7 +95,7 @@ function lastRuns(runs: readonly RecentRun[], configured: readonly ServerType[])
 const runFamilies = ({ startedRuns }: Runtime): readonly Family[] => [
   counter(
     'svc_runs',
-    'Runs that were started, by what started them: a caller, or another svc.',
+    'Runs started, by trigger: a caller or a peer (another svc).',
     (startedRuns?.() ?? []).map(({ type, mode, trigger, count }) => ({
       labels: { type, depth: mode, trigger },
       value: count,
@@ -115,7 +115,7 @@ async function storeFamilies(
     gauge('svc_store_up', '1 if the store answers, 0 if not.', audited === undefined ? 0 : 1),
     counter(
       'svc_audit_entries',
-      'Entries of the audit, since the store was made.',
+      'Audit entries written since the store was created.',
       audited === undefined ? [] : [{ value: audited }],
     ),
   ]
@@ -137,6 +137,6 @@ async function auditEntries({ ready, auditEntries: count }: Runtime, signal: Abo
 const buildFamily = ({ version }: Runtime): Family => ({
   name: 'svc_build',
   type: 'info',
-  help: 'The version of svc and of the Node that runs it.',
+  help: 'The versions of svc and of Node.js.',
   samples: [{ labels: { version, node_version: process.versions.node }, value: 1 }],
 })

@@ -42,7 +42,7 @@ export class Metrics {
     return [
       counter(
         'svc_http_requests',
-        'Answers, by route, method and status.',
+        'HTTP responses, by route, method and status.',
         [...this.#answers].flatMap(([route, byStatus]) =>
           [...byStatus].flatMap(([status, byMethod]) =>
             [...byMethod].map(([method, value]) => ({ labels: { route, method, status: String(status) }, value })),
@@ -51,15 +51,15 @@ export class Metrics {
       ),
       counter(
         'svc_http_batched_requests',
-        'Requests answered inside of batches, by name and status.',
+        'Requests answered within batches, by request name and status.',
         [...this.#batched].flatMap(([request, byStatus]) =>
           [...byStatus].map(([status, value]) => ({ labels: { request, status: String(status) }, value })),
         ),
       ),
-      gauge('svc_http_requests_in_flight', 'Requests being answered, this one included.', underWay),
+      gauge('svc_http_requests_in_flight', 'Requests in progress, including this one.', underWay),
       counter(
         'svc_http_connections_refused',
-        'Connections closed unanswered because there were too many, or too many requests on one.',
+        'Connections closed without a response because a limit on connections or on requests per connection was exceeded.',
         only(this.#refusedConnections),
       ),
       counter(
@@ -67,12 +67,16 @@ export class Metrics {
         'Log lines dropped because the log could not be written.',
         only(this.#droppedLogLines?.()),
       ),
-      counter('process_cpu_seconds', 'CPU time used.', only((cpu.user + cpu.system) / 1e6)),
-      gauge('process_resident_memory_bytes', 'Memory in use.', rss),
-      gauge('process_start_time_seconds', 'Start of the process, in Unix time.', Math.round(started * 1e3) / 1e3),
-      gauge('process_open_fds', 'Open file descriptors.', await openFiles()),
-      gauge('nodejs_heap_size_used_bytes', 'JavaScript heap in use.', heapUsed),
-      gauge('nodejs_heap_size_total_bytes', 'JavaScript heap reserved.', heapTotal),
+      counter(
+        'process_cpu_seconds',
+        'Total user and system CPU time, in seconds.',
+        only((cpu.user + cpu.system) / 1e6),
+      ),
+      gauge('process_resident_memory_bytes', 'Resident memory size, in bytes.', rss),
+      gauge('process_start_time_seconds', 'Start time of the process, in Unix time.', Math.round(started * 1e3) / 1e3),
+      gauge('process_open_fds', 'Number of open file descriptors.', await openFiles()),
+      gauge('nodejs_heap_size_used_bytes', 'Used JavaScript heap, in bytes.', heapUsed),
+      gauge('nodejs_heap_size_total_bytes', 'Reserved JavaScript heap, in bytes.', heapTotal),
     ]
   }
 }

@@ -37,7 +37,9 @@ export function receive({ request, response, expects }: RequestContext, limit: n
   const { headers } = request
   const encoding = headers['content-encoding']?.toLowerCase() ?? 'identity'
   if (encoding !== 'identity') {
-    return Promise.reject(new Fault('UnsupportedMediaType', 'Send the body without Content-Encoding'))
+    return Promise.reject(
+      new Fault('UnsupportedMediaType', 'Compressed bodies are not supported: send the body without Content-Encoding'),
+    )
   }
   const tooLarge = (): Fault => new Fault('TooLarge', `The request body may have at most ${limit} bytes`)
   if (Number(headers['content-length'] ?? 0) > limit) return Promise.reject(tooLarge())
@@ -55,7 +57,7 @@ export function receive({ request, response, expects }: RequestContext, limit: n
       else chunks.push(chunk)
     }
     const ended = (): void => settle(() => resolve(Buffer.concat(chunks, size)))
-    const cut = (): void => settle(() => reject(new Fault('Interrupted', 'The caller went away')))
+    const cut = (): void => settle(() => reject(new Fault('Interrupted', 'The client disconnected')))
     request.on('data', take).once('end', ended).once('close', cut)
     if (expects) response.writeContinue()
   })

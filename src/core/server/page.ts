@@ -105,7 +105,7 @@ function document(standings: readonly TypeStatus[], facts: Facts): Markup {
 ${ways(standings[0]?.type ?? 'App', facts)}
 </main>
 <footer class="quiet">
-<a href="/livez">alive?</a> <a href="/readyz">ready?</a> <a href="/metrics">metrics</a> <a href="/metadata">interface</a>
+<a href="/livez">liveness</a> <a href="/readyz">readiness</a> <a href="/metrics">metrics</a> <a href="/metadata">interface</a>
 </footer>
 </body>
 </html>
@@ -149,14 +149,14 @@ ${runs.toReversed().map(({ mode, reading }) => details(mode, reading))}
 function row(type: ServerType, mode: ExecutionMode, run: TypeStatus['runs'][number] | undefined): Markup {
   const cell = run
     ? html`${state(levelOf(run.reading))} <span class="when">${age(run.ageSeconds)}${took(run.reading.duration)}</span>`
-    : html`<span class="when">not asked yet</span>`
+    : html`<span class="when">not checked yet</span>`
   return html`<tr><th scope="row">${mode}</th><td>${cell}</td>
-<td class="ask"><a href="${question(type, mode)}" rel="nofollow" aria-label="ask ${type} ${mode}">ask</a></td></tr>
+<td class="ask"><a href="${question(type, mode)}" rel="nofollow" aria-label="check ${type} ${mode}">check</a></td></tr>
 `
 }
 
 const state = (level: Level | undefined): Markup =>
-  html`<span class="state ${level ?? ''}">${level ? words[level] : 'not asked yet'}</span>`
+  html`<span class="state ${level ?? ''}">${level ? words[level] : 'not checked yet'}</span>`
 
 /** Recent runs always have a result. */
 const levelOf = ({ level }: EntryReading): Level => (level === 'unknown' ? 'fail' : level)
@@ -179,14 +179,14 @@ const question = (type: ServerType, mode: ExecutionMode): string =>
 function ways(type: ServerType, { base, configuration, configured }: Facts): Markup {
   const url = `${base}${question(type, 'Standard')}`
   return html`<section>
-<h2>How to ask</h2>
+<h2>How to run a check</h2>
 <div class="many">
 <div><p>From a terminal</p><pre>svc health --server ${base} --type ${type}</pre></div>
-<div><p>With curl: HTTP 200 is healthy, 503 is not</p><pre>curl '${url}'</pre></div>
+<div><p>With curl: HTTP 200 means healthy, 503 unhealthy</p><pre>curl '${url}'</pre></div>
 <div><p>PRTG, Nagios, Prometheus</p><pre>${url}&amp;format=prtg
 ${url}&amp;format=nagios
 ${base}/metrics</pre></div>
-<div><p>In the browser, Basic</p><p class="asks">${ServerType.values.map((each) => html`<a href="${question(each, 'Basic')}" rel="nofollow">${each}</a> `)}</p></div>
+<div><p>In the browser (Basic)</p><p class="asks">${ServerType.values.map((each) => html`<a href="${question(each, 'Basic')}" rel="nofollow">${each}</a> `)}</p></div>
 </div>
 ${configured.length === 0 ? html`<p>No server type is configured. <code>svc monitors discover</code> proposes a configuration for this machine.</p>` : notConfigured(configured)}
 ${configuration === undefined ? undefined : html`<p class="quiet">Configuration: ${configuration}</p>`}

@@ -28,31 +28,31 @@ const textType = 'text/plain; charset=utf-8'
 export const ownPages = {
   page: {
     paths: ['/'],
-    summary: 'Where each server type stands, for a person',
+    summary: 'The status of each server type, as a page for people',
     contentType: htmlType,
     anyHost: false,
   },
   livez: {
     paths: ['/livez'],
-    summary: 'Whether the process answers; asks no store and runs no monitor',
+    summary: 'Liveness: whether the process responds. Does not query the store or run monitors',
     contentType: textType,
     anyHost: true,
   },
   readyz: {
     paths: ['/readyz'],
-    summary: 'Whether the store answers and the server is not stopping',
+    summary: 'Readiness: whether the store answers and the server is not stopping',
     contentType: textType,
     anyHost: true,
   },
   metrics: {
     paths: ['/metrics'],
-    summary: 'The latest runs, requests and the process, for Prometheus; runs no monitor',
+    summary: 'Metrics of the latest runs, the requests and the process, for Prometheus. Runs no monitors',
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
     anyHost: false,
   },
   metadata: {
     paths: ['/metadata'],
-    summary: 'The interface, for a person',
+    summary: 'The interface, as a page for people',
     contentType: htmlType,
     anyHost: false,
   },
@@ -219,12 +219,12 @@ function decodedSegment(segment: string): string {
   try {
     return decodeURIComponent(segment)
   } catch {
-    throw new Fault('BadRequest', 'The path is not percent-encoded UTF-8')
+    throw new Fault('BadRequest', 'The path is not valid percent-encoded UTF-8')
   }
 }
 
 const nothingAt = (path: string): Fault =>
-  new Fault('NotFound', `There is nothing at ${escapeControls(path)}: ask GET /healthcheck, or open / in a browser`)
+  new Fault('NotFound', `There is nothing at ${escapeControls(path)}: try GET /healthcheck, or open / in a browser`)
 
 /** The verbs of an Allow header. HEAD accompanies GET (R4), and OPTIONS is always allowed (R5). */
 export function allowed(verbs: readonly string[]): string {
@@ -245,7 +245,7 @@ export function requireVerb(operationAt: RouteMatch, verb: string): void {
       headers,
     })
   }
-  throw new Fault('MethodNotAllowed', `${verb} is not allowed here: ${headers.Allow} are`, { headers })
+  throw new Fault('MethodNotAllowed', `${verb} is not allowed here. Allowed: ${headers.Allow}`, { headers })
 }
 
 const healthFields = new Set(Object.keys(HealthCheckRequest.fields).map((name) => name.toLowerCase()))

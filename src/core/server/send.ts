@@ -68,7 +68,7 @@ function note(server: ServerContext, context: RequestContext, status: number): v
   const ms = Math.round((performance.now() - context.started) * 10) / 10
   server.log({
     level: logFields.stack === undefined ? 'info' : 'error',
-    msg: status === 499 ? 'the caller went away' : 'answered',
+    msg: status === 499 ? 'client disconnected' : 'answered',
     method: logFields.method,
     // The log shows only the path of a refused target.
     path: logFields.path === '' ? escapeControls(context.request.url?.split('?', 1)[0] ?? '') : logFields.path,

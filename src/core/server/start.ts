@@ -229,7 +229,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
   const { address, family, port } = await listening(server, start.host, start.port)
   // Without a listener, a connection that the system cannot accept would end the process.
   server.on('error', (error) =>
-    serverContext.log({ level: 'error', msg: 'a connection was not accepted', stack: stackOf(error) }),
+    serverContext.log({ level: 'error', msg: 'could not accept a connection', stack: stackOf(error) }),
   )
   let stopped: Promise<void> | undefined
   return {
@@ -312,11 +312,11 @@ function listening(server: Server, host: string, port: number): Promise<AddressI
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'another program listens there',
-  EACCES: 'this account may not listen there',
+  EADDRINUSE: 'the address is already in use',
+  EACCES: 'this account is not allowed to listen there',
   EADDRNOTAVAIL: 'this machine has no such address',
-  ENOTFOUND: 'the name is not known here',
-  EAI_AGAIN: 'the name cannot be looked up now',
+  ENOTFOUND: 'the name does not resolve',
+  EAI_AGAIN: 'the name cannot be resolved at the moment',
 }
 
 function unusable(error: NodeJS.ErrnoException, host: string, port: number): Fault {
@@ -335,8 +335,8 @@ function unusable(error: NodeJS.ErrnoException, host: string, port: number): Fau
 
 /** A name that should be loopback resolves to an address that other machines reach. */
 const nameLeadsElsewhere = (host: string, address: string): Fault =>
-  new Fault('Local', `Cannot listen on ${host}: ${host} is ${address} here, which is not loopback`, {
-    hints: [`If that is meant, name the address: --host ${address}`],
+  new Fault('Local', `Cannot listen on ${host}: it resolves to ${address}, which is not a loopback address`, {
+    hints: [`If this is intended, specify the address: --host ${address}`],
   })
 
 /** Browsers cannot open a wildcard address. It includes the loopback address. */
@@ -354,7 +354,7 @@ function withCertificate<T>(make: () => T): T {
     // OpenSSL's message names the problem and never the key.
     const reason = error instanceof Error ? error.message : 'unreadable'
     throw new Fault('Local', `The certificate and its key cannot be used: ${reason}`, {
-      hints: ['Both are PEM files, and the key belongs to the first certificate: --tls-cert, --tls-key'],
+      hints: ['Both must be PEM files, and the key must match the first certificate: --tls-cert, --tls-key'],
     })
   }
 }

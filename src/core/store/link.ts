@@ -29,8 +29,8 @@ export const maxWaitMs = 1_800
 export const unavailable = (why: string, cause?: unknown): Fault =>
   new Fault('Unavailable', `The store ${why}`, { retryAfter: 5, ...(cause === undefined ? {} : { cause }) })
 export const closed = (): Fault => unavailable('is closed')
-export const taken = (what = 'That'): Fault => new Fault('Conflict', `${what} is taken`)
-export const gone = (what = 'The user'): Fault => new Fault('NotFound', `${what} is gone`)
+export const taken = (what = 'The value'): Fault => new Fault('Conflict', `${what} is already in use`)
+export const gone = (what = 'The user'): Fault => new Fault('NotFound', `${what} no longer exists`)
 
 /**
  * The time that a caller may still wait for the store. Sequential queries share it, so a request with six queries waits

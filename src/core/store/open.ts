@@ -11,7 +11,7 @@ import { applicationId, migrate, migrations, pragma, versionOf } from './schema.
 /** The remedies for every unusable store. */
 const waysOut = (path: string): readonly string[] => [
   'Restore it from a backup.',
-  `To begin with an empty store instead, move it away first: mv ${quoted(path)} ${quoted(`${path}.old`)}`,
+  `To start with an empty store instead, move this one away first: mv ${quoted(path)} ${quoted(`${path}.old`)}`,
 ]
 
 export const damaged = (path: string, what: string, cause?: unknown): Fault =>
@@ -23,15 +23,15 @@ const meanings: Readonly<Record<number, (path: string) => Fault>> = {
   6: (path) => locked(path),
   8: (path) => new Fault('Local', `The store ${path} cannot be written by this account`),
   10: (path) => new Fault('Local', `The store ${path} cannot be read or written: the disk reports an error`),
-  11: (path) => damaged(path, 'is damaged: its pages do not fit together'),
+  11: (path) => damaged(path, 'is damaged: the database file is corrupt'),
   13: (path) => new Fault('Local', `The store ${path} cannot be written: the disk is full`),
   14: (path) => new Fault('Local', `The store ${path} cannot be opened by this account`),
-  26: (path) => damaged(path, 'is damaged, or not a SQLite database at all'),
+  26: (path) => damaged(path, 'is damaged or is not a SQLite database'),
 }
 
 const locked = (path: string): Fault =>
-  new Fault('Local', `The store ${path} is locked by another process, which did not let go in time`, {
-    hints: ['A backup or a database tool may hold it: end that, and try again.'],
+  new Fault('Local', `The store ${path} is locked by another process`, {
+    hints: ['A backup or a database tool may hold the lock: stop it and try again.'],
   })
 
 /** Translates an error from opening a store. A Fault stays as it is. */
@@ -81,7 +81,7 @@ function refuseOrphans(path: string): void {
   for (const orphan of [`${path}-wal`, `${path}-journal`]) {
     const size = statOf(orphan)?.size ?? 0
     // Check again: another process may have created the store meanwhile.
-    if (size > 0 && !statOf(path)) throw damaged(orphan, `is left of a store, but ${basename(path)} itself is gone`)
+    if (size > 0 && !statOf(path)) throw damaged(orphan, `belongs to a store, but ${basename(path)} itself is missing`)
   }
 }
 
@@ -160,12 +160,12 @@ export function openStore(options: StoreOptions, steps: readonly string[] = migr
 }
 
 const missing = (path: string): Fault =>
-  new Fault('Local', `There is no store at ${path}`, {
-    hints: ['`svc serve` makes it; SVC_STORE names another file.'],
+  new Fault('Local', `No store exists at ${path}`, {
+    hints: ['`svc serve` creates it. To use another file, set SVC_STORE.'],
   })
 
 function openExisting(path: string, steps: readonly string[]): Store {
-  if (statOf(path)?.size === 0) throw damaged(path, 'is empty (0 bytes): what it held is lost')
+  if (statOf(path)?.size === 0) throw damaged(path, 'is empty (0 bytes): its contents are lost')
   const database = new (sqlite().DatabaseSync)(path, { timeout: busyMs })
   try {
     refuseForeign(path, database)
@@ -176,7 +176,7 @@ function openExisting(path: string, steps: readonly string[]): Store {
     const schemaVersion = versionOf(database)
     const noted = database.prepare('SELECT version FROM meta WHERE id = 1').get()?.version
     if (noted !== schemaVersion) {
-      throw damaged(path, `is damaged: its header says schema ${schemaVersion}, its table ${String(noted)}`)
+      throw damaged(path, `is damaged: its header has schema version ${schemaVersion}, its table ${String(noted)}`)
     }
     // Meanwhile SQLite has created its other files, with the mode of the database.
     refuseUnsafe(path)
@@ -194,7 +194,7 @@ function refuseForeign(path: string, database: DatabaseSync): void {
   const id = pragma(database, 'application_id')
   if (id === applicationId) return
   throw new Fault('Local', `${path} is a SQLite database, but not a store of svc`, {
-    hints: [`Its application id is ${id}, and not ${applicationId}. Name another file with SVC_STORE.`],
+    hints: [`Its application id is ${id}, not ${applicationId}. Set SVC_STORE to another file.`],
   })
 }
 
@@ -203,9 +203,9 @@ function refuseNewer(path: string, database: DatabaseSync, steps: readonly strin
   if (version <= steps.length) return
   throw new Fault(
     'Local',
-    `The store ${path} was written by a newer svc (schema ${version}; known here: ${steps.length})`,
+    `The store ${path} was written by a newer svc (schema ${version}; this svc supports schema ${steps.length})`,
     {
-      hints: ['Update svc, or name another file with SVC_STORE.'],
+      hints: ['Update svc, or set SVC_STORE to another file.'],
     },
   )
 }
@@ -215,7 +215,7 @@ function walMode(path: string, database: DatabaseSync): string {
   const mode = (sql: string): string => String(database.prepare(sql).get()?.journal_mode)
   const journal = mode('PRAGMA journal_mode') === 'wal' ? 'wal' : mode('PRAGMA journal_mode = WAL')
   if (journal === 'wal') return journal
-  throw new Fault('Local', `The store ${path} cannot keep a write-ahead log there (journal mode ${journal})`, {
-    hints: ['A network file system cannot: put the store on a local disk with SVC_STORE.'],
+  throw new Fault('Local', `The store ${path} cannot use a write-ahead log (journal mode ${journal})`, {
+    hints: ['Network file systems do not support it: set SVC_STORE to a file on a local disk.'],
   })
 }

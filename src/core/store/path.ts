@@ -13,8 +13,8 @@ export function storePathFor(env: Env, platform: NodeJS.Platform, home: string):
   if (env.SVC_STORE) {
     if (storeKind(env.SVC_STORE) === 'postgres') return env.SVC_STORE
     if (!path.isAbsolute(env.SVC_STORE)) {
-      throw new Fault('Local', 'SVC_STORE must be the whole path of a file', {
-        hints: ['A relative one would name another store in every folder: begin it at the root.'],
+      throw new Fault('Local', 'SVC_STORE must be the absolute path of a file', {
+        hints: ['A relative path would refer to a different store in each folder.'],
       })
     }
     return env.SVC_STORE
@@ -32,8 +32,8 @@ const file = 'svc.db'
 
 function absolute(home: string, path: PlatformPath): string {
   if (path.isAbsolute(home)) return home
-  throw new Fault('Local', 'SVC_HOME must be the whole path of a folder', {
-    hints: ['A relative one would name another folder everywhere: begin it at the root.'],
+  throw new Fault('Local', 'SVC_HOME must be the absolute path of a folder', {
+    hints: ['A relative path would refer to a different folder in each place.'],
   })
 }
 
@@ -44,8 +44,8 @@ export function storeKind(store: string): 'sqlite' | 'postgres' {
   const scheme = schemeOf(store)
   if (scheme === undefined) return 'sqlite'
   if (scheme === 'postgres' || scheme === 'postgresql') return 'postgres'
-  throw new Fault('Local', `The store is a file or a postgres:// URL, and ${scheme}: is neither`, {
-    hints: ['Set SVC_STORE to the whole path of a file, or leave it out.'],
+  throw new Fault('Local', `The store must be a file or a postgres:// URL, not a ${scheme}: URL`, {
+    hints: ['Set SVC_STORE to the absolute path of a file, or unset it.'],
   })
 }
 
@@ -60,7 +60,7 @@ export function shownStore(store: string): string {
 /** Refuses a URL where only a path works. */
 export function refuseUrl(path: string): void {
   if (storeKind(path) === 'sqlite') return
-  throw new Fault('Local', 'A file is wanted here, and a PostgreSQL store is named')
+  throw new Fault('Local', 'This requires a store in a file, but the store is a PostgreSQL database')
 }
 
 /** The files that SQLite keeps beside the store. */
@@ -74,7 +74,7 @@ function look(path: string, stat: typeof lstatSync): Stats | undefined {
   try {
     return stat(path, { throwIfNoEntry: false })
   } catch (error) {
-    throw new Fault('Local', `${path} cannot be looked at: ${reason(error)}`, { cause: error })
+    throw new Fault('Local', `${path} cannot be accessed: ${reason(error)}`, { cause: error })
   }
 }
 
@@ -87,19 +87,19 @@ export function refuseUnsafe(path: string): void {
   const folder = dirname(path)
   const stat = followed(folder)
   if (stat && !stat.isDirectory()) {
-    throw new Fault('Local', `${folder} is not a folder`, { hints: ['Name another file with SVC_STORE.'] })
+    throw new Fault('Local', `${folder} is not a folder`, { hints: ['Set SVC_STORE to another file.'] })
   }
   if (stat) refuseMode(folder, stat, '700')
   for (const file of [path, ...companions(path)]) {
     const stat = statOf(file)
     if (!stat) continue
     if (stat.isSymbolicLink()) {
-      throw new Fault('Local', `${file} is a symbolic link, and the store is not opened over one`, {
-        hints: ['Name the file itself with SVC_STORE.'],
+      throw new Fault('Local', `${file} is a symbolic link; svc does not open a store through a link`, {
+        hints: ['Set SVC_STORE to the file itself.'],
       })
     }
     if (!stat.isFile()) {
-      throw new Fault('Local', `${file} is not a regular file`, { hints: ['Name another file with SVC_STORE.'] })
+      throw new Fault('Local', `${file} is not a regular file`, { hints: ['Set SVC_STORE to another file.'] })
     }
     refuseMode(file, stat, '600')
   }
@@ -110,12 +110,12 @@ function refuseMode(place: string, stat: Stats, expected: '600' | '700'): void {
   const account = process.geteuid?.()
   if (account !== undefined && stat.uid !== account) {
     throw new Fault('Local', `${place} belongs to another account (uid ${stat.uid}; this is uid ${account})`, {
-      hints: ['Run svc as the account that owns the store, or name another file with SVC_STORE.'],
+      hints: ['Run svc as the account that owns the store, or set SVC_STORE to another file.'],
     })
   }
   if ((stat.mode & 0o077) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
-  throw new Fault('Local', `${place} is open to other accounts (mode ${mode})`, {
+  throw new Fault('Local', `${place} is accessible to other accounts (mode ${mode})`, {
     hints: [`chmod ${expected} ${quoted(place)}`],
   })
 }
@@ -127,7 +127,7 @@ export const quoted = (path: string): string =>
 /** Why the operating system or SQLite refused, in a few words. */
 export function reason(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
-  if (code === 'EACCES' || code === 'EPERM') return 'this account may not'
+  if (code === 'EACCES' || code === 'EPERM') return 'permission denied'
   if (code === 'EROFS') return 'the file system is read-only'
   if (code === 'ENOSPC') return 'the disk is full'
   return String(message ?? error)

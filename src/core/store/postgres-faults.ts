@@ -42,14 +42,14 @@ const meanings: Readonly<Record<string, (error: unknown) => Fault>> = {
   '40P01': (error) => unavailable('is too busy', bare(error)),
   '57014': (error) => unavailable('does not answer in time', bare(error)),
   '55P03': (error) => unavailable('does not answer in time', bare(error)),
-  '25006': (error) => unavailable('can only be read now', bare(error)),
+  '25006': (error) => unavailable('is read-only at the moment', bare(error)),
   '25P': (error) => unavailable('does not answer in time', bare(error)),
   '53100': (error) => unavailable('cannot be written: its disk is full', bare(error)),
-  '53': (error) => unavailable('has no room for this now', bare(error)),
+  '53': (error) => unavailable('is out of resources at the moment', bare(error)),
   '58': (error) => unavailable('cannot be read or written: its disk reports an error', bare(error)),
-  '28': (error) => unavailable('refuses its account', bare(error)),
-  '3D': (error) => unavailable('is not there', bare(error)),
-  XX: (error) => unavailable('cannot be read or written: it reports a failure of its own', bare(error)),
+  '28': (error) => unavailable('rejects the account that svc uses', bare(error)),
+  '3D': (error) => unavailable('does not exist', bare(error)),
+  XX: (error) => unavailable('cannot be read or written: the database reports an internal error', bare(error)),
 }
 
 /** Translates an error of an open store. Errors without a remedy stay errors, stripped of their data. */
@@ -81,27 +81,35 @@ export function openingFault(error: unknown, { label, host, port, user, database
   const local = (what: string, ...hints: readonly string[]): Fault =>
     new Fault('Local', `The store ${label} ${what}`, { hints, cause: bare(error) })
   if (code === '28P01') {
-    return local(`refuses the password of ${user}`, 'The file that SVC_STORE_PASSWORD_FILE names should hold it.')
+    return local(
+      `rejects the password of ${user}`,
+      'Check the password in the file that SVC_STORE_PASSWORD_FILE names.',
+    )
   }
-  if (code.startsWith('28')) return local(`does not let ${user} in from here`, 'Its pg_hba.conf says who may.')
+  if (code.startsWith('28'))
+    return local(`does not allow ${user} to connect from this machine`, 'Check pg_hba.conf on the database server.')
   if (code === '3D000') return local(`does not exist: there is no database ${database}`, `createdb ${database}`)
   if (code === '42501' || code === '3F000') {
-    return local(`does not let ${user} make its tables, or use them`, 'Make that account the owner of the database.')
+    return local(`does not allow ${user} to create or use its tables`, 'Make that account the owner of the database.')
   }
   if (isTls(error)) {
     return local(
-      `does not give a connection that can be trusted: ${error instanceof Error ? error.message : ''}`,
+      `does not offer a trusted connection: ${error instanceof Error ? error.message : ''}`,
       ssl === false
-        ? '?sslmode=verify-full encrypts.'
-        : '?sslrootcert=FILE names its CA; ?sslmode=disable goes without.',
+        ? 'To encrypt, use ?sslmode=verify-full.'
+        : 'Set its CA with ?sslrootcert=FILE, or turn TLS off with ?sslmode=disable.',
     )
   }
   if (isConnectionLost(error)) {
-    return new Fault('Unavailable', `The store ${label} cannot be reached: nothing usable answers at ${host}:${port}`, {
-      hints: ['Is PostgreSQL running, and SVC_STORE right?'],
-      retryAfter: 5,
-      cause: bare(error),
-    })
+    return new Fault(
+      'Unavailable',
+      `The store ${label} cannot be reached: no PostgreSQL server responds at ${host}:${port}`,
+      {
+        hints: ['Is PostgreSQL running, and is SVC_STORE correct?'],
+        retryAfter: 5,
+        cause: bare(error),
+      },
+    )
   }
   return runningFault(error)
 }

@@ -84,13 +84,13 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly s
   const refuse = (what: string, hint: string): Fault =>
     new Fault('Local', `The store ${options.label} ${what}`, { hints: [hint] })
   const foreign = (): Fault =>
-    refuse('holds tables of something else, and no store of svc', 'Give svc a database of its own with SVC_STORE.')
+    refuse('contains tables of another application and no svc store', 'Give svc a database of its own with SVC_STORE.')
   if (current.encoding !== 'UTF8') {
-    const encoding = /^\w{1,32}$/.test(current.encoding) ? current.encoding : 'something without a name'
-    throw refuse(`keeps text as ${encoding}, and not as UTF8`, 'createdb -E UTF8 -T template0 makes one that does.')
+    const encoding = /^\w{1,32}$/.test(current.encoding) ? current.encoding : 'an unknown encoding'
+    throw refuse(`stores text as ${encoding}, not as UTF8`, 'Create a UTF8 database: createdb -E UTF8 -T template0')
   }
   if (current.tables === 0) {
-    if (!options.create) throw refuse('is empty: there is no store in it', '`svc serve` makes it.')
+    if (!options.create) throw refuse('is empty: no store exists in it', '`svc serve` creates it.')
     return 0
   }
   if (!current.ours) throw foreign()
@@ -103,8 +103,8 @@ async function versionIn(client: ClientBase, options: Options, steps: readonly s
   const version = Number(meta.version)
   if (version > steps.length) {
     throw refuse(
-      `was written by a newer svc (schema ${version}; known here: ${steps.length})`,
-      'Update svc, or name another store with SVC_STORE.',
+      `was written by a newer svc (schema ${version}; this svc supports schema ${steps.length})`,
+      'Update svc, or set SVC_STORE to another store.',
     )
   }
   return version
@@ -233,8 +233,8 @@ const settings = ({
   // With a function, the driver does not look for a password elsewhere.
   password: () => {
     if (password !== undefined) return password
-    throw new Fault('Local', `The store ${label} wants a password, and none is given`, {
-      hints: ['Put it into a file, and name that with SVC_STORE_PASSWORD_FILE.'],
+    throw new Fault('Local', `The store ${label} requires a password, but none is set`, {
+      hints: ['Put it into a file, and set SVC_STORE_PASSWORD_FILE to its path.'],
     })
   },
   application_name: 'svc',
@@ -264,9 +264,13 @@ function loopbackSocket(label: string): Socket {
     const remote = socket.remoteAddress ?? ''
     if (isLoopback(remote)) return
     socket.destroy(
-      new Fault('Local', `The store ${label} leads to another machine here (${remote}): nothing is sent without TLS`, {
-        hints: ['?sslmode=verify-full encrypts. Where the network is trusted, ?sslmode=disable goes without.'],
-      }),
+      new Fault(
+        'Local',
+        `The store ${label} resolves to another machine (${remote}): svc sends nothing to it without TLS`,
+        {
+          hints: ['To encrypt, use ?sslmode=verify-full. On a trusted network, ?sslmode=disable turns TLS off.'],
+        },
+      ),
     )
   })
   return socket

@@ -27,12 +27,12 @@ const defaultPort = 5_432
  * it off. Throws Fault `Local`, without repeating possible secrets.
  */
 export function postgresTarget(store: string, env: Env): PostgresTarget {
-  if (!URL.canParse(store)) throw wrong('is not a URL', 'Special characters in it are written as %XX.')
+  if (!URL.canParse(store)) throw wrong('is not a URL', 'Percent-encode special characters as %XX.')
   const url = new URL(store)
   const { sslmode, sslrootcert } = parameters(url)
   const host = decoded(url.hostname).replace(/^\[(.*)\]$/, '$1')
-  if (host === '') throw wrong('names no host')
-  if (url.username === '') throw wrong('names no user')
+  if (host === '') throw wrong('has no host')
+  if (url.username === '') throw wrong('has no user')
   const user = decoded(url.username)
   const file = env.SVC_STORE_PASSWORD_FILE
   const loopbackOnly = sslmode === undefined && isLoopbackHost(host)
@@ -51,7 +51,7 @@ export function postgresTarget(store: string, env: Env): PostgresTarget {
   }
 }
 
-const form = 'Write it like postgres://user@host:5432/database'
+const form = 'Example: postgres://user@host:5432/database'
 const wrong = (what: string, hint = form): Fault =>
   new Fault('Local', `The store's PostgreSQL address ${what}`, { hints: [hint] })
 
@@ -59,10 +59,10 @@ function parameters(url: URL): { readonly sslmode?: string; readonly sslrootcert
   const query = Object.fromEntries(url.searchParams)
   const { sslmode, sslrootcert, ...others } = query
   if (Object.keys(others).length > 0) {
-    throw wrong('has a parameter that is not read', 'Only sslmode and sslrootcert are.')
+    throw wrong('has an unsupported parameter', 'The supported parameters are sslmode and sslrootcert.')
   }
   if (sslmode !== undefined && sslmode !== 'disable' && sslmode !== 'verify-full') {
-    throw wrong('has an sslmode that is not kept', 'It is verify-full (the rule beyond loopback) or disable.')
+    throw wrong('has an unsupported sslmode', 'Use verify-full (the default beyond loopback) or disable.')
   }
   return { ...(sslmode === undefined ? {} : { sslmode }), ...(sslrootcert === undefined ? {} : { sslrootcert }) }
 }

@@ -27,9 +27,9 @@ const unreadable = (message: string): Fault => new Fault('UnreadableAnswer', mes
  */
 export const decodeAnswer = (schema: Dto, body: string): WireValues => {
   const text = body.startsWith('\ufeff') ? body.slice(1) : body
-  if (tooDeepUnder(text) !== undefined) throw unreadable('The server answered JSON that is nested too deeply')
+  if (tooDeepUnder(text) !== undefined) throw unreadable('The server returned JSON that is nested too deeply')
   const json = parse(text)
-  if (!isObject(json)) throw unreadable('The server answered something that is not a JSON object')
+  if (!isObject(json)) throw unreadable('The server returned something that is not a JSON object')
   const problems: FieldFault[] = []
   const values = walkDto(schema, json, lenient, problems)
   const [first] = problems
@@ -56,7 +56,7 @@ const parseWithoutNaN = (text: string): unknown => {
   try {
     return parseJsonText(text.replace(stringOrBareNumber, (match) => (match.startsWith('"') ? match : 'null')))
   } catch {
-    throw unreadable('The server answered something that is not JSON')
+    throw unreadable('The server returned something that is not JSON')
   }
 }
 

@@ -33,7 +33,7 @@ const writeCell = (schema: Schema, value: unknown): string | null => {
 const decode = (schema: Dto, body: string): WireValues => {
   const [header, row, next] = rows(schema, body)
   if (!header || !row || (next && !isBlank(next)) || header.length !== row.length) {
-    throw undeserialisable(schema, 'text/csv', 'a header row and one row of as many cells are expected')
+    throw undeserialisable(schema, 'text/csv', 'expected a header row and one row with the same number of cells')
   }
   const values: WireValues = {}
   const problems: FieldFault[] = []
@@ -93,13 +93,13 @@ export function readCsvTable(content: string): CsvTable {
   const columns = header.map((name) => name.trim())
   const folded = columns.map((name) => name.toLowerCase())
   const twice = columns.find((_, at) => folded[at] !== '' && folded.indexOf(folded[at] ?? '') !== at)
-  if (twice !== undefined) throw new Fault('BadRequest', `row 1: the column ${twice} is there twice`)
+  if (twice !== undefined) throw new Fault('BadRequest', `row 1: the column ${twice} appears twice`)
   const rows = rest.flatMap((record, at) => {
     const row = at + 2
     if (record.every((cell) => cell.trim() === '')) return []
     if (record.slice(columns.length).some((cell) => cell.trim() !== '')) {
-      throw new Fault('BadRequest', `row ${row}: ${record.length} cells under ${columns.length} columns`, {
-        hints: ['A list with several names belongs in quotes: "[Admin,Ops]"'],
+      throw new Fault('BadRequest', `row ${row}: ${record.length} cells for ${columns.length} columns`, {
+        hints: ['Put a list of several names in quotes: "[Admin,Ops]"'],
       })
     }
     return [{ row, cells: new Map(columns.map((name, column) => [name, record[column] ?? ''])) }]
@@ -123,7 +123,7 @@ function parsed(content: string): readonly (readonly string[])[] {
     })
   } catch {
     // Without a cause: the parser's message quotes the cell.
-    throw new Fault('BadRequest', `row ${row + 1}: not valid CSV, perhaps a quote that is not closed`)
+    throw new Fault('BadRequest', `row ${row + 1}: not valid CSV, perhaps because of an unclosed quote`)
   }
 }
 

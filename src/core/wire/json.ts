@@ -85,7 +85,7 @@ export const parseJson = (schema: Dto, body: string): unknown => {
   if (deep !== undefined) throw badRequest([refusedField(deep, `'${excerpt(deep)}' is nested too deeply`)])
   const json = parse(schema, body)
   const key = forbiddenKeyIn(json)
-  if (key !== undefined) throw badRequest([refusedField(key, `'${key}' is not allowed as a name`)])
+  if (key !== undefined) throw badRequest([refusedField(key, `'${key}' is not allowed as a property name`)])
   return json
 }
 

@@ -21,13 +21,13 @@ export const parsePairs = (text: string): readonly Pair[] => {
   })
 }
 
-export const tooMany = (): Fault => new Fault('BadRequest', `At most ${limits.parameters} parameters are read`)
+export const tooMany = (): Fault => new Fault('BadRequest', `At most ${limits.parameters} parameters are allowed`)
 
 const percentDecoded = (text: string, name: string): string => {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw badRequest([refusedField(name, 'A parameter is not percent-encoded UTF-8')])
+    throw badRequest([refusedField(name, 'A parameter is not valid percent-encoded UTF-8')])
   }
 }
 

@@ -38,7 +38,7 @@ export function decodeRun(text: string): RunDocument {
   const json = parse(text)
   if (!isObject(json)) throw unreadable('is not a JSON object')
   const { version } = json as { readonly version?: unknown }
-  if (version !== runVersion) throw unreadable(`is not of version ${runVersion}`)
+  if (version !== runVersion) throw unreadable(`does not have version ${runVersion}`)
   const problems: FieldFault[] = []
   const values = walkDto(RunDocument, json, exact, problems)
   const [first] = problems
