@@ -150,7 +150,7 @@ export type FilePlace = {
   readonly message: string
 }
 
-/** A failure that somebody can fix. Carries its row of the table and what to do next. */
+/** A failure that a person can fix. Carries its row of the table and what to do next. */
 export class Fault extends Error {
   override readonly name = 'Fault'
   readonly fault: FaultName

@@ -13,8 +13,8 @@ import type {
 } from './protocol/index.ts'
 
 /**
- * The caller. In process it is the OS account; over HTTP the credentials of the request decide. The Service judges the
- * caller that it is given, wherever it runs.
+ * The caller. In process it is the OS account; over HTTP the credentials of the request decide. The Service
+ * authorizes the caller that it receives, in process and over HTTP.
  */
 export type Caller =
   | { readonly kind: 'local'; readonly account: string }

@@ -104,7 +104,7 @@ describe('svc login without a keychain', () => {
       const ran = await home.svc([...inFile(server), ...more], { stdin: wrong })
       expect(ran.code).toBe(4)
       expect(all(ran)).not.toContain(wrong)
-      expect(all(ran)).toContain('refuses the sign-in (401)')
+      expect(all(ran)).toContain('rejects the sign-in (401)')
     }
     const variables = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }
     const refused = await home.svc(['whoami', '--verify', '--json', '--debug', '--server', server.url], {

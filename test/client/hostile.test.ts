@@ -72,7 +72,7 @@ test.each([
 })
 
 test.each([
-  ['with a compressed body, which was not asked for', packed('gzip', gzipSync(bodies.healthy))],
+  ['with a compressed body, which svc did not request', packed('gzip', gzipSync(bodies.healthy))],
   ['with a web page instead of JSON', http(200, '<p>Success', { 'Content-Type': 'text/html' })],
   ['with an empty body', http(200, '', json)],
   ['with a body that is not UTF-8', latin1],

@@ -89,8 +89,8 @@ test('K5 the certificate is checked through a proxy too', async () => {
   await using server = await secure()
   await using proxy = await proxyTo(server.port)
   const unknown = await faultOf(healthAt(far, {}, { env: { https_proxy: proxy.url } }))
-  expect(unknown.message).toContain('the issuer of its certificate is unknown')
-  expect(unknown.details.hints?.join(' ')).toContain('https_proxy names')
+  expect(unknown.message).toContain('the issuer of its certificate is not trusted')
+  expect(unknown.details.hints?.join(' ')).toContain('the proxy of https_proxy')
   const { caFile } = made
   const other = await faultOf(healthAt('https://other.test', {}, { env: { https_proxy: proxy.url }, caFile }))
   expect(other.message).toContain('for another name')
@@ -105,7 +105,7 @@ test("K5 a proxy's user and password go to the proxy, and appear in no message",
   const wrong = { HTTPS_PROXY: proxy.url.replace('//', '//bob:wr0ng@') }
   const fault = await faultOf(healthAt(far, {}, { env: wrong, caFile: made.caFile }))
   expect([fault.fault, fault.exitCode]).toEqual(['Unreachable', 6])
-  expect(fault.message).toContain('wants a user name and password (407)')
+  expect(fault.message).toContain('requires a user name and password (407)')
   expect(faultText(fault)).not.toMatch(/wr0ng|hun[@%]er2/)
 })
 
@@ -195,9 +195,11 @@ test('a proxy that fails is reported with its variable', async () => {
   expect([refused.fault, refused.exitCode]).toEqual(['Unreachable', 6])
   expect(refused.message).toBe(`the proxy of HTTPS_PROXY (127.0.0.1:${port}) refuses connections (ECONNREFUSED)`)
   await using gateway = await proxyTo(await refusedPort())
-  expect((await through(Number(gateway.url.split(':')[2]))).message).toMatch(/does not let us through to .* \(502\)/)
+  expect((await through(Number(gateway.url.split(':')[2]))).message).toMatch(
+    /does not allow a connection to .* \(502\)/,
+  )
   await using cut = await peer(replies(''))
-  expect((await through(cut.port)).message).toContain('does not let us through')
+  expect((await through(cut.port)).message).toContain('does not allow a connection')
   await using mute = await peer(blackHole)
   const late = await through(mute.port, { timeoutMs: 200 })
   expect([late.fault, late.exitCode]).toEqual(['Timeout', 7])

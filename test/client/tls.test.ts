@@ -45,9 +45,9 @@ const failures: readonly (readonly [string, (c: Certificates) => ServerCertifica
     'of an unknown authority',
     (c) => c.good,
     false,
-    /the issuer of its certificate is unknown .*\(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_/,
+    /the issuer of its certificate is not trusted .*\(SELF_SIGNED_CERT_IN_CHAIN|UNABLE_/,
   ],
-  ['without its intermediate', (c) => c.withoutIntermediate, true, /the issuer of its certificate is unknown/],
+  ['without its intermediate', (c) => c.withoutIntermediate, true, /the issuer of its certificate is not trusted/],
   ['that has expired', (c) => c.expired, true, /has expired \(CERT_HAS_EXPIRED\)/],
   ['whose issuer has expired', (c) => c.expiredIntermediate, true, /has expired/],
   ['of tomorrow', (c) => c.notYetValid, true, /not valid yet/],
@@ -76,7 +76,7 @@ test('a port that does not use TLS is reported as such, and so is one that requi
   await using plain = await peer(replies('HTTP/1.1 400 Bad Request\r\n\r\n'))
   const notTls = await faultOf(healthAt(at(plain)))
   expect([notTls.fault, notTls.exitCode]).toEqual(['Unreachable', 6])
-  expect(notTls.message).toContain('does not speak TLS')
+  expect(notTls.message).toContain('does not use TLS')
   expect(notTls.details.hints?.at(-1)).toContain('http://')
   await using secure = await serve(made.good)
   const notPlain = await faultOf(healthAt(secure.port))

@@ -269,7 +269,7 @@ test('B4 in process the OS account reports, and the monitor of the same store fi
   // There is no store yet.
   expect(await look(core)).toMatchObject({
     Status: 'Failure',
-    StatusMessage: expect.stringContaining('heartbeats cannot be read: There is no store at'),
+    StatusMessage: expect.stringContaining('heartbeats cannot be read: No store exists at'),
   })
   await core.runtime.admin?.users.add({ userName: 'ann' }, by)
   expect((await look(core)).StatusMessage).toContain('no heartbeat from job-* has arrived')

@@ -294,7 +294,7 @@ describe('the guard', () => {
       const { admin } = runtime
       if (!admin) throw new Error('There is no administration')
       const fault = await faultOf(admin.users.list())
-      expect([fault.fault, fault.message]).toEqual(['Local', expect.stringContaining('There is no store')])
+      expect([fault.fault, fault.message]).toEqual(['Local', expect.stringContaining('No store exists')])
       await admin.users.add({ userName: 'Ann', roles: ['Admin'] }, by)
       expect(await runtime.anyAdmin()).toBe(true)
     } finally {

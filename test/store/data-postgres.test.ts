@@ -66,7 +66,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     url.password = ''
     process.env.PGPASSWORD = storePassword
     try {
-      expect(messagesOf(await refusal(open(url.href)))).toMatch(/none is given/)
+      expect(messagesOf(await refusal(open(url.href)))).toMatch(/requires a password, but none is set/)
     } finally {
       delete process.env.PGPASSWORD
     }
@@ -94,7 +94,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     await server.query('UPDATE meta SET version = 99', nameOf(url))
     const knownVersion = postgresMigrations.length
     expect(messagesOf(await refusal(open(url)))).toContain(
-      `written by a newer svc (schema 99; known here: ${knownVersion})`,
+      `written by a newer svc (schema 99; this svc supports schema ${knownVersion})`,
     )
     expect(await server.query('SELECT version FROM meta', nameOf(url))).toEqual([{ version: 99 }])
   })
@@ -102,14 +102,16 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     const url = new URL(await freshDatabase(server))
     await server.query(`CREATE DATABASE ascii OWNER svc ENCODING 'SQL_ASCII' TEMPLATE template0`)
     url.pathname = '/ascii'
-    expect(messagesOf(await refusal(open(url.href)))).toMatch(/keeps text as SQL_ASCII.*\ncreatedb -E UTF8/)
+    expect(messagesOf(await refusal(open(url.href)))).toMatch(
+      /stores text as SQL_ASCII.*\nCreate a UTF8 database: createdb -E UTF8/,
+    )
     url.pathname = '/nowhere'
     expect(messagesOf(await refusal(open(url.href)))).toMatch(/there is no database nowhere\ncreatedb nowhere/)
   })
   test('D2 an account that may not create tables is reported as such', async () => {
     const url = await freshDatabase(server)
     await server.query(`ALTER DATABASE ${nameOf(url)} OWNER TO postgres`)
-    expect(messagesOf(await refusal(open(url)))).toMatch(/does not let svc make its tables/)
+    expect(messagesOf(await refusal(open(url)))).toMatch(/does not allow svc to create or use its tables/)
   })
   test('D2 a step that fails leaves no trace of itself or of earlier steps', async () => {
     const url = await freshDatabase(server)
@@ -152,9 +154,9 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
   test.each([
     ['postgres://svc:pa55@db.internal:99999/svc', /is not a URL/],
     ['postgres://svc:pa55%2@db.internal/svc', /hexadecimal/],
-    ['postgres://:pa55@db.internal/svc', /names no user/],
-    ['postgres:///svc', /names no host/],
-    ['postgres://svc@db.internal/svc?password=pa55', /parameter that is not read/],
+    ['postgres://:pa55@db.internal/svc', /has no user/],
+    ['postgres:///svc', /has no host/],
+    ['postgres://svc@db.internal/svc?password=pa55', /unsupported parameter/],
     ['postgres://svc:pa55@db.internal/svc?sslmode=require', /sslmode/],
   ])('an unusable URL is refused without its password in the message: %s', async (url, text) => {
     expect(messagesOf(await refusal(open(url)))).toMatch(text)
@@ -176,7 +178,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
   })
   test('a server without TLS is refused where the URL requires TLS', async () => {
     const url = `${await freshDatabase(server)}?sslmode=verify-full`
-    expect(messagesOf(await refusal(open(url)))).toMatch(/^Local\n.*that can be trusted: .*SSL.*\n.*sslmode=disable/)
+    expect(messagesOf(await refusal(open(url)))).toMatch(/^Local\n.*a trusted connection: .*SSL.*\n.*sslmode=disable/)
   })
 })
 

@@ -68,11 +68,11 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       for (const [what, user] of [
         ['user name', newUser('ALICE')],
         ['user name', newUser('Alice@Example.com')],
-        ['e-mail', newUser('bob', { email: 'ALICE@example.com' })],
-        ['e-mail', newUser('bob', { email: 'Alice' })],
+        ['e-mail address', newUser('bob', { email: 'ALICE@example.com' })],
+        ['e-mail address', newUser('bob', { email: 'Alice' })],
       ] as const) {
         const fault = await faultOf(other.users.add(user, actor()))
-        expect([fault.fault, fault.message]).toEqual(['Conflict', `The ${what} is taken`])
+        expect([fault.fault, fault.message]).toEqual(['Conflict', `The ${what} is already in use`])
       }
       expect(await data.users.list()).toHaveLength(1)
       expect(await events()).toEqual(['user.added'])
@@ -422,7 +422,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     expect(made).toEqual({ ...key, id: made.id, createdAt: 1_000, revokedAt: undefined })
     expect(await other.keys.find('h1')).toEqual(made)
     const taken = await faultOf(other.keys.add({ ...key, hash: 'h2' }, actor()))
-    expect([taken.fault, taken.message]).toEqual(['Conflict', 'The name of the key is taken'])
+    expect([taken.fault, taken.message]).toEqual(['Conflict', 'The name of the key is already in use'])
     clock = 2_000
     await other.keys.revoke('ci', actor())
     clock = 3_000

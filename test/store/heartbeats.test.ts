@@ -123,7 +123,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
       await raw(store, `INSERT INTO "heartbeats" ("name", "at", "who", "status", "history") VALUES ${values}`)
     }
     const fault = await faultOf(data.heartbeats.report(beat('one more', 1_000)))
-    expect([fault.fault, fault.message]).toEqual(['Conflict', 'There are 10000 heartbeats, and no more are kept'])
+    expect([fault.fault, fault.message]).toEqual(['Conflict', 'The limit of 10000 heartbeats is reached'])
     await data.heartbeats.report(beat('n5', 2_000))
     expect(await data.heartbeats.list()).toHaveLength(10_000)
     await data.heartbeats.remove('n7', actor())

@@ -115,7 +115,7 @@ describe('D1 how the store is opened', () => {
     expect(refusal().message).toBe(`${path} is not a regular file`)
     path = join(folder, 'file', 'svc.db')
     writeFileSync(join(folder, 'file'), '')
-    expect(refusal().message).toMatch(/is not a folder|cannot be looked at/)
+    expect(refusal().message).toMatch(/is not a folder|cannot be accessed/)
   })
   test('without create a missing store is a Fault, and nothing is created', () => {
     expect(refusal(false).message).toBe(`No store exists at ${path}`)

@@ -368,7 +368,7 @@ export type ProgramAnswer = {
 /** The addresses from which requests come, as the server sees them. */
 export const callerAddresses = ['127.0.0.1', linkLocal4, linkLocal6] as const
 
-const refuses = /plain http to \S+ is refused|leads to another machine/
+const refuses = /plain http to \S+ is refused|resolves to another machine/
 const withToken = { SVC_TOKEN: token }
 
 /** Every way in which the program itself sends a credential. */
@@ -402,6 +402,6 @@ export const programRows: readonly ProgramRow[] = [
     name: 'store',
     args: (host, port) => ['users', 'list', '--store', `postgres://${user}:${password}@${host}:${port}/app`],
     entice: postgres,
-    says: /SSL|leads to another machine/,
+    says: /SSL|resolves to another machine/,
   },
 ]

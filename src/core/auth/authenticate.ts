@@ -65,7 +65,7 @@ export async function issueSession(
 export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
 
 /**
- * Identifies the caller; undefined when the credential signs nobody in (A9, A10). A password is checked as in a
+ * Identifies the caller; undefined when the credential is not valid (A9, A10). A password is checked as in a
  * sign-in, and a wrong one is counted and audited in the same way (P5), but no session begins. Throws like a sign-in
  * when there are too many at once.
  */
@@ -153,7 +153,7 @@ async function signIn(
 }
 
 /**
- * Ends the session and its refresh family at once (A7). It is no error when nobody is signed in. An expired token still
+ * Ends the session and its refresh family at once (A7). Without a session it does nothing. An expired token still
  * identifies its family, which may live longer.
  */
 async function signOut({ data }: AuthContext, call: Call): Promise<AuthenticateResponse> {

@@ -16,7 +16,7 @@ export { type Identity, type Lifetimes, lifetimes, type Passwords }
 export type Access = {
   readonly authenticate: (request: Authenticate, call: Call) => Promise<AuthenticateResponse>
   readonly getAccessToken: (request: GetAccessToken, call: Call) => Promise<GetAccessTokenResponse>
-  /** Identifies the caller. Undefined when the credential signs nobody in (A10). */
+  /** Identifies the caller. Undefined when the credential is not valid (A10). */
   readonly identifyCaller: (call: Presenting) => Promise<Identity | undefined>
 }
 

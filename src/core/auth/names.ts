@@ -36,7 +36,10 @@ export function nameProblems(field: string, name: string): Problems {
   return []
 }
 
-/** In the audit, `local:` marks accounts of this machine and `-` nobody. No user name may look like these. */
+/**
+ * In the audit, `local:` marks accounts of this machine, and `-` an anonymous caller. No user name may look like
+ * these.
+ */
 export function userNameProblems(field: string, name: string): Problems {
   const wrong = nameProblems(field, name)
   if (wrong.length > 0) return wrong

@@ -7,7 +7,7 @@ import type { AuthContext } from './authenticate.ts'
 import { addressOf, usable } from './identify.ts'
 import { ended, newToken, readToken } from './tokens.ts'
 
-/** The result of a rotation. Whoever presents the same token again within a few seconds gets it again (T4). */
+/** The result of a rotation. A caller that presents the same token again within a few seconds gets it again (T4). */
 export type TokenPair = { readonly accessToken: string; readonly refreshToken: string }
 
 const algorithm = 'aes-256-gcm'

@@ -52,7 +52,7 @@ const signsIn = /\/(?:auth(?:enticate)?(?:\/[^/]*)?|(?:get)?access-?token)(?:\.\
 
 /**
  * Sends the request with the stored credential, which is renewed once after a 401 (C5). Resolves with the server's
- * answer even when it is a refusal, then together with its `Fault`. Rejects when there is no answer.
+ * answer even when it is an error, then together with its `Fault`. Rejects when there is no answer.
  */
 export async function askRaw(
   { method, path }: ClientAsk,

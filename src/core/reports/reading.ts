@@ -138,7 +138,7 @@ export type MonitorReading = {
   readonly results: readonly Reading[]
 }
 
-/** What is read of a run, whoever answered. */
+/** What readers need of a run, from svc or from a foreign server. */
 type RunReading = {
   readonly monitors: readonly MonitorReading[]
   /** Milliseconds. */

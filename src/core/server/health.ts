@@ -14,7 +14,7 @@ import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { encoded, spoken } from './response.ts'
 import type { ResponseNegotiation } from './routes.ts'
 
-/** The place of a mode among all modes, the shallowest first; -1 for what is no mode. */
+/** The index of a mode, from 0 for the shallowest; -1 for a value that is not a mode. */
 export const depthOf = (mode: string): number => (ExecutionMode.values as readonly string[]).indexOf(mode)
 
 /** What everything means: the configured types or, while there are none, those that check svc itself. */

@@ -99,7 +99,7 @@ export function trustedProxies(entries: readonly string[]): (address: string) =>
   }
 }
 
-/** Headers that proxies add. A local connection that carries one of them relays somebody else's request. */
+/** Headers that proxies add. A local connection with one of them relays a request of another machine. */
 const relayed = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto']
 
 /**

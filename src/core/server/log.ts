@@ -1,4 +1,4 @@
-/** One line of the server's log, as a plain object. Whoever started the server adds the time and writes it. */
+/** One line of the server's log, as a plain object. The caller of `start` adds the time and writes it. */
 export type LogEntry = {
   readonly level: 'info' | 'warn' | 'error'
   readonly msg: string

@@ -136,7 +136,7 @@ export type StoredRoleChange = { readonly add: Grants; readonly remove: Grants }
 export type Changed = { readonly before: Grants; readonly after: Grants }
 export type Rotation =
   | { readonly outcome: 'rotated' }
-  /** The token was exchanged a moment ago. Whoever presents it again gets the sealed pair (T4). */
+  /** The token was exchanged a moment ago. A caller that presents it again gets the sealed pair (T4). */
   | { readonly outcome: 'repeated'; readonly sealedSuccessor: string }
   /** The token was reused later than that. Its family has been revoked. */
   | { readonly outcome: 'reused' }

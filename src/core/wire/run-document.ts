@@ -19,7 +19,7 @@ export function encodeRun(run: RunDocument): string | undefined {
   return excess(run) === undefined ? JSON.stringify(run) : undefined
 }
 
-/** Rules for runs of another svc: no value stands for another one. */
+/** Rules for runs of another svc: values are read exactly as written, without conversion. */
 const exact = exactRules((schema, json) => {
   if (schema.kind === 'choice') return schema.values.find((value) => value === json)
   if (typeof json !== 'string') return undefined

@@ -67,7 +67,7 @@ export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartb
     remove: (name, actor) =>
       link.write(async (tx) => {
         const { numDeletedRows } = await tx.deleteFrom('heartbeats').where('name', '=', name).executeTakeFirstOrThrow()
-        if (numDeletedRows === 0n) throw new Fault('NotFound', 'There is no heartbeat of that name')
+        if (numDeletedRows === 0n) throw new Fault('NotFound', 'No heartbeat has that name')
         await note(tx, now(), actor, { event: 'heartbeat.removed', target: name })
       }),
   }
@@ -86,8 +86,8 @@ function runAfter(before: JobRun | undefined, reported: ReportedRun | undefined,
 type Moments = readonly (readonly [at: number, status: HeartbeatRow['status']])[]
 
 const full = (): Fault =>
-  new Fault('Conflict', `There are ${maxHeartbeats} heartbeats, and no more are kept`, {
-    hints: ['svc heartbeats remove NAME   forgets an agent that is gone'],
+  new Fault('Conflict', `The limit of ${maxHeartbeats} heartbeats is reached`, {
+    hints: ['svc heartbeats remove NAME   removes an agent that no longer exists'],
   })
 
 const heartbeatOf = (row: Tables['heartbeats']): HeartbeatRow => ({

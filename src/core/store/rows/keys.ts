@@ -67,7 +67,7 @@ export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
         if (!live) {
           // Already revoked: nothing changes.
           if ((await existing.execute()).length > 0) return
-          throw new Fault('NotFound', 'There is no key of that name')
+          throw new Fault('NotFound', 'No key has that name')
         }
         await tx.updateTable('apiKeys').set({ revokedAt: now() }).where('id', '=', live.id).execute()
         await note(tx, now(), actor, { event: 'key.revoked', target: name })

@@ -66,7 +66,7 @@ async function write(link: StoreLink, tx: Db, { series, at, points, existing }: 
   else {
     await link.lock(tx, seriesLock)
     if ((await counted(tx, 'readings')) >= maxSeries)
-      throw new Fault('Conflict', `There are ${maxSeries} series of readings`)
+      throw new Fault('Conflict', `The limit of ${maxSeries} series of readings is reached`)
     await tx
       .insertInto('readings')
       .values({ series, ...row })

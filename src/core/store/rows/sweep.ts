@@ -22,7 +22,7 @@ const refusalsKeptMs = 90 * dayMs
 /** When an unused row ends. This and the refusals above are written exactly as in their indexes (schema.ts). */
 const unusedUntil = sql<number>`"lastUsedAt" + "idleMs"`
 
-/** Removes expired rows, and sealed pairs that nobody can request any more. */
+/** Removes expired rows, and sealed pairs that can no longer be requested. */
 export function sweepOver(link: StoreLink): Data['sweep'] {
   return async (at) => {
     await link.write((tx) => eraseSealed(tx, at))

@@ -168,7 +168,7 @@ const without = (names: readonly string[], those: readonly string[]): ReadonlySe
 async function refuseTaken(tx: Db, userName: string, email: string | undefined): Promise<void> {
   for (const [what, name] of [
     ['The user name', userName],
-    ['The e-mail', email],
+    ['The e-mail address', email],
   ] as const) {
     if (name === undefined) continue
     const rows = await tx.selectFrom('names').select('userId').where('key', '=', nameKey(name)).execute()
@@ -179,6 +179,6 @@ async function refuseTaken(tx: Db, userName: string, email: string | undefined):
 async function refuseLastAdmin(tx: Db, user: User): Promise<void> {
   if (user.disabled || !user.roles.includes(admin) || (await anyAdmin(tx, user.id))) return
   throw new Fault('Conflict', 'The last Admin cannot lose Admin', {
-    hints: ['Give another user Admin first.'],
+    hints: ['Assign Admin to another user first.'],
   })
 }
