@@ -520,7 +520,7 @@ describe('values', () => {
     const { result, text } = JSON.parse(await render('prtg', [entry])).prtg
     expect(result).toHaveLength(50)
     expect(result).toContainEqual(expect.objectContaining({ channel: 'postgres orders queue q59' }))
-    expect(text).toMatch(/ \(15 channels left out\)$/)
+    expect(text).toMatch(/ \(15 channels omitted\)$/)
   })
 
   test('health+json reports a value in a unit, of a component where there are several', async () => {
