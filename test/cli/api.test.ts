@@ -263,7 +263,7 @@ describe('svc api', () => {
     expect(posted.code).toBe(8)
     expect(posted.stdout).toMatch(/^HTTP\/1\.1 307 Temporary Redirect\r\nlocation: \/there\r\n/)
     expect(posted.stdout).toMatch(/\r\n\r\nmoved$/)
-    expect(posted.stderr).toMatch(/redirects to .*\/there \(307\), and svc does not follow/)
+    expect(posted.stderr).toMatch(/redirects to .*\/there \(307\), which svc does not follow/)
     expect(server.requests.map(({ line }) => line)).toEqual(['GET /here', 'GET /there', 'POST /here'])
   })
 

@@ -32,7 +32,7 @@ export function nameProblems(field: string, name: string): Problems {
   if (!name.isWellFormed() || invisible.test(name)) {
     return [problem(field, 'must not contain control or invisible characters')]
   }
-  if (name !== name.trim()) return [problem(field, 'must not begin or end with a space')]
+  if (name !== name.trim()) return [problem(field, 'must not begin or end with whitespace')]
   return []
 }
 

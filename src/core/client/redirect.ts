@@ -44,7 +44,7 @@ export function redirectPath(
     const base = sanitizeServerText(`${target.origin}${baseOf(target.pathname, request, origin)}`, 200)
     throw new Fault(
       'ServerError',
-      `${request.server} redirects to ${label} (${remoteStatus}), and svc does not follow`,
+      `${request.server} redirects to ${label} (${remoteStatus}), which svc does not follow`,
       {
         remoteStatus,
         hints: [`If the service is there: --server ${base}`],

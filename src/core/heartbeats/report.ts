@@ -117,7 +117,7 @@ function wrongText(field: string, text: string | undefined, longest: number, pad
   if (text.length > longest) return [fault(field, `may have at most ${longest} characters`)]
   if (!text.isWellFormed() || invisible.test(text))
     return [fault(field, 'must not contain control or invisible characters')]
-  return padded ? [fault(field, 'must not begin or end with a space')] : []
+  return padded ? [fault(field, 'must not begin or end with whitespace')] : []
 }
 
 const fault = (FieldName: string, what: string, ErrorCode = 'InvalidValue'): FieldFault => ({

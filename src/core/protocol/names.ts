@@ -1,6 +1,8 @@
 /** The name styles of JSON answers. The interface uses PascalCase; current servers answer in camelCase. */
 export const nameStyles = ['PascalCase', 'camelCase'] as const
-/** An answer can also be requested in snake_case. Requests are not read in it, so it cannot be the default of a server. */
+/**
+ * An answer can also be requested in snake_case. Requests are not read in it, so it cannot be the default of a server.
+ */
 export type NameStyle = (typeof nameStyles)[number] | 'snake_case'
 
 /** A member's name in that style. In PascalCase, names that the interface begins with a small letter keep it. */

@@ -99,7 +99,7 @@ export function trustedProxies(entries: readonly string[]): (address: string) =>
   }
 }
 
-/** Headers that proxies add. A local connection with one of them relays a request of another machine. */
+/** Headers that proxies add. A local connection with one of them relays the request of another caller. */
 const relayed = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto']
 
 /**

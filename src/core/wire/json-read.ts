@@ -132,7 +132,10 @@ export type Rules = {
   readonly skipsUnsetItems: boolean
 }
 
-/** Rules for JSON of exactly the schema's types: a flag or a number is not accepted as text. `read` reads the other scalars. */
+/**
+ * Rules for JSON of exactly the schema's types: a flag or a number is not accepted as text. `read` reads the other
+ * scalars.
+ */
 export const exactRules = (read: (schema: Scalar, json: unknown) => ScalarValue | undefined): Rules => ({
   unset: (_schema, json) => json === null,
   skipsUnsetItems: false,
