@@ -618,6 +618,6 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   test('D2 without create, a missing store is a Fault', async () => {
     const place = await fresh()
     const fault = await faultOf(openData({ store: place, create: false }))
-    expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/no store/)])
+    expect([fault.fault, fault.message]).toEqual(['Local', expect.stringMatching(/[Nn]o store exists/)])
   })
 })
