@@ -92,7 +92,7 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
   test('the exit code of the command wins when no report can be delivered, and a warning says why', async () => {
     const without = await home.svc(['heartbeat', 'nightly', '--', 'sh', '-c', 'echo done; exit 5'])
     expect([without.code, without.stdout]).toEqual([5, 'done\n'])
-    expect(without.stderr).toContain('Warning: the end of nightly could not be reported: There is no store at')
+    expect(without.stderr).toContain('Warning: the end of nightly could not be reported: No store exists at')
     const unreachable = ['--server', 'http://127.0.0.1:1', '--timeout', '2s']
     const ran = await home.svc(['heartbeat', 'nightly', ...unreachable, '--', 'true'])
     expect([ran.code, ran.stdout]).toEqual([0, ''])
