@@ -9,6 +9,8 @@ type ExitReport = {
   readonly target?: string | undefined
   /** The command's flags, for suggestions. */
   readonly flags?: readonly string[]
+  /** The command line, whose target flags the hints repeat. */
+  readonly argv?: readonly string[]
 }
 
 /**
@@ -18,7 +20,11 @@ type ExitReport = {
 export async function settle(error: unknown, report: ExitReport): Promise<void> {
   // Loaded only for failures, which are rare.
   const { renderError } = await import('./render/errors.ts')
-  const fault = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
+  const { repeatTargetFlags } = await import('./hints.ts')
+  const { argv = [] } = report
+  const failure = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
+  const hints = failure?.details.hints?.map((hint) => repeatTargetFlags(hint, argv))
+  const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
   process.exitCode = fault ? signalExit(fault) : exits.defect.code
   const reported = fault ?? error
   const written = report.json && writeOutput(`${JSON.stringify(renderError.json(reported, report.target))}\n`)

@@ -133,6 +133,12 @@ export const connectionFlags = {
   'insecure-http': boolean({ description: 'Allow plain http to another machine', helpGroup: 'TARGET' }),
 } as const
 
+/** For commands that always act on this machine: makes that explicit, and omits the note about a server. */
+export const localFlag = boolean({
+  description: 'Omit the note that this command acts on this machine',
+  helpGroup: 'TARGET',
+})
+
 /** A required argument. `what` is its name in the help, e.g. NAME. */
 export function required(value: string | undefined, what: string): string {
   if (value !== undefined && value.trim() !== '') return value

@@ -2,6 +2,7 @@ import { Fault } from '../core/errors.ts'
 import type { AssignRoles, AssignRolesResponse } from '../core/protocol/index.ts'
 import type { Call, Service } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
+import { shellWord } from './hints.ts'
 import type { CommandSession } from './session.ts'
 
 export type Lists = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
@@ -46,7 +47,7 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
     action: change.action,
     userName: change.userName,
     dryRun: asking.dryRun,
-    notes: change.action === 'assign' ? slips(changes, before) : [],
+    notes: change.action === 'assign' ? await slips(changes, before, asking.session, change.userName) : [],
   }
   if (asking.dryRun) return { ...base, changed: changes, unchanged: without(change, changes), all: before }
   const operation = change.action === 'assign' ? 'assignRoles' : 'unAssignRoles'
@@ -128,19 +129,59 @@ function refuseOtherCase(change: RoleChange, current: Lists): void {
 }
 
 /** Possible mistakes in an assignment; it is made all the same. */
-function slips(changes: Lists, current: Lists): readonly string[] {
+async function slips(
+  changes: Lists,
+  current: Lists,
+  session: CommandSession,
+  userName: string,
+): Promise<readonly string[]> {
   const all = [...changes.roles, ...changes.permissions]
+  const similar = [
+    ...otherCase(changes.roles, current.roles),
+    ...otherCase(changes.permissions, current.permissions),
+  ].map(([name, other]) => `"${name}" is not "${other}", which ${userName} already has: role names are case-sensitive.`)
+  const miscased = (role: string): boolean =>
+    current.roles.some((held) => same(held, role)) || (role !== 'Admin' && same(role, 'Admin'))
   return [
-    ...otherCase(changes.roles, current.roles)
-      .concat(otherCase(changes.permissions, current.permissions))
-      .map(([name, other]) => `"${name}" is another than "${other}", which is held already: letter case counts.`),
+    ...similar,
     ...changes.roles
       .filter((role) => role !== 'Admin' && same(role, 'Admin') && !current.roles.includes('Admin'))
-      .map((role) => `"${role}" is not "Admin", the role that may administer: letter case counts.`),
+      .map((role) => `"${role}" is not "Admin", the administrator role: role names are case-sensitive.`),
+    ...(await unknownRoles(
+      changes.roles.filter((role) => !miscased(role)),
+      current,
+      session,
+      userName,
+    )),
     ...all
       .filter((name) => name.includes(','))
-      .map((name) => `"${name}" is one name with a comma in it; repeat the flag for several.`),
+      .map((name) => `"${name}" is one name that contains a comma; repeat the flag for several names.`),
   ]
+}
+
+/** The number of role names that the store returns at most. With more, a missing name may still be a role. */
+const maxRoleNames = 1_000
+
+/**
+ * Notes for roles that resemble a known role. In process, the known roles are those of the store; at a server, which
+ * does not list its roles, they are Admin and the roles of the user.
+ */
+async function unknownRoles(
+  requested: readonly string[],
+  current: Lists,
+  session: CommandSession,
+  userName: string,
+): Promise<readonly string[]> {
+  if (requested.every((role) => role === 'Admin')) return []
+  const stored = await session.runtime?.admin?.roles.names()
+  const known = [...new Set(['Admin', ...current.roles, ...(stored ?? [])])]
+  const isComplete = stored !== undefined && stored.length < maxRoleNames
+  return requested.flatMap((role) => {
+    const nearest = known.includes(role) ? undefined : didYouMean(role, known)
+    if (nearest === undefined) return []
+    const fact = isComplete ? 'is not a role that anyone holds' : `is a new role for ${userName}`
+    return [`"${role}" ${fact}; did you mean "${nearest}"?`]
+  })
 }
 
 /** Fails when a server reports success without having made the change. */
@@ -161,7 +202,3 @@ const filtered = (requested: Lists, current: Lists, present: boolean): Lists => 
   roles: [...new Set(requested.roles)].filter((name) => current.roles.includes(name) === present),
   permissions: [...new Set(requested.permissions)].filter((name) => current.permissions.includes(name) === present),
 })
-
-/** A word, quoted for a shell if needed. */
-export const shellWord = (word: string): string =>
-  /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`

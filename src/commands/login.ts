@@ -2,6 +2,7 @@ import { SvcCommand } from '../cli/base.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags, text } from '../cli/flags.ts'
 import type { PresentedSignIn } from '../cli/login-run.ts'
+import { profileScope } from '../cli/other-target.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
@@ -15,7 +16,9 @@ export default class Login extends SvcCommand {
   static override description =
     `Asks for the password on a terminal; scripts give it by --password-stdin. What is kept lies in the
 keychain of the operating system, and commands renew it by themselves. The server becomes a profile,
-and the current one: commands act there until svc profile use says otherwise.
+and the current one. From then on, health, heartbeat, roles assign|show|unassign, api, whoami and
+logout act at that server, until svc profile use selects another one or --local is given. users,
+keys, audit, heartbeats, secrets, monitors and roles holders always act on this machine.
 
 With -- COMMAND nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, and the token is
 revoked when it ends.`
@@ -99,7 +102,8 @@ const screen = (answer: {
     answer.roles.length > 0 ? `roles: ${answer.roles.join(', ')}` : 'no roles'
   })`,
   `Token kept in: ${answer.where}`,
-  `Profile ${answer.profile} is now the current one: commands act there. --local acts on this machine.`,
+  `Profile ${answer.profile} is now the current one.`,
+  ...profileScope,
 ]
 
 type LoginFlags = {

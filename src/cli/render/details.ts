@@ -5,6 +5,7 @@ import { showDuration } from '../../core/format.ts'
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { KeyFacts, UserFacts } from '../../core/service.ts'
+import { repeatTargetFlags } from '../hints.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import { painter, useColour } from '../terminal.ts'
 import { type ListOutput, type RecordList, record } from './list.ts'
@@ -60,6 +61,7 @@ export function renderNewKey(
   key: KeyFacts,
   store: string,
   screen: Screen,
+  argv: readonly string[] = [],
 ): { readonly before: string; readonly after: string } {
   const facts: Facts = [
     ['Roles', keyRights(key)],
@@ -74,7 +76,7 @@ export function renderNewKey(
     '',
     '  Copy the key now: it will not be shown again. Use it as a bearer token:',
     '    SVC_TOKEN=KEY svc … --server URL',
-    `  Take it back:   svc keys revoke ${key.name}`,
+    `  To revoke it:   ${repeatTargetFlags(`svc keys revoke ${key.name}`, argv)}`,
   ].join('\n')
   return { before, after }
 }

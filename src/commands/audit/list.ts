@@ -20,10 +20,11 @@ export default class List extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const entries = await admin.audit.list({ limit: flags.limit, before: flags.before })
       const { audit } = await import('../../cli/render/lists.ts')
-      this.printList(audit.render(entries, { store: admin.store }, { json: flags.json, screen: process.stdout }))
+      this.printList(audit.render(entries, { store: admin.store }, this.listOutput(flags)))
       const oldest = entries.at(-1)
       if (flags.json || !process.stdout.isTTY || !oldest || entries.length < flags.limit || oldest.id <= 1) return
-      this.say(`\n  Older ones:   svc audit list --before ${oldest.id}`)
+      const { repeatTargetFlags } = await import('../../cli/hints.ts')
+      this.say(`\n  ${repeatTargetFlags(`Older entries:   svc audit list --before ${oldest.id}`, this.argv)}`)
     })
   }
 }

@@ -1,6 +1,6 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { argument, custom, required, text } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
 import type { UserFacts } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
@@ -88,7 +88,7 @@ them.`
         return
       }
       const { renderNewKey } = await import('../../cli/render/details.ts')
-      const { before, after } = renderNewKey(made.key, admin.store, process.stderr)
+      const { before, after } = renderNewKey(made.key, admin.store, process.stderr, this.argv)
       this.say(before)
       this.print(made.secret)
       this.say(after)
@@ -106,7 +106,7 @@ function refuseMissing(what: 'role' | 'permission', requested: readonly string[]
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
       granted.length === 0
-        ? `svc roles assign ${shellWord(owner.userName)} --${what} ${shellWord(unheld)}   gives it`
+        ? `svc roles assign ${shellWord(owner.userName)} --${what} ${shellWord(unheld)} --local   assigns it`
         : `${owner.userName} holds: ${granted.join(', ')}`,
     ],
   })

@@ -11,7 +11,7 @@ export default class List extends StoreCommand {
       const { keyRow, keys } = await import('../../cli/render/lists.ts')
       const now = new Date()
       const rows = (await admin.keys.list()).map((key) => keyRow(key, now))
-      this.printList(keys.render(rows, { store: admin.store }, { json: flags.json, screen: process.stdout }))
+      this.printList(keys.render(rows, { store: admin.store }, this.listOutput(flags)))
     })
   }
 }

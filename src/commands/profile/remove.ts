@@ -29,7 +29,9 @@ export default class ProfileRemove extends SvcCommand {
       },
       signal,
     )
-    const next = wasCurrent ? 'It was the current one: commands now act on this machine.' : ''
+    const next = wasCurrent
+      ? 'It was the current one: without --server or --profile, all commands now act on this machine.'
+      : ''
     if (flags.json) this.print(JSON.stringify({ removed: name, wasCurrent }))
     else this.print(sanitizeLine(`Profile ${name} is removed. ${next}`).trim())
   }

@@ -14,7 +14,7 @@ export default class ProfileShow extends SvcCommand {
     const settings = await readSettings(process.env)
     const name = args.name ?? variable(process.env, 'SVC_PROFILE') ?? settings.current
     if (name === undefined) {
-      throw new Fault('Usage', 'no profile is current: commands act on this machine', {
+      throw new Fault('Usage', 'no profile is current: all commands act on this machine', {
         hints: ['svc profile list shows the profiles.'],
       })
     }

@@ -1,5 +1,6 @@
 import { argument } from '../../cli/flags.ts'
-import { changeRoles, isEmpty, shellWord } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
+import { changeRoles, isEmpty } from '../../cli/role-change.ts'
 import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
 import { Fault } from '../../core/errors.ts'
 

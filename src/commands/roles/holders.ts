@@ -1,6 +1,6 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 import { argument, required } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Holders extends StoreCommand {
@@ -18,7 +18,7 @@ export default class Holders extends StoreCommand {
       const users = await admin.roles.holders(role)
       if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
       const { holders } = await import('../../cli/render/lists.ts')
-      const output = { json: flags.json, screen: process.stdout }
+      const output = this.listOutput(flags)
       this.printList(holders.render(users, { store: admin.store, role }, output))
     })
   }

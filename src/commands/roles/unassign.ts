@@ -1,5 +1,6 @@
 import { argument, boolean } from '../../cli/flags.ts'
-import { changeRoles, isEmpty, shellWord, takeAll } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
+import { changeRoles, isEmpty, takeAll } from '../../cli/role-change.ts'
 import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
 import { Fault } from '../../core/errors.ts'
 

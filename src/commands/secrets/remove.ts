@@ -1,4 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
+import { localFlag } from '../../cli/flags.ts'
 import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
 import { Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
@@ -7,10 +8,11 @@ export default class SecretsRemove extends SvcCommand {
   static override summary = 'Take a secret out of the OS keychain'
   static override examples = ['<%= config.bin %> secrets remove orders-db']
   static override args = nameArg
-  static override flags = {}
+  static override flags = { local: localFlag }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(SecretsRemove)
+    await this.sayLocal(async () => 'the OS keychain')
     const name = checkedSecretName(args.name)
     const { removeSecret, secretsKnown } = await import('../../cli/secrets.ts')
     const names = secretsKnown(process.env).map((secret) => secret.name)

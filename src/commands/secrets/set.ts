@@ -1,5 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { boolean, text } from '../../cli/flags.ts'
+import { boolean, localFlag, text } from '../../cli/flags.ts'
 import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
 import { Fault } from '../../core/errors.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
@@ -18,10 +18,12 @@ A daemon has no keychain: for svc serve under an account of its own, use {file: 
   static override flags = {
     for: text('for')({ helpValue: '<HOST:PORT>', description: 'The only place that it may be sent to' }),
     stdin: boolean({ description: 'Read the secret from standard input' }),
+    local: localFlag,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(SecretsSet)
+    await this.sayLocal(async () => 'the OS keychain')
     const name = checkedSecretName(args.name)
     if (flags.for === undefined) {
       throw new Fault('Usage', '--for is missing: where may the secret be sent?', {

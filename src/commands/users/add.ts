@@ -1,7 +1,7 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 import { argument, boolean, required, text } from '../../cli/flags.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { newPassword } from '../../cli/prompt.ts'
-import { shellWord } from '../../cli/role-change.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Admin, NewUser } from '../../core/service.ts'
 
@@ -32,6 +32,7 @@ standard input (--password-stdin); it never stands on the command line.`
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Add)
     const userName = required(args.name, 'NAME')
+    await this.sayStore(flags)
     const password = flags['no-password']
       ? undefined
       : await newPassword(

@@ -19,6 +19,7 @@ export default class Passwd extends StoreCommand {
     const { args, flags } = await this.parse(Passwd)
     const name = required(args.name, 'NAME')
     const stdin = flags['password-stdin']
+    await this.sayStore(flags)
     // Without a terminal, report the missing flag before the store is opened.
     const piped = stdin || !canAsk() ? await newPassword({ message: '', stdin }, signal) : undefined
     await this.inStore(flags, signal, async ({ admin, by }) => {

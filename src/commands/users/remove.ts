@@ -1,8 +1,8 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { argument, boolean, required, text } from '../../cli/flags.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { writeError } from '../../cli/process.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
-import { shellWord } from '../../cli/role-change.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Remove extends StoreCommand {
