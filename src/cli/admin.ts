@@ -14,7 +14,7 @@ export const storeFlags = {
   server: custom<never>({
     hidden: true,
     parse: async () => {
-      throw new Fault('Usage', '--server is not for this command: it acts on a store, not on a server', {
+      throw new Fault('Usage', '--server is not valid here: this command acts on a store, not on a server', {
         hints: ["Run it on the server's machine, or name the server's store with --store."],
       })
     },
@@ -46,7 +46,7 @@ export async function openAdmin(
   const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
   if (!runtime.admin) {
     await runtime.close()
-    throw new Fault('Local', 'There is no store to administer', { hints: ['Name one with --store or SVC_STORE.'] })
+    throw new Fault('Local', 'there is no store to administer', { hints: ['Specify one with --store or SVC_STORE.'] })
   }
   return { admin: runtime.admin, by: { who, correlationId, reason: flags.reason }, close: runtime.close }
 }

@@ -24,7 +24,7 @@ export abstract class SvcCommand {
   static baseFlags = {
     json: boolean({ description: 'Print one JSON value, errors included', helpGroup: 'GLOBAL' }),
     color: colourFlag,
-    quiet: boolean({ char: 'q', description: 'Print nothing but the answer and errors', helpGroup: 'GLOBAL' }),
+    quiet: boolean({ char: 'q', description: 'Print only the answer and errors', helpGroup: 'GLOBAL' }),
     debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
   }
 

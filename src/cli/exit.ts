@@ -62,13 +62,13 @@ export function asFault(
   })
 }
 
-/** Resources that a machine can run out of, and the remedy. Such an error is no defect, wherever it occurs. */
+/** Resources that a machine can run out of, and the remedy. Such an error is not a defect, wherever it occurs. */
 const shortages: Readonly<Record<string, string>> = {
   EMFILE: 'Raise the limit of open files of this process: ulimit -n, or LimitNOFILE= of its systemd unit.',
-  ENFILE: 'The whole system has too many files open: end what holds them, or raise fs.file-max.',
-  ENOMEM: 'The machine has no memory left: end what holds it.',
-  ENOSPC: 'The disk is full: make room.',
-  EDQUOT: 'The disk quota of this account is used up: make room.',
+  ENFILE: 'The whole system has too many files open: end the processes that hold them, or raise fs.file-max.',
+  ENOMEM: 'The machine has no free memory: end processes that use it.',
+  ENOSPC: 'The disk is full: free some space.',
+  EDQUOT: 'The disk quota of this account is exhausted: free some space.',
 }
 
 function shortage(error: Error): Fault | undefined {

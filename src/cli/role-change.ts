@@ -14,7 +14,7 @@ export type RoleChanged = {
   readonly changed: Lists
   /** The requested roles and permissions that the change did not affect. */
   readonly unchanged: Lists
-  /** All that the user holds after the change, first granted first. With `dryRun`, what the user holds before it. */
+  /** All roles and permissions after the change, oldest first. With `dryRun`, those before it. */
   readonly all: Lists
   readonly dryRun: boolean
   /** Possible mistakes, one sentence each. */
@@ -37,7 +37,7 @@ export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userNa
 
 /**
  * Makes one change and derives what it changed from the lists before and after. Refuses in advance to unassign `admin`
- * from a user who holds `Admin`: exit code 0 would suggest that the rights are gone.
+ * from a user who has `Admin`: exit code 0 would suggest that the rights are gone.
  */
 export async function changeRoles(asking: Asking, change: RoleChange): Promise<RoleChanged> {
   const before = await showRoles(asking, change.userName)
@@ -61,7 +61,7 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
   return { ...base, changed: changes, unchanged: without(change, changes), all: after }
 }
 
-/** Removes all that the user holds. */
+/** Removes all roles and permissions of the user. */
 export async function takeAll(asking: Asking, userName: string): Promise<RoleChanged> {
   const current = await showRoles(asking, userName)
   return await changeRoles(asking, { action: 'unassign', userName, ...current })
@@ -90,8 +90,8 @@ async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
       session.runtime
-        ? 'svc users list shows the users; --server URL asks a server instead.'
-        : 'A user is named by user name or e-mail.',
+        ? 'svc users list shows the users; --server URL selects a server instead.'
+        : 'USER is a user name or an e-mail address.',
     ],
   })
 }
@@ -118,12 +118,9 @@ function refuseOtherCase(change: RoleChange, current: Lists): void {
   const flags = kinds.flatMap(({ flag, pairs }) => pairs.map(([, other]) => `${flag} ${shellWord(other)}`)).join(' ')
   throw new Fault(
     'NotFound',
-    `${change.userName} does not hold the ${first.word} "${first.name}", but holds "${first.other}"; nothing was changed`,
+    `${change.userName} does not have the ${first.word} "${first.name}", but has "${first.other}"; nothing was changed`,
     {
-      hints: [
-        'Letter case counts in roles and permissions.',
-        `svc roles unassign ${shellWord(change.userName)} ${flags}`,
-      ],
+      hints: ['Roles and permissions are case-sensitive.', `svc roles unassign ${shellWord(change.userName)} ${flags}`],
     },
   )
 }
@@ -141,7 +138,7 @@ async function slips(
     ...otherCase(changes.permissions, current.permissions),
   ].map(([name, other]) => `"${name}" is not "${other}", which ${userName} already has: role names are case-sensitive.`)
   const miscased = (role: string): boolean =>
-    current.roles.some((held) => same(held, role)) || (role !== 'Admin' && same(role, 'Admin'))
+    current.roles.some((name) => same(name, role)) || (role !== 'Admin' && same(role, 'Admin'))
   return [
     ...similar,
     ...changes.roles
@@ -191,8 +188,8 @@ function confirm(change: RoleChange, after: Lists, label: string): void {
   const names = [...wrong.roles, ...wrong.permissions].map((name) => `"${name}"`).join(', ')
   throw new Fault(
     'UnreadableAnswer',
-    `${label} answered success, but its lists ${change.action === 'assign' ? 'lack' : 'still hold'} ${names}`,
-    { hints: [`svc roles show ${shellWord(change.userName)} asks again.`] },
+    `${label} reported success, but its lists ${change.action === 'assign' ? 'do not contain' : 'still contain'} ${names}`,
+    { hints: [`To check again: svc roles show ${shellWord(change.userName)}`] },
   )
 }
 

@@ -134,7 +134,7 @@ describe.skipIf(linux !== undefined)('no keychain', () => {
     expect(started).toBe(0)
     expect(fault.exitCode).toBe(11)
     expect([fault.message, ...(fault.details.hints ?? [])]).toEqual([
-      'no place to keep a token: there is no OS keychain here (you were not asked for the password)',
+      'no place to keep a token: there is no OS keychain here (the password was not requested)',
       'Linux without a D-Bus session (DBUS_SESSION_BUS_ADDRESS is not set), no Secret Service.',
       'CI, containers   SVC_TOKEN=… svc …                 (nothing on disk)',
       'a 0600 file      svc login --insecure-storage      (anyone with your account can read it)',

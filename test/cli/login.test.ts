@@ -49,7 +49,7 @@ describe('svc login without a keychain', () => {
     const ran = await home.svc(inFile(server), { stdin: `${password}\n` })
     expect(ran.code).toBe(0)
     const file = credentialFile(home)
-    expect(ran.stdout).toContain(`Token kept in: ${file}`)
+    expect(ran.stdout).toContain(`Token stored in: ${file}`)
     expect(ran.stdout).toContain(`Profile ${name} is now the current one.\nAt this server: health, heartbeat,`)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(statSync(join(home.folder, 'credentials')).mode & 0o777).toBe(0o700)
@@ -168,7 +168,7 @@ describe('missing values', () => {
     const noPassword = await ask('--server', server.url, '-u', user, '--insecure-storage')
     expect(noPassword).toMatchObject({ code: 2, stderr: expect.stringContaining('--password-stdin') })
     const empty = await ask('--server', server.url, '-u', user, '--insecure-storage', '--password-stdin')
-    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('nothing came in') })
+    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('standard input is empty') })
     expect(server.requests).toEqual([])
   })
 
@@ -288,7 +288,7 @@ peerSuite(keyringMissing, 'with a real keychain', () => {
     const more = { env: session.env, stdin: password }
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin']
     const ran = await home.svc(args, { ...more, env: { ...session.env, SVC_HOME: home.folder } })
-    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token kept in: OS keychain') })
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token stored in: OS keychain') })
     const storedToken = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
     expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
     expect(home.files().join()).not.toContain('credentials')

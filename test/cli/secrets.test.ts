@@ -108,15 +108,17 @@ describe('without a keychain', () => {
   test('K8 set reports that before it prompts, with the remedies', async () => {
     const ran = await home.svc(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })
     expect(ran.code).toBe(11)
-    expect(ran.stderr).toContain('no place to keep a secret: there is no OS keychain here (you were not asked for it)')
+    expect(ran.stderr).toContain(
+      'no place to keep a secret: there is no OS keychain here (the secret was not requested)',
+    )
     expect(ran.stderr).toContain('{file: /run/credentials/svc/NAME}')
   })
 
   test.each([
     [['secrets', 'set', 'shop'], '--for is missing'],
-    [['secrets', 'set', 'shop', '--for', 'db1'], '--for "db1" is no host and port'],
-    [['secrets', 'set', 'shop', '--for', 'db1:99999'], '--for "db1:99999" is no host and port'],
-    [['secrets', 'set', 'shop', '--for', 'http://db1:1'], '--for "http://db1:1" is no host and port'],
+    [['secrets', 'set', 'shop', '--for', 'db1'], '--for "db1" is not a host and port'],
+    [['secrets', 'set', 'shop', '--for', 'db1:99999'], '--for "db1:99999" is not a host and port'],
+    [['secrets', 'set', 'shop', '--for', 'http://db1:1'], '--for "http://db1:1" is not a host and port'],
     [['secrets', 'set', 'my secret', '--for', 'db1:1'], 'cannot be the name of a secret'],
     [['secrets', 'set'], 'NAME'],
   ])('%j is refused by name', async (args, words) => {

@@ -71,7 +71,7 @@ type Declaration<Row, Columns extends readonly Column<Row>[], Place extends stri
   readonly headline?:
     | readonly [one: string, many: string]
     | ((rows: readonly Row[], common: Common<NoInfer<Place>>) => Headline)
-  /** What a terminal shows when there are no rows: a sentence, and the command that makes the first. */
+  /** What a terminal shows when there are no rows: a sentence, and the command that creates the first. */
   readonly empty?: { readonly sentence: string; readonly next?: string }
 }
 

@@ -2,16 +2,17 @@ import { integer } from '@oclif/core/flags'
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 
 export default class List extends StoreCommand {
-  static override summary = 'Show who did what, newest first'
-  static override description = 'Sign-ins, changes of roles, users and keys, with who made them, from where, and why.'
+  static override summary = 'Show the audit log, newest entry first'
+  static override description =
+    'Lists sign-ins and changes of roles, users and keys: who made them, from where, and the reason.'
   static override examples = [
     '<%= config.bin %> audit list',
     '<%= config.bin %> audit list --limit 200 --before 1041',
     '<%= config.bin %> audit list --json',
   ]
   static override flags = {
-    limit: integer({ char: 'n', description: 'At most so many entries', default: 50, min: 1, max: 1_000 }),
-    before: integer({ description: 'Only entries older than this id, to read on', min: 1 }),
+    limit: integer({ char: 'n', description: 'Maximum number of entries', default: 50, min: 1, max: 1_000 }),
+    before: integer({ description: 'Only entries with a smaller id, for the next page', min: 1 }),
     ...storeFlags,
   }
 

@@ -1,7 +1,7 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 
 export default class List extends StoreCommand {
-  static override summary = 'List the keys of machines, without the keys themselves'
+  static override summary = 'List the keys, without their secrets'
   static override examples = ['<%= config.bin %> keys list', '<%= config.bin %> keys list --json']
   static override flags = storeFlags
 

@@ -4,7 +4,7 @@ import { readSettings } from '../../cli/session.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class ProfileShow extends SvcCommand {
-  static override summary = 'Show a profile; without a name the one that commands would use'
+  static override summary = 'Show a profile; without a name, the current one'
   static override examples = ['<%= config.bin %> profile show', '<%= config.bin %> profile show prod --json']
   static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 

@@ -3,7 +3,7 @@ import { localFlag } from '../../cli/flags.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
 
 export default class SecretsList extends SvcCommand {
-  static override summary = 'Show which secrets were set here, and where each may be sent'
+  static override summary = 'List the secrets, and the host to which each may be sent'
   static override examples = ['<%= config.bin %> secrets list', '<%= config.bin %> secrets list --json']
   static override flags = { local: localFlag }
 

@@ -5,7 +5,7 @@ import { Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
 
 export default class SecretsRemove extends SvcCommand {
-  static override summary = 'Take a secret out of the OS keychain'
+  static override summary = 'Remove a secret from the OS keychain'
   static override examples = ['<%= config.bin %> secrets remove orders-db']
   static override args = nameArg
   static override flags = { local: localFlag }
@@ -21,7 +21,7 @@ export default class SecretsRemove extends SvcCommand {
         name,
         names.filter((one) => one !== name),
       )
-      throw new Fault('NotFound', `the OS keychain holds no secret "${name}"`, {
+      throw new Fault('NotFound', `the OS keychain has no secret "${name}"`, {
         hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), 'svc secrets list shows the names.'],
       })
     }
