@@ -119,7 +119,7 @@ export const delayFlag = (what: string, maxMs: number) =>
 /** Which server or store a command uses, and with what credentials. */
 export const connectionFlags = {
   server: text('server')({
-    description: 'URL of a server (SVC_SERVER); default: the profile's server, or this machine',
+    description: "URL of a server (SVC_SERVER); default: the profile's server, or this machine",
     helpGroup: 'TARGET',
   }),
   profile: text('profile')({ description: 'Use the server of this profile (SVC_PROFILE)', helpGroup: 'TARGET' }),

@@ -103,8 +103,9 @@ const cures: Record<ProblemKind, string> = {
   locked: 'Unlock it (sign in to the desktop, or start its daemon with --unlock), then try again.',
   denied: 'Allow svc in the settings of the keychain, then try again.',
   'too large': 'The tokens of this server are longer than an entry may be.',
-  'timed out': 'A prompt may be waiting on the desktop, or the keychain service hangs: answer the prompt or restart the service.',
-  failed: 'For details, use the keychain's own tools (Keychain Access, Credential Manager, secret-tool).',
+  'timed out':
+    'A prompt may be waiting on the desktop, or the keychain service hangs: answer the prompt or restart the service.',
+  failed: "For details, use the keychain's own tools (Keychain Access, Credential Manager, secret-tool).",
 }
 const firsts: Record<Purpose, (what: What) => string> = {
   prove: (what) => `no keychain for the ${what}`,
