@@ -441,8 +441,8 @@ test('a change of roles shows the store, the changes and the resulting lists', (
   }
   const lines = renderChange(change, 'https://svc.example.com', { json: false, screen: terminal(80) }).split('\n')
   expect(lines.map((line) => line.replace(/^\W+/, '').replace(/ {2,}/, ': '))).toEqual([
-    'bob now holds "Ops"',
-    'Held before: "Old"',
+    'bob now has "Ops"',
+    'Unchanged: "Old"',
     'Roles: Old, Ops',
     'Permissions: none',
     'Where: https://svc.example.com',

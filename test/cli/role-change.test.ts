@@ -132,7 +132,7 @@ test('a server that reports success without the change is not trusted', async ()
     'its lists lack "New"',
   )
   const unassignFault = await failure(changeRoles(lazyQuestion, change(name, 'unassign', ['Ops'])))
-  expect(unassignFault.message).toContain('its lists still hold "Ops"')
+  expect(unassignFault.message).toContain('its lists still contain "Ops"')
   expect(unassignFault.exitCode).toBe(8)
 })
 
