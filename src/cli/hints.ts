@@ -82,8 +82,8 @@ function targetWords(argv: readonly string[]): ReadonlyMap<TargetFlag, string> {
     const word = own[at]
     if (word === undefined) continue
     const value = word.includes('=') ? word.slice(word.indexOf('=') + 1) : own[at + 1]
-    const shown = value === undefined ? undefined : withoutSecrets(flag, value)
-    if (shown !== undefined && shown !== '') words.set(flag, `--${flag} ${shellWord(sanitizeLine(shown))}`)
+    const publicValue = value === undefined ? undefined : withoutSecrets(flag, value)
+    if (publicValue) words.set(flag, `--${flag} ${shellWord(sanitizeLine(publicValue))}`)
   }
   return words
 }

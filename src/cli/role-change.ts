@@ -171,10 +171,10 @@ async function unknownRoles(
 ): Promise<readonly string[]> {
   if (requested.every((role) => role === 'Admin')) return []
   const stored = await session.runtime?.admin?.roles.names()
-  const known = [...new Set(['Admin', ...current.roles, ...(stored ?? [])])]
+  const candidates = [...new Set(['Admin', ...current.roles, ...(stored ?? [])])]
   const isComplete = stored !== undefined && stored.length < maxRoleNames
   return requested.flatMap((role) => {
-    const nearest = known.includes(role) ? undefined : didYouMean(role, known)
+    const nearest = candidates.includes(role) ? undefined : didYouMean(role, candidates)
     if (nearest === undefined) return []
     const fact = isComplete ? 'is not a role that anyone holds' : `is a new role for ${userName}`
     return [`"${role}" ${fact}; did you mean "${nearest}"?`]

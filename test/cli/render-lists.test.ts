@@ -359,7 +359,7 @@ describe('each declared list', () => {
     expect(render({ json: false, screen: pipe })).toBe('')
     expect(render({ json: true, screen: pipe })).toBe('{"store":"/s.db","users":[]}')
     expect(render({ json: false, screen: terminal(80) })).toMatch(
-      /There are no users yet\n {2}\/s\.db\n\n {2}The first one: {3}svc users add/,
+      /There are no users yet\n {2}\/s\.db\n\n {2}To add the first: {3}svc users add/,
     )
   })
 })

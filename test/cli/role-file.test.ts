@@ -92,12 +92,12 @@ describe('a file of role changes', () => {
 
   test.each([
     ['a column that nobody knows', 'UserName,Role\nbob,Ops\n', 'row 1: unknown column "Role"'],
-    ['the column UserName is missing', 'Roles\nOps\n', 'no column UserName'],
-    ['a column twice', 'UserName,Roles,Roles\nbob,a,b\n', 'row 1: the column Roles occurs twice'],
+    ['no column UserName', 'Roles\nOps\n', 'the column UserName is missing'],
+    ['a column twice', 'UserName,Roles,Roles\nbob,a,b\n', 'row 1: the column Roles is there twice'],
     [
       'a column twice in another letter case',
       'UserName,Roles,roles\nbob,a,b\n',
-      'row 1: the column roles occurs twice',
+      'row 1: the column roles is there twice',
     ],
     ['semicolons', 'UserName;Roles\nbob;Ops\n', 'separated by semicolons'],
     ['tabs', 'UserName\tRoles\nbob\tOps\n', 'separated by tabs'],
