@@ -73,7 +73,7 @@ describe('svc login without a keychain', () => {
       for (const args of [['whoami', '--verify'], inFile(server)]) {
         const ran = await home.svc(args, { stdin: password })
         expect(ran.code).toBe(12)
-        expect(ran.stderr).toMatch(/open to other accounts|symbolic link|not a folder of its own/)
+        expect(ran.stderr).toMatch(/accessible to other accounts|symbolic link|is not a folder/)
       }
       expect(server.requests).toHaveLength(before)
     }
@@ -258,7 +258,7 @@ suiteWith(
       const { server, home } = await context()
       const ran = await home.terminal(['login', '--server', server.url], () => undefined)
       expect(ran.code).toBe(11)
-      expect(all(ran)).toContain('you were not asked for the password')
+      expect(all(ran)).toContain('the password was not requested')
       expect(all(ran)).not.toMatch(/User at|Password of/)
     })
 
