@@ -117,7 +117,7 @@ peerSuite(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
       expect(fault.message).toMatch(/the OS keychain (?:is locked|does not answer)/)
       expect(fault.details.hints?.join('\n')).toMatch(/Unlock it|prompt/)
     }
-    expect(faults[0]?.message).toContain('you were not asked for the password')
+    expect(faults[0]?.message).toContain('the password was not requested')
   })
 })
 

@@ -182,7 +182,7 @@ describe('missing values', () => {
       expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set') })
     }
     const current = await home.svc(['whoami', '--verify'], { env })
-    expect(current).toMatchObject({ code: 2, stderr: expect.stringContaining('which server') })
+    expect(current).toMatchObject({ code: 2, stderr: expect.stringContaining('no server is specified') })
     for (const args of [
       ['--server', server.url],
       ['--profile', name],
