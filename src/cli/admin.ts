@@ -2,17 +2,19 @@ import { Fault } from '../core/errors.ts'
 import { type Admin, type AdminActor, serveDefaults, type UserFacts } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { SvcCommand } from './base.ts'
-import { custom, type ProcessEnvironment, text, variable } from './flags.ts'
+import { custom, localFlag, type ProcessEnvironment, text, variable } from './flags.ts'
 import { packageJson } from './process.ts'
+import type { ListOutput } from './render/list.ts'
 import { localCall, storePath } from './session.ts'
 
 /** Users, keys and the audit belong to a store: these commands have no server as a target. */
 export const storeFlags = {
   store: text('store')({ description: "The store's file or postgres:// URL (SVC_STORE)", helpGroup: 'TARGET' }),
+  local: localFlag,
   server: custom<never>({
     hidden: true,
     parse: async () => {
-      throw new Fault('Usage', '--server is not for this command: it acts on a store, not on a server', {
+      throw new Fault('Usage', '--server is not valid here: this command acts on a store, not on a server', {
         hints: ["Run it on the server's machine, or name the server's store with --store."],
       })
     },
@@ -44,19 +46,37 @@ export async function openAdmin(
   const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
   if (!runtime.admin) {
     await runtime.close()
-    throw new Fault('Local', 'There is no store to administer', { hints: ['Name one with --store or SVC_STORE.'] })
+    throw new Fault('Local', 'there is no store to administer', { hints: ['Specify one with --store or SVC_STORE.'] })
   }
   return { admin: runtime.admin, by: { who, correlationId, reason: flags.reason }, close: runtime.close }
 }
 
 /** A command that administers this machine's store. */
 export abstract class StoreCommand extends SvcCommand {
+  private storeStated = false
+
+  /** States which store is used if other commands act at a server. Call it before the first prompt. */
+  protected async sayStore(flags: { readonly store?: string | undefined }): Promise<void> {
+    if (this.storeStated) return
+    this.storeStated = true
+    await this.sayLocal(async () => {
+      const { shownStore } = await import('../core/store/index.ts')
+      return `the store ${shownStore(await storePath(flags, process.env))}`
+    })
+  }
+
+  /** How this command prints lists. */
+  protected listOutput(flags: { readonly json: boolean }): ListOutput {
+    return { json: flags.json, screen: process.stdout, argv: this.argv }
+  }
+
   /** Opens the store for `work`, names it in failures, and closes it. */
   protected async inStore<R>(
     flags: { readonly store?: string | undefined },
     signal: AbortSignal,
     work: (store: StoreSession) => Promise<R>,
   ): Promise<R> {
+    await this.sayStore(flags)
     const session = await openAdmin(flags, process.env, signal)
     this.target = session.admin.store
     await this.warnOfOtherStore(session.admin.store)

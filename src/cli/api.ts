@@ -26,7 +26,10 @@ export async function apiRequest(
   const path = pathOf(input.path, method)
   const headers = input.headers.map(headerOf)
   if (input.data !== undefined && bodiless.has(method)) {
-    throw usage(`${method} takes no --data`, `Put its inputs into the query: svc api ${method} '/path?name=value'`)
+    throw usage(
+      `${method} does not accept --data`,
+      `Put the parameters into the query: svc api ${method} '/path?name=value'`,
+    )
   }
   return { method, path, headers, body: input.data === undefined ? undefined : await bodyOf(input.data, stdin) }
 }
@@ -54,10 +57,10 @@ function pathOf(input: string | undefined, method: Method): string {
     const url = URL.parse(input)
     const elsewhere = url && /^https?:$/.test(url.protocol) && url.username === '' && url.password === ''
     throw usage(
-      'PATH must be a path: only the chosen server is asked, because your sign-in there is sent along',
+      'PATH must be a path, not a URL: the request carries your sign-in, so it goes only to the selected server',
       ...(elsewhere
         ? [`svc api ${method} '${sanitizeLine(url.pathname + url.search)}' --server ${sanitizeLine(url.origin)}`]
-        : ['Begin it with one slash, or with none where the shell turns slashes into folders (Git Bash).']),
+        : ['Start it with one slash, or without a slash in shells that rewrite paths (Git Bash).']),
     )
   }
   if (input.includes('#'))
@@ -65,7 +68,7 @@ function pathOf(input: string | undefined, method: Method): string {
   const slashed = input.startsWith('/') ? input : `/${input}`
   const [path = ''] = slashed.split('?', 1)
   if (path.split(/\/|\\|%2f|%5c/i).some((part) => /^(?:\.|%2e){1,2}$/i.test(part))) {
-    throw usage('PATH must not hold . or .. as a part: it could leave the base URL of the server')
+    throw usage('PATH must not contain . or .. segments: they could leave the base URL of the server')
   }
   // Existing escapes stay; characters that no request line can contain are encoded.
   return slashed.toWellFormed().replace(/[^!$&-;=?-Z_a-z~[\]%]/gu, (letter) => encodeURIComponent(letter))
@@ -84,17 +87,17 @@ function headerOf(input: string): readonly [string, string] {
   // Blanks and tabs around a value do not belong to it (RFC 9110, 5.5). Anything else does, and is checked below.
   const value = input.slice(name.length + 1).replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '')
   if (name === '') {
-    throw usage('--header is no header', "A name, a colon and a value: --header 'Accept: text/csv'")
+    throw usage('invalid --header', "A name, a colon and a value: --header 'Accept: text/csv'")
   }
   if (credentials.test(name)) {
     throw usage(
-      `--header ${name} is refused: a command line can be read by others, and svc presents the sign-in by itself`,
+      `--header ${name} is refused: other users can read command lines, and svc sends the credentials itself`,
       'Sign in with svc login, or set SVC_TOKEN.',
     )
   }
-  if (framing.test(name)) throw usage(`--header ${name} is refused: it says how bytes travel, which svc decides`)
+  if (framing.test(name)) throw usage(`--header ${name} is refused: svc sets this transport header itself`)
   if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
-    throw usage(`--header ${name} holds a line end, or letters that no header has`)
+    throw usage(`--header ${name} contains a line break or characters that are invalid in a header`)
   }
   return [name, value]
 }
@@ -108,7 +111,7 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
   const path = data.slice(1)
   const local = (what: string): Fault =>
     new Fault('Local', `--data ${data} ${what}`, { hints: ['@FILE sends the bytes of a file, @- standard input.'] })
-  if (path === '') throw usage('--data @ names no file', '@FILE sends the bytes of a file, @- standard input.')
+  if (path === '') throw usage('--data @ requires a file name', '@FILE sends the bytes of a file, @- standard input.')
   try {
     if ((await stat(path)).isDirectory()) throw local('is a folder')
     // Counted while reading, because a pipe or a device has no size.
@@ -125,7 +128,7 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
 export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
   if (process.stdin.isTTY) {
     throw usage(
-      '--data @- reads a pipe or file, and standard input is a terminal',
+      '--data @- requires a pipe or file, but standard input is a terminal',
       'svc api POST /path --data @- < FILE',
     )
   }
@@ -134,7 +137,7 @@ export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
   try {
     const bytes = await upToLongest(process.stdin)
     signal.throwIfAborted()
-    if (bytes === undefined) throw usage(`--data @-: more than ${maxData / 1024 / 1024} MiB came in`)
+    if (bytes === undefined) throw usage(`--data @-: more than ${maxData / 1024 / 1024} MiB of input`)
     return bytes
   } finally {
     signal.removeEventListener('abort', stop)
@@ -170,7 +173,10 @@ export function showAnswer(
   const text = textOf(answer.bytes)
   if (text === undefined) {
     const size = `${answer.bytes.length} bytes${answer.contentType === '' ? '' : ` of ${sanitizeLine(answer.contentType)}`}`
-    return { bytes: Buffer.from(shownHead), note: `${size} that are no text are not shown: svc api … > FILE` }
+    return {
+      bytes: Buffer.from(shownHead),
+      note: `${size} not shown, because the content is not text: svc api … > FILE`,
+    }
   }
   const safe = sanitizeText(text)
   return { bytes: Buffer.from(`${shownHead}${safe}${safe === '' || safe.endsWith('\n') ? '' : '\n'}`), note: undefined }

@@ -1,6 +1,6 @@
 import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../core/errors.ts'
-import { sanitizeText } from '../core/sanitize.ts'
+import { sanitizeLine, sanitizeText } from '../core/sanitize.ts'
 import { settle } from './exit.ts'
 import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
 import { writeError, writeOutput } from './process.ts'
@@ -24,7 +24,7 @@ export abstract class SvcCommand {
   static baseFlags = {
     json: boolean({ description: 'Print one JSON value, errors included', helpGroup: 'GLOBAL' }),
     color: colourFlag,
-    quiet: boolean({ char: 'q', description: 'Print nothing but the answer and errors', helpGroup: 'GLOBAL' }),
+    quiet: boolean({ char: 'q', description: 'Print only the answer and errors', helpGroup: 'GLOBAL' }),
     debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
   }
 
@@ -57,6 +57,7 @@ export abstract class SvcCommand {
       debug: this.argv.includes('--debug'),
       target: this.target,
       flags: Object.keys({ ...flags, ...baseFlags }),
+      argv: this.argv,
     })
   }
 
@@ -100,6 +101,17 @@ export abstract class SvcCommand {
   /** Writes everything except the answer to stderr. Silent with --quiet. */
   protected say(text: string): void {
     if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) writeError(`${text}\n`)
+  }
+
+  /**
+   * States that the command acts on this machine, although a profile or variable chooses a server for other commands.
+   * Silent with --local, which states the same, and with --json. `describe` names what the command acts on.
+   */
+  protected async sayLocal(describe: () => Promise<string>): Promise<void> {
+    if (this.argv.includes('--local') || this.wantsJson()) return
+    const { otherTarget } = await import('./other-target.ts')
+    const other = await otherTarget(process.env)
+    if (other !== undefined) this.say(sanitizeLine(`On this machine, not at ${other}: ${await describe()}`))
   }
 
   /** Warns when a `svc serve` on this machine uses another store than this command (P8). */

@@ -29,13 +29,13 @@ export const configKeys = {
     of: ({ server }) => server,
     into: (profile, value) => {
       if (value === undefined) {
-        throw new Fault('Usage', 'a profile has a server', { hints: [`svc profile remove ${profile.name}`] })
+        throw new Fault('Usage', 'a profile requires a server', { hints: [`svc profile remove ${profile.name}`] })
       }
       const server = serverOf(value, profile.insecureHttp ?? false)
       if (profile.user === undefined || server === profile.server) return { ...profile, server }
       // The token belongs to the server that issued it.
       throw new Fault('Usage', `${profile.user} is signed in at ${profile.server} by this profile`, {
-        hints: [`svc logout --profile ${profile.name}`, `svc login --server ${server}   (makes a profile of its own)`],
+        hints: [`svc logout --profile ${profile.name}`, `svc login --server ${server}   (creates another profile)`],
       })
     },
   },
@@ -52,7 +52,7 @@ export const configKeys = {
     otherwise: 'false',
   },
   credentials: {
-    doc: 'Whether health checks present the token: always, or when-asked (after a 401)',
+    doc: 'When health checks send the token: always, or when-asked (after a 401)',
     of: ({ credentials }) => credentials,
     into: (profile, value) => ({
       ...profile,
@@ -63,7 +63,7 @@ export const configKeys = {
   },
   store: { doc: 'The store: a file, or a postgres:// URL', variable: 'SVC_STORE' },
   config: { doc: 'The svc.yaml to use', variable: 'SVC_CONFIG' },
-  home: { doc: 'One folder for settings, store and state', variable: 'SVC_HOME' },
+  home: { doc: 'Folder for settings, store and state', variable: 'SVC_HOME' },
 } as const satisfies Record<string, Key>
 export type ConfigKey = keyof typeof configKeys
 export const keyNames = Object.keys(configKeys) as readonly ConfigKey[]
@@ -119,12 +119,14 @@ export async function withSetting(
   }
   const row: Key = configKeys[key]
   if (!row.into) {
-    throw new Fault('Usage', `${key} is not kept in the settings`, { hints: [`Set the variable ${row.variable}.`] })
+    throw new Fault('Usage', `${key} cannot be stored in the settings`, {
+      hints: [`Set the variable ${row.variable}.`],
+    })
   }
   const name = flags.profile ?? variable(env, 'SVC_PROFILE') ?? settings.current
   if (name === undefined) {
-    throw new Fault('Usage', `${key} belongs to a profile, and there is no current one`, {
-      hints: ['svc profile add NAME --server URL', 'svc login --server URL   (makes one)'],
+    throw new Fault('Usage', `${key} is a setting of a profile, and no profile is current`, {
+      hints: ['svc profile add NAME --server URL', 'svc login --server URL   (creates one)'],
     })
   }
   const before = await profileNamed(settings, name, flags.profile === undefined ? 'current' : '--profile')

@@ -79,7 +79,7 @@ export function storedCredential(
       stored = await exchanged(stored.rt)
       await store.write(stored).catch((error: unknown) => {
         if (!(error instanceof Fault)) throw error
-        options.warn(`The renewed token could not be kept, so the next command may ask to sign in: ${error.message}`)
+        options.warn(`The renewed token could not be stored, so you may have to sign in again: ${error.message}`)
       })
       return credentialOf(stored)
     } finally {
@@ -132,7 +132,7 @@ export const fixedCredential = (token: string, always: boolean): CredentialSourc
       'the server refused SVC_TOKEN: it has expired, was revoked, or is for another server',
       {
         remoteStatus: 401,
-        hints: ['Make a new one, or unset SVC_TOKEN and sign in: svc login'],
+        hints: ['Create a new token, or unset SVC_TOKEN and sign in: svc login'],
       },
     )
   },
@@ -183,20 +183,24 @@ export function tokenFromEnvironment(target: CommandTarget, env: ProcessEnvironm
   const token = variable(env, 'SVC_TOKEN')?.trim()
   if (token === undefined || target.kind === 'local') return undefined
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    throw new Fault('Usage', 'SVC_TOKEN holds blanks or letters that no token has', {
-      hints: ['Give the token alone, on one line.'],
+    throw new Fault('Usage', 'SVC_TOKEN contains blanks or characters that are invalid in a token', {
+      hints: ['Set it to the token only, on one line.'],
     })
   }
   if (target.origin !== 'current profile') return token
-  throw new Fault('Usage', 'SVC_TOKEN is set, and nothing says which server it is for', {
-    hints: ['Name the server with --server, SVC_SERVER or --profile; or unset SVC_TOKEN.'],
+  throw new Fault('Usage', 'SVC_TOKEN is set, but no server is specified for it', {
+    hints: ['Specify the server with --server, SVC_SERVER or --profile, or unset SVC_TOKEN.'],
   })
 }
 
 /** While SVC_TOKEN is set, a change of the stored sign-in would seem to have no effect, so it is refused. */
 export function refuseTokenFromEnvironment(command: 'login' | 'logout', env: ProcessEnvironment): void {
   if (variable(env, 'SVC_TOKEN') === undefined) return
-  throw new Fault('Usage', `SVC_TOKEN is set, so commands use that and no stored sign-in: svc ${command} is refused`, {
-    hints: ['unset SVC_TOKEN'],
-  })
+  throw new Fault(
+    'Usage',
+    `svc ${command} is refused while SVC_TOKEN is set, because commands then ignore the stored sign-in`,
+    {
+      hints: ['unset SVC_TOKEN'],
+    },
+  )
 }

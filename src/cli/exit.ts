@@ -9,6 +9,8 @@ type ExitReport = {
   readonly target?: string | undefined
   /** The command's flags, for suggestions. */
   readonly flags?: readonly string[]
+  /** The command line, whose target flags the hints repeat. */
+  readonly argv?: readonly string[]
 }
 
 /**
@@ -18,7 +20,11 @@ type ExitReport = {
 export async function settle(error: unknown, report: ExitReport): Promise<void> {
   // Loaded only for failures, which are rare.
   const { renderError } = await import('./render/errors.ts')
-  const fault = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
+  const { repeatTargetFlags } = await import('./hints.ts')
+  const { argv = [] } = report
+  const failure = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
+  const hints = failure?.details.hints?.map((hint) => repeatTargetFlags(hint, argv))
+  const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
   process.exitCode = fault ? signalExit(fault) : exits.defect.code
   const reported = fault ?? error
   const written = report.json && writeOutput(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
@@ -56,13 +62,13 @@ export function asFault(
   })
 }
 
-/** Resources that a machine can run out of, and the remedy. Such an error is no defect, wherever it occurs. */
+/** Resources that a machine can run out of, and the remedy. Such an error is not a defect, wherever it occurs. */
 const shortages: Readonly<Record<string, string>> = {
   EMFILE: 'Raise the limit of open files of this process: ulimit -n, or LimitNOFILE= of its systemd unit.',
-  ENFILE: 'The whole system has too many files open: end what holds them, or raise fs.file-max.',
-  ENOMEM: 'The machine has no memory left: end what holds it.',
-  ENOSPC: 'The disk is full: make room.',
-  EDQUOT: 'The disk quota of this account is used up: make room.',
+  ENFILE: 'The whole system has too many files open: end the processes that hold them, or raise fs.file-max.',
+  ENOMEM: 'The machine has no free memory: end processes that use it.',
+  ENOSPC: 'The disk is full: free some space.',
+  EDQUOT: 'The disk quota of this account is exhausted: free some space.',
 }
 
 function shortage(error: Error): Fault | undefined {

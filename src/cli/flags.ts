@@ -78,14 +78,14 @@ const colours = ['auto', 'always', 'never'] as const
 export const colourFlag = custom<(typeof colours)[number]>({
   helpValue: `<${colours.join('|')}>`,
   parse: async (input) => oneOf('color', colours, input, 'Values'),
-})({ description: 'When to colour (auto: on a terminal)', helpGroup: 'GLOBAL' })
+})({ description: 'When to use color (auto: on a terminal)', helpGroup: 'GLOBAL' })
 
-/** A text that must not be empty: an unset CI variable must not count as "not given". */
+/** A text that must not be empty: an unset CI variable must not count as an absent flag. */
 export const text = (what: string) =>
   custom<string>({
     parse: async (input) => {
       if (input.trim() !== '') return input
-      throw new Fault('Usage', `--${what} is empty`, { hints: ['Leave the flag out, or give it a value.'] })
+      throw new Fault('Usage', `--${what} is empty`, { hints: ['Omit the flag, or give it a value.'] })
     },
   })
 
@@ -119,11 +119,11 @@ export const delayFlag = (what: string, maxMs: number) =>
 /** Which server or store a command uses, and with what credentials. */
 export const connectionFlags = {
   server: text('server')({
-    description: 'URL of a server (SVC_SERVER); without it the profile, else this machine',
+    description: "URL of a server (SVC_SERVER); default: the profile's server, or this machine",
     helpGroup: 'TARGET',
   }),
-  profile: text('profile')({ description: 'Act at the server of this profile (SVC_PROFILE)', helpGroup: 'TARGET' }),
-  local: boolean({ description: 'Run here, whatever SVC_SERVER and the profile say', helpGroup: 'TARGET' }),
+  profile: text('profile')({ description: 'Use the server of this profile (SVC_PROFILE)', helpGroup: 'TARGET' }),
+  local: boolean({ description: 'Act on this machine, ignoring SVC_SERVER and the profile', helpGroup: 'TARGET' }),
   store: text('store')({ description: "The embedded store's file (SVC_STORE)", helpGroup: 'TARGET' }),
   config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)', helpGroup: 'TARGET' }),
   'ca-file': text('ca-file')({
@@ -132,6 +132,12 @@ export const connectionFlags = {
   }),
   'insecure-http': boolean({ description: 'Allow plain http to another machine', helpGroup: 'TARGET' }),
 } as const
+
+/** For commands that always act on this machine: makes that explicit, and omits the note about a server. */
+export const localFlag = boolean({
+  description: 'Omit the note that this command acts on this machine',
+  helpGroup: 'TARGET',
+})
 
 /** A required argument. `what` is its name in the help, e.g. NAME. */
 export function required(value: string | undefined, what: string): string {
@@ -144,7 +150,7 @@ export function required(value: string | undefined, what: string): string {
 export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /**
- * A variable that is set but empty is an error, never "not given": a gate in CI must not turn green by checking its own
+ * A variable that is set but empty is an error, not an absent one: a gate in CI must not turn green by checking its own
  * runner because a secret is missing.
  */
 export function variable(env: ProcessEnvironment, name: string): string | undefined {
@@ -207,7 +213,7 @@ const knownToArgs: ReadonlySet<string> = new Set([
  * Flags and arguments as oclif would return them. Undefined when oclif has to decide: for a table with an unknown
  * property, an ambiguous word, and anything wrong.
  *
- * It handles `--flag`, `-f`, `--flag value`, `-f value`, `--flag=value` and arguments. No value may begin with a dash.
+ * It handles `--flag`, `-f`, `--flag value`, `-f value`, `--flag=value` and arguments. No value may start with a dash.
  */
 export async function parseUsual(
   { flags, args }: Table,

@@ -84,9 +84,13 @@ export async function lendToken(
   const credential = memoryCredential(latest, () => openClient(connection))
   try {
     if (latest.at === undefined) {
-      throw new Fault('NotImplemented', `${server} gives sessions and no tokens, so no command can be given one`, {
-        hints: ['Sign in without -- COMMAND.'],
-      })
+      throw new Fault(
+        'NotImplemented',
+        `${server} issues sessions but no tokens, so it cannot sign in a single command`,
+        {
+          hints: ['Sign in without -- COMMAND.'],
+        },
+      )
     }
     say(`Signed in to ${server} as ${sanitizeLine(user)} for this command only: ${sanitizeLine(command[0] ?? '')}`)
     return await runWithToken(command, { token: latest.at, server, caFile: connection.caFile }, process.env)
@@ -97,7 +101,7 @@ export async function lendToken(
       (done) =>
         say(
           done === 'still valid'
-            ? `Warning: ${server} does not revoke its tokens: this one stays valid there until it expires.`
+            ? `Warning: ${server} cannot revoke its tokens: this one stays valid until it expires.`
             : `Signed out of ${server}.`,
         ),
       (error: unknown) => say(`Warning: the sign-in at ${server} could not be ended: ${reasonOf(error)}`),

@@ -52,8 +52,8 @@ export async function signIn(
     )
     const tokens = credentialFrom(response, rememberMe)
     if (tokens) return { tokens, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
-    throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but gave neither a token nor a session', {
-      hints: ['Is that a proxy or gateway, and the service behind it under another path?'],
+    throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but returned neither a token nor a session', {
+      hints: ['If this is a proxy or gateway, add the path of the service behind it to the URL.'],
     })
   } finally {
     client.close()
@@ -73,7 +73,8 @@ export async function endQuietly(connection: Connection, tokens: StoredCredentia
 }
 
 async function verified(client: Client, token: string, call: Call): Promise<SignedIn> {
-  if (!isToken(token)) throw new Fault('Usage', 'what came in holds blanks or letters that no token has')
+  if (!isToken(token))
+    throw new Fault('Usage', 'standard input contains blanks or characters that are invalid in a token')
   const response = await client.authenticate({}, { ...call, verb: 'GET', credential: { kind: 'bearer', token } })
   return { tokens: { at: token }, ...factsOf(response, 'token') }
 }

@@ -30,15 +30,15 @@ export function monitorNamed(config: Config, requestedName: string, type: Server
   if (only && another) {
     const which = matches.map((one) => `${one.type}: ${one.monitor}`).join(', ')
     throw new Fault('Usage', `"${requestedName}" names several monitors: ${which}`, {
-      hints: ['Give the type and the whole name: svc monitors test "KIND NAME" --type TYPE'],
+      hints: ['Add the type and use the full name: svc monitors test "KIND NAME" --type TYPE'],
     })
   }
   const where = type === undefined ? '' : ` of ${type}`
   if (here.length === 0) {
-    throw new Fault('Usage', `no monitor${where} is configured, so none is called "${requestedName}"`, {
+    throw new Fault('Usage', `no monitor${where} is configured; there is no "${requestedName}"`, {
       hints: [
         'svc monitors discover   proposes a svc.yaml for this machine',
-        'svc monitors kinds      what one may name',
+        'svc monitors kinds      lists the kinds',
       ],
     })
   }
@@ -61,7 +61,7 @@ type TrialFlags = {
   readonly store?: string | undefined
 }
 
-/** Runs one monitor of svc.yaml by itself, in the deepest mode. Throws like `monitorNamed`. */
+/** Runs a single monitor of svc.yaml, in the deepest mode. Throws like `monitorNamed`. */
 export async function tryMonitor(
   name: string,
   flags: TrialFlags,

@@ -39,7 +39,7 @@ function refuse(path: string, stat: Stats, privacy: Privacy, allowed: '600' | '7
   }
   if ((stat.mode & (privacy === 'unreadable' ? 0o077 : 0o022)) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
-  throw new Fault('Local', `${path} is open to other accounts (mode ${mode})`, {
+  throw new Fault('Local', `${path} is accessible to other accounts (mode ${mode})`, {
     hints: [`chmod ${allowed} '${path.replaceAll("'", "'\\''")}'`],
   })
 }
@@ -60,7 +60,7 @@ export function ownFolder(path: string): void {
 function judgeFolder(path: string): void {
   const stat = lstatSync(path, { throwIfNoEntry: false })
   if (!stat) return
-  if (!stat.isDirectory()) throw new Fault('Local', `${path} is not a folder of its own (a link, or a file)`)
+  if (!stat.isDirectory()) throw new Fault('Local', `${path} is not a folder (it is a link or a file)`)
   refuse(path, stat, 'unreadable', '700')
 }
 
@@ -76,7 +76,7 @@ export function readPrivate(path: string, privacy: Privacy): string | undefined 
     descriptor = openSync(path, constants.O_RDONLY | noLink)
   } catch (error) {
     if (code(error) === 'ENOENT') return undefined
-    if (code(error) === 'ELOOP') throw new Fault('Local', `${path} is a symbolic link, and is not read`)
+    if (code(error) === 'ELOOP') throw new Fault('Local', `${path} is a symbolic link, which svc does not read`)
     throw trouble(path, 'read', error)
   }
   try {
@@ -159,8 +159,8 @@ export async function acquire(path: string, signal: AbortSignal, waitMs = patien
       signal.throwIfAborted()
       if (begin(database)) return { waited, release: () => close(database) }
       if (performance.now() > ends) {
-        throw new Fault('Timeout', `another svc has held ${path} for more than ${waitMs / 1_000} s`, {
-          hints: ['Look for a svc that hangs, and end it.'],
+        throw new Fault('Timeout', `another svc has locked ${path} for more than ${waitMs / 1_000} s`, {
+          hints: ['Find the svc process that hangs, and end it.'],
         })
       }
       // SQLite's own wait would block ctrl-C. Random pauses keep many waiting processes from retrying at the same time.
@@ -195,8 +195,8 @@ export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platfor
   const folder = variable(env, 'SVC_HOME')
   if (folder !== undefined) {
     if (paths.isAbsolute(folder)) return folder
-    throw new Fault('Local', 'SVC_HOME must be the whole path of a folder', {
-      hints: ['A relative one would name another folder everywhere: begin it at the root.'],
+    throw new Fault('Local', 'SVC_HOME must be an absolute path of a folder', {
+      hints: ['A relative path would depend on the current folder.'],
     })
   }
   const home = homedir()

@@ -35,17 +35,17 @@ export function readSettings(env: ProcessEnvironment): Settings {
   const text = readPrivate(path, 'unwritable')
   if (text === undefined) return { path, current: undefined, profiles: [] }
   const damaged = (what: string): Fault =>
-    new Fault('Local', `${path} ${what}`, { hints: ['Mend it, or move it away and sign in again.'] })
+    new Fault('Local', `${path} ${what}`, { hints: ['Correct the file, or move it away and sign in again.'] })
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch {
     throw damaged('is not JSON')
   }
-  if (!isRecord(json)) throw damaged('does not hold an object')
+  if (!isRecord(json)) throw damaged('does not contain an object')
   const profiles = Object.entries(isRecord(json['profiles']) ? json['profiles'] : {}).map(([name, entry]) => {
     const profile = isRecord(entry) ? readProfile(name, entry) : undefined
-    if (!profile) throw damaged(`holds a profile "${name}" that cannot be read`)
+    if (!profile) throw damaged(`contains an invalid profile "${name}"`)
     return profile
   })
   const current = json['current']
@@ -122,7 +122,9 @@ export async function profileNamed(settings: Settings, name: string, origin: str
   throw new Fault('Usage', `unknown profile "${name}" (${origin})`, {
     hints: [
       ...(nearest ? [`Did you mean ${nearest}?`] : []),
-      names.length > 0 ? `Profiles: ${names.join(' ')}` : 'There is no profile yet: svc login --server URL makes one.',
+      names.length > 0
+        ? `Profiles: ${names.join(' ')}`
+        : 'There is no profile yet. To create one: svc login --server URL',
     ],
   })
 }
@@ -130,7 +132,7 @@ export async function profileNamed(settings: Settings, name: string, origin: str
 /** Throws `Fault` Usage for an invalid profile name. */
 export function checkedName(name: string): string {
   if (/^[A-Za-z0-9][\w.:@/-]{0,99}$/.test(name) && !Object.hasOwn(Object.prototype, name)) return name
-  throw new Fault('Usage', 'that cannot be the name of a profile', {
-    hints: ['Letters, digits and . : @ / _ - , beginning with a letter or digit, at most 100.'],
+  throw new Fault('Usage', 'invalid profile name', {
+    hints: ['Use letters, digits and . : @ / _ - , starting with a letter or digit, at most 100.'],
   })
 }

@@ -44,8 +44,8 @@ const longest = 65_536
 /** All of standard input without its final line feed (P7). `flag` is the flag that requested it. */
 export async function secretFromStdin(flag: string, signal: AbortSignal): Promise<string> {
   if (process.stdin.isTTY) {
-    throw new Fault('Usage', `${flag} reads a pipe or file, and standard input is a terminal`, {
-      hints: [`Leave ${flag} out to be asked, or pipe it in: svc … ${flag} < FILE`],
+    throw new Fault('Usage', `${flag} requires a pipe or file, but standard input is a terminal`, {
+      hints: [`Omit ${flag} to be prompted, or use a pipe: svc … ${flag} < FILE`],
     })
   }
   const stop = (): void => void process.stdin.destroy()
@@ -56,7 +56,7 @@ export async function secretFromStdin(flag: string, signal: AbortSignal): Promis
     for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       size += chunk.length
-      if (size > longest) throw new Fault('Usage', `${flag}: more than ${longest} bytes came in`)
+      if (size > longest) throw new Fault('Usage', `${flag}: more than ${longest} bytes of input`)
     }
   } catch (error) {
     signal.throwIfAborted()
@@ -69,18 +69,20 @@ export async function secretFromStdin(flag: string, signal: AbortSignal): Promis
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks))
   } catch {
-    throw new Fault('Usage', `${flag}: what came in is not UTF-8`)
+    throw new Fault('Usage', `${flag}: standard input is not UTF-8`)
   }
   const secret = text.replace(/\r?\n$/, '')
   if (secret === '')
-    throw new Fault('Usage', `${flag}: nothing came in`, { hints: ['Is the secret set where you run?'] })
+    throw new Fault('Usage', `${flag}: standard input is empty`, {
+      hints: ['Check that the secret is set in this environment.'],
+    })
   return secret
 }
 
 type Ask = {
   /** The text of the prompt, e.g. `Password for alice:`. */
   readonly message: string
-  /** The flag that reads it from standard input, and whether it was given. */
+  /** The flag that reads it from standard input, and whether the command line has it. */
   readonly flag?: '--password-stdin' | '--stdin'
   readonly stdin: boolean
   /** Other remedies when there is no terminal. */
@@ -95,23 +97,23 @@ export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string
   const { flag = '--password-stdin' } = ask
   if (ask.stdin) return oneLine(await secretFromStdin(flag, signal), flag)
   if (!canAsk()) {
-    throw new Fault('Usage', `${flag} is missing: there is no terminal to ask for the password`, {
-      hints: [...(ask.otherwise ?? []), `Give it on standard input: svc … ${flag} < FILE`],
+    throw new Fault('Usage', `${flag} is missing: there is no terminal to prompt for the password`, {
+      hints: [...(ask.otherwise ?? []), `Use standard input: svc … ${flag} < FILE`],
     })
   }
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const first = await askSecret(ask.message, signal)
-    if (first === '') writeError('It is empty. Once more; ctrl-C leaves.\n')
+    if (first === '') writeError('The password is empty. Try again, or press Ctrl-C to cancel.\n')
     else if (first === (await askSecret('Confirm password:', signal))) return first
     else writeError('The passwords do not match. Try again.\n')
   }
-  throw new Fault('Usage', 'no password was given in three attempts; nothing was changed')
+  throw new Fault('Usage', 'no password entered in three attempts; nothing was changed')
 }
 
 /** Refuses several lines: they suggest a wrong file, and nobody could type them at a prompt. */
 function oneLine(secret: string, flag: string): string {
   if (!/[\r\n]/.test(secret)) return secret
-  throw new Fault('Usage', `${flag}: standard input holds more than one line`, {
-    hints: ['A password is one line.'],
+  throw new Fault('Usage', `${flag}: standard input contains more than one line`, {
+    hints: ['A password must be a single line.'],
   })
 }

@@ -2,6 +2,7 @@ import { Fault } from '../core/errors.ts'
 import type { AssignRoles, AssignRolesResponse } from '../core/protocol/index.ts'
 import type { Call, Service } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
+import { shellWord } from './hints.ts'
 import type { CommandSession } from './session.ts'
 
 export type Lists = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
@@ -13,7 +14,7 @@ export type RoleChanged = {
   readonly changed: Lists
   /** The requested roles and permissions that the change did not affect. */
   readonly unchanged: Lists
-  /** All that the user holds after the change, first granted first. With `dryRun`, what the user holds before it. */
+  /** All roles and permissions after the change, oldest first. With `dryRun`, those before it. */
   readonly all: Lists
   readonly dryRun: boolean
   /** Possible mistakes, one sentence each. */
@@ -36,7 +37,7 @@ export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userNa
 
 /**
  * Makes one change and derives what it changed from the lists before and after. Refuses in advance to unassign `admin`
- * from a user who holds `Admin`: exit code 0 would suggest that the rights are gone.
+ * from a user who has `Admin`: exit code 0 would suggest that the rights are gone.
  */
 export async function changeRoles(asking: Asking, change: RoleChange): Promise<RoleChanged> {
   const before = await showRoles(asking, change.userName)
@@ -46,7 +47,7 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
     action: change.action,
     userName: change.userName,
     dryRun: asking.dryRun,
-    notes: change.action === 'assign' ? slips(changes, before) : [],
+    notes: change.action === 'assign' ? await slips(changes, before, asking.session, change.userName) : [],
   }
   if (asking.dryRun) return { ...base, changed: changes, unchanged: without(change, changes), all: before }
   const operation = change.action === 'assign' ? 'assignRoles' : 'unAssignRoles'
@@ -60,7 +61,7 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
   return { ...base, changed: changes, unchanged: without(change, changes), all: after }
 }
 
-/** Removes all that the user holds. */
+/** Removes all roles and permissions of the user. */
 export async function takeAll(asking: Asking, userName: string): Promise<RoleChanged> {
   const current = await showRoles(asking, userName)
   return await changeRoles(asking, { action: 'unassign', userName, ...current })
@@ -89,8 +90,8 @@ async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
       session.runtime
-        ? 'svc users list shows the users; --server URL asks a server instead.'
-        : 'A user is named by user name or e-mail.',
+        ? 'svc users list shows the users; --server URL selects a server instead.'
+        : 'USER is a user name or an e-mail address.',
     ],
   })
 }
@@ -117,30 +118,67 @@ function refuseOtherCase(change: RoleChange, current: Lists): void {
   const flags = kinds.flatMap(({ flag, pairs }) => pairs.map(([, other]) => `${flag} ${shellWord(other)}`)).join(' ')
   throw new Fault(
     'NotFound',
-    `${change.userName} does not hold the ${first.word} "${first.name}", but holds "${first.other}"; nothing was changed`,
+    `${change.userName} does not have the ${first.word} "${first.name}", but has "${first.other}"; nothing was changed`,
     {
-      hints: [
-        'Letter case counts in roles and permissions.',
-        `svc roles unassign ${shellWord(change.userName)} ${flags}`,
-      ],
+      hints: ['Roles and permissions are case-sensitive.', `svc roles unassign ${shellWord(change.userName)} ${flags}`],
     },
   )
 }
 
 /** Possible mistakes in an assignment; it is made all the same. */
-function slips(changes: Lists, current: Lists): readonly string[] {
+async function slips(
+  changes: Lists,
+  current: Lists,
+  session: CommandSession,
+  userName: string,
+): Promise<readonly string[]> {
   const all = [...changes.roles, ...changes.permissions]
+  const similar = [
+    ...otherCase(changes.roles, current.roles),
+    ...otherCase(changes.permissions, current.permissions),
+  ].map(([name, other]) => `"${name}" is not "${other}", which ${userName} already has: role names are case-sensitive.`)
+  const miscased = (role: string): boolean =>
+    current.roles.some((name) => same(name, role)) || (role !== 'Admin' && same(role, 'Admin'))
   return [
-    ...otherCase(changes.roles, current.roles)
-      .concat(otherCase(changes.permissions, current.permissions))
-      .map(([name, other]) => `"${name}" is another than "${other}", which is held already: letter case counts.`),
+    ...similar,
     ...changes.roles
       .filter((role) => role !== 'Admin' && same(role, 'Admin') && !current.roles.includes('Admin'))
-      .map((role) => `"${role}" is not "Admin", the role that may administer: letter case counts.`),
+      .map((role) => `"${role}" is not "Admin", the administrator role: role names are case-sensitive.`),
+    ...(await unknownRoles(
+      changes.roles.filter((role) => !miscased(role)),
+      current,
+      session,
+      userName,
+    )),
     ...all
       .filter((name) => name.includes(','))
-      .map((name) => `"${name}" is one name with a comma in it; repeat the flag for several.`),
+      .map((name) => `"${name}" is one name that contains a comma; repeat the flag for several names.`),
   ]
+}
+
+/** The number of role names that the store returns at most. With more, a missing name may still be a role. */
+const maxRoleNames = 1_000
+
+/**
+ * Notes for roles that resemble a known role. In process, the known roles are those of the store; at a server, which
+ * does not list its roles, they are Admin and the roles of the user.
+ */
+async function unknownRoles(
+  requested: readonly string[],
+  current: Lists,
+  session: CommandSession,
+  userName: string,
+): Promise<readonly string[]> {
+  if (requested.every((role) => role === 'Admin')) return []
+  const stored = await session.runtime?.admin?.roles.names()
+  const candidates = [...new Set(['Admin', ...current.roles, ...(stored ?? [])])]
+  const isComplete = stored !== undefined && stored.length < maxRoleNames
+  return requested.flatMap((role) => {
+    const nearest = candidates.includes(role) ? undefined : didYouMean(role, candidates)
+    if (nearest === undefined) return []
+    const fact = isComplete ? 'is not a role that anyone holds' : `is a new role for ${userName}`
+    return [`"${role}" ${fact}; did you mean "${nearest}"?`]
+  })
 }
 
 /** Fails when a server reports success without having made the change. */
@@ -150,8 +188,8 @@ function confirm(change: RoleChange, after: Lists, label: string): void {
   const names = [...wrong.roles, ...wrong.permissions].map((name) => `"${name}"`).join(', ')
   throw new Fault(
     'UnreadableAnswer',
-    `${label} answered success, but its lists ${change.action === 'assign' ? 'lack' : 'still hold'} ${names}`,
-    { hints: [`svc roles show ${shellWord(change.userName)} asks again.`] },
+    `${label} reported success, but its lists ${change.action === 'assign' ? 'do not contain' : 'still contain'} ${names}`,
+    { hints: [`To check again: svc roles show ${shellWord(change.userName)}`] },
   )
 }
 
@@ -161,7 +199,3 @@ const filtered = (requested: Lists, current: Lists, present: boolean): Lists => 
   roles: [...new Set(requested.roles)].filter((name) => current.roles.includes(name) === present),
   permissions: [...new Set(requested.permissions)].filter((name) => current.permissions.includes(name) === present),
 })
-
-/** A word, quoted for a shell if needed. */
-export const shellWord = (word: string): string =>
-  /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`

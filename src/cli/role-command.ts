@@ -8,10 +8,10 @@ const repeatable = { multiple: true, multipleNonGreedy: true } as const
 
 /** The flags common to assigning and unassigning. */
 export const roleFlags = {
-  role: text('role')({ description: 'A role, in its exact letter case; repeatable', ...repeatable }),
-  permission: text('permission')({ description: 'A permission, likewise; repeatable', ...repeatable }),
-  reason: text('reason')({ description: 'Why: stands in the audit' }),
-  'dry-run': boolean({ description: 'Show what would change, and change nothing' }),
+  role: text('role')({ description: 'Role (case-sensitive); repeatable', ...repeatable }),
+  permission: text('permission')({ description: 'Permission (case-sensitive); repeatable', ...repeatable }),
+  reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+  'dry-run': boolean({ description: 'Show the changes without making them' }),
   'from-file': text('from-file')({
     description: 'Changes from a CSV or JSON file: UserName, Action (assign or unassign), Roles, Permissions',
     helpValue: '<x.csv|x.json>',
@@ -34,8 +34,8 @@ export const listsOf = (flags: RoleFlags): Lists => ({ roles: flags.role ?? [], 
 /** The user name, which is required unless a file contains the users. */
 export function userOf(user: string | undefined): string {
   if (user !== undefined && user.trim() !== '') return user
-  throw new Fault('Usage', user === undefined ? 'USER is missing: whose roles?' : 'USER is empty', {
-    hints: ['A user is named by user name or e-mail.'],
+  throw new Fault('Usage', user === undefined ? 'USER is missing' : 'USER is empty', {
+    hints: ['USER is a user name or an e-mail address.'],
   })
 }
 
@@ -44,10 +44,10 @@ export function refuseBoth(flags: RoleFlags, user: string | undefined): void {
   const lists =
     user !== undefined ? `USER ${user}` : flags.role ? '--role' : flags.permission ? '--permission' : undefined
   if (lists === undefined) return
-  throw new Fault('Usage', `--from-file and ${lists} contradict each other`, { hints: ['Leave one of them out.'] })
+  throw new Fault('Usage', `--from-file and ${lists} cannot be combined`, { hints: ['Omit one of them.'] })
 }
 
-/** A command that changes what users hold. */
+/** A command that changes roles and permissions of users. */
 export abstract class RoleCommand extends SvcCommand {
   /** Makes one change and reports it. */
   protected async one(

@@ -29,8 +29,8 @@ export async function readRoleFile(file: string, action: RoleChange['action']): 
   if (content.trim() === '') throw bad(file, 'is empty')
   const isJson = /\.json$/i.test(file) || (!/\.csv$/i.test(file) && /^\s*[[{]/.test(content))
   const raws = isJson ? fromJson(file, content) : await fromCsv(file, content)
-  if (raws.length === 0) throw bad(file, 'holds no row', ['A header row alone changes nothing.'])
-  if (raws.length > maxRows) throw bad(file, `holds ${raws.length} rows, and at most ${maxRows} are taken`)
+  if (raws.length === 0) throw bad(file, 'contains no rows', ['A header row alone changes nothing.'])
+  if (raws.length > maxRows) throw bad(file, `contains ${raws.length} rows; the maximum is ${maxRows}`)
   const changes: FileChange[] = []
   const problems: Problem[] = []
   for (const raw of raws) {
@@ -56,7 +56,7 @@ async function contentOf(file: string): Promise<string> {
   } catch (error) {
     if (error instanceof Fault) throw error
     const { code } = error as { code?: unknown }
-    throw bad(file, code === 'ENOENT' ? 'is not there' : `cannot be read (${String(code ?? error)})`)
+    throw bad(file, code === 'ENOENT' ? 'does not exist' : `cannot be read (${String(code ?? error)})`)
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -82,7 +82,7 @@ async function fromCsv(file: string, content: string): Promise<readonly Raw[]> {
     ])
   }
   const columns = table.columns.map((name) => columnNamed(file, name))
-  if (!columns.includes('UserName')) throw bad(file, 'row 1: there is no column UserName', [whatColumns])
+  if (!columns.includes('UserName')) throw bad(file, 'row 1: the column UserName is missing', [whatColumns])
   const { readNames } = await csvTables()
   return table.rows.map(({ row, cells }) => {
     const fields: Partial<Record<Column, unknown>> = {}
@@ -107,13 +107,12 @@ function fromJson(file: string, content: string): readonly Raw[] {
   return value.map((entry: unknown, at) => {
     const row = at + 1
     if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
-      throw bad(file, `entry ${row} is no object`, [example])
+      throw bad(file, `entry ${row} is not an object`, [example])
     }
     const fields: Partial<Record<Column, unknown>> = {}
     for (const [name, raw] of Object.entries(entry)) {
       const column = columnNamed(file, name, `entry ${row}`)
-      if (column !== undefined && Object.hasOwn(fields, column))
-        throw bad(file, `entry ${row}: ${column} is there twice`)
+      if (column !== undefined && Object.hasOwn(fields, column)) throw bad(file, `entry ${row}: ${column} occurs twice`)
       if (column !== undefined && raw !== null) fields[column] = raw
     }
     return { row, fields }
@@ -168,15 +167,15 @@ function validate({ row, fields }: Raw, fallback: RoleChange['action']): Judged 
 function namesOf(value: unknown, say: (message: string) => void): readonly string[] {
   if (value === undefined) return []
   if (!Array.isArray(value)) {
-    say(`${JSON.stringify(value).slice(0, 60)} is no list; write [Admin,Ops] in CSV, ["Admin", "Ops"] in JSON`)
+    say(`${JSON.stringify(value).slice(0, 60)} is not a list; write [Admin,Ops] in CSV, ["Admin", "Ops"] in JSON`)
     return []
   }
   const raw = value.map((name: unknown) => (typeof name === 'string' ? name.trim() : undefined))
-  if (raw.some((name) => name === undefined)) say('holds something that is no text')
-  else if (raw.some((name) => name === '')) say('holds an empty name')
-  else if (raw.length > maxNames) say(`holds more than ${maxNames} names`)
+  if (raw.some((name) => name === undefined)) say('contains a value that is not text')
+  else if (raw.some((name) => name === '')) say('contains an empty name')
+  else if (raw.length > maxNames) say(`contains more than ${maxNames} names`)
   else if (raw.some((name) => (name?.length ?? 0) > maxCharacters)) {
-    say(`holds a name longer than ${maxCharacters} characters`)
+    say(`contains a name longer than ${maxCharacters} characters`)
   } else return raw.filter((name) => name !== undefined)
   return []
 }
@@ -199,7 +198,7 @@ function refused(file: string, problems: readonly Problem[], unit: string): Faul
   )
   const count = problems.length
   const more = count > maxReported ? [`… and ${count - maxReported} more.`] : []
-  return new Fault('Local', `${file} has ${count === 1 ? 'a mistake' : `${count} mistakes`}`, {
+  return new Fault('Local', `${file} has ${count === 1 ? '1 error' : `${count} errors`}`, {
     fields: lines,
     hints: [...more, 'Nothing was changed.'],
   })

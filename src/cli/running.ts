@@ -12,7 +12,7 @@ export type RunningServe = { readonly pid: number; readonly url: string; readonl
  */
 const folder = (home: string): string => join(home, '.cache', 'svc', 'running')
 
-/** Registers a server. Returns a function that removes the entry. A home folder that is not writable is no error. */
+/** Registers a server. Returns a function that removes the entry. Ignores a home folder that is not writable. */
 export function announce(serve: RunningServe, home: string = homedir()): () => void {
   const file = join(folder(home), `${serve.pid}.json`)
   try {

@@ -14,7 +14,7 @@ const entry = (name: string, env: ProcessEnvironment) => keychainEntry('secrets'
 export async function readSecret(name: string, env: ProcessEnvironment): Promise<KeptSecret | undefined> {
   const text = await entry(name, env).read()
   if (text === undefined) return undefined
-  const damaged = new Fault('Local', `the keychain's entry "${name}" holds something that svc did not write`, {
+  const damaged = new Fault('Local', `the keychain's entry "${name}" has content that svc did not write`, {
     hints: [`Set it again: svc secrets set ${name} --for HOST:PORT`],
   })
   let json: unknown
@@ -47,7 +47,7 @@ export async function removeSecret(name: string, env: ProcessEnvironment, signal
   return removed
 }
 
-/** Proves by a trial that the keychain works, before anyone is asked for a secret. */
+/** Writes and removes a test entry to prove that the keychain works, before svc prompts for a secret. */
 export const proveKeychain = (env: ProcessEnvironment): Promise<void> => entry('probe', env).prove()
 
 const indexPath = (env: ProcessEnvironment): string => join(settingsFolder(env), 'secrets.json')
@@ -63,8 +63,8 @@ export function secretsKnown(env: ProcessEnvironment): readonly SecretFacts[] {
   } catch {
     // The fault below reports it.
   }
-  throw new Fault('Local', `${path} holds something that svc did not write`, {
-    hints: ['Move it away: the secrets themselves lie in the OS keychain and stay.'],
+  throw new Fault('Local', `${path} has content that svc did not write`, {
+    hints: ['Move the file away: the secrets themselves remain in the OS keychain.'],
   })
 }
 
@@ -95,20 +95,26 @@ export function placeOf(text: string): { readonly host: string; readonly port: n
   const host = (bracketed ?? plain)?.toLowerCase().replace(/\.$/, '')
   const port = Number(digits)
   if (host && port >= 1 && port <= 65_535) return { host, port }
-  throw new Fault('Usage', `--for "${text}" is no host and port`, {
-    hints: ['Write where the secret may be sent, as svc.yaml names it: --for db1.internal:5432, or --for [::1]:5432'],
+  throw new Fault('Usage', `--for "${text}" is not a host and port`, {
+    hints: ['Write the host and port as in svc.yaml: --for db1.internal:5432, or --for [::1]:5432'],
   })
 }
 
 export const nameArg = {
-  name: argument({ name: 'NAME', description: 'As svc.yaml names it: {keychain: NAME}', ignoreStdin: true }),
+  name: argument({
+    name: 'NAME',
+    description: 'Name of the secret, as in {keychain: NAME} in svc.yaml',
+    ignoreStdin: true,
+  }),
 }
 
 /** Throws `Fault` Usage for an invalid secret name. */
 export function checkedSecretName(input: string | undefined): string {
   const name = required(input, 'NAME')
   if (secretName.test(name)) return name
-  throw new Fault('Usage', 'that cannot be the name of a secret', {
-    hints: ['Letters, digits and _ . @ - , at most 100. The secret itself is asked for, and never an argument.'],
+  throw new Fault('Usage', 'invalid secret name', {
+    hints: [
+      'Use letters, digits and _ . @ - , at most 100. The secret itself is never an argument; svc prompts for it.',
+    ],
   })
 }

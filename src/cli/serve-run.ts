@@ -116,7 +116,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
       if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: process.pid, url: server.url }), 0o600)
       const { facts } = runtime
       forget = announce({ pid: process.pid, url: server.url, store: facts.store ?? 'none' })
-      // Last, because whoever waits for this file takes the server for started.
+      // Last, because programs that wait for this file then use the server.
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
       log({
         level: 'info',
@@ -127,7 +127,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
         types: facts.types.length > 0 ? facts.types.join(' ') : 'none configured',
       })
       if (!signal.aborted) await once(signal, 'abort')
-      log({ level: 'info', msg: 'stopping: answering what is in flight' })
+      log({ level: 'info', msg: 'stopping: finishing requests in progress' })
     } finally {
       await server.stop()
       forget()
@@ -161,7 +161,7 @@ async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void
     }
   }
   if (request.loopback || (await runtime.anyAdmin())) return
-  throw new Fault('Local', 'There is no Admin yet: svc does not answer other machines before there is one', {
+  throw new Fault('Local', 'There is no Admin yet: svc serve accepts other machines only when there is one', {
     hints: [
       'svc users add NAME --role Admin                                      on this machine',
       'svc serve --bootstrap-admin NAME --bootstrap-password-file FILE      in a container',

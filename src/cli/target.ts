@@ -16,7 +16,7 @@ export type CommandTarget =
       readonly kind: 'server'
       readonly url: string
       readonly origin: Origin
-      /** The chosen profile. Absent when a URL was given. */
+      /** The chosen profile. Absent when a URL selected the server. */
       readonly profile?: ServerProfile | undefined
     }
 
@@ -32,7 +32,7 @@ export async function chooseTarget(
   if (flags.local) {
     const other = flags.server !== undefined ? '--server' : flags.profile !== undefined ? '--profile' : undefined
     if (other === undefined) return { kind: 'local' }
-    throw new Fault('Usage', `--local and ${other} contradict each other`, { hints: ['Leave one of them out.'] })
+    throw new Fault('Usage', `--local and ${other} cannot be combined`, { hints: ['Omit one of them.'] })
   }
   if (flags.server !== undefined) return { kind: 'server', url: flags.server, origin: '--server' }
   const url = variable(env, 'SVC_SERVER')

@@ -104,7 +104,7 @@ function inFile({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenS
 
 function parseCredential(text: string, where: string): StoredCredential {
   const damaged = (): Fault =>
-    new Fault('Local', `${where} holds something that svc did not write`, { hints: ['Sign in again: svc login'] })
+    new Fault('Local', `${where} has content that svc did not write`, { hints: ['Sign in again: svc login'] })
   let json: unknown
   try {
     json = JSON.parse(text)

@@ -11,8 +11,8 @@ import { settingsFolder, writePrivate } from './private-file.ts'
 export function writeProposed(file: string, env: ProcessEnvironment): string {
   const path = join(settingsFolder(env), 'svc.yaml')
   if (existsSync(path)) {
-    throw new Fault('Local', `${path} is there already, and is not written over`, {
-      hints: ['See what is new in the proposal: svc monitors discover', `Or move it away: mv ${path} ${path}.old`],
+    throw new Fault('Local', `${path} already exists and is not overwritten`, {
+      hints: ['To print the proposal: svc monitors discover', `To keep a copy: mv ${path} ${path}.old`],
     })
   }
   makeFolder(dirname(path))

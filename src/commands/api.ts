@@ -8,20 +8,20 @@ import { chooseTarget } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
 
 export default class Api extends SvcCommand {
-  static override summary = 'Ask a server for anything that has no command, as who you are signed in'
+  static override summary = 'Send an authenticated HTTP request to a server'
   static override description =
-    `Prints what the server answers, byte for byte, into a pipe or file; a terminal gets it without
-escapes, and nothing of what is no text. --include puts the status line and the headers before
-it; of cookies it leaves out the values.
+    `Writes the response body unchanged to a pipe or file. On a terminal, escape sequences are removed
+and binary content is not shown. --include prints the status line and the headers first, without
+the values of cookies.
 
-The exit code is 0 for a 2xx. Any other status is told on standard error and exits as everywhere:
-4 for 401, 5 for 403, 9 for other 4xx, 8 for 5xx, 429 and redirects (svc help exit-codes). What
-the body says of itself does not count here: svc health judges health. With --json, an error
-without an answer to print is a JSON value.
+The exit code is 0 for a 2xx status. For any other status, svc prints an error and exits with 4 for
+401, 5 for 403, 9 for other 4xx, and 8 for 5xx, 429 and redirects (svc help exit-codes). The body
+does not affect the exit code; use svc health to check health. With --json, an error without a
+response body is printed as a JSON value.
 
-PATH is a path of the chosen server, below its base URL, with its query; --server and --profile
-name another server. The stored sign-in or SVC_TOKEN is sent along, and the former renewed once
-after a 401. A GET follows redirects within the server; nothing else follows any.`
+PATH is a path below the base URL of the selected server, with its query; --server and --profile
+select another server. The request carries the stored sign-in, which is renewed once after a 401,
+or SVC_TOKEN. GET follows redirects within the server; other methods follow none.`
   static override examples = [
     '<%= config.bin %> api GET /auth',
     "<%= config.bin %> api GET '/healthcheck?ExecutionMode=Basic&ServerType=App&format=prtg'",
@@ -44,7 +44,7 @@ after a 401. A GET follows redirects within the server; nothing else follows any
     }),
     header: text('header')({
       char: 'H',
-      description: 'A header to send; repeatable. None that signs in',
+      description: 'A header to send; repeatable. Authentication headers are refused',
       helpValue: "<'Name: value'>",
       multiple: true,
       multipleNonGreedy: true,
@@ -52,7 +52,7 @@ after a 401. A GET follows redirects within the server; nothing else follows any
     include: boolean({ char: 'i', description: 'Print the status line and the headers, too' }),
     timeout: durationFlag('timeout')({ description: 'Give up after this long (default 25s)' }),
     server: text('server')({
-      description: "URL of the server (SVC_SERVER); without it the profile's",
+      description: "URL of the server (SVC_SERVER); default: the profile's server",
       helpGroup: 'TARGET',
     }),
     profile: connectionFlags.profile,
@@ -85,10 +85,10 @@ after a 401. A GET follows redirects within the server; nothing else follows any
 }
 
 const noServer = (): Fault =>
-  new Fault('Usage', 'svc api asks a server, and none is chosen', {
+  new Fault('Usage', 'no server is selected: svc api sends requests to a server', {
     hints: [
-      'Without one there is nothing to ask over HTTP: svc health, svc roles and svc users act on this machine.',
-      'A server here:  svc serve, and in another shell: svc api … --server http://127.0.0.1:8790',
-      'Another:        svc api … --server https://svc.example.com',
+      'Without a server, the commands health, roles and users act on this machine.',
+      'On this machine:  svc serve, and in another shell: svc api … --server http://127.0.0.1:8790',
+      'Elsewhere:        svc api … --server https://svc.example.com',
     ],
   })

@@ -2,6 +2,7 @@ import { SvcCommand } from '../cli/base.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags, text } from '../cli/flags.ts'
 import type { PresentedSignIn } from '../cli/login-run.ts'
+import { profileScope } from '../cli/other-target.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
@@ -11,14 +12,16 @@ import { sanitizeLine } from '../core/sanitize.ts'
 
 type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
 export default class Login extends SvcCommand {
-  static override summary = 'Sign in to a server and keep the token in the OS keychain'
+  static override summary = 'Sign in to a server and store the token in the OS keychain'
   static override description =
-    `Asks for the password on a terminal; scripts give it by --password-stdin. What is kept lies in the
-keychain of the operating system, and commands renew it by themselves. The server becomes a profile,
-and the current one: commands act there until svc profile use says otherwise.
+    `Prompts for the password on a terminal; scripts use --password-stdin. The token is stored in the
+keychain of the operating system, and commands renew it automatically. The server becomes a profile,
+and the current one. From then on, health, heartbeat, roles assign|show|unassign, api, whoami and
+logout act at that server, until svc profile use selects another one or --local is given. users,
+keys, audit, heartbeats, secrets, monitors and roles holders always act on this machine.
 
-With -- COMMAND nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, and the token is
-revoked when it ends.`
+With -- COMMAND, nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, and the token is
+revoked when COMMAND ends.`
   static override examples = [
     '<%= config.bin %> login --server https://svc.example.com -u alice',
     '<%= config.bin %> login --server https://svc.example.com --password-stdin < secret',
@@ -27,7 +30,7 @@ revoked when it ends.`
   static override flags = {
     server: text('server')({ description: 'URL of the server (SVC_SERVER)', helpGroup: 'TARGET' }),
     profile: text('profile')({
-      description: 'With --server, the name to save it under; else where to sign in (SVC_PROFILE)',
+      description: 'With --server, the name of the new profile; otherwise the profile to sign in to (SVC_PROFILE)',
       helpGroup: 'TARGET',
     }),
     'ca-file': connectionFlags['ca-file'],
@@ -38,8 +41,8 @@ revoked when it ends.`
     'token-stdin': boolean({
       description: "Read a token or key from standard input; with --provider, that provider's access token",
     }),
-    'remember-me': boolean({ description: 'Ask the server for a longer sign-in' }),
-    'insecure-storage': boolean({ description: 'Keep the token in a 0600 file instead of the keychain' }),
+    'remember-me': boolean({ description: 'Request a longer session' }),
+    'insecure-storage': boolean({ description: 'Store the token in a 0600 file instead of the keychain' }),
   }
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
@@ -82,7 +85,7 @@ revoked when it ends.`
     // With a URL, --profile is only the name to save it under.
     const target = await chooseTarget(flags, process.env, async () => settings)
     if (target.kind === 'server') return target
-    throw new Fault('Usage', '--server is missing: where to sign in?', {
+    throw new Fault('Usage', '--server is missing', {
       hints: ['svc login --server https://svc.example.com'],
     })
   }
@@ -98,8 +101,9 @@ const screen = (answer: {
   `Signed in to ${answer.server} as ${answer.user} (${
     answer.roles.length > 0 ? `roles: ${answer.roles.join(', ')}` : 'no roles'
   })`,
-  `Token kept in: ${answer.where}`,
-  `Profile ${answer.profile} is now the current one: commands act there. --local acts on this machine.`,
+  `Token stored in: ${answer.where}`,
+  `Profile ${answer.profile} is now the current one.`,
+  ...profileScope,
 ]
 
 type LoginFlags = {
@@ -114,10 +118,10 @@ function refuseToAsk(flags: LoginFlags, user: string | undefined): void {
   if (flags['token-stdin']) return
   const asks = canAsk() && !flags.json
   if (user === undefined && (!asks || flags['password-stdin'])) {
-    throw new Fault('Usage', '--user is missing: who signs in?', { hints: ['svc login … -u NAME'] })
+    throw new Fault('Usage', '--user is missing', { hints: ['svc login … -u NAME'] })
   }
   if (asks || flags['password-stdin']) return
-  throw new Fault('Usage', 'there is no terminal to ask for the password on', {
+  throw new Fault('Usage', 'there is no terminal to prompt for the password', {
     hints: [
       'From a file or pipe:  svc login … --password-stdin < FILE',
       'A token or key:       svc login … --token-stdin < FILE',

@@ -18,10 +18,10 @@ type Result = {
 }
 
 export default class Logout extends SvcCommand {
-  static override summary = 'Sign out: revoke the token at the server and forget it here'
+  static override summary = 'Sign out: revoke the token at the server and delete it here'
   static override description =
-    `Says both results. Exit code 10 when one of the two could not be done: a ServiceStack server with
-JWTs, for one, lets a token live until it expires.`
+    `Prints both results. Exit code 10 if one of them failed: for example, a ServiceStack server with
+JWTs cannot revoke a token before it expires.`
   static override examples = ['<%= config.bin %> logout', '<%= config.bin %> logout --all']
   static override flags = {
     all: boolean({ description: 'Sign out of every profile', exclusive: ['server', 'profile'] }),
@@ -40,7 +40,7 @@ JWTs, for one, lets a token live until it expires.`
     if (!flags.all) {
       const target = await chooseTarget(flags, process.env, async () => settings)
       if (target.kind === 'local') {
-        throw new Fault('Usage', 'sign out of what? No profile is current', {
+        throw new Fault('Usage', 'no profile is current', {
           hints: ['svc logout --server URL, --profile NAME or --all', 'svc profile list shows the profiles.'],
         })
       }
@@ -126,12 +126,12 @@ const isDone = ({ atServer, here }: Pick<Result, 'atServer' | 'here'>): boolean 
 
 const atServerText: Record<Result['atServer'], string> = {
   revoked: 'the token is revoked',
-  'ended before': 'the sign-in had ended before',
-  'still valid': 'it does not revoke its tokens (JWT); the token stays valid there until it expires',
-  'not reached': 'the server could not be reached; the token stays valid there until it expires',
+  'ended before': 'the session had already ended',
+  'still valid': 'the server cannot revoke its tokens (JWT); the token stays valid until it expires',
+  'not reached': 'the server could not be reached; the token stays valid until it expires',
 }
 const hereText: Record<Result['here'], string> = {
-  forgotten: 'the token is forgotten',
+  forgotten: 'the token is deleted',
   'nothing kept': 'there was no token',
   'not removed': 'the token could not be removed',
 }

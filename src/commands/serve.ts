@@ -12,9 +12,9 @@ const maxDrainDelayMs = 600_000
 export default class Serve extends SvcCommand {
   static override summary = 'Run the HTTP server: health checks, sign-in, roles'
   static override description =
-    `Hosts the service until ctrl-C. Browsers, curl, PRTG, Prometheus and svc health --server
-get the same answers as svc health on this machine. Without TLS it listens on loopback only; with
---only health it may listen anywhere, and warns.`
+    `Runs until Ctrl-C. Browsers, curl, PRTG, Prometheus and svc health --server get the same results
+as svc health on this machine. Without TLS, svc serve listens only on loopback; with --only health,
+it also accepts other addresses, with a warning.`
   static override examples = [
     '<%= config.bin %> serve',
     '<%= config.bin %> serve --port 0 --port-file ./port',
@@ -22,36 +22,39 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
   ]
   static override flags = {
     host: text('host')({ description: 'Address to listen on', default: '127.0.0.1' }),
-    port: integer({ description: 'Port; 0 takes a free one', default: 8790, min: 0, max: 65_535 }),
+    port: integer({ description: 'Port; 0 selects a free one', default: 8790, min: 0, max: 65_535 }),
     'port-file': text('port-file')({ description: 'Write the port into this file once the server listens' }),
     store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
     config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
     only: custom<'health'>({
       helpValue: '<health>',
-      description: 'health: no store, nothing written to disk',
+      description: 'health: without a store; writes nothing to disk',
       parse: async (input) => oneOf('only', ['health'] as const, input, 'Values'),
     })(),
     'tls-cert': text('tls-cert')({ description: 'PEM file of the certificate chain', dependsOn: ['tls-key'] }),
     'tls-key': text('tls-key')({ description: 'PEM file of the private key', dependsOn: ['tls-cert'] }),
     'allowed-host': text('allowed-host')({
-      description: 'Answer for this host name too; repeatable',
+      description: 'Accept this host name in requests too; repeatable',
       multiple: true,
       multipleNonGreedy: true,
     }),
     'bootstrap-admin': text('bootstrap-admin')({
-      description: 'Make this user with the role Admin, only while there is no user at all',
+      description: 'Create this user with the role Admin if there are no users yet',
       dependsOn: ['bootstrap-password-file'],
     }),
     'bootstrap-password-file': text('bootstrap-password-file')({
-      description: 'File that holds its password',
+      description: 'File with the password of that user',
       dependsOn: ['bootstrap-admin'],
     }),
     'drain-delay': delayFlag(
       'drain-delay',
       maxDrainDelayMs,
-    )({ description: 'Listen this long after SIGTERM, not ready, for balancers to notice (default 300ms)' }),
-    'insecure-listen': boolean({ description: 'Listen off loopback without TLS' }),
-    'debug-errors': boolean({ description: 'Put stack traces into error answers: never in production' }),
+    )({
+      description:
+        'How long to keep listening, not ready, after SIGTERM, so that load balancers notice (default 300ms)',
+    }),
+    'insecure-listen': boolean({ description: 'Accept other machines without TLS' }),
+    'debug-errors': boolean({ description: 'Include stack traces in error responses; never in production' }),
   }
 
   protected async perform(signal: AbortSignal): Promise<number> {
@@ -82,7 +85,7 @@ get the same answers as svc health on this machine. Without TLS it listens on lo
         loopback: isLoopbackHost(flags.host),
         warnings:
           exposed && !flags.quiet
-            ? [`${flags.host} answers other machines without TLS: whoever is on the way reads how healthy this one is`]
+            ? [`${flags.host} accepts other machines without TLS: the network can read the health of this one`]
             : [],
       },
       signal,
@@ -98,11 +101,11 @@ function refuseOpenListening(flags: {
   'insecure-listen': boolean
 }): void {
   if (isLoopbackHost(flags.host) || flags['tls-cert'] !== undefined || flags['insecure-listen']) return
-  throw new Fault('Usage', `--host ${flags.host} would answer other machines without TLS`, {
+  throw new Fault('Usage', `--host ${flags.host} requires TLS: other machines can connect`, {
     hints: [
-      'Give a certificate:   --tls-cert cert.pem --tls-key key.pem',
+      'With a certificate:   --tls-cert cert.pem --tls-key key.pem',
       'Behind a TLS proxy:   --insecure-listen',
-      'On this machine only: leave --host out',
+      'On this machine only: omit --host',
     ],
   })
 }

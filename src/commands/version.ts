@@ -2,7 +2,7 @@ import { SvcCommand } from '../cli/base.ts'
 import { packageJson } from '../cli/process.ts'
 
 export default class Version extends SvcCommand {
-  static override summary = 'Print the version of svc, of Node and of the platform'
+  static override summary = 'Print the versions of svc and Node, and the platform'
   static override examples = ['<%= config.bin %> version', '<%= config.bin %> version --json']
 
   protected async perform(): Promise<undefined> {

@@ -19,7 +19,7 @@ type Facts = {
 
 export default class Whoami extends SvcCommand {
   static override summary = 'Show the signed-in user'
-  static override description = `With --verify the server is asked. Exit code 4 when nobody is signed in.`
+  static override description = `--verify asks the server. Exit code 4 when nobody is signed in.`
   static override examples = ['<%= config.bin %> whoami', '<%= config.bin %> whoami --verify --json']
   static override flags = {
     verify: boolean({ description: 'Ask the server, and renew an expired token' }),
@@ -96,13 +96,13 @@ const list = (names: readonly string[]): string => (names.length > 0 ? names.joi
 
 function rowsOf(facts: Facts): readonly (readonly [name: string, value: string | undefined])[] {
   return [
-    ['user', facts.user ?? (facts.verified ? 'not told by the server' : 'not known without --verify')],
+    ['user', facts.user ?? (facts.verified ? 'not reported by the server' : 'unknown without --verify')],
     ['server', facts.server ?? undefined],
     ['profile', facts.profile],
     ['roles', facts.roles && list(facts.roles)],
     ['permissions', facts.permissions && list(facts.permissions)],
-    ['token ends', facts.expires && `${facts.expires} (renewed by itself)`],
+    ['token ends', facts.expires && `${facts.expires} (renewed automatically)`],
     [facts.server === null ? 'where' : 'token in', facts.where],
-    ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (--verify asks)'],
+    ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (use --verify)'],
   ]
 }

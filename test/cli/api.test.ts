@@ -186,9 +186,9 @@ describe('svc api', () => {
     [['GET', '//elsewhere.example/auth'], 'PATH must be a path'],
     [['GET', '/\\elsewhere.example/auth'], 'PATH must be a path'],
     [['GET', 'javascript:alert(1)'], 'PATH must be a path'],
-    [['GET', '/../auth'], 'must not hold . or ..'],
-    [['GET', '/a/%2E%2e/auth'], 'must not hold . or ..'],
-    [['GET', '/a%2f..%2fauth'], 'must not hold . or ..'],
+    [['GET', '/../auth'], 'must not contain . or ..'],
+    [['GET', '/a/%2E%2e/auth'], 'must not contain . or ..'],
+    [['GET', '/a%2f..%2fauth'], 'must not contain . or ..'],
     [['GET', '/a#b'], 'before any #'],
     [['GET', ''], 'PATH is empty'],
     [['GET'], 'PATH is missing'],
@@ -196,7 +196,7 @@ describe('svc api', () => {
     [['/auth'], 'svc api GET /auth'],
     [['PSOT', '/auth'], 'Did you mean POST'],
     [['TRACE', '/auth'], 'unknown METHOD'],
-    [['GET', '/x', '--data', '{}'], 'GET takes no --data'],
+    [['GET', '/x', '--data', '{}'], 'GET does not accept --data'],
     [['POST', '/x', '--data', ''], '--data is empty'],
     [['POST', '/x', '--header', 'Authorization: Bearer abc123secret'], '--header Authorization is refused'],
     [['POST', '/x', '-H', 'cookie: ss-id=abc123secret'], '--header cookie is refused'],
@@ -204,8 +204,8 @@ describe('svc api', () => {
     [['POST', '/x', '-H', 'X-Param-Override-authsecret: abc123secret'], 'is refused'],
     [['POST', '/x', '-H', 'Host: elsewhere.example'], '--header Host is refused'],
     [['POST', '/x', '-H', 'Transfer-Encoding: chunked'], 'is refused'],
-    [['POST', '/x', '-H', 'X-A: b\r\nAuthorization: abc123secret'], 'line end'],
-    [['POST', '/x', '-H', 'nothing'], 'is no header'],
+    [['POST', '/x', '-H', 'X-A: b\r\nAuthorization: abc123secret'], 'line break'],
+    [['POST', '/x', '-H', 'nothing'], 'invalid --header'],
   ])('K5 refused with exit 2 before anything is sent: %j', async (args, text) => {
     const server = await serverThat(fine)
     const ran = await home().svc(['api', ...args], { env: { SVC_SERVER: server.url } })
@@ -320,7 +320,7 @@ describe('svc api', () => {
   test('without a server it explains the commands for this machine, and how to name a server', async () => {
     const ran = await home().svc(['api', 'GET', '/auth'])
     expect(ran.code).toBe(2)
-    expect(ran.stderr).toMatch(/none is chosen\n(?:.*\n)*.*svc serve.*\n.*--server https:/)
+    expect(ran.stderr).toMatch(/no server is selected: .*\n(?:.*\n)*.*svc serve.*\n.*--server https:/)
   })
 })
 
@@ -348,7 +348,7 @@ suiteWith(missing, 'svc api on a terminal', () => {
     })
     const ran = await home().terminal(['api', 'GET', '/x', '--server', server.url], nothing)
     expect(ran.code).toBe(0)
-    expect(ran.stdout).toContain('5 bytes of image/png that are no text are not shown: svc api … > FILE')
+    expect(ran.stdout).toContain('5 bytes of image/png not shown, because the content is not text: svc api … > FILE')
     expect(ran.stdout).not.toMatch(/\x1b|PNG|P\x00/)
   })
 })

@@ -117,7 +117,7 @@ peerSuite(keyringMissing ?? linux, 'a GNOME Keyring that is locked', () => {
       expect(fault.message).toMatch(/the OS keychain (?:is locked|does not answer)/)
       expect(fault.details.hints?.join('\n')).toMatch(/Unlock it|prompt/)
     }
-    expect(faults[0]?.message).toContain('you were not asked for the password')
+    expect(faults[0]?.message).toContain('the password was not requested')
   })
 })
 
@@ -134,7 +134,7 @@ describe.skipIf(linux !== undefined)('no keychain', () => {
     expect(started).toBe(0)
     expect(fault.exitCode).toBe(11)
     expect([fault.message, ...(fault.details.hints ?? [])]).toEqual([
-      'no place to keep a token: there is no OS keychain here (you were not asked for the password)',
+      'no keychain for the token: this machine has no OS keychain (the password was not requested)',
       'Linux without a D-Bus session (DBUS_SESSION_BUS_ADDRESS is not set), no Secret Service.',
       'CI, containers   SVC_TOKEN=… svc …                 (nothing on disk)',
       'a 0600 file      svc login --insecure-storage      (anyone with your account can read it)',
@@ -146,7 +146,7 @@ describe.skipIf(linux !== undefined)('no keychain', () => {
     const env = { ...plain, DBUS_SESSION_BUS_ADDRESS: `unix:path=${folder}/nobody` }
     const fault = await refusal(entryOf(env).prove())
     expect(fault.exitCode).toBe(11)
-    expect(fault.message).toContain('there is no OS keychain here')
+    expect(fault.message).toContain('this machine has no OS keychain')
   })
 
   test('K2 a socket that never answers is abandoned after 3 s, and its process ends', async () => {

@@ -49,8 +49,8 @@ describe('svc login without a keychain', () => {
     const ran = await home.svc(inFile(server), { stdin: `${password}\n` })
     expect(ran.code).toBe(0)
     const file = credentialFile(home)
-    expect(ran.stdout).toContain(`Token kept in: ${file}`)
-    expect(ran.stdout).toContain(`Profile ${name} is now the current one: commands act there. --local`)
+    expect(ran.stdout).toContain(`Token stored in: ${file}`)
+    expect(ran.stdout).toContain(`Profile ${name} is now the current one.\nAt this server: health, doctor, heartbeat,`)
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(statSync(join(home.folder, 'credentials')).mode & 0o777).toBe(0o700)
     expect(statSync(join(home.folder, 'config.json')).mode & 0o777).toBe(0o600)
@@ -73,7 +73,7 @@ describe('svc login without a keychain', () => {
       for (const args of [['whoami', '--verify'], inFile(server)]) {
         const ran = await home.svc(args, { stdin: password })
         expect(ran.code).toBe(12)
-        expect(ran.stderr).toMatch(/open to other accounts|symbolic link|not a folder of its own/)
+        expect(ran.stderr).toMatch(/accessible to other accounts|symbolic link|is not a folder/)
       }
       expect(server.requests).toHaveLength(before)
     }
@@ -168,7 +168,7 @@ describe('missing values', () => {
     const noPassword = await ask('--server', server.url, '-u', user, '--insecure-storage')
     expect(noPassword).toMatchObject({ code: 2, stderr: expect.stringContaining('--password-stdin') })
     const empty = await ask('--server', server.url, '-u', user, '--insecure-storage', '--password-stdin')
-    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('nothing came in') })
+    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('standard input is empty') })
     expect(server.requests).toEqual([])
   })
 
@@ -182,7 +182,7 @@ describe('missing values', () => {
       expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set') })
     }
     const current = await home.svc(['whoami', '--verify'], { env })
-    expect(current).toMatchObject({ code: 2, stderr: expect.stringContaining('which server') })
+    expect(current).toMatchObject({ code: 2, stderr: expect.stringContaining('no server is specified') })
     for (const args of [
       ['--server', server.url],
       ['--profile', name],
@@ -258,7 +258,7 @@ suiteWith(
       const { server, home } = await context()
       const ran = await home.terminal(['login', '--server', server.url], () => undefined)
       expect(ran.code).toBe(11)
-      expect(all(ran)).toContain('you were not asked for the password')
+      expect(all(ran)).toContain('the password was not requested')
       expect(all(ran)).not.toMatch(/User at|Password of/)
     })
 
@@ -288,7 +288,7 @@ peerSuite(keyringMissing, 'with a real keychain', () => {
     const more = { env: session.env, stdin: password }
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin']
     const ran = await home.svc(args, { ...more, env: { ...session.env, SVC_HOME: home.folder } })
-    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token kept in: OS keychain') })
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token stored in: OS keychain') })
     const storedToken = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
     expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
     expect(home.files().join()).not.toContain('credentials')

@@ -33,8 +33,8 @@ describe('P4 P7 a password from standard input', () => {
   })
 
   test.each([
-    ['nothing', '', 'nothing came in'],
-    ['a line end alone', '\n', 'nothing came in'],
+    ['nothing', '', 'standard input is empty'],
+    ['a line end alone', '\n', 'standard input is empty'],
     ['two lines', 'one\ntwo\n', 'more than one line'],
     ['bytes that are no UTF-8', Uint8Array.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
     ['more than 64 KiB', 'x'.repeat(70_000), 'more than 65536 bytes'],

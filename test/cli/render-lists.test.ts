@@ -359,7 +359,7 @@ describe('each declared list', () => {
     expect(render({ json: false, screen: pipe })).toBe('')
     expect(render({ json: true, screen: pipe })).toBe('{"store":"/s.db","users":[]}')
     expect(render({ json: false, screen: terminal(80) })).toMatch(
-      /There are no users yet\n {2}\/s\.db\n\n {2}The first one: {3}svc users add/,
+      /There are no users yet\n {2}\/s\.db\n\n {2}To add the first: {3}svc users add/,
     )
   })
 })
@@ -441,8 +441,8 @@ test('a change of roles shows the store, the changes and the resulting lists', (
   }
   const lines = renderChange(change, 'https://svc.example.com', { json: false, screen: terminal(80) }).split('\n')
   expect(lines.map((line) => line.replace(/^\W+/, '').replace(/ {2,}/, ': '))).toEqual([
-    'bob now holds "Ops"',
-    'Held before: "Old"',
+    'bob now has "Ops"',
+    'Unchanged: "Old"',
     'Roles: Old, Ops',
     'Permissions: none',
     'Where: https://svc.example.com',

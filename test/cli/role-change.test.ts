@@ -73,7 +73,7 @@ describe('a change of roles, in process', () => {
     const name = await user(['Admin', 'Ops'])
     const fault = await failure(changeRoles(asking, change(name, 'unassign', ['Ops', 'admin'])))
     expect(fault.exitCode).toBe(9)
-    expect(fault.message).toContain('holds "Admin"; nothing was changed')
+    expect(fault.message).toContain('but has "Admin"; nothing was changed')
     expect(fault.details.hints?.at(-1)).toBe(`svc roles unassign ${name} --role Admin`)
     expect((await showRoles(asking, name)).roles).toEqual(['Admin', 'Ops'])
   })
@@ -129,10 +129,10 @@ test('a server that reports success without the change is not trusted', async ()
   }
   const lazyQuestion = { ...asking, session: { ...session, service: lazy, label: 'https://lazy' } }
   expect((await failure(changeRoles(lazyQuestion, change(name, 'assign', ['New'])))).message).toContain(
-    'its lists lack "New"',
+    'its lists do not contain "New"',
   )
   const unassignFault = await failure(changeRoles(lazyQuestion, change(name, 'unassign', ['Ops'])))
-  expect(unassignFault.message).toContain('its lists still hold "Ops"')
+  expect(unassignFault.message).toContain('its lists still contain "Ops"')
   expect(unassignFault.exitCode).toBe(8)
 })
 

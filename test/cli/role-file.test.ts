@@ -85,14 +85,14 @@ describe('a file of role changes', () => {
 
   test('reports twenty mistakes and counts the others', async () => {
     const { message, details } = await fault(file(header + 'bob,nope,Ops,\n'.repeat(50)))
-    expect(message).toContain('50 mistakes')
+    expect(message).toContain('50 errors')
     expect(details.fields).toHaveLength(20)
     expect(details.hints).toContain('… and 30 more.')
   })
 
   test.each([
     ['a column that nobody knows', 'UserName,Role\nbob,Ops\n', 'row 1: unknown column "Role"'],
-    ['no column UserName', 'Roles\nOps\n', 'no column UserName'],
+    ['no column UserName', 'Roles\nOps\n', 'the column UserName is missing'],
     ['a column twice', 'UserName,Roles,Roles\nbob,a,b\n', 'row 1: the column Roles appears twice'],
     [
       'a column twice in another letter case',
@@ -104,7 +104,7 @@ describe('a file of role changes', () => {
     ['more cells than columns', 'UserName,Roles\nbob,Ops,Admin\n', 'row 2: 3 cells for 2 columns'],
     ['a quote that is not closed', 'UserName,Roles\nbob,Ops\nbob,"Ops\n', 'not valid CSV'],
     ['nothing', '', 'is empty'],
-    ['a header alone', header, 'holds no row'],
+    ['a header alone', header, 'contains no rows'],
   ])('is refused for %s', async (_, content, text) => {
     const { message, exitCode } = await fault(file(content))
     expect(message).toContain(text)
@@ -122,17 +122,17 @@ describe('a file of role changes', () => {
 
   test.each([
     ['{"UserName": "bob"}', 'must be a JSON list'],
-    ['[1]', 'entry 1 is no object'],
+    ['[1]', 'entry 1 is not an object'],
     ['[{"UserName": "bob", "Role": ["x"]}]', 'unknown column "Role"'],
     ['[{"__proto__": {"a": 1}, "UserName": "bob", "Roles": ["x"]}]', 'unknown column "__proto__"'],
-    ['[{"Roles": ["x"], "roles": ["y"]}]', 'entry 1: Roles is there twice'],
+    ['[{"Roles": ["x"], "roles": ["y"]}]', 'entry 1: Roles occurs twice'],
     ['[', 'is not valid JSON'],
   ])('JSON %s is refused', async (content, text) => {
     expect((await fault(file(content, 'json'))).message).toContain(text)
   })
 
   test('that is missing, not UTF-8 or a folder is reported as such', async () => {
-    expect((await fault(join(folder, 'nowhere.csv'))).message).toContain('is not there')
+    expect((await fault(join(folder, 'nowhere.csv'))).message).toContain('does not exist')
     expect((await fault(file(Uint8Array.of(0xff, 0xfe, 0x55, 0x00)))).message).toContain('is not UTF-8')
     expect((await fault(folder)).message).toContain('cannot be read')
   })

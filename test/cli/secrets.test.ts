@@ -80,7 +80,7 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     expect((await svc(['secrets', 'list'])).stdout).toBe('')
     const again = await svc(['secrets', 'remove', 'shop'])
     expect(again.code).toBe(9)
-    expect(again.stderr).toContain('holds no secret "shop"')
+    expect(again.stderr).toContain('has no secret "shop"')
   })
 
   test('K8 a secret of one host and port is refused for another before anything is sent', async () => {
@@ -108,16 +108,18 @@ describe('without a keychain', () => {
   test('K8 set reports that before it prompts, with the remedies', async () => {
     const ran = await home.svc(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })
     expect(ran.code).toBe(11)
-    expect(ran.stderr).toContain('no place to keep a secret: there is no OS keychain here (you were not asked for it)')
+    expect(ran.stderr).toContain(
+      'no keychain for the secret: this machine has no OS keychain (the secret was not requested)',
+    )
     expect(ran.stderr).toContain('{file: /run/credentials/svc/NAME}')
   })
 
   test.each([
     [['secrets', 'set', 'shop'], '--for is missing'],
-    [['secrets', 'set', 'shop', '--for', 'db1'], '--for "db1" is no host and port'],
-    [['secrets', 'set', 'shop', '--for', 'db1:99999'], '--for "db1:99999" is no host and port'],
-    [['secrets', 'set', 'shop', '--for', 'http://db1:1'], '--for "http://db1:1" is no host and port'],
-    [['secrets', 'set', 'my secret', '--for', 'db1:1'], 'cannot be the name of a secret'],
+    [['secrets', 'set', 'shop', '--for', 'db1'], '--for "db1" is not a host and port'],
+    [['secrets', 'set', 'shop', '--for', 'db1:99999'], '--for "db1:99999" is not a host and port'],
+    [['secrets', 'set', 'shop', '--for', 'http://db1:1'], '--for "http://db1:1" is not a host and port'],
+    [['secrets', 'set', 'my secret', '--for', 'db1:1'], 'invalid secret name'],
     [['secrets', 'set'], 'NAME'],
   ])('%j is refused by name', async (args, words) => {
     const ran = await home.svc(args)
@@ -143,7 +145,7 @@ describe('without a keychain', () => {
     const ran = await home.svc(['health', '-m', 'Standard', '-t', 'App', '--json'])
     listening.close()
     expect(ran.code).toBe(3)
-    expect(ran.stdout).toContain('{keychain: shop}: the secret cannot be read: there is no OS keychain here')
+    expect(ran.stdout).toContain('{keychain: shop}: the secret cannot be read: this machine has no OS keychain')
     expect(ran.stdout).toContain('{file: /run/credentials/svc/NAME}')
   })
 })

@@ -256,7 +256,7 @@ describe('features that a JWT server lacks', () => {
       const { BearerToken = '' } = await clientOf(server.url).authenticate(sign, callWith())
       const ran = await home.svc(['whoami', '--verify', '--server', server.url], { env: { SVC_TOKEN: BearerToken } })
       expect(ran.code).toBe(0)
-      expect(ran.stdout).toMatch(/^user +not told by the server\n/)
+      expect(ran.stdout).toMatch(/^user +not reported by the server\n/)
       expect(ran.stdout).not.toContain('without --verify')
     },
   )

@@ -91,9 +91,9 @@ const waysOut: Record<What, readonly string[]> = {
 }
 
 const whats: Record<ProblemKind, string> = {
-  absent: 'there is no OS keychain here',
+  absent: 'this machine has no OS keychain',
   locked: 'the OS keychain is locked',
-  denied: 'the OS keychain refuses svc',
+  denied: 'the OS keychain denied access to svc',
   'too large': 'the token is too large for the OS keychain',
   'timed out': 'the OS keychain does not answer',
   failed: 'the OS keychain does not work',
@@ -102,26 +102,27 @@ const cures: Record<ProblemKind, string> = {
   absent: 'Nothing answers as a Secret Service (GNOME Keyring, KWallet) or keychain.',
   locked: 'Unlock it (sign in to the desktop, or start its daemon with --unlock), then try again.',
   denied: 'Allow svc in the settings of the keychain, then try again.',
-  'too large': 'The server gives tokens that are longer than an entry may be.',
-  'timed out': 'A prompt may be waiting on the desktop, or its service hangs: answer or restart it.',
-  failed: 'Its own tools may say more (Keychain Access, Credential Manager, secret-tool).',
+  'too large': 'The tokens of this server are longer than an entry may be.',
+  'timed out':
+    'A prompt may be waiting on the desktop, or the keychain service hangs: answer the prompt or restart the service.',
+  failed: "For details, use the keychain's own tools (Keychain Access, Credential Manager, secret-tool).",
 }
 const firsts: Record<Purpose, (what: What) => string> = {
-  prove: (what) => `no place to keep a ${what}`,
-  keep: (what) => `the ${what} could not be kept`,
+  prove: (what) => `no keychain for the ${what}`,
+  keep: (what) => `the ${what} could not be stored`,
   use: (what) => `the ${what} cannot be read`,
   forget: (what) => `the ${what} cannot be removed`,
 }
-/** Tells users that they were not asked for the password or the secret. */
+/** States that svc did not request the password or the secret. */
 const unavailable: Record<What, string> = {
-  token: ' (you were not asked for the password)',
-  secret: ' (you were not asked for it)',
+  token: ' (the password was not requested)',
+  secret: ' (the secret was not requested)',
 }
 
 /** The fault for a keychain problem: what, why, what next (K2). */
 export function keychainFault(problem: KeychainProblem, purpose: Purpose, what: What): Fault {
   const spared = purpose === 'prove' ? unavailable[what] : ''
-  const details = problem.message === '' ? [] : [`It says: ${problem.message}`]
+  const details = problem.message === '' ? [] : [`Details: ${problem.message}`]
   return new Fault('NoKeychain', `${firsts[purpose](what)}: ${whats[problem.kind]}${spared}`, {
     hints: [cures[problem.kind], ...details, ...waysOut[what]],
   })

@@ -5,6 +5,7 @@ import { showDuration } from '../../core/format.ts'
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { KeyFacts, UserFacts } from '../../core/service.ts'
+import { repeatTargetFlags } from '../hints.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import { painter, useColour } from '../terminal.ts'
 import { type ListOutput, type RecordList, record } from './list.ts'
@@ -60,12 +61,13 @@ export function renderNewKey(
   key: KeyFacts,
   store: string,
   screen: Screen,
+  argv: readonly string[] = [],
 ): { readonly before: string; readonly after: string } {
   const facts: Facts = [
     ['Roles', keyRights(key)],
     [
       'Expires',
-      key.expiresAt ? moment(key.expiresAt) : { text: 'never: give --expires 90d to bound it', style: 'caution' },
+      key.expiresAt ? moment(key.expiresAt) : { text: 'never; limit it with --expires 90d', style: 'caution' },
     ],
     ['Store', store],
   ]
@@ -74,7 +76,7 @@ export function renderNewKey(
     '',
     '  Copy the key now: it will not be shown again. Use it as a bearer token:',
     '    SVC_TOKEN=KEY svc … --server URL',
-    `  Take it back:   svc keys revoke ${key.name}`,
+    `  To revoke it:   ${repeatTargetFlags(`svc keys revoke ${key.name}`, argv)}`,
   ].join('\n')
   return { before, after }
 }
@@ -113,27 +115,27 @@ const listFacts = (lists: Lists, target: string): Facts => [
   ['Where', target],
 ]
 
-/** What a user holds. */
+/** The roles and permissions of a user. */
 export const renderHoldings = (row: Holding, target: string, output: ListOutput): string =>
   holdings.single(row, { Target: target }, output) ??
   `${headline('ok', row.userName, output.screen)}\n${pairs(listFacts(row, target), output.screen)}`
 
 const inQuotes = (lists: Lists): string => [...lists.roles, ...lists.permissions].map((name) => `"${name}"`).join(', ')
 
-/** What a change did, and what the user holds afterwards. */
+/** The effect of a change, and all roles and permissions of the user afterwards. */
 export function renderChange(change: RoleChanged, target: string, output: ListOutput): string {
   const forMachines = roleChanges.single(change, { Target: target }, output)
   if (forMachines !== undefined) return forMachines
   const { screen } = output
   const assigned = change.action === 'assign'
-  const did = change.dryRun ? `would ${assigned ? 'get' : 'lose'}` : assigned ? 'now holds' : 'no longer holds'
+  const did = change.dryRun ? `would ${assigned ? 'get' : 'lose'}` : assigned ? 'now has' : 'no longer has'
   const head = isEmpty(change.changed)
     ? headline('ok', `${change.userName}: unchanged`, screen)
     : headline(change.dryRun ? 'warn' : 'ok', `${change.userName} ${did} ${inQuotes(change.changed)}`, screen)
   const still: Facts = isEmpty(change.unchanged)
     ? []
-    : [[assigned ? 'Held before' : 'Not held', inQuotes(change.unchanged)]]
-  const dry = change.dryRun ? [aside('A dry run: nothing was changed.', screen)] : []
+    : [[assigned ? 'Unchanged' : 'Not assigned', inQuotes(change.unchanged)]]
+  const dry = change.dryRun ? [aside('Dry run: nothing was changed.', screen)] : []
   return [head, pairs([...still, ...listFacts(change.all, target)], screen), ...dry].join('\n')
 }
 

@@ -41,7 +41,7 @@ function json(error: unknown, target?: string): { readonly error: ReportedError 
 }
 
 /**
- * Takes only what may leave this program from an error: no stack, no cause, no request header. An error that is no
+ * Takes only the public parts of an error: no stack, no cause, no request header. An error that is no
  * Fault is a defect of ours.
  */
 function reported(error: unknown, target: string | undefined): ReportedError {

@@ -1,4 +1,5 @@
 import { sanitizeLine } from '../../core/sanitize.ts'
+import { repeatTargetFlags } from '../hints.ts'
 import { painter, useColour } from '../terminal.ts'
 import {
   aside,
@@ -70,14 +71,19 @@ type Declaration<Row, Columns extends readonly Column<Row>[], Place extends stri
   readonly headline?:
     | readonly [one: string, many: string]
     | ((rows: readonly Row[], common: Common<NoInfer<Place>>) => Headline)
-  /** What a terminal shows when there are no rows: a sentence, and the command that makes the first. */
+  /** What a terminal shows when there are no rows: a sentence, and the command that creates the first. */
   readonly empty?: { readonly sentence: string; readonly next?: string }
 }
 
 type Common<Place extends string> = Readonly<Record<Place, string>>
 
 export type Headline = { readonly mark: Mark; readonly sentence: string }
-export type ListOutput = { readonly json: boolean; readonly screen: Screen }
+export type ListOutput = {
+  readonly json: boolean
+  readonly screen: Screen
+  /** The command line, whose target flags a suggested command repeats. */
+  readonly argv?: readonly string[]
+}
 
 export type RecordList<Row, Place extends string> = {
   /** The names of a record's fields, in order. */
@@ -208,9 +214,11 @@ export const list =
       return { mark: 'ok', sentence: rows.length === 1 ? `1 ${wording[0]}` : `${rows.length} ${wording[1]}` }
     }
 
-    const onTerminal = (rows: readonly Row[], common: Common<Place>, screen: Screen, head?: Headline): string => {
+    const onTerminal = (rows: readonly Row[], common: Common<Place>, output: ListOutput, head?: Headline): string => {
       const { beneath, empty } = declaration
-      const body = rows.length > 0 ? toTable(rows, screen) : empty?.next === undefined ? '' : `  ${empty.next}`
+      const { screen, argv = [] } = output
+      const next = empty?.next === undefined ? '' : `  ${repeatTargetFlags(empty.next, argv)}`
+      const body = rows.length > 0 ? toTable(rows, screen) : next
       const top = [
         ...(head ? [headline(head.mark, head.sentence, screen)] : []),
         ...(beneath === undefined ? [] : [aside(common[beneath], screen)]),
@@ -231,10 +239,11 @@ export const list =
       json,
       record: toRecord,
       table: toTable,
-      render: (rows, common, { json: asJson, screen, headline: head = headlineOf(rows, common) }) => {
+      render: (rows, common, output) => {
+        const { json: asJson, screen, headline: head = headlineOf(rows, common) } = output
         const documents = asJson ? rows.map(json) : []
         if (asJson) return JSON.stringify(rowsMember ? { ...commonJson(common), [rowsMember]: documents } : documents)
-        if (screen.isTTY) return onTerminal(rows, common, screen, head)
+        if (screen.isTTY) return onTerminal(rows, common, output, head)
         return rows.map((row) => toRecord(row, common)).join('\n')
       },
       single: (row, common, { json: asJson, screen }) => {

@@ -25,7 +25,7 @@ export const users = list<UserFacts>()({
   beneath: 'store',
   rows: 'users',
   headline: ['user', 'users'],
-  empty: { sentence: 'There are no users yet', next: 'The first one:   svc users add NAME --role Admin' },
+  empty: { sentence: 'There are no users yet', next: 'To add the first:   svc users add NAME --role Admin' },
   columns: [
     { key: 'id', field: false },
     { key: 'userName', title: 'NAME', shrink: 4 },
@@ -41,15 +41,15 @@ export const users = list<UserFacts>()({
   members: ['id', 'userName', 'email', 'displayName', 'roles', 'permissions', 'disabled', 'hasPassword', 'createdAt'],
 })
 
-/** Who holds a role. */
+/** The users with a role. */
 export const holders = list<UserFacts>()({
   around: ['store', 'role'],
   beneath: 'store',
   rows: 'users',
   headline: (rows, { role }) =>
     rows.length === 0
-      ? { mark: 'warn', sentence: `Nobody holds "${role}"` }
-      : { mark: 'ok', sentence: `${rows.length === 1 ? '1 user holds' : `${rows.length} users hold`} "${role}"` },
+      ? { mark: 'warn', sentence: `No user has "${role}"` }
+      : { mark: 'ok', sentence: `${rows.length === 1 ? '1 user has' : `${rows.length} users have`} "${role}"` },
   json: users.json,
   columns: [
     { key: 'userName', title: 'NAME', shrink: 2 },
@@ -67,7 +67,7 @@ export function keyRow(key: KeyFacts, now: Date): ListedKey {
 
 /** What a key may do, in words. */
 export function keyRights({ userName, roles, permissions }: KeyFacts): string {
-  if (roles === undefined) return `all that ${userName} holds`
+  if (roles === undefined) return `all rights of ${userName}`
   return [
     ...(roles.length > 0 || !permissions ? [names(roles)] : []),
     ...(permissions?.length ? [`permissions ${names(permissions)}`] : []),
@@ -76,7 +76,7 @@ export function keyRights({ userName, roles, permissions }: KeyFacts): string {
 
 const keyStyles = { active: undefined, expired: 'caution', revoked: 'dim' } as const
 
-/** API keys, without their secrets. `roles` is null, and `*` in a pipe, when the key has all that its user holds. */
+/** API keys, without their secrets. `roles` is null, and `*` in a pipe, when the key has all rights of its user. */
 export const keys = list<ListedKey>()({
   around: ['store'],
   beneath: 'store',
@@ -84,7 +84,7 @@ export const keys = list<ListedKey>()({
   headline: ['key', 'keys'],
   empty: {
     sentence: 'There are no keys',
-    next: 'One for a machine:   svc keys create NAME --user USER --expires 90d',
+    next: 'To create one:   svc keys create NAME --user USER --expires 90d',
   },
   columns: [
     { key: 'name', title: 'NAME', shrink: 3 },
@@ -128,7 +128,7 @@ export const heartbeats = list<ListedHeartbeat>()({
   beneath: 'store',
   rows: 'heartbeats',
   headline: ['agent', 'agents'],
-  empty: { sentence: 'No agent has reported', next: 'One does with:   svc heartbeat NAME' },
+  empty: { sentence: 'No agent has reported yet yet yet', next: 'To report:   svc heartbeat NAME' },
   columns: [
     { key: 'name', title: 'AGENT', shrink: 2 },
     {
@@ -194,7 +194,7 @@ export const audit = list<AuditFacts>()({
   beneath: 'store',
   rows: 'entries',
   headline: ['entry, newest first', 'entries, newest first'],
-  empty: { sentence: 'The audit holds no such entry' },
+  empty: { sentence: 'No matching audit entries' },
   columns: [
     { key: 'id', title: 'ID', align: 'right' },
     { key: 'at', title: 'AT (UTC)', cell: ({ at }) => moment(at).replace(' UTC', '') },
@@ -215,7 +215,7 @@ export type SecretRow = { readonly name: string; readonly for: string }
 
 export const secrets = list<SecretRow>()({
   headline: ['secret', 'secrets'],
-  empty: { sentence: 'No secret was set here', next: 'One for svc.yaml:   svc secrets set NAME --for HOST:PORT' },
+  empty: { sentence: 'There are no secrets', next: 'To store one:   svc secrets set NAME --for HOST:PORT' },
   columns: [
     { key: 'name', title: 'NAME', shrink: 3 },
     { key: 'for', title: 'SENT ONLY TO', shrink: 2 },
@@ -238,7 +238,7 @@ function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
 
 const wireLists = ({ roles, permissions }: Lists) => ({ Roles: roles, Permissions: permissions })
 
-/** What a change of roles did, and what the user holds afterwards. A list with one row, under the protocol's names. */
+/** The effect of a role change, and the user's rights afterwards: a list with one row, with the protocol's names. */
 export const roleChanges = list<RoleChanged>()({
   around: ['Target'],
   columns: [
@@ -256,7 +256,7 @@ export const roleChanges = list<RoleChanged>()({
 
 export type Holding = Lists & { readonly userName: string }
 
-/** What a user holds: a list with one row. */
+/** The roles and permissions of a user: a list with one row. */
 export const holdings = list<Holding>()({
   around: ['Target'],
   columns: [
@@ -326,7 +326,7 @@ export const fileRows = list<RowOutcome>()({
 
 export type Finding = Trial['results'][number]
 
-/** The results of a monitor run by itself. */
+/** The results of a single monitor's run. */
 export const findings = list<Finding>()({
   around: ['Type', 'Monitor'],
   columns: [

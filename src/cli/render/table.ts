@@ -172,7 +172,7 @@ export function aside(text: string, screen: Screen): string {
     .join('\n')
 }
 
-/** Role and permission names for people; one that could be misread stands in quotes. */
+/** Role and permission names for people; a name that could be misread is quoted. */
 export const names = (list: readonly string[], none = 'none'): string =>
   list.length === 0
     ? none

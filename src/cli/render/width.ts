@@ -46,7 +46,7 @@ const graphemes = (text: string): readonly string[] => {
   return Array.from(segmenter.segment(text), (part) => part.segment)
 }
 
-/** A flag, a family or a coloured hand is one sign. In scripts, the parts of a cluster stand side by side. */
+/** A flag, a family or a coloured hand is one sign. In scripts, the parts of a cluster are side by side. */
 function graphemeWidth(grapheme: string): number {
   const widths = Array.from(grapheme, charWidth)
   if (grapheme.includes('\ufe0f')) return 2

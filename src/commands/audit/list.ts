@@ -2,16 +2,17 @@ import { integer } from '@oclif/core/flags'
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 
 export default class List extends StoreCommand {
-  static override summary = 'Show who did what, newest first'
-  static override description = 'Sign-ins, changes of roles, users and keys, with who made them, from where, and why.'
+  static override summary = 'Show the audit log, newest entry first'
+  static override description =
+    'Lists sign-ins and changes of roles, users and keys: who made them, from where, and the reason.'
   static override examples = [
     '<%= config.bin %> audit list',
     '<%= config.bin %> audit list --limit 200 --before 1041',
     '<%= config.bin %> audit list --json',
   ]
   static override flags = {
-    limit: integer({ char: 'n', description: 'At most so many entries', default: 50, min: 1, max: 1_000 }),
-    before: integer({ description: 'Only entries older than this id, to read on', min: 1 }),
+    limit: integer({ char: 'n', description: 'Maximum number of entries', default: 50, min: 1, max: 1_000 }),
+    before: integer({ description: 'Only entries with a smaller id, for the next page', min: 1 }),
     ...storeFlags,
   }
 
@@ -20,10 +21,11 @@ export default class List extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const entries = await admin.audit.list({ limit: flags.limit, before: flags.before })
       const { audit } = await import('../../cli/render/lists.ts')
-      this.printList(audit.render(entries, { store: admin.store }, { json: flags.json, screen: process.stdout }))
+      this.printList(audit.render(entries, { store: admin.store }, this.listOutput(flags)))
       const oldest = entries.at(-1)
       if (flags.json || !process.stdout.isTTY || !oldest || entries.length < flags.limit || oldest.id <= 1) return
-      this.say(`\n  Older ones:   svc audit list --before ${oldest.id}`)
+      const { repeatTargetFlags } = await import('../../cli/hints.ts')
+      this.say(`\n  ${repeatTargetFlags(`Older entries:   svc audit list --before ${oldest.id}`, this.argv)}`)
     })
   }
 }

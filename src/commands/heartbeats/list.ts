@@ -11,7 +11,7 @@ export default class List extends StoreCommand {
       const { heartbeatRow, heartbeats } = await import('../../cli/render/lists.ts')
       const now = new Date()
       const rows = (await admin.heartbeats.list()).map((heartbeat) => heartbeatRow(heartbeat, now))
-      this.printList(heartbeats.render(rows, { store: admin.store }, { json: flags.json, screen: process.stdout }))
+      this.printList(heartbeats.render(rows, { store: admin.store }, this.listOutput(flags)))
     })
   }
 }

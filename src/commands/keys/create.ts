@@ -1,6 +1,6 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { argument, custom, required, text } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
 import type { UserFacts } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
@@ -16,7 +16,7 @@ export function parseLifetime(what: string, input: string): number {
   if (ms > 0 && ms <= longest) return ms
   throw new Fault(
     'Usage',
-    ms > longest ? `--${what} ${input} is longer than 10 years` : `--${what} "${input}" is no lifetime`,
+    ms > longest ? `--${what} ${input} is longer than 10 years` : `--${what} "${input}" is not a valid lifetime`,
     {
       hints: [`Write a whole number and its unit, for example --${what} 12h, 90d or 52w.`],
     },
@@ -24,37 +24,36 @@ export function parseLifetime(what: string, input: string): number {
 }
 
 export default class Create extends StoreCommand {
-  static override summary = 'Make a key with which a machine acts as a user'
+  static override summary = 'Create a key with which a machine acts as a user'
   static override description =
-    `Prints the key on stdout, once and alone, so that it can be piped into a secret store; the rest
-stands on stderr. With --role or --permission the key is worth those only, as long as the user holds
-them.`
+    `Prints only the key on stdout, once, so that it can be piped into a secret store; everything else
+goes to stderr. --role and --permission limit the key to these, as long as the user has them.`
   static override examples = [
     '<%= config.bin %> keys create ci --user deploy --expires 90d',
     '<%= config.bin %> keys create probe --user ops --role Ops --expires 52w > probe.key',
     '<%= config.bin %> keys create agent-7 --user agents --permission heartbeat',
   ]
   static override args = {
-    name: argument({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
+    name: argument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
   }
   static override flags = {
-    user: text('user')({ char: 'u', description: 'Who the key acts as: user name or e-mail' }),
+    user: text('user')({ char: 'u', description: 'User that the key acts as: user name or e-mail' }),
     role: text('role')({
-      description: 'Only this role of the user; repeatable',
+      description: 'Limit the key to this role of the user; repeatable',
       multiple: true,
       multipleNonGreedy: true,
     }),
     permission: text('permission')({
-      description: 'Only this permission of the user, and no role unless --role is given too; repeatable',
+      description: 'Limit the key to this permission, and to no roles unless --role is given too; repeatable',
       multiple: true,
       multipleNonGreedy: true,
     }),
     expires: custom<number>({
       helpValue: '<12h|90d|…>',
-      description: 'How long it is good for (default: until revoked)',
+      description: 'Lifetime of the key (default: until revoked)',
       parse: async (input) => parseLifetime('expires', input),
     })(),
-    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
     ...storeFlags,
   }
 
@@ -62,7 +61,7 @@ them.`
     const { args, flags } = await this.parse(Create)
     const name = required(args.name, 'NAME')
     if (flags.user === undefined) {
-      throw new Fault('Usage', '--user is missing: whom does the key act as?', {
+      throw new Fault('Usage', '--user is missing: which user does the key act as?', {
         hints: [`svc keys create ${shellWord(name)} --user USER`],
       })
     }
@@ -88,7 +87,7 @@ them.`
         return
       }
       const { renderNewKey } = await import('../../cli/render/details.ts')
-      const { before, after } = renderNewKey(made.key, admin.store, process.stderr)
+      const { before, after } = renderNewKey(made.key, admin.store, process.stderr, this.argv)
       this.say(before)
       this.print(made.secret)
       this.say(after)
@@ -102,12 +101,16 @@ function refuseMissing(what: 'role' | 'permission', requested: readonly string[]
   const unheld = requested.find((name) => !granted.includes(name))
   if (unheld === undefined) return
   const nearest = didYouMean(unheld, granted)
-  throw new Fault('BadRequest', `--${what} "${unheld}": ${owner.userName} does not hold it, so a key cannot either`, {
-    hints: [
-      ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-      granted.length === 0
-        ? `svc roles assign ${shellWord(owner.userName)} --${what} ${shellWord(unheld)}   gives it`
-        : `${owner.userName} holds: ${granted.join(', ')}`,
-    ],
-  })
+  throw new Fault(
+    'BadRequest',
+    `--${what} "${unheld}": ${owner.userName} does not have it, so a key cannot have it either`,
+    {
+      hints: [
+        ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
+        granted.length === 0
+          ? `svc roles assign ${shellWord(owner.userName)} --${what} ${shellWord(unheld)} --local   assigns it`
+          : `${owner.userName} has: ${granted.join(', ')}`,
+      ],
+    },
+  )
 }

@@ -1,7 +1,7 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 
 export default class List extends StoreCommand {
-  static override summary = 'List the keys of machines, without the keys themselves'
+  static override summary = 'List the keys, without their secrets'
   static override examples = ['<%= config.bin %> keys list', '<%= config.bin %> keys list --json']
   static override flags = storeFlags
 
@@ -11,7 +11,7 @@ export default class List extends StoreCommand {
       const { keyRow, keys } = await import('../../cli/render/lists.ts')
       const now = new Date()
       const rows = (await admin.keys.list()).map((key) => keyRow(key, now))
-      this.printList(keys.render(rows, { store: admin.store }, { json: flags.json, screen: process.stdout }))
+      this.printList(keys.render(rows, { store: admin.store }, this.listOutput(flags)))
     })
   }
 }

@@ -2,12 +2,15 @@ import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
 import { argument, required, text } from '../../cli/flags.ts'
 
 export default class Revoke extends StoreCommand {
-  static override summary = 'Take a key back: it signs in no longer, from the next request on'
+  static override summary = 'Revoke a key; takes effect immediately'
   static override examples = ['<%= config.bin %> keys revoke ci --reason "found in a log"']
   static override args = {
-    name: argument({ name: 'NAME', description: 'What the key is called', ignoreStdin: true }),
+    name: argument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
   }
-  static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
+  static override flags = {
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+    ...storeFlags,
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Revoke)
@@ -18,7 +21,7 @@ export default class Revoke extends StoreCommand {
         near: admin.keys.near,
         hint: () => 'svc keys list shows the keys.',
       })
-      const sentence = `The key ${name} is revoked: it no longer signs in`
+      const sentence = `The key ${name} is revoked and no longer valid`
       const { renderDone } = await import('../../cli/render/details.ts')
       this.print(renderDone(name, admin.store, { json: flags.json, screen: process.stdout, sentence, word: 'revoked' }))
     })

@@ -2,10 +2,10 @@ import { SvcCommand } from '../../cli/base.ts'
 import { boolean } from '../../cli/flags.ts'
 
 export default class Discover extends SvcCommand {
-  static override summary = 'Look at what listens on this machine, and propose a svc.yaml for it'
+  static override summary = 'Detect the services on this machine and propose a svc.yaml'
   static override description =
-    `Connects to every port that listens here and greets it in the protocols that svc knows. It signs in
-nowhere and changes nothing. The file goes to stdout, what was found to stderr.`
+    `Connects to every listening port of this machine and tries the protocols that svc knows. It never
+signs in and changes nothing. The file goes to stdout, the list of services to stderr.`
   static override examples = [
     '<%= config.bin %> monitors discover',
     '<%= config.bin %> monitors discover > svc.yaml && <%= config.bin %> health --config svc.yaml -t all',
@@ -13,7 +13,7 @@ nowhere and changes nothing. The file goes to stdout, what was found to stderr.`
   ]
   static override flags = {
     write: boolean({
-      description: "Write it into the user's folder, where svc finds it; never over another file",
+      description: "Write the file to the user's configuration folder; never overwrites a file",
     }),
   }
 

@@ -9,7 +9,7 @@ export default class List extends SvcCommand {
   static override examples = ['<%= config.bin %> monitors list --type Sql --mode Advanced']
   static override flags = {
     type: typesFlag({ description: 'Server types; repeatable, or all (default all)' }),
-    mode: modeFlag({ description: 'How deep (default Standard)' }),
+    mode: modeFlag({ description: 'Check depth (default Standard)' }),
     config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
     store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
   }

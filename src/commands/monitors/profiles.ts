@@ -8,7 +8,7 @@ export default class Profiles extends SvcCommand {
   static override args = {
     profile: argument({
       name: 'PROFILE',
-      description: 'A profile, for its parameters and monitors',
+      description: 'Profile whose parameters and monitors are shown',
       ignoreStdin: true,
     }),
   }

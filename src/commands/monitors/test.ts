@@ -4,9 +4,9 @@ import { exits } from '../../core/errors.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
 export default class MonitorsTest extends SvcCommand {
-  static override summary = 'Run one monitor of svc.yaml by itself, and show all that it saw'
+  static override summary = 'Run a single monitor of svc.yaml and show all its results'
   static override description =
-    `What its dependsOn names is not run. Without --mode it goes as deep as it can. Exits 3 when it fails.`
+    `Monitors named in its dependsOn do not run. Without --mode, all checks run. Exits 3 when it fails.`
   static override examples = [
     '<%= config.bin %> monitors test "postgres orders"',
     '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
@@ -18,13 +18,13 @@ export default class MonitorsTest extends SvcCommand {
     type: custom<ServerType>({
       char: 't',
       helpValue: '<App|Sql|…>',
-      description: 'The server type that it belongs to, where several have the name',
+      description: 'Server type of the monitor, if several types have one with this name',
       parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
     })(),
-    mode: modeFlag({ description: 'How deep (default Advanced)' }),
+    mode: modeFlag({ description: 'Check depth (default Advanced)' }),
     timeout: custom<number>({
       helpValue: '<5s|500ms|…>',
-      description: 'Longest time that it may take',
+      description: 'Timeout of the monitor',
       parse: async (input) => parseDuration('timeout', input),
     })(),
     config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),

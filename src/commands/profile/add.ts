@@ -4,7 +4,7 @@ import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileAdd extends SvcCommand {
-  static override summary = 'Give a server a name, without signing in'
+  static override summary = 'Create a profile for a server, without signing in'
   static override examples = ['<%= config.bin %> profile add prod --server https://svc.example.com --use']
   static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
   static override flags = {
@@ -12,7 +12,7 @@ export default class ProfileAdd extends SvcCommand {
     use: boolean({ description: 'Make it the current one' }),
     credentials: custom<'always' | 'when-asked'>({
       helpValue: '<always|when-asked>',
-      description: 'When health checks present the token (default when-asked: after a 401)',
+      description: 'When health checks send the token (default when-asked: after a 401)',
       parse: async (input) => oneOf('credentials', ['always', 'when-asked'] as const, input, 'Values'),
     })(),
     'ca-file': connectionFlags['ca-file'],
@@ -26,7 +26,7 @@ export default class ProfileAdd extends SvcCommand {
       import('../../cli/credentials.ts'),
     ])
     const name = checkedName(required(args.name, 'NAME'))
-    if (flags.server === undefined) throw new Fault('Usage', '--server is missing: which server is it?')
+    if (flags.server === undefined) throw new Fault('Usage', '--server is missing')
     const profile = {
       name,
       server: serverOf(flags.server, flags['insecure-http']),
@@ -38,7 +38,7 @@ export default class ProfileAdd extends SvcCommand {
       process.env,
       (settings) => {
         if (settings.profiles.some((one) => one.name === name)) {
-          throw new Fault('Usage', `there is a profile "${name}" already`, {
+          throw new Fault('Usage', `profile "${name}" already exists`, {
             hints: [`svc profile show ${name}`, `svc profile remove ${name}`],
           })
         }

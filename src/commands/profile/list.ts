@@ -9,7 +9,7 @@ export default class ProfileList extends SvcCommand {
     const { flags } = await this.parse(ProfileList)
     const { current, profiles } = await readSettings(process.env)
     if (profiles.length === 0 && !flags.json) {
-      this.say('There is no profile: commands act on this machine. svc login --server URL makes one.')
+      this.say('There is no profile: all commands act on this machine. To create one: svc login --server URL')
       return
     }
     const { serverProfiles } = await import('../../cli/render/lists.ts')

@@ -4,7 +4,7 @@ import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileRemove extends SvcCommand {
-  static override summary = 'Remove a profile that nobody is signed in with'
+  static override summary = 'Remove a profile; sign out of it first'
   static override examples = ['<%= config.bin %> profile remove staging']
   static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 
@@ -19,7 +19,7 @@ export default class ProfileRemove extends SvcCommand {
         const profile = await profileNamed(settings, name, 'svc profile remove')
         if (profile.user !== undefined) {
           // Its token would stay valid without anyone knowing.
-          throw new Fault('Usage', `${profile.user} is signed in with profile "${name}"`, {
+          throw new Fault('Usage', `${profile.user} is still signed in with profile "${name}"`, {
             hints: [`svc logout --profile ${name}`],
           })
         }
@@ -29,7 +29,9 @@ export default class ProfileRemove extends SvcCommand {
       },
       signal,
     )
-    const next = wasCurrent ? 'It was the current one: commands now act on this machine.' : ''
+    const next = wasCurrent
+      ? 'It was the current one: without --server or --profile, all commands now act on this machine.'
+      : ''
     if (flags.json) this.print(JSON.stringify({ removed: name, wasCurrent }))
     else this.print(sanitizeLine(`Profile ${name} is removed. ${next}`).trim())
   }

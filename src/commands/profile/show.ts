@@ -4,7 +4,7 @@ import { readSettings } from '../../cli/session.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class ProfileShow extends SvcCommand {
-  static override summary = 'Show a profile; without a name the one that commands would use'
+  static override summary = 'Show a profile; without a name, the current one'
   static override examples = ['<%= config.bin %> profile show', '<%= config.bin %> profile show prod --json']
   static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 
@@ -14,7 +14,7 @@ export default class ProfileShow extends SvcCommand {
     const settings = await readSettings(process.env)
     const name = args.name ?? variable(process.env, 'SVC_PROFILE') ?? settings.current
     if (name === undefined) {
-      throw new Fault('Usage', 'no profile is current: commands act on this machine', {
+      throw new Fault('Usage', 'no profile is current: all commands act on this machine', {
         hints: ['svc profile list shows the profiles.'],
       })
     }

@@ -3,7 +3,10 @@ import { argument, required } from '../../cli/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileUse extends SvcCommand {
-  static override summary = 'Make a profile the current one: commands act at its server'
+  static override summary = 'Make a profile the current one'
+  static override description =
+    `health, heartbeat, roles assign|show|unassign, api, whoami and logout then act at its server, unless
+--local, --server or --profile selects another target. All other commands act on this machine.`
   static override examples = ['<%= config.bin %> profile use prod']
   static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 
@@ -17,8 +20,12 @@ export default class ProfileUse extends SvcCommand {
       signal,
     )
     const profile = await profileNamed(after, name, 'svc profile use')
-    if (flags.json) this.print(JSON.stringify({ ...profile, current: true }))
-    else
-      this.print(sanitizeLine(`Commands now act at ${profile.server} (profile ${name}). --local acts on this machine.`))
+    if (flags.json) {
+      this.print(JSON.stringify({ ...profile, current: true }))
+      return
+    }
+    const { profileScope } = await import('../../cli/other-target.ts')
+    const lines = [`Profile ${name} is now the current one: ${profile.server}`, ...profileScope]
+    this.print(lines.map(sanitizeLine).join('\n'))
   }
 }

@@ -1,16 +1,17 @@
 import { argument } from '../../cli/flags.ts'
-import { changeRoles, isEmpty, shellWord } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
+import { changeRoles, isEmpty } from '../../cli/role-change.ts'
 import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Assign extends RoleCommand {
-  static override summary = 'Give roles and permissions to a user'
+  static override summary = 'Assign roles and permissions to a user'
   static override description =
-    `Prints what changed and the user's complete lists after it. Who calls must hold Admin; on this
-machine that is whoever can open the store.
+    `Prints the changes, and all roles and permissions of the user afterwards. The caller must be Admin;
+on this machine, everyone who can open the store is.
 
-A file (--from-file) has the columns UserName, Action (assign or unassign; assign when left out),
-Roles and Permissions, both lists such as [Admin,Ops]. It is read and judged as a whole first.`
+A file (--from-file) has the columns UserName, Action (assign or unassign; default: assign), Roles
+and Permissions, both lists such as [Admin,Ops]. svc validates the whole file before any change.`
   static override examples = [
     '<%= config.bin %> roles assign alice --role Admin --reason "on call from May"',
     '<%= config.bin %> roles assign alice --role Ops --permission orders:read',
@@ -34,7 +35,7 @@ Roles and Permissions, both lists such as [Admin,Ops]. It is read and judged as 
       throw new Fault('Usage', 'nothing to assign: --role and --permission are missing', {
         hints: [
           `svc roles assign ${shellWord(userName)} --role ROLE`,
-          `svc roles show ${shellWord(userName)}   shows what is held`,
+          `svc roles show ${shellWord(userName)}   shows the current roles`,
         ],
       })
     }

@@ -1,13 +1,13 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 import { argument, required } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Holders extends StoreCommand {
-  static override summary = 'List who holds a role, in the store of this machine'
+  static override summary = 'List the users with a role in the store of this machine'
   static override examples = ['<%= config.bin %> roles holders Admin']
   static override args = {
-    role: argument({ name: 'ROLE', description: 'A role, in its exact letter case', ignoreStdin: true }),
+    role: argument({ name: 'ROLE', description: 'Role (case-sensitive)', ignoreStdin: true }),
   }
   static override flags = storeFlags
 
@@ -18,7 +18,7 @@ export default class Holders extends StoreCommand {
       const users = await admin.roles.holders(role)
       if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
       const { holders } = await import('../../cli/render/lists.ts')
-      const output = { json: flags.json, screen: process.stdout }
+      const output = this.listOutput(flags)
       this.printList(holders.render(users, { store: admin.store, role }, output))
     })
   }
@@ -28,7 +28,11 @@ export default class Holders extends StoreCommand {
 function refuseOtherCase(role: string, roles: readonly string[]): void {
   const other = roles.find((name) => name.toLowerCase() === role.toLowerCase())
   if (other === undefined) return
-  throw new Fault('NotFound', `nobody holds "${role}", but "${other}" is held: letter case counts`, {
-    hints: [`svc roles holders ${shellWord(other)}`],
-  })
+  throw new Fault(
+    'NotFound',
+    `no user has the role "${role}", but some have "${other}": role names are case-sensitive`,
+    {
+      hints: [`svc roles holders ${shellWord(other)}`],
+    },
+  )
 }

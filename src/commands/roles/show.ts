@@ -5,7 +5,7 @@ import { userOf } from '../../cli/role-command.ts'
 import { localCall, openSession, placeOf } from '../../cli/session.ts'
 
 export default class Show extends SvcCommand {
-  static override summary = 'Show what a user holds, here or at a server'
+  static override summary = 'Show the roles and permissions of a user'
   static override examples = [
     '<%= config.bin %> roles show alice',
     '<%= config.bin %> roles show alice@example.com --server https://svc.example.com --json',

@@ -1,14 +1,15 @@
 import { argument, boolean } from '../../cli/flags.ts'
-import { changeRoles, isEmpty, shellWord, takeAll } from '../../cli/role-change.ts'
+import { shellWord } from '../../cli/hints.ts'
+import { changeRoles, isEmpty, takeAll } from '../../cli/role-change.ts'
 import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Unassign extends RoleCommand {
-  static override summary = 'Take roles and permissions from a user'
+  static override summary = 'Remove roles and permissions from a user'
   static override description =
-    `Prints what changed and the user's complete lists after it. What is not held is unchanged; a
-name that is held in another letter case is refused with exit code 9, and nothing is done. The last
-Admin keeps Admin.`
+    `Prints the changes, and all roles and permissions of the user afterwards. Roles that the user does
+not have are ignored; a name that differs only in letter case is refused with exit code 9, and
+nothing is changed. The last Admin cannot lose Admin.`
   static override examples = [
     '<%= config.bin %> roles unassign bob --role Admin --reason "left the team"',
     '<%= config.bin %> roles unassign bob --all --dry-run',
@@ -17,7 +18,7 @@ Admin keeps Admin.`
   static override args = {
     user: argument({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
   }
-  static override flags = { ...roleFlags, all: boolean({ description: 'Everything that the user holds' }) }
+  static override flags = { ...roleFlags, all: boolean({ description: 'All roles and permissions of the user' }) }
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { args, flags } = await this.parse(Unassign)
@@ -25,7 +26,7 @@ Admin keeps Admin.`
     const lists = listsOf(flags)
     if (flags.all && (!isEmpty(lists) || file !== undefined)) {
       const other = file !== undefined ? '--from-file' : lists.roles.length > 0 ? '--role' : '--permission'
-      throw new Fault('Usage', `--all and ${other} contradict each other`, { hints: ['Leave one of them out.'] })
+      throw new Fault('Usage', `--all and ${other} cannot be combined`, { hints: ['Omit one of them.'] })
     }
     if (file !== undefined) {
       refuseBoth(flags, args.user)
@@ -37,7 +38,7 @@ Admin keeps Admin.`
       throw new Fault('Usage', 'nothing to unassign: --role, --permission and --all are missing', {
         hints: [
           `svc roles unassign ${shellWord(userName)} --role ROLE`,
-          `svc roles show ${shellWord(userName)}   shows what is held`,
+          `svc roles show ${shellWord(userName)}   shows the current roles`,
         ],
       })
     }

@@ -1,13 +1,15 @@
 import { SvcCommand } from '../../cli/base.ts'
+import { localFlag } from '../../cli/flags.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
 
 export default class SecretsList extends SvcCommand {
-  static override summary = 'Show which secrets were set here, and where each may be sent'
+  static override summary = 'List the secrets, and the host to which each may be sent'
   static override examples = ['<%= config.bin %> secrets list', '<%= config.bin %> secrets list --json']
-  static override flags = {}
+  static override flags = { local: localFlag }
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(SecretsList)
+    await this.sayLocal(async () => 'the OS keychain')
     const [{ secretsKnown }, { secrets }] = await Promise.all([
       import('../../cli/secrets.ts'),
       import('../../cli/render/lists.ts'),

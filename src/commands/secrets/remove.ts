@@ -1,16 +1,18 @@
 import { SvcCommand } from '../../cli/base.ts'
+import { localFlag } from '../../cli/flags.ts'
 import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
 import { Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
 
 export default class SecretsRemove extends SvcCommand {
-  static override summary = 'Take a secret out of the OS keychain'
+  static override summary = 'Remove a secret from the OS keychain'
   static override examples = ['<%= config.bin %> secrets remove orders-db']
   static override args = nameArg
-  static override flags = {}
+  static override flags = { local: localFlag }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(SecretsRemove)
+    await this.sayLocal(async () => 'the OS keychain')
     const name = checkedSecretName(args.name)
     const { removeSecret, secretsKnown } = await import('../../cli/secrets.ts')
     const names = secretsKnown(process.env).map((secret) => secret.name)
@@ -19,7 +21,7 @@ export default class SecretsRemove extends SvcCommand {
         name,
         names.filter((one) => one !== name),
       )
-      throw new Fault('NotFound', `the OS keychain holds no secret "${name}"`, {
+      throw new Fault('NotFound', `the OS keychain has no secret "${name}"`, {
         hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), 'svc secrets list shows the names.'],
       })
     }

@@ -1,31 +1,36 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { boolean, text } from '../../cli/flags.ts'
+import { boolean, localFlag, text } from '../../cli/flags.ts'
 import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
 import { Fault } from '../../core/errors.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
 
 export default class SecretsSet extends SvcCommand {
-  static override summary = 'Keep a secret for svc.yaml in the OS keychain'
+  static override summary = 'Store a secret for svc.yaml in the OS keychain'
   static override description =
-    `svc.yaml points at it with {keychain: NAME}. It is sent to the host and port of --for and nowhere
-else: a monitor that would send it elsewhere fails before anything is sent.
-A daemon has no keychain: for svc serve under an account of its own, use {file: /path}.`
+    `svc.yaml refers to it as {keychain: NAME}. The secret is sent only to the host and port of --for: a
+monitor that would send it elsewhere fails before it sends anything.
+A daemon has no keychain: if svc serve runs under its own account, use {file: /path}.`
   static override examples = [
     '<%= config.bin %> secrets set orders-db --for db1.internal:5432',
     'pass show orders | <%= config.bin %> secrets set orders-db --for db1.internal:5432 --stdin',
   ]
   static override args = nameArg
   static override flags = {
-    for: text('for')({ helpValue: '<HOST:PORT>', description: 'The only place that it may be sent to' }),
+    for: text('for')({
+      helpValue: '<HOST:PORT>',
+      description: 'The only host and port that the secret may be sent to',
+    }),
     stdin: boolean({ description: 'Read the secret from standard input' }),
+    local: localFlag,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(SecretsSet)
+    await this.sayLocal(async () => 'the OS keychain')
     const name = checkedSecretName(args.name)
     if (flags.for === undefined) {
-      throw new Fault('Usage', '--for is missing: where may the secret be sent?', {
-        hints: [`svc secrets set ${name} --for db1.internal:5432   as svc.yaml names host and port`],
+      throw new Fault('Usage', '--for is missing', {
+        hints: [`svc secrets set ${name} --for db1.internal:5432   (host and port as in svc.yaml)`],
       })
     }
     const { keepSecret, placeOf, proveKeychain } = await import('../../cli/secrets.ts')
@@ -38,7 +43,7 @@ A daemon has no keychain: for svc serve under an account of its own, use {file: 
     this.print(
       flags.json
         ? JSON.stringify({ name, for: address, kept: true })
-        : `${name} is kept in the OS keychain, for ${address} alone: {keychain: ${name}}`,
+        : `${name} is stored in the OS keychain, for ${address} only: {keychain: ${name}}`,
     )
   }
 }

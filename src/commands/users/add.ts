@@ -1,17 +1,17 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
 import { argument, boolean, required, text } from '../../cli/flags.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { newPassword } from '../../cli/prompt.ts'
-import { shellWord } from '../../cli/role-change.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Admin, NewUser } from '../../core/service.ts'
 
 const repeatable = { multiple: true, multipleNonGreedy: true } as const
 
 export default class Add extends StoreCommand {
-  static override summary = 'Add a user to the store of this machine, the first Admin included'
+  static override summary = 'Add a user to the store of this machine'
   static override description =
-    `Makes the store when there is none. The password is asked for on a terminal, or read from
-standard input (--password-stdin); it never stands on the command line.`
+    `Creates the store if it does not exist. svc prompts for the password on a terminal, or reads it
+from standard input with --password-stdin; it is never part of the command line.`
   static override examples = [
     '<%= config.bin %> users add alice --role Admin',
     '<%= config.bin %> users add bob --role Ops --password-stdin < password.txt',
@@ -19,26 +19,27 @@ standard input (--password-stdin); it never stands on the command line.`
   ]
   static override args = { name: argument({ name: 'NAME', description: 'User name', ignoreStdin: true }) }
   static override flags = {
-    role: text('role')({ description: 'A role to begin with; repeatable', ...repeatable }),
-    permission: text('permission')({ description: 'A permission to begin with; repeatable', ...repeatable }),
-    email: text('email')({ description: 'E-mail, which signs in too' }),
-    'display-name': text('display-name')({ description: 'How the user is called' }),
+    role: text('role')({ description: 'Initial role; repeatable', ...repeatable }),
+    permission: text('permission')({ description: 'Initial permission; repeatable', ...repeatable }),
+    email: text('email')({ description: 'E-mail address; also valid for sign-in' }),
+    'display-name': text('display-name')({ description: 'Display name' }),
     'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['no-password'] }),
-    'no-password': boolean({ description: 'No password: the user acts by keys only (svc keys create)' }),
-    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    'no-password': boolean({ description: 'No password: the user signs in only with keys (svc keys create)' }),
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
     ...storeFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Add)
     const userName = required(args.name, 'NAME')
+    await this.sayStore(flags)
     const password = flags['no-password']
       ? undefined
       : await newPassword(
           {
             message: `Password for ${userName}:`,
             stdin: flags['password-stdin'],
-            otherwise: ['A user without a password, for keys only: --no-password'],
+            otherwise: ['To create a user without a password, for keys only: --no-password'],
           },
           signal,
         )
@@ -63,7 +64,7 @@ standard input (--password-stdin); it never stands on the command line.`
         }),
       )
       if (flags.json || !user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) return
-      this.say('Note: the role that may administer is Admin: letter case counts.')
+      this.say('Note: the administrator role is Admin; role names are case-sensitive.')
     })
   }
 }
@@ -73,7 +74,7 @@ async function taken(error: Fault, admin: Admin, input: NewUser): Promise<Fault>
   for (const value of [input.userName, input.email]) {
     const owner = value === undefined ? undefined : await admin.users.show(value).catch(() => undefined)
     if (!owner) continue
-    return new Fault('Conflict', `"${value}" is taken: it names the user ${owner.userName}`, {
+    return new Fault('Conflict', `"${value}" is already used by ${owner.userName}`, {
       fields: error.details.fields,
       hints: [`svc users show ${shellWord(owner.userName)}`],
     })

@@ -2,10 +2,13 @@ import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { argument, required, text } from '../../cli/flags.ts'
 
 export default class Disable extends StoreCommand {
-  static override summary = 'Keep a user from signing in, from the next request on'
+  static override summary = 'Disable a user; takes effect immediately'
   static override examples = ['<%= config.bin %> users disable bob --reason "on leave"']
   static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
-  static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
+  static override flags = {
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+    ...storeFlags,
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Disable)

@@ -2,10 +2,13 @@ import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { argument, required, text } from '../../cli/flags.ts'
 
 export default class Enable extends StoreCommand {
-  static override summary = 'Let a disabled user sign in again'
+  static override summary = 'Enable a disabled user'
   static override examples = ['<%= config.bin %> users enable bob --reason "on leave"']
   static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
-  static override flags = { reason: text('reason')({ description: 'Why: stands in the audit' }), ...storeFlags }
+  static override flags = {
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+    ...storeFlags,
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Enable)

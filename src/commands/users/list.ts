@@ -10,7 +10,7 @@ export default class List extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.users.list()
       const lists = await import('../../cli/render/lists.ts')
-      this.printList(lists.users.render(users, { store: admin.store }, { json: flags.json, screen: process.stdout }))
+      this.printList(lists.users.render(users, { store: admin.store }, this.listOutput(flags)))
     })
   }
 }

@@ -11,7 +11,7 @@ export default class Passwd extends StoreCommand {
   static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
   static override flags = {
     'password-stdin': boolean({ description: 'Read the password from standard input' }),
-    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
     ...storeFlags,
   }
 
@@ -19,13 +19,14 @@ export default class Passwd extends StoreCommand {
     const { args, flags } = await this.parse(Passwd)
     const name = required(args.name, 'NAME')
     const stdin = flags['password-stdin']
+    await this.sayStore(flags)
     // Without a terminal, report the missing flag before the store is opened.
     const piped = stdin || !canAsk() ? await newPassword({ message: '', stdin }, signal) : undefined
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const { userName } = await userNamed(admin, name)
       const password = piped ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, signal))
       const user = await admin.users.passwd(userName, password, by)
-      const sentence = `${user.userName} has a new password; sessions and tokens issued before are void`
+      const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
       const { renderUser } = await import('../../cli/render/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence }))
     })

@@ -1,20 +1,20 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { argument, boolean, required, text } from '../../cli/flags.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { writeError } from '../../cli/process.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
-import { shellWord } from '../../cli/role-change.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Remove extends StoreCommand {
-  static override summary = 'Remove a user for good, with sessions, tokens and keys'
+  static override summary = 'Permanently remove a user with all sessions, tokens and keys'
   static override description =
-    `Asks for the name once more on a terminal; elsewhere --yes says that it is meant. To keep the user
-and only stop sign-in: svc users disable NAME.`
+    `Asks to repeat the name on a terminal; elsewhere --yes is required. To keep the user and only
+prevent sign-in: svc users disable NAME.`
   static override examples = ['<%= config.bin %> users remove bob', '<%= config.bin %> users remove bob --yes']
   static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
   static override flags = {
-    yes: boolean({ char: 'y', description: 'Do not ask' }),
-    reason: text('reason')({ description: 'Why: stands in the audit' }),
+    yes: boolean({ char: 'y', description: 'Do not ask for confirmation' }),
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
     ...storeFlags,
   }
 
@@ -22,7 +22,7 @@ and only stop sign-in: svc users disable NAME.`
     const { args, flags } = await this.parse(Remove)
     const name = required(args.name, 'NAME')
     if (!flags.yes && !canAsk()) {
-      throw new Fault('Usage', '--yes is missing: there is no terminal to ask whether this is meant', {
+      throw new Fault('Usage', '--yes is missing: there is no terminal to ask for confirmation', {
         hints: [`svc users remove ${shellWord(name)} --yes`],
       })
     }
@@ -40,9 +40,9 @@ and only stop sign-in: svc users disable NAME.`
 }
 
 async function confirm(userName: string, store: string, signal: AbortSignal): Promise<void> {
-  writeError(`This removes ${userName} from ${store} for good.\n`)
+  writeError(`This permanently removes ${userName} from ${store}.\n`)
   if ((await askLine(`Type ${userName} to confirm:`, signal)) === userName) return
-  throw new Fault('Usage', 'that is another name: nothing was removed', {
+  throw new Fault('Usage', 'the name does not match: nothing was removed', {
     hints: ['To only stop sign-in: svc users disable NAME'],
   })
 }

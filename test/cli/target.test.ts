@@ -1,0 +1,235 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { repeatTargetFlags, targetFlagsOf } from '../../src/cli/hints.ts'
+import { commands } from '../../src/registry.ts'
+import { password, signInServer, user } from '../support/sign-in-server.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+
+const ends: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+const url = 'https://svc.example.com'
+
+/** A home with a store that has an Admin, and with the current profile `prod`. */
+async function homeWithProfile(): Promise<Home> {
+  const home = svcHome()
+  ends.push(home.remove)
+  await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+  await home.svc(['profile', 'add', 'prod', '--server', url])
+  await home.svc(['profile', 'use', 'prod'])
+  return home
+}
+
+const firstLine = (text: string): string => text.split('\n')[0] ?? ''
+
+/** Every command that uses the store of this machine, with arguments that it accepts. */
+const storeCommands: Readonly<Record<string, readonly string[]>> = {
+  'users:list': ['users', 'list'],
+  'users:show': ['users', 'show', 'root'],
+  'users:add': ['users', 'add', 'bob', '--no-password'],
+  'users:passwd': ['users', 'passwd', 'root', '--password-stdin'],
+  'users:disable': ['users', 'disable', 'bob'],
+  'users:enable': ['users', 'enable', 'bob'],
+  'users:remove': ['users', 'remove', 'bob', '--yes'],
+  'keys:create': ['keys', 'create', 'ci', '--user', 'root'],
+  'keys:list': ['keys', 'list'],
+  'keys:revoke': ['keys', 'revoke', 'ci'],
+  'audit:list': ['audit', 'list'],
+  'heartbeats:list': ['heartbeats', 'list'],
+  'heartbeats:remove': ['heartbeats', 'remove', 'agent-7'],
+  'roles:holders': ['roles', 'holders', 'Admin'],
+}
+const secretCommands: Readonly<Record<string, readonly string[]>> = {
+  'secrets:list': ['secrets', 'list'],
+  'secrets:set': ['secrets', 'set', 'orders', '--for', 'db1.internal:5432', '--stdin'],
+  'secrets:remove': ['secrets', 'remove', 'orders'],
+}
+
+describe('a command that acts on this machine while a profile is current', () => {
+  test('names the store and the server in the first line on standard error', async () => {
+    const home = await homeWithProfile()
+    const note = `On this machine, not at prod (${url}): the store ${join(home.folder, 'store', 'svc.db')}`
+    for (const args of Object.values(storeCommands)) {
+      const ran = await home.svc(args, { stdin: 'correct horse battery' })
+      expect([args.join(' '), firstLine(ran.stderr)]).toEqual([args.join(' '), note])
+    }
+  })
+
+  test('names the keychain when it uses secrets', async () => {
+    const home = await homeWithProfile()
+    for (const args of Object.values(secretCommands)) {
+      const ran = await home.svc(args, { stdin: 'correct horse battery' })
+      expect(firstLine(ran.stderr)).toBe(`On this machine, not at prod (${url}): the OS keychain`)
+    }
+  })
+
+  test('is one of the commands tested here', async () => {
+    const acting = ['users', 'keys', 'audit', 'heartbeats', 'secrets']
+    const ids = Object.keys(commands).filter((id) => acting.includes(id.split(':')[0] ?? '') || id === 'roles:holders')
+    expect(Object.keys({ ...storeCommands, ...secretCommands }).sort()).toEqual(ids.sort())
+  })
+
+  test('prints no such line with --local, --quiet or --json', async () => {
+    const home = await homeWithProfile()
+    for (const flag of ['--local', '--quiet', '-q', '--json']) {
+      for (const args of [
+        ['users', 'list', flag],
+        ['secrets', 'list', flag],
+      ]) {
+        const ran = await home.svc(args)
+        expect([args, ran.code, ran.stderr]).toEqual([args, 0, ''])
+      }
+    }
+  })
+
+  test('names SVC_SERVER when that chose the server, without the password in its URL', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+    const ran = await home.svc(['users', 'list'], { env: { SVC_SERVER: 'https://me:s3cret@svc.example.com' } })
+    expect(firstLine(ran.stderr)).toMatch(/^On this machine, not at https:\/\/svc\.example\.com: the store \//)
+    expect(ran.stderr).not.toContain('s3cret')
+  })
+
+  test('prints no such line without a profile, and still works with a damaged settings file', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+    expect((await home.svc(['users', 'list'])).stderr).toBe('')
+    const unknown = await home.svc(['users', 'list'], { env: { SVC_PROFILE: 'nowhere' } })
+    expect([unknown.code, unknown.stderr]).toEqual([0, ''])
+  })
+})
+
+describe('svc login', () => {
+  test('lists the commands that act at the server and those that never do', async () => {
+    const server = await signInServer({ dialect: 'rotating' })
+    const home = svcHome()
+    ends.push(server.close, home.remove)
+    const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
+    const { stdout } = await home.svc(args, { stdin: password })
+    expect(stdout).not.toContain('commands act there')
+    const [, there = '', here = ''] = /^At this server: (.*)\nOn this machine: (.*)$/m.exec(stdout) ?? []
+    const named = (list: string): readonly string[] => list.replace(/\..*/, '').split(', ').sort()
+    const withServer: string[] = []
+    for (const [id, load] of Object.entries(commands)) {
+      const { flags } = (await load()).default
+      if (flags['server'] && !flags['server'].hidden) withServer.push(id.replace(':', ' '))
+    }
+    const expanded = named(there).flatMap((name) => (withServer.includes(name) ? [name] : []))
+    // Signing in names its server itself, and profiles are kept here.
+    expect(expanded.sort()).toEqual(withServer.filter((name) => !['login', 'profile add'].includes(name)).sort())
+    for (const name of ['users', 'keys', 'audit', 'heartbeats', 'secrets', 'roles holders', 'monitors', 'serve']) {
+      expect(named(here)).toContain(name)
+    }
+  })
+})
+
+describe('svc profile use', () => {
+  test('lists the commands that act at the server and those that never do', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    await home.svc(['profile', 'add', 'prod', '--server', url])
+    const { stdout } = await home.svc(['profile', 'use', 'prod'])
+    expect(stdout).toMatch(
+      /^Profile prod is now the current one: .*\nAt this server: health, .*\nOn this machine: users, /,
+    )
+  })
+})
+
+describe('a hint that suggests a command', () => {
+  test('repeats --store, quoted for a shell', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    const store = join(home.folder, 'other store.db')
+    await home.svc(['users', 'add', 'root', '--no-password', '--store', store])
+    const ran = await home.svc(['users', 'show', 'rot', '--store', store])
+    expect(ran.stderr).toContain(`svc users list --store '${store}' shows the users.`)
+    const equals = await home.svc(['keys', 'revoke', 'ci', `--store=${store}`])
+    expect(equals.stderr).toContain(`svc keys list --store '${store}' shows the keys.`)
+  })
+
+  test('repeats --server and --ca-file, and --profile, for commands that have these flags', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    const one = await home.svc(['roles', 'assign', 'bob', '--server', url, '--ca-file', 'a b.pem'])
+    expect(one.stderr).toContain(`svc roles assign --server ${url} --ca-file 'a b.pem' bob --role ROLE`)
+    expect(one.stderr).toContain(`svc roles show --server ${url} --ca-file 'a b.pem' bob`)
+    const two = await home.svc(['roles', 'unassign', 'bob', '--profile', 'prod'])
+    expect(two.stderr).toContain('svc roles unassign --profile prod bob --role ROLE')
+  })
+
+  test('repeats exactly the flags that the suggested command has', async () => {
+    for (const [id, load] of Object.entries(commands)) {
+      const { flags } = (await load()).default
+      const declared = ['server', 'profile', 'local', 'store', 'config', 'ca-file', 'insecure-http'].filter(
+        (name) => flags[name] && !flags[name].hidden,
+      )
+      const expected = targetFlagsOf[id.replace(':', ' ')]
+      if (expected) expect([id, [...expected].sort()]).toEqual([id, declared.sort()])
+    }
+    expect(Object.keys(targetFlagsOf).filter((id) => !(id.replace(' ', ':') in commands))).toEqual([])
+  })
+
+  test('keeps a destination that the suggestion names', () => {
+    const argv = ['--profile', 'prod', '--local', '--ca-file', 'ca.pem']
+    expect(repeatTargetFlags('svc login --server https://a.example', argv)).toBe(
+      'svc login --ca-file ca.pem --server https://a.example',
+    )
+    expect(repeatTargetFlags('svc roles and svc users show', ['--', '--store', 'x'])).toBe(
+      'svc roles and svc users show',
+    )
+  })
+
+  test('repeats --config for monitors', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    const config = join(home.folder, 'two types.yaml')
+    const monitor = '[{kind: tcp, name: a, host: 127.0.0.1, port: 1}]'
+    writeFileSync(config, `types:\n  App: ${monitor}\n  Sql: ${monitor}\n`, { mode: 0o600 })
+    const ran = await home.svc(['monitors', 'test', 'tcp a', '--config', config])
+    expect(ran.code).toBe(2)
+    expect(ran.stderr).toContain(`svc monitors test --config '${config}' "KIND NAME" --type TYPE`)
+  })
+
+  test('never repeats a password of a URL', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    const server = await home.svc(['roles', 'assign', 'bob', '--server', 'https://me:s3cret@svc.example.com/x'])
+    expect(server.stderr).toContain('svc roles assign --server https://svc.example.com/x bob')
+    const store = 'postgres://me:s3cret@127.0.0.1:1/svc?password=s3cret2'
+    const refused = await home.svc(['users', 'remove', 'bob', '--store', store])
+    expect(refused.stderr).toContain('svc users remove --store postgres://127.0.0.1:1/svc bob --yes')
+    expect(`${server.stderr}${refused.stderr}`).not.toContain('s3cret')
+  })
+
+  test('is the same with --json', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    const ran = await home.svc(['roles', 'assign', 'bob', '--server', url, '--json'])
+    expect(JSON.parse(ran.stdout).error.hints[0]).toBe(`svc roles assign --server ${url} bob --role ROLE`)
+  })
+})
+
+describe('svc roles assign with a role that nobody holds', () => {
+  test('assigns it and notes the nearest role, and notes nothing for a role that somebody holds', async () => {
+    const home = svcHome()
+    ends.push(home.remove)
+    await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+    await home.svc(['users', 'add', 'bob', '--no-password'])
+    const mistyped = await home.svc(['roles', 'assign', 'bob', '--role', 'Admn'])
+    expect(mistyped.code).toBe(0)
+    expect(mistyped.stdout).toContain('Admn')
+    expect(mistyped.stderr).toBe('Note: "Admn" is not a role that anyone holds; did you mean "Admin"?\n')
+    await home.svc(['users', 'add', 'carol', '--no-password'])
+    const held = await home.svc(['roles', 'assign', 'carol', '--role', 'Admn', '--role', 'Admin'])
+    expect(held.stderr).toBe('')
+    const unlike = await home.svc(['roles', 'assign', 'carol', '--role', 'Warehouse'])
+    expect(unlike.stderr).toBe('')
+    const near = await home.svc(['roles', 'assign', 'bob', '--role', 'Warehuose'])
+    expect(near.stderr).toContain('did you mean "Warehouse"?')
+  })
+})
