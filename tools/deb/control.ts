@@ -46,7 +46,9 @@ Description: health checks and role administration for servers
 }
 
 /** The file `copyright`, in Debian's format. */
-export const copyright = (license: string): string => `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+export const copyright = (
+  license: string,
+): string => `Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: svc
 Source: https://www.npmjs.com/package/@svc-cli/svc
 
