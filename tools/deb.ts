@@ -6,12 +6,22 @@
  * It contains the Node of the development dependency, the runtime dependencies as they are installed, the systemd unit
  * and the guides. It has no maintainer scripts. The same sources and SOURCE_DATE_EPOCH give the same bytes.
  *
- * What other steps of the build leave behind is packaged as well: manual pages `man/*.N`, and what
- * `svc completion bash|zsh|fish` prints, as soon as there is such a command.
+ * It also contains the manual pages that `tools/man.ts` writes, and what `svc completion bash|zsh|fish` prints, where
+ * the sources have these.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -50,11 +60,13 @@ function program(): void {
   if (!existsSync(join(root, 'dist/main.cjs'))) throw new Error('dist is missing: run npm run build')
   const node = realpathSync(join(root, 'node_modules/node/bin/node'))
   put('usr/lib/svc/node', readFileSync(node), 0o755)
-  for (const name of ['bin/run.js', 'bin/package.json', 'package.json', 'deploy/ready.mjs']) {
+  // Without its first line: /usr/bin/svc starts it, with the Node of this package and no other.
+  put('usr/lib/svc/bin/run.js', readFileSync(join(root, 'bin/run.js'), 'utf8').replace(/^#!.*\n/, ''))
+  for (const name of ['bin/package.json', 'package.json', 'deploy/ready.mjs']) {
     copy(`usr/lib/svc/${name}`, name)
   }
   for (const name of readdirSync(join(root, 'dist'))) {
-    if (name !== 'modules.json') copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
+    if (name.endsWith('.cjs')) copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
   }
   for (const folder of runtimePackages(root, new Set(['@oclif/core']))) {
     const place = relative(root, folder)
@@ -93,16 +105,18 @@ function documents(): void {
   for (const name of readdirSync(join(root, 'deploy/prometheus'))) {
     copy(`${doc}/examples/prometheus/${name}`, `deploy/prometheus/${name}`)
   }
+  copy('usr/share/lintian/overrides/svc', 'deploy/deb/lintian-overrides')
   copy('usr/share/svc/svc.schema.json', 'docs/reference/svc.schema.json')
 }
 
 function generated(): void {
-  const pages = join(root, 'man')
-  for (const name of existsSync(pages) ? readdirSync(pages) : []) {
-    const section = /\.(\d)$/.exec(name)?.[1]
-    if (section !== undefined) {
-      compressed(`usr/share/man/man${section}/${name}`, readFileSync(join(pages, name)))
+  if (existsSync(join(root, 'tools/man.ts'))) {
+    const pages = mkdtempSync(join(tmpdir(), 'svc-man-'))
+    execFileSync(process.execPath, [join(root, 'tools/man.ts'), '--into', pages], { stdio: 'ignore' })
+    for (const name of readdirSync(join(pages, 'man1'))) {
+      compressed(`usr/share/man/man1/${name}`, readFileSync(join(pages, 'man1', name)))
     }
+    rmSync(pages, { recursive: true, force: true })
   }
   if (!Object.keys(commands).includes('completion')) return
   const places = {

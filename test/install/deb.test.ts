@@ -159,7 +159,7 @@ peerSuite(missing, 'the Debian package', () => {
     ]
     const expected = Object.keys(commands).includes('completion')
     for (const path of completions) expect(existsSync(join(system, path)), path).toBe(expected)
-    expect(existsSync(join(system, 'usr/share/man/man1/svc.1.gz'))).toBe(existsSync(join(root, 'man/svc.1')))
+    expect(existsSync(join(system, 'usr/share/man/man1/svc.1.gz'))).toBe(existsSync(join(root, 'tools/man.ts')))
   })
 
   test('what Debian requires of every package is in its documentation folder', () => {

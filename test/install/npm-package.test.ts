@@ -48,7 +48,7 @@ describe('the npm package', () => {
 
   test('contains nothing else: no sources, tests, tools, source maps or packaging of other systems', () => {
     const known =
-      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/[\w.-]+\.cjs|man\/[\w-]+\.\d|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|systemd|container)\/[\w.-]+))$/
+      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|systemd|container)\/[\w.-]+))$/
     expect(files.filter((name) => !known.test(name))).toEqual([])
   })
 
