@@ -119,6 +119,7 @@ suiteWith(missing, 'the screen of the README', () => {
       .filter((line) => /\b(?:shop|worker|unhealthy)\b/i.test(line))
       .map((line) =>
         line
+          .replace(/ · \d+ warnings?/, '')
           .replaceAll(/\d[\d.]* ?m?s\b/g, '0 s')
           .replaceAll(/\d+/g, '0')
           .replaceAll(/\s+/g, ' '),
