@@ -151,6 +151,13 @@ peerSuite(missing, 'the Debian package', () => {
     expect(stdout).toContain('Overall exposure level')
   })
 
+  test('lintian finds nothing but what the overrides explain', ({ skip }) => {
+    if (!isInstalled('lintian')) skip('lintian is not installed')
+    const pages = existsSync(join(root, 'tools/man.ts')) ? [] : ['--suppress-tags', 'no-manual-page']
+    const { status, stdout } = run('lintian', ['--fail-on', 'error,warning', ...pages, file], environment)
+    expect({ status, stdout }).toEqual({ status: 0, stdout: '' })
+  }, 240_000)
+
   test('man pages and completions are packaged where the build has them', () => {
     const completions = [
       'usr/share/bash-completion/completions/svc',
