@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process'
+
+/** How a program ended, and all that a terminal showed of it. */
+export type Session = { readonly status: number | null; readonly shown: string }
+
+/**
+ * Runs a bash script on a terminal of its own, with `columns`, and types what `answer` gives for each piece of text
+ * that is shown. `timeoutMs` ends the script and everything that it started.
+ */
+export function onTerminal(
+  script: string,
+  options: {
+    readonly cwd: string
+    readonly env: Readonly<Record<string, string>>
+    readonly columns?: number
+    readonly timeoutMs?: number
+    readonly answer?: (shown: string) => string | undefined
+  },
+): Promise<Session> {
+  const { cwd, env, columns = 100, timeoutMs = 60_000, answer = () => undefined } = options
+  const line = `stty cols ${columns} rows 40 -echo; exec bash -c "$SCREEN_SCRIPT"`
+  return new Promise((resolve, reject) => {
+    const child = spawn('script', ['-qefc', line, '/dev/null'], {
+      cwd,
+      env: { ...env, SHELL: '/bin/bash', TERM: 'xterm', SCREEN_SCRIPT: script },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    let shown = ''
+    const timer = setTimeout(() => child.kill('SIGHUP'), timeoutMs)
+    child.stdout.on('data', (chunk) => {
+      shown += String(chunk)
+      const keys = answer(String(chunk))
+      if (keys !== undefined) child.stdin.write(keys)
+    })
+    child.stdin.on('error', () => {})
+    child.once('error', reject)
+    child.once('close', (status) => {
+      clearTimeout(timer)
+      resolve({ status, shown: shown.replaceAll('\r\n', '\n') })
+    })
+  })
+}
