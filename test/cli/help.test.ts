@@ -1,3 +1,4 @@
+// @module-tag long
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { helpTopics } from '../../src/cli/help.ts'
 import { commands, topics } from '../../src/registry.ts'
