@@ -45,9 +45,11 @@ export const targetFlagsOf: Readonly<Record<string, readonly TargetFlag[]>> = {
   'monitors list': ['store', 'config'],
   'monitors test': ['store', 'config'],
   'monitors validate': ['config'],
+  doctor: connection,
 }
 
-const suggestion = new RegExp(`\\bsvc (${Object.keys(targetFlagsOf).join('|')})(?![\\w-])`, 'g')
+/** A command of one or two words. */
+const suggestion = /\bsvc ([a-z]{1,20})(?: ([a-z]{1,20}))?(?![\w-])/g
 
 /**
  * Repeats the target flags of this command line in every command that `hint` suggests, so that the command acts on the
@@ -56,7 +58,10 @@ const suggestion = new RegExp(`\\bsvc (${Object.keys(targetFlagsOf).join('|')})(
 export function repeatTargetFlags(hint: string, argv: readonly string[]): string {
   const words = targetWords(argv)
   if (words.size === 0) return hint
-  return hint.replace(suggestion, (command: string, id: string, at: number) => {
+  return hint.replace(suggestion, (found: string, topic: string, name: string | undefined, at: number) => {
+    const id = `${topic} ${name ?? ''}` in targetFlagsOf ? `${topic} ${name}` : topic
+    if (!(id in targetFlagsOf)) return found
+    const command = `svc ${id}`
     const [rest = ''] = hint.slice(at + command.length).split(/\n|\bsvc /)
     const present = targetFlags.filter((flag) => rest.includes(`--${flag}`))
     const hasDestination = present.some((flag) => destinations.has(flag))
@@ -64,7 +69,7 @@ export function repeatTargetFlags(hint: string, argv: readonly string[]): string
       const word = present.includes(flag) || (hasDestination && destinations.has(flag)) ? undefined : words.get(flag)
       return word === undefined ? [] : [word]
     })
-    return [command, ...repeated].join(' ')
+    return [command, ...repeated].join(' ') + found.slice(command.length)
   })
 }
 

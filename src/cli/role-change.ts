@@ -174,7 +174,8 @@ async function unknownRoles(
   const candidates = [...new Set(['Admin', ...current.roles, ...(stored ?? [])])]
   const isComplete = stored !== undefined && stored.length < maxRoleNames
   return requested.flatMap((role) => {
-    const nearest = candidates.includes(role) ? undefined : didYouMean(role, candidates)
+    // Short names such as R1 and R2 differ on purpose.
+    const nearest = candidates.includes(role) || role.length < 4 ? undefined : didYouMean(role, candidates)
     if (nearest === undefined) return []
     const fact = isComplete ? 'is not a role that anyone holds' : `is a new role for ${userName}`
     return [`"${role}" ${fact}; did you mean "${nearest}"?`]

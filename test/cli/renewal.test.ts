@@ -188,7 +188,7 @@ describe('the lock', () => {
     const holder = fork(locker, [path], { stdio: 'inherit' })
     ends.push(() => void holder.kill('SIGKILL'))
     await once(holder, 'message')
-    await expect(acquire(path, new AbortController().signal, 200)).rejects.toThrow('another svc has held')
+    await expect(acquire(path, new AbortController().signal, 200)).rejects.toThrow('another svc has locked')
     const waiting = acquire(path, new AbortController().signal, 10_000)
     holder.kill('SIGKILL')
     const lock = await waiting

@@ -91,7 +91,7 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
       const ran = await health()
       expect(ran.code).toBe(3)
       expect(ran.stdout).toContain(
-        `it is kept for 127.0.0.1:${peer.port}, and this monitor asks 127.0.0.1:${other.port}: nothing was sent`,
+        `it is bound to 127.0.0.1:${peer.port}, but this monitor connects to 127.0.0.1:${other.port}`,
       )
       expect(other.requests.filter((one) => one !== '')).toEqual([])
       expect(ran.stdout + ran.stderr).not.toContain(secret)

@@ -239,13 +239,13 @@ describe('features that a JWT server lacks', () => {
     await login(server, home)
     const out = await home.svc(['logout'])
     expect(out.code).toBe(10)
-    expect(out.stdout).toMatch(/^Partly signed out of .*\n {2}at the server: .*stays valid there until it expires/)
+    expect(out.stdout).toMatch(/^Partly signed out of .*\n {2}at the server: .*stays valid until it expires/)
     const lent = await home.svc(
       ['login', '--server', server.url, '-u', admin, '--password-stdin', '--', process.execPath, '-e', '0'],
       { stdin: password },
     )
     expect(lent.code).toBe(0)
-    expect(lent.stderr).toContain('stays valid there until it expires')
+    expect(lent.stderr).toContain('stays valid until it expires')
   })
 
   test.each(generations)(

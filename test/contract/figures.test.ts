@@ -138,7 +138,7 @@ async function expectFigures(entry: Entry): Promise<void> {
     const { default: report } = await reports[name as ReportName]()
     check(report.render([entry]), ms)
   }
-  const screen = renderHealth([entry], { width: 120, colour: false, unicode: true })
+  const screen = renderHealth([entry], { width: 120, colour: false, unicode: true, detail: 'verbose' })
   expect(screen).toContain(roundTrip?.message)
 }
 
@@ -297,7 +297,7 @@ suiteWith(
         for (const { check } of expected) expect(text).toContain(check)
         expect(text).toMatch(/SELECT 1 answered in [\d.]+ m?s \(limit 3 s\)/)
         expect(text).toMatch(/\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)/)
-        expect(text).toMatch(/behind by [\d.]+ m?s \(limit 2 h\)/)
+        expect(text).toMatch(/lag(?:s by)? [\d.]+ m?s \(limit 2 h\)/)
         expect(text).toMatch(/in [\d.]+ d \(at least 3 d\)/)
       })
     })

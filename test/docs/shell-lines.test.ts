@@ -124,7 +124,8 @@ suiteWith(missing, 'the screen of the README', () => {
           .replace(/ · \d+ warnings?/, '')
           .replaceAll(/\d[\d.]* ?m?s\b/g, '0 s')
           .replaceAll(/\d+/g, '0')
-          .replaceAll(/\s+/g, ' '),
+          .replaceAll(/\s+/g, ' ')
+          .trimEnd(),
       )
 
   test('is what svc health prints (npm run screens writes it)', { timeout: 60_000 }, async () => {

@@ -54,7 +54,7 @@ suiteWith(version01Missing ?? postgresMissing, 'a store of svc 0.1 in PostgreSQL
     const refused = await before.svc(['users', 'list', ...store])
     expect([refused.code, refused.stderr]).toEqual([
       12,
-      expect.stringMatching(/was written by a newer svc \(schema \d+; this svc supports schema \d+\)/),
+      expect.stringMatching(/was written by a newer svc \(schema \d+; known here: \d+\)/),
     ])
   })
 })

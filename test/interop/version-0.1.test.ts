@@ -290,7 +290,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     const refused = await before.svc(['users', 'list', ...store])
     expect([refused.code, refused.stderr]).toEqual([
       12,
-      expect.stringMatching(/was written by a newer svc \(schema \d+; this svc supports schema \d+\)/),
+      expect.stringMatching(/was written by a newer svc \(schema \d+; known here: \d+\)/),
     ])
   }, 60_000)
 

@@ -152,7 +152,7 @@ describe.each(backends)('no command and no start-up reads all of a store on $nam
     ['users show nobody-at-all', /svc users list shows/],
     ['roles show user-7700x', /Did you mean/],
     ['roles assign user-7700x --role Ops', /Did you mean/],
-    ['roles holders ops', /"Ops" is held/],
+    ['roles holders ops', /some have "Ops"/],
     ['roles holders Nobody', /^$/],
     ['keys create ci --user user-7700x', /Did you mean/],
     ['keys revoke key-77', /revoked/],

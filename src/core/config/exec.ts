@@ -1,7 +1,7 @@
 import type { ExecConfig } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
-import { systemConfig, type WhereOptions } from './find.ts'
+import { readFile, systemConfig, type WhereOptions } from './find.ts'
 
 /** The `exec:` section of the system's svc.yaml: the folders whose programs may run. */
 export const execSettings = {
@@ -37,7 +37,7 @@ export async function readExec(options: WhereOptions): Promise<ExecConfig> {
   const path = systemConfig(options)
   const off = (why: string): ExecConfig => ({ allow: [], off: why })
   if (options.platform === 'win32') return off('on Windows, svc cannot verify who wrote the file that would allow it')
-  const [{ readFile }, { parseDocument }] = await Promise.all([import('./find.ts'), import('./document.ts')])
+  const { parseDocument } = await import('./document.ts')
   let text: string | undefined
   try {
     // Trust only root's files here; elsewhere, those of this account are trusted too.

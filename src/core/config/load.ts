@@ -15,7 +15,7 @@ import {
 } from '../settings/index.ts'
 import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
-import { type ConfigCandidate, candidates, systemConfig, type WhereOptions } from './find.ts'
+import { type ConfigCandidate, candidates, readFile, systemConfig, type WhereOptions } from './find.ts'
 import type { ProfilesRead } from './profiles.ts'
 import { readTypes, type TypeConfig, type Types, type WrongMonitor } from './types.ts'
 
@@ -173,7 +173,6 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const places = candidates(options)
   const searched = places.map(({ path }) => path)
   for (const candidate of places) {
-    const { readFile } = await import('./find.ts')
     const uid = options.uid ?? process.getuid?.()
     const text = await readFile(candidate, { platform: options.platform, uid })
     if (text !== undefined) return { ...(await readConfig(text, candidate, options)), searched }
