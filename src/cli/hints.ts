@@ -58,9 +58,9 @@ const suggestion = /\bsvc ([a-z]{1,20})(?: ([a-z]{1,20}))?(?![\w-])/g
 export function repeatTargetFlags(hint: string, argv: readonly string[]): string {
   const words = targetWords(argv)
   if (words.size === 0) return hint
-  return hint.replace(suggestion, (found: string, topic: string, name: string | undefined, at: number) => {
+  return hint.replace(suggestion, (phrase: string, topic: string, name: string | undefined, at: number) => {
     const id = `${topic} ${name ?? ''}` in targetFlagsOf ? `${topic} ${name}` : topic
-    if (!(id in targetFlagsOf)) return found
+    if (!(id in targetFlagsOf)) return phrase
     const command = `svc ${id}`
     const [rest = ''] = hint.slice(at + command.length).split(/\n|\bsvc /)
     const present = targetFlags.filter((flag) => rest.includes(`--${flag}`))
@@ -69,7 +69,7 @@ export function repeatTargetFlags(hint: string, argv: readonly string[]): string
       const word = present.includes(flag) || (hasDestination && destinations.has(flag)) ? undefined : words.get(flag)
       return word === undefined ? [] : [word]
     })
-    return [command, ...repeated].join(' ') + found.slice(command.length)
+    return [command, ...repeated].join(' ') + phrase.slice(command.length)
   })
 }
 
