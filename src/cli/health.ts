@@ -340,7 +340,7 @@ export async function pluginFailure(
   const { nagiosState, reports } = await import('../core/reports/index.ts')
   const { renderError } = await import('./render/errors.ts')
   const failure = renderError.json(asFault(error) ?? error, target).error
-  const base = { Target: target ?? 'svc', ServerType: 'svc', ExecutionMode: '', ExitCode: failure.exitCode }
+  const base = { Target: target ?? 'this machine', ServerType: 'svc', ExecutionMode: '', ExitCode: failure.exitCode }
   const entries: readonly Entry[] = [{ ...base, Error: failure }]
   const { default: report } = await reports[output]()
   return { text: report.render(entries), exitCode: output === 'nagios' ? nagiosState(entries) : failure.exitCode }

@@ -59,8 +59,9 @@ export function repeatTargetFlags(hint: string, argv: readonly string[]): string
   const words = targetWords(argv)
   if (words.size === 0) return hint
   return hint.replace(suggestion, (phrase: string, topic: string, name: string | undefined, at: number) => {
-    const id = `${topic} ${name ?? ''}` in targetFlagsOf ? `${topic} ${name}` : topic
-    if (!(id in targetFlagsOf)) return phrase
+    const pair = `${topic} ${name ?? ''}`
+    const id = Object.hasOwn(targetFlagsOf, pair) ? pair : topic
+    if (!Object.hasOwn(targetFlagsOf, id)) return phrase
     const command = `svc ${id}`
     const [rest = ''] = hint.slice(at + command.length).split(/\n|\bsvc /)
     const present = targetFlags.filter((flag) => rest.includes(`--${flag}`))

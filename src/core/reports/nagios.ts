@@ -58,7 +58,8 @@ const levelWords: Record<Level, string> = { fail: 'FAIL', warn: 'WARN', ok: 'OK'
 const rank: Record<Level, number> = { fail: 0, warn: 1, ok: 2 }
 
 function longOutput(reading: EntryReading): readonly string[] {
-  const head = `${reading.type} ${reading.mode} at ${reading.target}: ${reading.headline}`
+  const subject = [reading.type, reading.mode].filter(Boolean).join(' ')
+  const head = `${subject} at ${reading.target}: ${reading.headline}`
   const more = reading.error ? [reading.error.message, ...reading.error.hints] : []
   const lines = results(reading)
     .toSorted((a, b) => rank[a.level] - rank[b.level])

@@ -1,0 +1,68 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Home, svcHome } from '../support/svc.ts'
+
+let home: Home
+beforeAll(() => {
+  home = svcHome()
+  const yaml =
+    'types:\n  Batch:\n    host: false\n    monitors:\n      - {kind: tcp, name: worker, host: 127.0.0.1, port: 1}\n'
+  writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
+})
+afterAll(() => home.remove())
+
+describe('the formats of plug-ins', () => {
+  test.each([
+    ['an unknown flag', ['--nonsense'], /unknown flag --nonsense/],
+    ['an unknown type', ['-t', 'Sqll'], /unknown --type "Sqll"/],
+    ['a type without configuration', ['-t', 'Ftp'], /does not configure Ftp/],
+    ['a missing svc.yaml', ['--config', '/nowhere/svc.yaml'], /svc\.yaml/],
+    ['an unknown profile', ['--profile', 'nobody', '-t', 'App'], /nobody/],
+  ])('nagios gets UNKNOWN and exit code 3 for %s, prtg an error', async (_, args, message) => {
+    const nagios = await home.svc(['health', '-o', 'nagios', ...args])
+    expect([nagios.code, nagios.stderr]).toEqual([3, ''])
+    expect(nagios.stdout).toMatch(/^SVC UNKNOWN - /)
+    expect(nagios.stdout).toMatch(message)
+    const prtg = await home.svc(['health', '--output=prtg', ...args])
+    expect(prtg.code).not.toBe(0)
+    const { prtg: body } = JSON.parse(prtg.stdout) as {
+      readonly prtg: { readonly error: number; readonly text: string }
+    }
+    expect(body.error).toBe(1)
+    expect(body.text).toMatch(message)
+  })
+
+  test('nagios gets CRITICAL and exit code 2 for a failed monitor', async () => {
+    const { code, stdout } = await home.svc(['health', '-o', 'nagios'])
+    expect(code).toBe(2)
+    expect(stdout).toMatch(
+      /^SVC CRITICAL - Batch: tcp worker connect: 127\.0\.0\.1:1 refused the connection .*\| failed=1/,
+    )
+  })
+})
+
+describe('a pipe', () => {
+  test('gets records with a header line, which --no-header leaves out', async () => {
+    const { stdout } = await home.svc(['health'])
+    expect(stdout).toMatch(/^Target\tServerType\t/)
+    expect((await home.svc(['health', '--no-header'])).stdout).toMatch(/^this machine\tBatch\t/)
+  })
+
+  test('gets a table where it is requested, every check with -v, and the verdict alone with -q', async () => {
+    const table = await home.svc(['health', '-o', 'table'])
+    expect(table.stdout).toMatch(/^ {2}✗ Batch {2}tcp worker +connect +127\.0\.0\.1:1 refused/)
+    expect(table.stdout.trimEnd().split('\n').at(-1)).toMatch(
+      /^✗ UNHEALTHY {2}this machine · 1 monitor failed · Standard/,
+    )
+    expect((await home.svc(['health', '-o', 'table', '-v'])).stdout).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)
+    expect((await home.svc(['health', '-o', 'table', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
+  })
+})
+
+test('--wait reports an attempt where no line can move, and says that it gave up', async () => {
+  const { code, stderr } = await home.svc(['health', '--wait', '2s'], { env: { CI: '1' } })
+  expect(code).toBe(3)
+  expect(stderr).toMatch(/^Attempt 1 after [\d.]+ m?s, [12] s left: Batch is unhealthy/m)
+  expect(stderr).toMatch(/^Gave up after \d+ attempts? in [\d.]+ s: Batch is unhealthy/m)
+})
