@@ -1,6 +1,7 @@
 import { exits } from '../../core/errors.ts'
 import { showBytes, showDuration } from '../../core/format.ts'
 import {
+  bySeverity,
   count,
   describeResult,
   type Entry,
@@ -197,17 +198,13 @@ function monitorLines(readings: readonly EntryReading[], look: Look): readonly s
 /** The checks of the machine, which every type repeats, once: those of the worst run. */
 function worstHost(readings: readonly EntryReading[]): MonitorReading | undefined {
   const hosts = readings.flatMap((entry) => entry.monitors.filter((monitor) => monitor.host))
-  return hosts.toSorted((a, b) => severity.indexOf(a.level) - severity.indexOf(b.level)).at(0)
+  return hosts.toSorted(bySeverity).at(0)
 }
-
-const severity: readonly Mark[] = ['fail', 'warn', 'ok']
 
 /** A line for the monitor if all is well, else a line for each failure and each warning. */
 function monitorRows(type: string, monitor: MonitorReading, look: Look): readonly Row[] {
   const name = limited(monitor.name, look.marks, maxName)
-  const wrong = monitor.results
-    .filter((result) => result.level !== 'ok' && !isConsequence(result))
-    .toSorted((a, b) => severity.indexOf(a.level) - severity.indexOf(b.level))
+  const wrong = monitor.results.filter((result) => result.level !== 'ok' && !isConsequence(result)).toSorted(bySeverity)
   const ran = monitor.results.filter((result) => !isConsequence(result))
   const idle = monitor.results.length - ran.length
   if (wrong.length === 0) {

@@ -6,6 +6,7 @@ export { foreignWarning } from './foreign.ts'
 export { type NagiosState, nagiosState } from './nagios-state.ts'
 export { type ResultRecord, read, records, renderPlain } from './read.ts'
 export {
+  bySeverity,
   count,
   describeResult,
   type Entry,
@@ -17,6 +18,7 @@ export {
   type Report,
   type ReportedError,
   results,
+  worstFirst,
 } from './reading.ts'
 export {
   healthCheckResponse,

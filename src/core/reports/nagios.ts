@@ -2,6 +2,7 @@ import { divided, type MeasuredReading, measuredResults } from './figure.ts'
 import { type NagiosState, nagiosState } from './nagios-state.ts'
 import { read } from './read.ts'
 import {
+  bySeverity,
   type Entry,
   type EntryReading,
   figureName,
@@ -55,15 +56,12 @@ function cause(reading: EntryReading): string {
 }
 
 const levelWords: Record<Level, string> = { fail: 'FAIL', warn: 'WARN', ok: 'OK' }
-const rank: Record<Level, number> = { fail: 0, warn: 1, ok: 2 }
 
 function longOutput(reading: EntryReading): readonly string[] {
   const subject = [reading.type, reading.mode].filter(Boolean).join(' ')
   const head = `${subject} at ${reading.target}: ${reading.headline}`
   const more = reading.error ? [reading.error.message, ...reading.error.hints] : []
-  const lines = results(reading)
-    .toSorted((a, b) => rank[a.level] - rank[b.level])
-    .flatMap(resultLines)
+  const lines = results(reading).toSorted(bySeverity).flatMap(resultLines)
   const correlation = reading.correlationId === '' ? [] : [`Correlation ${reading.correlationId}`]
   return [head, ...more.flatMap(indented), ...lines, ...correlation].map(plain)
 }

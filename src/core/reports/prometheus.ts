@@ -9,6 +9,7 @@ import {
   type Reading,
   type Report,
   worst,
+  worstFirst,
 } from './reading.ts'
 
 export { expositionTypes, renderFamilies } from './exposition.ts'
@@ -197,15 +198,13 @@ const monitorRows: readonly Row<Monitor>[] = [
 type Check = { readonly labels: Labels; readonly items: readonly Item[]; readonly dropped: number }
 type Item = { readonly labels: Labels; readonly result: Reading }
 
-const urgency: readonly Level[] = ['fail', 'warn', 'ok']
-
 const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Check[] =>
   [...Map.groupBy(monitor.results, ({ slug }) => slug)].map(([check, results]) => {
     const labels = { ...ofMonitor, check }
     const exported =
       results.length <= maxItems
         ? results
-        : urgency.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
+        : worstFirst.flatMap((level) => results.filter((result) => result.level === level)).slice(0, maxItems)
     const items = exported.map((result) => ({ labels: { ...labels, item: result.item }, result }))
     return { labels, items, dropped: results.length - exported.length }
   })

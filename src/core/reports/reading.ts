@@ -179,10 +179,15 @@ export type EntryReading = RunReading & {
   readonly error: ReportedError | undefined
 }
 
-const order: Record<Level, number> = { ok: 0, warn: 1, fail: 2 }
+/** The levels in the order of their severity. */
+export const worstFirst: readonly Level[] = ['fail', 'warn', 'ok']
+
 /** The worst level; ok for an empty list. */
-export const worst = (levels: readonly Level[]): Level =>
-  levels.reduce<Level>((most, level) => (order[level] > order[most] ? level : most), 'ok')
+export const worst = (levels: readonly Level[]): Level => worstFirst.find((level) => levels.includes(level)) ?? 'ok'
+
+type Graded = { readonly level: Level }
+/** Compares for sorting: the worst comes first. */
+export const bySeverity = (a: Graded, b: Graded): number => worstFirst.indexOf(a.level) - worstFirst.indexOf(b.level)
 
 export const results = (entry: EntryReading): readonly Reading[] => entry.monitors.flatMap((monitor) => monitor.results)
 

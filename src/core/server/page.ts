@@ -1,5 +1,5 @@
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { count, type EntryReading, type Level, read } from '../reports/index.ts'
+import { count, type EntryReading, type Level, read, worstFirst } from '../reports/index.ts'
 import type { RecentRun } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
@@ -21,8 +21,6 @@ export type TypeStatus = {
     readonly reading: EntryReading
   }[]
 }
-
-const worstFirst: readonly Level[] = ['fail', 'warn', 'ok']
 
 /**
  * Rates a type by its latest runs, newest first. A run counts until a newer one goes at least as deep: a Basic run
@@ -69,7 +67,7 @@ export async function statusPage(server: ServerContext, context: RequestContext)
 }
 
 /** Sorts what needs attention first. */
-const urgency = ({ level }: TypeStatus): number => ['fail', 'warn', 'ok', undefined].indexOf(level)
+const urgency = ({ level }: TypeStatus): number => [...worstFirst, undefined].indexOf(level)
 
 type Facts = {
   readonly base: string
@@ -114,7 +112,7 @@ ${ways(standings[0]?.type ?? 'App', facts)}
 
 function overall(standings: readonly TypeStatus[]): Level | undefined {
   const levels = standings.map(({ level }) => level)
-  return (['fail', 'warn', 'ok'] as const).find((level) => levels.includes(level))
+  return worstFirst.find((level) => levels.includes(level))
 }
 
 function headline(standings: readonly TypeStatus[]): string {
