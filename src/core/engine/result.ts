@@ -22,6 +22,15 @@ export type Measurement = {
   readonly at?: Date | undefined
 }
 
+/**
+ * Why a check has no verdict of its own:
+ * - `missing`: the server did not report the figure, or reported a value that is not a finite number.
+ * - `starved`: the check never had its own full time, e.g. because it waited for a slot.
+ * - `budget`: the caller's time limit left no time for it.
+ * - `permission`: the account lacks the privilege to read the figure.
+ */
+export type NotCheckedReason = 'missing' | 'starved' | 'budget' | 'permission'
+
 /** The outcome of one check. A warning is Success on the wire, because the interface has two states. */
 export type Result<Name extends string = string> = {
   /** The MonitoringName, e.g. `round trip`. */
@@ -44,6 +53,11 @@ export type Result<Name extends string = string> = {
   readonly subject?: string | undefined
   /** Version skew or a deployment in progress, which SuppressDeploymentErrors ignores (H5). */
   readonly deployment?: boolean | undefined
+  /**
+   * The check came to no verdict, so its status says nothing about the server: a warning where the account lacks a
+   * privilege, otherwise a failure. Never ok.
+   */
+  readonly notChecked?: NotCheckedReason | undefined
   /** Found by another svc, so its fault does not concern our own connection or sign-in. */
   readonly foundElsewhere?: true | undefined
 }
@@ -59,7 +73,8 @@ const units: Record<ThresholdUnit, Unit> = {
 
 type Measured<Name extends string> = {
   readonly check: Name
-  readonly value: number
+  /** Undefined or not finite: the server did not report it, and the result is `notChecked`. */
+  readonly value: number | undefined
   readonly unit: ThresholdUnit
   readonly threshold: Threshold
   /** Describes the value and precedes it, e.g. `replication lag`. Empty: only the value is shown. */
@@ -72,11 +87,19 @@ type Measured<Name extends string> = {
   readonly details?: readonly string[] | undefined
 }
 
+type WithValue<Name extends string> = Measured<Name> & { readonly value: number }
+
+/** NaN and infinity would pass every comparison. */
+const hasValue = <Name extends string>(m: Measured<Name>): m is WithValue<Name> => Number.isFinite(m.value)
+
+const missing = <Name extends string>({ check, what, address, details }: Measured<Name>): Result<Name> =>
+  notChecked(check, 'missing', `${what || 'the figure'} is not reported`, { address, details })
+
 /** The limit that decided, and the words that precede it. */
 type Verdict = { readonly status: Result['status']; readonly decided: number | undefined; readonly words: string }
 
 function measured<Name extends string>(
-  m: Measured<Name>,
+  m: WithValue<Name>,
   bound: 'atMost' | 'atLeast',
   { status, decided, words }: Verdict,
 ): Result<Name> {
@@ -92,8 +115,9 @@ function measured<Name extends string>(
   }
 }
 
-/** Fails above the limit and warns above `warn`. The boundary itself is ok. */
+/** Fails above the limit and warns above `warn`. The boundary itself is ok. A missing value is `notChecked`. */
 export function atMost<const Name extends string>(m: Measured<Name>): Result<Name> {
+  if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
   if (limit !== undefined && m.value > limit)
     return measured(m, 'atMost', { status: 'failed', decided: limit, words: 'limit' })
@@ -103,8 +127,9 @@ export function atMost<const Name extends string>(m: Measured<Name>): Result<Nam
   return measured(m, 'atMost', { status: 'ok', decided: limit ?? warn, words })
 }
 
-/** Fails below the limit and warns below `warn`. The boundary itself is ok. */
+/** Fails below the limit and warns below `warn`. The boundary itself is ok. A missing value is `notChecked`. */
 export function atLeast<const Name extends string>(m: Measured<Name>): Result<Name> {
+  if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
   if (limit !== undefined && m.value < limit)
     return measured(m, 'atLeast', { status: 'failed', decided: limit, words: 'at least' })
@@ -146,3 +171,19 @@ export const fail = <const Name extends string>(
   message: string,
   more: Partial<Result> = {},
 ): Result<Name> => ({ ...more, check, status: 'failed', fault, message })
+
+/** A check without a verdict: a warning for a missing privilege, otherwise a failure. `why` follows `not checked: `. */
+export const notChecked = <const Name extends string>(
+  check: Name,
+  reason: NotCheckedReason,
+  why: string,
+  more: Partial<Result> = {},
+): Result<Name> => ({
+  ...more,
+  check,
+  message: `not checked: ${why}`,
+  notChecked: reason,
+  ...(reason === 'permission'
+    ? { status: 'warning' as const }
+    : { status: 'failed' as const, fault: reason === 'missing' ? ('data' as const) : ('timeout' as const) }),
+})
