@@ -1,5 +1,5 @@
-import { atMost, type CheckContext, ok, type Result } from '../engine/index.ts'
-import { show, showDuration } from '../format.ts'
+import { atMost, type CheckContext, ok, type Result, withThreshold } from '../engine/index.ts'
+import { showDuration } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../settings/index.ts'
 import { figure } from './rows.ts'
@@ -43,10 +43,8 @@ export function clockOf(theirs: number, sentAt: number, receivedAt: number): Clo
 
 export function evaluateClock({ aheadMs, tripMs }: Clock, threshold: Threshold): Result<'clock'> {
   if (aheadMs === 0) {
-    const bound = threshold.limit ?? threshold.warn
     const within = `server clock in sync, ±${showDuration(tripMs)}`
-    const limit = bound === undefined ? '' : ` (limit ${show(bound, 'duration')})`
-    return ok('clock', `${within}${limit}`, {
+    return ok('clock', withThreshold(within, threshold, 'duration', 'atMost'), {
       measurement: { value: 0, unit: 'milliseconds', ...threshold, bound: 'atMost' },
     })
   }

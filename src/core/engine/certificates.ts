@@ -125,6 +125,6 @@ export function evaluateProtocol<const Name extends string>(
 ): Result<Name> {
   const { address, protocol } = chain
   const sound = versions.indexOf(protocol) >= versions.indexOf(least)
-  const message = `${address}: highest TLS version ${protocol} (at least ${least})`
+  const message = `${address}: highest TLS version ${protocol} (fail below ${least})`
   return sound ? ok(check, message, { address }) : fail(check, 'tls', message, { address })
 }

@@ -36,7 +36,7 @@ export type Result<Name extends string = string> = {
   /** The MonitoringName, e.g. `round trip`. */
   readonly check: Name
   readonly status: 'ok' | 'warning' | 'failed'
-  /** One line, short enough for a pager: what was observed, against which limit. Never a secret. */
+  /** One line, short enough for a pager: what was observed, with which threshold. Never a secret. */
   readonly message: string
   /** Additional lines for ErrorMessages. */
   readonly details?: readonly string[] | undefined
@@ -95,19 +95,39 @@ const hasValue = <Name extends string>(m: Measured<Name>): m is WithValue<Name> 
 const missing = <Name extends string>({ check, what, address, details }: Measured<Name>): Result<Name> =>
   notChecked(check, 'missing', `${what || 'the figure'} is not reported`, { address, details })
 
-/** The limit that decided, and the words that precede it. */
-type Verdict = { readonly status: Result['status']; readonly decided: number | undefined; readonly words: string }
+/**
+ * Both values of a threshold for people: `warn 1 s, fail 3 s` for an upper bound, `warn below 20 %, fail below 10 %` for
+ * a lower one. Empty if neither is set. `unit` is the unit of the values, or a function that shows one of them.
+ */
+export function showThreshold(
+  { warn: warning, limit }: Threshold,
+  unit: ThresholdUnit | ((value: number) => string),
+  bound: 'atMost' | 'atLeast',
+): string {
+  const display = typeof unit === 'function' ? unit : (value: number) => show(value, unit)
+  const below = bound === 'atLeast' ? 'below ' : ''
+  return [
+    ...(warning === undefined ? [] : [`warn ${below}${display(warning)}`]),
+    ...(limit === undefined ? [] : [`fail ${below}${display(limit)}`]),
+  ].join(', ')
+}
+
+/** The text, followed by the threshold in parentheses if one is set: `14 ms (warn 1 s, fail 3 s)`. */
+export function withThreshold(text: string, ...threshold: Parameters<typeof showThreshold>): string {
+  const limits = showThreshold(...threshold)
+  return limits === '' ? text : `${text} (${limits})`
+}
 
 function measured<Name extends string>(
   m: WithValue<Name>,
   bound: 'atMost' | 'atLeast',
-  { status, decided, words }: Verdict,
+  status: Result['status'],
 ): Result<Name> {
   const text = [m.what, show(m.value, m.unit), m.after].filter(Boolean).join(' ')
   return {
     check: m.check,
     status,
-    message: decided === undefined ? text : `${text} (${words} ${show(decided, m.unit)})`,
+    message: withThreshold(text, m.threshold, m.unit, bound),
     ...(status === 'failed' ? { fault: 'threshold' as const } : {}),
     measurement: { value: m.value, unit: units[m.unit], ...m.threshold, bound, ...(m.at && { at: m.at }) },
     address: m.address,
@@ -119,24 +139,18 @@ function measured<Name extends string>(
 export function atMost<const Name extends string>(m: Measured<Name>): Result<Name> {
   if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
-  if (limit !== undefined && m.value > limit)
-    return measured(m, 'atMost', { status: 'failed', decided: limit, words: 'limit' })
-  if (warn !== undefined && m.value > warn)
-    return measured(m, 'atMost', { status: 'warning', decided: warn, words: 'warns above' })
-  const words = limit === undefined ? 'warns above' : 'limit'
-  return measured(m, 'atMost', { status: 'ok', decided: limit ?? warn, words })
+  const status =
+    limit !== undefined && m.value > limit ? 'failed' : warn !== undefined && m.value > warn ? 'warning' : 'ok'
+  return measured(m, 'atMost', status)
 }
 
 /** Fails below the limit and warns below `warn`. The boundary itself is ok. A missing value is `notChecked`. */
 export function atLeast<const Name extends string>(m: Measured<Name>): Result<Name> {
   if (!hasValue(m)) return missing(m)
   const { warn, limit } = m.threshold
-  if (limit !== undefined && m.value < limit)
-    return measured(m, 'atLeast', { status: 'failed', decided: limit, words: 'at least' })
-  if (warn !== undefined && m.value < warn)
-    return measured(m, 'atLeast', { status: 'warning', decided: warn, words: 'warns below' })
-  const words = limit === undefined ? 'warns below' : 'at least'
-  return measured(m, 'atLeast', { status: 'ok', decided: limit ?? warn, words })
+  const status =
+    limit !== undefined && m.value < limit ? 'failed' : warn !== undefined && m.value < warn ? 'warning' : 'ok'
+  return measured(m, 'atLeast', status)
 }
 
 /** The same results, each with its subject: hold durations are tracked per subject. */

@@ -1,5 +1,5 @@
 import { parseJsonPath, readJsonPath } from '../assert/document.ts'
-import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok } from '../engine/index.ts'
+import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok, withThreshold } from '../engine/index.ts'
 import { show } from '../format.ts'
 import { get } from '../net/http/get.ts'
 import { safeUrl, sanitize } from '../net/text.ts'
@@ -43,11 +43,11 @@ export const progress = check({
     const age = show(ageMs, 'duration')
     const measurement = { value: ageMs, unit: 'milliseconds', limit, bound: 'atMost' } as const
     if (isStale(ageMs, markerAge)) {
-      const message = `began ${age} ago and has not ended (limit ${show(limit ?? 0, 'duration')}): finish it, or remove ${path}`
-      return fail('deployment', 'threshold', message, { measurement })
+      const began = withThreshold(`began ${age} ago and has not ended`, { limit }, 'duration', 'atMost')
+      return fail('deployment', 'threshold', `${began}: finish it, or remove ${path}`, { measurement })
     }
-    const allowed = limit === undefined ? '' : ` (limit ${show(limit, 'duration')})`
-    return fail('deployment', 'data', `in progress for ${age}${allowed}: ${path} exists`, {
+    const progress = withThreshold(`in progress for ${age}`, { limit }, 'duration', 'atMost')
+    return fail('deployment', 'data', `${progress}: ${path} exists`, {
       measurement,
       deployment: true,
     })

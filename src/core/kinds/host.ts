@@ -11,6 +11,7 @@ import {
   machineKind,
   ok,
   type Result,
+  withThreshold,
 } from '../engine/index.ts'
 import { show, showBytes, showDuration } from '../format.ts'
 import { hostPort } from '../net/connect.ts'
@@ -357,25 +358,25 @@ export const restarted = check({
 
 /**
  * Compares the remaining share of a total, in percent, with its threshold, and reports both: `41 % free of 120 GiB
- * (limit 10 %)`. Fails below the limit and warns below `warn`; a value on the boundary is ok.
+ * (warn below 20 %, fail below 10 %)`. Fails below the limit and warns below `warn`; a value on the boundary is ok.
  */
 function evaluateFree<const Name extends string>(
   name: Name,
   word: 'free' | 'available',
   { total, available }: { readonly total: number; readonly available: number },
-  { warn, limit }: Threshold,
+  threshold: Threshold,
   showTotal: (total: number) => string = showBytes,
 ): Result<Name> {
+  const { warn, limit } = threshold
   const percent = total > 0 ? (available / total) * 100 : 0
   const status =
     limit !== undefined && percent < limit ? 'failed' : warn !== undefined && percent < warn ? 'warning' : 'ok'
-  // Rounded down, so that 9.96 % never reads "10 % (limit 10 %)" on a failure.
+  // Rounded down, so that 9.96 % never reads "10 % (fail below 10 %)" on a failure.
   const share = `${show(Math.floor(percent * 10) / 10, 'percent')} ${word} of ${showTotal(total)}`
-  const warns = warn === undefined ? '' : ` (warns below ${show(warn, 'percent')})`
   return {
     check: name,
     status,
-    message: `${share}${status === 'warning' || limit === undefined ? warns : ` (limit ${show(limit, 'percent')})`}`,
+    message: withThreshold(share, threshold, 'percent', 'atLeast'),
     ...(status === 'failed' ? { fault: 'threshold' as const } : {}),
     measurement: { value: percent, unit: 'percent', warn, limit, bound: 'atLeast' },
   }

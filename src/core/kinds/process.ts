@@ -9,6 +9,7 @@ import {
   machineKind,
   ok,
   sharedRead,
+  showThreshold,
 } from '../engine/index.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { fileTrouble, preloadSystemInformation, readSmallFile } from '../system/files.ts'
@@ -67,8 +68,9 @@ export const count = check({
   settings: { count: countSetting },
   observe: ({ alive }) => Promise.resolve(alive.length),
   evaluate: (value, { count: { min = 1, max } = {} }) => {
-    const range = max === undefined ? `at least ${min}` : min === max ? `exactly ${min}` : `${min} to ${max}`
-    const message = `${value} running (${range})`
+    const range = max === min ? `expected ${min}` : `expected ${min} to ${max}`
+    const lower = max === undefined ? showThreshold({ limit: min }, 'count', 'atLeast') : range
+    const message = `${value} running (${lower})`
     if (value < min) {
       return fail('count', 'threshold', message, {
         measurement: { value, unit: 'count', limit: min, bound: 'atLeast' },

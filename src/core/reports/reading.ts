@@ -198,7 +198,7 @@ export const figureName = ({ monitor, check, item }: Reading): string =>
 /** Did not run because something else failed: a consequence, not a cause. */
 export const isConsequence = (reading: Reading): boolean => reading.level === 'fail' && reading.fault === 'dependency'
 
-/** A result in one line, e.g. `postgres orders round trip: 14 ms (limit 3 s)`. */
+/** A result in one line, e.g. `postgres orders round trip: 14 ms (warn 1 s, fail 3 s)`. */
 export function describeResult(reading: Reading): string {
   // The message about a missing configuration needs no prefix.
   if (reading.check === 'configured' && reading.monitor.toLowerCase() === 'configuration') return reading.message

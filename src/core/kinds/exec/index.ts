@@ -1,5 +1,14 @@
 import type { Stats } from 'node:fs'
-import { checksOn, type ExecConfig, fail, machineKind, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  checksOn,
+  type ExecConfig,
+  fail,
+  machineKind,
+  ok,
+  type Result,
+  showThreshold,
+  warn,
+} from '../../engine/index.ts'
 import { show, showDuration } from '../../format.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -121,11 +130,8 @@ function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result
     foreignUnit === undefined
       ? show(figure, unit === 'milliseconds' ? 'duration' : unit)
       : `${show(figure, 'count')} ${foreignUnit}`
-  const limits = [
-    ...(warnAt === undefined ? [] : [`warns ${bound === 'atLeast' ? 'below' : 'above'} ${format(warnAt)}`]),
-    ...(limit === undefined ? [] : [`${bound === 'atLeast' ? 'at least' : 'limit'} ${format(limit)}`]),
-  ]
-  const ofPlugin = limits.length === 0 ? '' : ` (plug-in: ${limits.join(', ')})`
+  const limits = showThreshold({ warn: warnAt, limit }, format, bound ?? 'atMost')
+  const ofPlugin = limits === '' ? '' : ` (plug-in: ${limits})`
   return ok('figure', `${label} ${format(value)}${ofPlugin}`, { subject: label, measurement })
 }
 

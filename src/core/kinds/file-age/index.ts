@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path'
 import {
+  atLeast,
   atMost,
   type CheckContext,
   checksOn,
@@ -11,7 +12,6 @@ import {
   sharedRead,
   warn,
 } from '../../engine/index.ts'
-import { showBytes } from '../../format.ts'
 import { count, sanitize } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type BacklogAnswer, type BacklogTask, maxFiles } from './backlog-probe.ts'
@@ -92,14 +92,10 @@ export const size = check({
   settings: { size: { type: 'bytes', doc: 'Minimum size of the file: an empty backup is not a backup' } },
   when: ['size'],
   observe: content,
-  evaluate: ({ name, file }, { size: limit = 0 }) => {
-    if (!file) return []
-    const message = `file ${name} has ${showBytes(file.bytes)} (at least ${showBytes(limit)})`
-    const measurement = { value: file.bytes, unit: 'bytes', limit, bound: 'atLeast' } as const
-    return file.bytes < limit
-      ? fail('size', 'threshold', message, { measurement })
-      : ok('size', message, { measurement })
-  },
+  evaluate: ({ name, file }, { size: limit = 0 }) =>
+    file
+      ? atLeast({ check: 'size', what: `file ${name} has`, value: file.bytes, unit: 'bytes', threshold: { limit } })
+      : [],
 })
 
 export const backlog = check({

@@ -1,4 +1,14 @@
-import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  atLeast,
+  atMost,
+  checksOn,
+  fail,
+  ok,
+  type Result,
+  showThreshold,
+  warn,
+  withThreshold,
+} from '../../engine/index.ts'
 import { show, showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import type { Threshold, ThresholdUnit } from '../../settings/index.ts'
@@ -55,19 +65,16 @@ function evaluateDue(agent: Agent, due: Due): Result<'newest'> {
   const more: Partial<Result> = {
     measurement: { value: lateMs, unit: 'milliseconds', ...grace, bound: 'atMost' },
   }
-  const limit = grace.limit === undefined ? undefined : `limit ${show(grace.limit, 'duration')}`
-  const warning = grace.warn === undefined ? undefined : `warns above ${show(grace.warn, 'duration')}`
-  if (status === 'failed') return fail('newest', 'threshold', `${name} ${overdue(agent.at, due, limit)}`, more)
-  if (status === 'warning') return warn('newest', `${name} ${overdue(agent.at, due, warning)}`, more)
-  const bound = limit ?? warning
-  const limits = bound === undefined ? '' : ` (${bound})`
+  const limits = showThreshold(grace, 'duration', 'atMost')
+  if (status === 'failed') return fail('newest', 'threshold', `${name} ${overdue(agent.at, due, limits)}`, more)
+  if (status === 'warning') return warn('newest', `${name} ${overdue(agent.at, due, limits)}`, more)
+  const inGrace = (text: string) => ok('newest', withThreshold(text, grace, 'duration', 'atMost'), more)
   if (since !== undefined) {
-    const message = `${name} has been due since ${clockText(since, due)}, ${showDuration(lateMs)} ago${limits}`
-    return ok('newest', message, more)
+    return inGrace(`${name} has been due since ${clockText(since, due)}, ${showDuration(lateMs)} ago`)
   }
   const [last] = runs
   const schedule = many || last === undefined ? '' : `; it was due at ${clockText(last.at, due)}`
-  return ok('newest', `last heartbeat, from ${name}, came ${showDuration(agent.ageMs)} ago${schedule}${limits}`, more)
+  return inGrace(`last heartbeat, from ${name}, came ${showDuration(agent.ageMs)} ago${schedule}`)
 }
 
 export const reporting = check({
@@ -95,14 +102,15 @@ export const reporting = check({
     ].slice(0, maxDetails)
     const all = Math.max(matching.length + missing.length, min)
     const gone = lost.length === 0 ? '' : `; missing: ${list(lost)}`
-    const message = `${alive.length} of ${count(all, 'agent')} ${alive.length === 1 ? 'reports' : 'report'}${gone}`
+    const threshold = { limit: min || undefined }
+    const reports = `${alive.length} of ${count(all, 'agent')} ${alive.length === 1 ? 'reports' : 'report'}${gone}`
+    const message = withThreshold(reports, threshold, 'count', 'atLeast')
     const more: Partial<Result> = {
-      measurement: { value: alive.length, unit: 'count', limit: min || undefined, bound: 'atLeast' },
+      measurement: { value: alive.length, unit: 'count', ...threshold, bound: 'atLeast' },
       details,
     }
-    if (alive.length < min) return fail('reporting', 'threshold', `${message} (at least ${min})`, more)
     // No reporting agent at all is a failure, even if the settings name no agent.
-    if (alive.length === 0) return fail('reporting', 'threshold', message, more)
+    if (alive.length < min || alive.length === 0) return fail('reporting', 'threshold', message, more)
     return lost.length === 0 || expected !== undefined
       ? ok('reporting', message, more)
       : warn('reporting', message, more)

@@ -8,6 +8,7 @@ import {
   ok,
   type Result,
   warn,
+  withThreshold,
 } from '../../engine/index.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -171,7 +172,8 @@ export const entry = onLdap({
   evaluate: ({ address, base, number }, settings) => {
     const { filter = '', atLeast = 1 } = settings.entry ?? {}
     const many = number === 0 ? 'nothing' : count(number, 'entry', 'entries')
-    const message = `${address} finds ${many} for ${quote(filter, 80)} in ${quote(base, 120)} (at least ${atLeast})`
+    const finds = `${address} finds ${many} for ${quote(filter, 80)} in ${quote(base, 120)}`
+    const message = withThreshold(finds, { limit: atLeast }, 'count', 'atLeast')
     const measurement = { value: number, unit: 'count', limit: atLeast, bound: 'atLeast' } as const
     return number >= atLeast ? ok('entry', message, { measurement }) : fail('entry', 'data', message, { measurement })
   },

@@ -137,7 +137,7 @@ function weakness(key: OidcJson, least: number): string | undefined {
   const [n, e] = [bytesOf(key.n), bytesOf(key.e)]
   if (n === undefined || e === undefined) return 'is not a valid RSA key'
   const bits = bitsOf(n)
-  if (bits < least) return `is RSA of ${bits} bits (at least ${least})`
+  if (bits < least) return `is RSA of ${bits} bits (fail below ${least})`
   if (bits > maxBits) return `is RSA of ${bits} bits: too long for clients`
   const exponent = e.length > 8 ? undefined : Number(`0x${e.toString('hex')}`)
   return exponent !== undefined && (exponent < 3 || exponent % 2 === 0)

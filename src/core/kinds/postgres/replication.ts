@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type DatabaseConnection, figure, onDatabase, type Row, text, truth } from '../../database/index.ts'
-import { atLeast, atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
-import { show, showBytes, showDuration } from '../../format.ts'
+import { atLeast, atMost, fail, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
+import { showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
@@ -173,7 +173,8 @@ export const replicas = onDatabase({
   observe: replication,
   evaluate: ({ replicas }, { replicas: min = 0 }) => {
     const streaming = replicas.filter(({ state }) => state === 'streaming').length
-    const message = `${streaming} of ${min} expected replicas ${streaming === 1 ? 'is' : 'are'} streaming`
+    const are = `${count(streaming, 'replica is', 'replicas are')} streaming`
+    const message = withThreshold(are, { limit: min }, 'count', 'atLeast')
     const more: Partial<Result> = {
       measurement: { value: streaming, unit: 'count', limit: min, bound: 'atLeast' },
       details: replicas.map(({ name, state }) => `${name}: ${state}`).slice(0, 20),
@@ -252,16 +253,15 @@ function evaluateSlot(
   if (result.status === 'failed' || active) return result
   const since = inactiveMs ?? Number.POSITIVE_INFINITY
   const time = inactiveMs === undefined ? '' : ` for ${showDuration(inactiveMs)}`
-  const message = `${name} has had no consumer${time} and retains ${showBytes(bytes)}`
+  const state = `${name} has had no consumer${time} and retains ${showBytes(bytes)}`
+  const message = withThreshold(state, inactive, 'duration', 'atMost')
   const more: Partial<Result> =
     inactiveMs === undefined
       ? {}
       : { measurement: { value: inactiveMs, unit: 'milliseconds', ...inactive, bound: 'atMost' } }
-  if (inactive.limit !== undefined && since > inactive.limit) {
-    return fail('slots', 'threshold', `${message} (limit ${show(inactive.limit, 'duration')})`, more)
-  }
+  if (inactive.limit !== undefined && since > inactive.limit) return fail('slots', 'threshold', message, more)
   if (inactive.warn === undefined || since <= inactive.warn) return result
-  return warn('slots', `${message} (warns above ${show(inactive.warn, 'duration')})`, more)
+  return warn('slots', message, more)
 }
 
 /**

@@ -1,4 +1,4 @@
-import { atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { atMost, fail, ok, type Result, warn, withThreshold } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
@@ -243,7 +243,8 @@ export const cluster = onManagement({
   evaluate: (nodes, { nodes: min }): Result<'cluster'> | [] => {
     if (nodes.length === 0 || min === undefined) return []
     const running = runningOf(nodes).length
-    const message = `${count(running, 'node is running', 'nodes are running')} (at least ${min})`
+    const are = count(running, 'node is running', 'nodes are running')
+    const message = withThreshold(are, { limit: min }, 'count', 'atLeast')
     const measurement = { value: running, unit: 'count', limit: min, bound: 'atLeast' } as const
     return running < min ? fail('cluster', 'data', message, { measurement }) : ok('cluster', message, { measurement })
   },

@@ -10,6 +10,7 @@ import {
   ok,
   type Result,
   warn,
+  withThreshold,
 } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
@@ -156,7 +157,8 @@ export const consumers = onManagement({
     const figures = figuresOf(reading)
     if (!figures) return []
     const value = figures.consumers ?? 0
-    const message = `${nameOf(of)}: ${count(value, 'consumer')} (at least ${of.consumers})`
+    const has = `${nameOf(of)}: ${count(value, 'consumer')}`
+    const message = withThreshold(has, { limit: of.consumers }, 'count', 'atLeast')
     const measurement = { value, unit: 'count', limit: of.consumers, bound: 'atLeast' } as const
     const result =
       value >= of.consumers

@@ -1,5 +1,5 @@
 import { figure, type Row, text } from '../../database/index.ts'
-import { atLeast, atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
+import { atLeast, atMost, fail, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -294,9 +294,10 @@ export const replicas = onRedis({
       if (online === all.length) return []
       return warn('replicas', `${all.length - online} of ${count(all.length, 'replica')} not online`, { details })
     }
+    const message = withThreshold(are, { limit: min }, 'count', 'atLeast')
     const measurement = { value: online, unit: 'count', limit: min, bound: 'atLeast' } as const
-    if (online >= min) return ok('replicas', are, { details, measurement })
-    return fail('replicas', 'data', `${are} (at least ${min})`, { details, measurement })
+    if (online >= min) return ok('replicas', message, { details, measurement })
+    return fail('replicas', 'data', message, { details, measurement })
   },
 })
 

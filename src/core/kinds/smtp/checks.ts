@@ -1,4 +1,5 @@
 import {
+  atLeast,
   atMost,
   type CheckContext,
   certificateSetting,
@@ -9,7 +10,6 @@ import {
   type Result,
   warn,
 } from '../../engine/index.ts'
-import { showBytes } from '../../format.ts'
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Threshold } from '../../settings/index.ts'
@@ -144,11 +144,10 @@ export const size = onSmtp({
   settings: { size: { type: 'bytes', doc: 'Minimum message size that the server must accept' } },
   applies: (_, settings) => settings.size !== undefined,
   observe: async (smtp) => ({ address: smtp.address, bytes: maxMessageBytes(await smtp.extensions()) }),
-  evaluate: ({ address, bytes }, { size: least = 0 }) => {
-    if (bytes === undefined) return ok('size', `${address} states no limit for the size of a message`)
-    const measurement = { value: bytes, unit: 'bytes', limit: least, bound: 'atLeast' } as const
-    const message = `${address} accepts messages up to ${showBytes(bytes)} (at least ${showBytes(least)})`
-    return bytes < least ? fail('size', 'threshold', message, { measurement }) : ok('size', message, { measurement })
+  evaluate: ({ address, bytes: value }, { size: limit = 0 }) => {
+    if (value === undefined) return ok('size', `${address} states no limit for the size of a message`)
+    const what = `${address} accepts messages up to`
+    return atLeast({ check: 'size', what, value, unit: 'bytes', threshold: { limit } })
   },
 })
 
