@@ -34,14 +34,14 @@ const run: Run = {
   durationMs: 41.5,
   monitors: [
     report('postgres orders', [
-      result('connect', 'connected to 10.1.2.3:5432 in 3 ms (limit 3 s)'),
-      result('query', 'SELECT 1 took 1 ms (limit 3 s)'),
-      result('connections', '41 of 97 usable (warn 80 %, limit 95 %)'),
-      result('longest transaction', '0.2 s (warn 120 s, limit 300 s)'),
+      result('connect', 'connected to 10.1.2.3:5432 in 3 ms (warn 1 s, fail 3 s)'),
+      result('query', 'SELECT 1 took 1 ms (warn 1 s, fail 3 s)'),
+      result('connections', '41 of 97 usable (warn 80 %, fail 95 %)'),
+      result('longest transaction', '0.2 s (warn 2 min, fail 5 min)'),
     ]),
     report('host db1', [
-      result('disk /var/lib/postgresql', '61 % free (warn 20 %, limit 10 %)'),
-      result('memory', '43 % available (limit 10 %)'),
+      result('disk /var/lib/postgresql', '61 % free (warn below 20 %, fail below 10 %)'),
+      result('memory', '43 % available (warn below 10 %)'),
       result('cpu', '12 % used over 500 ms (warn 80 %)'),
     ]),
     report('tls db1.internal:5432', [result('chain', 'valid for 61 more days (warn 20, limit 3)')]),

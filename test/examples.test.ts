@@ -62,7 +62,7 @@ test('pages contain no folder, port, date or duration of the machine that wrote 
 test('values of one run are replaced, thresholds are not, and no text grows', () => {
   const screen = (took: string, ms: string): string =>
     [
-      `  ✗ Sql  postgres orders  connect  127.0.0.1:41234 answered in ${ms} (limit 250 ms), connect timed out`,
+      `  ✗ Sql  postgres orders  connect  127.0.0.1:41234 answered in ${ms} (fail 250 ms), connect timed out`,
       '                                   after 3.02 s',
       '  correlation 0b5f2a31-9c1e-4d5c-8a0d-1f2e3d4c5b6a',
       '',
@@ -71,7 +71,7 @@ test('values of one run are replaced, thresholds are not, and no text grows', ()
   const output = stable(screen('612 ms', '318 ms'), [[/\b41234\b/, '15432']])
   expect(output).toBe(stable(screen('734 ms', '0.4 ms'), [[/\b41234\b/, '15432']]))
   expect(output.split('\n')).toEqual([
-    '  ✗ Sql  postgres orders  connect  127.0.0.1:15432 answered in 2 ms (limit 250 ms), connect timed out',
+    '  ✗ Sql  postgres orders  connect  127.0.0.1:15432 answered in 2 ms (fail 250 ms), connect timed out',
     '                                   after 3 s',
     '  correlation 7f3c2a9e-41d0-4c1b-9a57-0d6f3f1f2b11',
     '',

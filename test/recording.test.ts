@@ -26,7 +26,7 @@ describe('two recordings of monitor runs', () => {
   const queue = (waiting: number, port = 40_000) => ({
     check: 'queue',
     level: 'warn',
-    message: `127.0.0.1:${port}: ${waiting} jobs wait (warns above 5)`,
+    message: `127.0.0.1:${port}: ${waiting} jobs wait (warn 5)`,
     observed: waiting,
     limit: 5,
   })
@@ -49,7 +49,7 @@ describe('two recordings of monitor runs', () => {
     const merged = await run('merge', await recording('a', queue(7)), await recording('b', queue(8)))
     const before = await file('before', merged)
     expect(summary(await run('compare', before, await recording('c', queue(9))))).toBe(same)
-    const moved = { ...queue(9), message: '127.0.0.1:40000: 9 jobs wait (warns above 6)' }
+    const moved = { ...queue(9), message: '127.0.0.1:40000: 9 jobs wait (warn 6)' }
     expect(summary(await run('compare', before, await recording('d', moved)))).toBe(different)
   })
 

@@ -174,25 +174,25 @@ describe('measures', () => {
 
   test('a count, its window and its boundaries', () => {
     const measure = { where: { s: 'x' }, time: 't', last: 3_600_000, count: { warn: 1, limit: 2 } }
-    expect(evaluate(jobs('11:00', '10:59'), measure)).toEqual(['ok a:1: m: 1 (limit 2)'])
-    expect(evaluate(jobs('11:01', '11:02'), measure)).toEqual(['warning a:1: m: 2 (warns above 1)'])
-    expect(evaluate(jobs('11:01', '11:02', '11:03'), measure)).toEqual(['failed a:1: m: 3 (limit 2)'])
-    expect(evaluate({ j: [{ s: 'y' }] }, measure)).toEqual(['ok a:1: m: 0 (limit 2)'])
+    expect(evaluate(jobs('11:00', '10:59'), measure)).toEqual(['ok a:1: m: 1 (warn 1, fail 2)'])
+    expect(evaluate(jobs('11:01', '11:02'), measure)).toEqual(['warning a:1: m: 2 (warn 1, fail 2)'])
+    expect(evaluate(jobs('11:01', '11:02', '11:03'), measure)).toEqual(['failed a:1: m: 3 (warn 1, fail 2)'])
+    expect(evaluate({ j: [{ s: 'y' }] }, measure)).toEqual(['ok a:1: m: 0 (warn 1, fail 2)'])
   })
 
   test('the oldest, the earliest, the largest and the smallest value decide', () => {
     expect(evaluate(jobs('11:30', '11:50'), { time: 't', age: { limit: 1_800_000 } })).toEqual([
-      'ok a:1: m: oldest 30 min (limit 30 min)',
+      'ok a:1: m: oldest 30 min (fail 30 min)',
     ])
     expect(evaluate(jobs('11:29'), { time: 't', age: { limit: 1_800_000 } })[0]).toMatch(/^failed .* 31 min/)
     expect(evaluate({ j: [] }, { time: 't', age: { limit: 1 } })).toEqual(['ok a:1: m: none'])
     const ends = { j: ['2030-01-08T12:00:00Z', '2030-02-01'] }
     expect(evaluate(ends, { time: '.', left: { warn: 30, limit: 7 } })).toEqual([
-      'warning a:1: m: 7 d left (warns below 30 d)',
+      'warning a:1: m: 7 d left (warn below 30 d, fail below 7 d)',
     ])
     expect(evaluate({ j: [1, 5, 3] }, { atMost: { limit: 4 }, atLeast: { warn: 2 } })).toEqual([
-      'failed a:1: m: 5 (limit 4)',
-      'warning a:1: m: 1 (warns below 2)',
+      'failed a:1: m: 5 (fail 4)',
+      'warning a:1: m: 1 (warn below 2)',
     ])
     const stores = {
       j: [
@@ -201,7 +201,7 @@ describe('measures', () => {
       ],
     }
     expect(evaluate(stores, { value: 'free', of: 'all', atLeast: { limit: 5 } })).toEqual([
-      'ok a:1: m: 5 % (at least 5 %)',
+      'ok a:1: m: 5 % (fail below 5 %)',
     ])
   })
 
@@ -231,14 +231,14 @@ describe('measures', () => {
     const [alone] = evaluate({ j: hostile.j.slice(0, 1) }, { where: { s: '/^(?=a)(a+)+$/' }, count: { limit: 0 } })
     expect(alone).toMatch(new RegExp(`^failed .*cannot be evaluated: .* ${givenUp}`))
     expect(evaluate({ j: [{ s: 'ab' }, { s: 'b' }] }, { where: { s: '/^a/' }, count: { limit: 0 } })).toEqual([
-      'failed a:1: m: 1 (limit 0)',
+      'failed a:1: m: 1 (fail 0)',
     ])
   })
 
   test('an endless list of a peer is evaluated up to a limit, which is reported', () => {
     const many = { j: Array.from({ length: 5_000 }, () => 1) }
     expect(evaluate(many, { count: { limit: 9_000 } })).toEqual([
-      'ok a:1: m (of the first 2000 of 5000): 2000 (limit 9000)',
+      'ok a:1: m (of the first 2000 of 5000): 2000 (fail 9000)',
     ])
   })
 

@@ -75,7 +75,7 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
     try {
       await until(async () => (await listed())['exitCode'] === undefined)
       expect(await listed()).toMatchObject({ status: 'Fail', message: expect.stringContaining('exit code 1') })
-      await until(async () => (await home.svc(['health', '-t', 'Batch', ...config()])).stdout.includes('limit 1 s'))
+      await until(async () => (await home.svc(['health', '-t', 'Batch', ...config()])).stdout.includes('fail 1 s'))
       const health = await home.svc(['health', '-t', 'Batch', ...config()])
       expect([health.code, health.stdout]).toEqual([3, expect.stringContaining('nightly has not ended, running for')])
       // The setting takes precedence over what the job says.

@@ -34,7 +34,7 @@ describe('the health screen', () => {
 
   test('each monitor has one line, its failures are expanded, and the verdict is the last line', () => {
     const lines = renderHealth([failing], screen(120)).trimEnd().split('\n')
-    expect(lines[0]).toMatch(/^ {2}✗ Sql {2}sqlserver orders {2}last full backup {2}53 h old, limit 48 h$/)
+    expect(lines[0]).toMatch(/^ {2}✗ Sql {2}sqlserver orders {2}last full backup {2}53 h old \(fail 48 h\)$/)
     expect(lines[1]).toMatch(/^ +started 2026-02-26 22:00, job "nightly full"$/)
     expect(lines[2]).toMatch(/^ +1 other check ok$/)
     expect(lines[3]).toMatch(/^ {2}✓ Sql {2}host +1 check +41 % free$/)
@@ -63,8 +63,8 @@ describe('the health screen', () => {
   test('with -v every check is shown with its message', () => {
     const text = renderHealth([failing], screen(100, { detail: 'verbose' }))
     expect(text).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)
-    expect(text).toMatch(/round trip +✓ ok +14 ms \(limit 3 s\)/)
-    expect(text).toMatch(/last full backup +✗ failed +53 h old, limit 48 h/)
+    expect(text).toMatch(/round trip +✓ ok +14 ms \(warn 1 s, fail 3 s\)/)
+    expect(text).toMatch(/last full backup +✗ failed +53 h old \(fail 48 h\)/)
     expect(text).not.toContain('-v shows')
   })
 
@@ -259,7 +259,7 @@ describe('a pipe', () => {
     expect(lines).toHaveLength(7)
     expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 18))
     expect(lines[1]).toBe(
-      'prod · https://svc.example.com\tSql\tAdvanced\tsqlserver orders\tlast full backup\tFailure\t53 h old, limit 48 h\tstarted 2026-02-26 22:00, job "nightly full"\\nfault: threshold\tfail\t\t\t\t\t\t\t\t\tthreshold',
+      'prod · https://svc.example.com\tSql\tAdvanced\tsqlserver orders\tlast full backup\tFailure\t53 h old (fail 48 h)\tstarted 2026-02-26 22:00, job "nightly full"\\nfault: threshold\tfail\t\t\t\t\t\t\t\t\tthreshold',
     )
   })
 })

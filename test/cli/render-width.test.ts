@@ -43,7 +43,7 @@ describe('wrapping', () => {
     ['text without spaces', 'サービスが応答しません', 10, ['サービスが', '応答しませ', 'ん']],
     ['nothing that fits', 'a  b', 10, ['a  b']],
     ['never between a figure and its unit', 'free disk 95 % of', 13, ['free disk', '95 % of']],
-    ['nor where a bracket follows', 'it took (limit 3 s), so', 16, ['it took (limit', '3 s), so']],
+    ['nor where a bracket follows', 'it takes (fail 3 s), so', 16, ['it takes (fail', '3 s), so']],
     ['nor of large ones', 'has 10.2 GiB free', 8, ['has', '10.2 GiB', 'free']],
     ['between them where no line holds both', '10.2 GiB', 5, ['10.2', 'GiB']],
     ['before a word that only begins like a unit', 'all 3 servers', 6, ['all 3', 'server', 's']],

@@ -295,10 +295,10 @@ suiteWith(
         // The cells of the table are as narrow as the terminal is.
         const text = terminalOutput.stdout.replaceAll(/\s+/g, ' ')
         for (const { check } of expected) expect(text).toContain(check)
-        expect(text).toMatch(/SELECT 1 answered in [\d.]+ m?s \(limit 3 s\)/)
-        expect(text).toMatch(/\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)/)
-        expect(text).toMatch(/lag(?:s by)? [\d.]+ m?s \(limit 2 h\)/)
-        expect(text).toMatch(/in [\d.]+ d \(at least 3 d\)/)
+        expect(text).toMatch(/SELECT 1 answered in [\d.]+ m?s \(warn 1 s, fail 3 s\)/)
+        expect(text).toMatch(/\d+ of 17 usable connections: [\d.]+ % \(warn 80 %, fail 95 %\)/)
+        expect(text).toMatch(/lag(?:s by)? [\d.]+ m?s \(warn 1 h, fail 2 h\)/)
+        expect(text).toMatch(/in [\d.]+ d \(warn below 20 d, fail below 3 d\)/)
       })
     })
 

@@ -59,20 +59,20 @@ describe('for', () => {
     expect(await look(slots(0))).toEqual([
       expect.objectContaining({
         status: 'ok',
-        message: 'in use: 10 (limit 9), exceeded for the first time: counts after 15 min',
+        message: 'in use: 10 (fail 9), exceeded for the first time: counts after 15 min',
       }),
     ])
     now += 15 * minute
     const [boundary] = await look(slots(0))
     expect(boundary?.status).toBe('ok')
     expect(boundary?.fault).toBeUndefined()
-    expect(boundary?.message).toBe('in use: 10 (limit 9), exceeded for 15 min: counts after 15 min')
+    expect(boundary?.message).toBe('in use: 10 (fail 9), exceeded for 15 min: counts after 15 min')
     now += minute
     expect(await look(slots(0))).toEqual([
       expect.objectContaining({
         status: 'failed',
         fault: 'threshold',
-        message: 'in use: 10 (limit 9), exceeded for 16 min',
+        message: 'in use: 10 (fail 9), exceeded for 16 min',
       }),
     ])
     expect(await look(slots(1))).toEqual([slots(1)])
@@ -116,8 +116,8 @@ describe('for', () => {
     now += 20 * minute
     const results = await look(queue('a', 1), queue('b', 9))
     expect(results.map(({ status, message }) => [status, message])).toEqual([
-      ['ok', 'a: 1 (limit 5)'],
-      ['ok', 'b: 9 (limit 5), exceeded for the first time: counts after 15 min'],
+      ['ok', 'a: 1 (fail 5)'],
+      ['ok', 'b: 9 (fail 5), exceeded for the first time: counts after 15 min'],
     ])
   })
 

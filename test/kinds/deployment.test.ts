@@ -178,7 +178,7 @@ describe('the marker of a deployment', () => {
         check: 'deployment',
         status: 'failed',
         deployment: true,
-        message: `in progress for 4 min (limit 30 min): ${path} exists`,
+        message: `in progress for 4 min (fail 30 min): ${path} exists`,
       },
     ])
   })
@@ -186,7 +186,7 @@ describe('the marker of a deployment', () => {
   test('H5 that a deployment left behind is a failure that nothing suppresses', async () => {
     const [result] = await look({ marker: await marker(31) })
     expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
-    expect(result?.message).toContain('began 31 min ago and has not ended (limit 30 min)')
+    expect(result?.message).toContain('began 31 min ago and has not ended (fail 30 min)')
     expect(result?.deployment).toBeUndefined()
   })
 

@@ -125,7 +125,7 @@ describe('performance data', () => {
         check: 'figure',
         status: 'ok',
         subject: 'load1',
-        message: 'load1 0.42 (plug-in: warns above 5, limit 10)',
+        message: 'load1 0.42 (plug-in: warn 5, fail 10)',
         measurement: { value: 0.42, unit: 'count', warn: 5, limit: 10, bound: 'atMost' },
       },
       expect.objectContaining({ subject: 'load5', measurement: expect.objectContaining({ value: 0.31 }) }),
@@ -153,7 +153,7 @@ describe('performance data', () => {
 
   test('an unknown unit appears in the message', async () => {
     expect((await figuresOf('OK | temperature=41C;50;60\n'))[0]?.message).toBe(
-      'temperature 41 C (plug-in: warns above 50 C, limit 60 C)',
+      'temperature 41 C (plug-in: warn 50 C, fail 60 C)',
     )
   })
 

@@ -69,7 +69,7 @@ describe('a file that must be fresh', () => {
     expect(await one('size', { path, size: 1024 })).toMatchObject({ status: 'ok', measurement: { value: 1024 } })
     const small = await one('size', { path, size: 1025 })
     expect(small).toMatchObject({ status: 'failed', fault: 'threshold' })
-    expect(small.message).toBe(`file ${path} has 1 KiB (at least 1 KiB)`)
+    expect(small.message).toBe(`file ${path} has 1 KiB (fail below 1 KiB)`)
   })
   test('may be behind a link', async () => {
     const path = join(folder, 'latest')
@@ -135,7 +135,7 @@ describe('a folder with a backlog', () => {
     const results = await look({ path: folder, files: { limit: 20_000 } })
     expect(checked(results, 'age')).toMatchObject({ status: 'warning' })
     expect(checked(results, 'age').message).toContain('of more than can be dated (10000 files)')
-    expect(checked(results, 'backlog').message).toBe('files waiting (there are more): 10000 (limit 20000)')
+    expect(checked(results, 'backlog').message).toBe('files waiting (there are more): 10000 (fail 20000)')
     expect(await one('age', { path: folder, age: {} })).toMatchObject({ status: 'ok' })
   })
 })

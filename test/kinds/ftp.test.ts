@@ -84,10 +84,10 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       const results = await run(writes, 'Advanced')
       const textOf = (check: string): string => checked(results, check).message
       expect(textOf('banner')).toMatch(
-        /^127\.0\.0\.1:\d+ greeted with "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(limit 3 s\)$/,
+        /^127\.0\.0\.1:\d+ greeted with "220 \(vsFTPd [\d.]+\)" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
       )
       expect(textOf('TLS')).toMatch(/accepts AUTH TLS and speaks TLSv1\.[23], certificate trusted$/)
-      expect(textOf('sign-in')).toMatch(/^signed in to .* as "ftp" in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('sign-in')).toMatch(/^signed in to .* as "ftp" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
       expect(textOf('PWD')).toBe('the working folder is "/"')
       expect(textOf('EPSV')).toMatch(/^EPSV returned port \d+, 1 entry listed in /)
       expect(textOf('PASV')).toMatch(/^PASV returned 127\.0\.0\.1:\d+, 1 entry listed in /)
@@ -152,7 +152,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       const oldest = checked(results, 'oldest file')
       expect(oldest).toMatchObject({ status: 'warning', measurement: { unit: 'milliseconds', limit: 3_600_000 } })
       expect(oldest.message).toMatch(
-        /^oldest file of "incoming", "b\.xml", has waited 20\.\d min \(warns above 15 min\)$/,
+        /^oldest file of "incoming", "b\.xml", has waited 20\.\d min \(warn 15 min, fail 1 h\)$/,
       )
       expect(oldest.measurement?.value).toBeGreaterThanOrEqual(20.5 * 60_000 - 2_000)
       expect(oldest.measurement?.value).toBeLessThan(20.5 * 60_000 + 30_000)
@@ -603,7 +603,7 @@ describe('ftp against servers that misbehave', () => {
       ].join('\r\n')
       const result = await one('oldest file', { listing: `${listing}\r\n` }, { folder: 'in' }, 'Advanced')
       expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3_600_000 } })
-      expect(result.message).toMatch(/"b\.xml", has waited 1\.5 h \(limit 1 h\)$/)
+      expect(result.message).toMatch(/"b\.xml", has waited 1\.5 h \(warn 15 min, fail 1 h\)$/)
     })
     test('names with line breaks and escapes neither reach a command nor a terminal', async () => {
       const listing = [

@@ -29,12 +29,12 @@ describe('a job with a schedule', () => {
       status: 'failed',
       fault: 'threshold',
       message:
-        'nightly has not reported since 2026-01-14 02:00 UTC, when it was due (31 h ago, 2 runs missed; limit 30 min)',
+        'nightly has not reported since 2026-01-14 02:00 UTC, when it was due (31 h ago, 2 runs missed; warn 10 min, fail 30 min)',
       measurement: { value: 31 * hour, unit: 'milliseconds', limit: 30 * minute },
     })
     const berlin: Settings = { schedule: '0 3 * * *', timezone: 'Europe/Berlin' }
     expect((await newest(due + 40 * minute, [before], berlin)).message).toBe(
-      'nightly has not reported since 03:00 Europe/Berlin, when it was due (40 min ago, 1 run missed; limit 30 min)',
+      'nightly has not reported since 03:00 Europe/Berlin, when it was due (40 min ago, 1 run missed; warn 10 min, fail 30 min)',
     )
   })
 
@@ -50,25 +50,25 @@ describe('a job with a schedule', () => {
 
   test('is not overdue while the grace period lasts', async () => {
     const message = async (ms: number) => (await newest(due + day + ms, [before])).message
-    expect(await message(30 * minute)).toContain('(24.5 h ago, 1 run missed; limit 30 min)')
-    expect(await message(30 * minute + 1)).toContain('(24.5 h ago, 2 runs missed; limit 30 min)')
+    expect(await message(30 * minute)).toContain('(24.5 h ago, 1 run missed; warn 10 min, fail 30 min)')
+    expect(await message(30 * minute + 1)).toContain('(24.5 h ago, 2 runs missed; warn 10 min, fail 30 min)')
   })
 
   test('has this message while it is ok', async () => {
     const messageOf = async (now: number, at: number, settings = nightly) =>
       (await newest(now, [beat('nightly', at)], settings)).message
     expect(await messageOf(due + 7 * hour, due + 5 * minute)).toBe(
-      'last heartbeat, from nightly, came 6.9 h ago; it was due at 02:00 UTC (limit 30 min)',
+      'last heartbeat, from nightly, came 6.9 h ago; it was due at 02:00 UTC (warn 10 min, fail 30 min)',
     )
     expect(await messageOf(due + 5 * minute, due - day)).toBe(
-      'nightly has been due since 02:00 UTC, 5 min ago (limit 30 min)',
+      'nightly has been due since 02:00 UTC, 5 min ago (warn 10 min, fail 30 min)',
     )
     expect(await messageOf(due + 12 * minute, due - day)).toBe(
-      'nightly has not reported since 02:00 UTC, when it was due (12 min ago; warns above 10 min)',
+      'nightly has not reported since 02:00 UTC, when it was due (12 min ago; warn 10 min, fail 30 min)',
     )
     const patient: Settings = { schedule: '* * * * *', grace: { limit: 6 * hour } }
     expect(await messageOf(due, due - 5.5 * hour, patient)).toBe(
-      'last heartbeat, from nightly, came 5.5 h ago (limit 6 h)',
+      'last heartbeat, from nightly, came 5.5 h ago (fail 6 h)',
     )
     expect((await newest(due, [beat('a', due - 6 * hour - 2 * minute)], patient)).status).toBe('failed')
   })
@@ -116,7 +116,7 @@ describe('the other checks of a schedule', () => {
     const messageOf = 'b: has not reported since 2026-01-13 02:00 UTC, when it was due (24.5 h ago, 2 runs missed)'
     expect(checked(result, 'reporting')).toMatchObject({
       status: 'failed',
-      message: '1 of 3 agents reports; missing: c, b (at least 3)',
+      message: '1 of 3 agents reports; missing: c, b (fail below 3)',
       details: ['c: has never reported', messageOf],
     })
     expect(checked(result, 'silent')).toMatchObject({
@@ -189,14 +189,14 @@ describe('days of a clock change', () => {
       /^last heartbeat, from a, came .* it was due at 2026-03-28 02:30 Europe\/Berlin/,
     )
     expect(await missed('2026-03-29T04:00', '2026-03-28T01:30', berlin('30 2 * * *'))).toBe(
-      'a has not reported since 03:00 Europe/Berlin, when it was due (3 h ago, 1 run missed; limit 0 ms)',
+      'a has not reported since 03:00 Europe/Berlin, when it was due (3 h ago, 1 run missed; fail 0 ms)',
     )
   })
 
   test('a time that the clock repeats counts once, the first time', async () => {
     // 25 October 2026: from 03:00 to 02:00 at 01:00 UTC.
     expect(await missed('2026-10-25T05:30', '2026-10-24T00:30', berlin('30 2 * * *'))).toBe(
-      'a has not reported since 02:30 Europe/Berlin, when it was due (5 h ago, 1 run missed; limit 0 ms)',
+      'a has not reported since 02:30 Europe/Berlin, when it was due (5 h ago, 1 run missed; fail 0 ms)',
     )
     expect(await missed('2026-10-25T05:30', '2026-10-25T00:30', berlin('30 2,14 * * *'))).toMatch(/^last heartbeat/)
   })
@@ -219,7 +219,7 @@ describe('days of a clock change', () => {
   test('a zone with a half-hour summer time, and a reference a century ago, are handled', async () => {
     const settings: Settings = { schedule: '0 2 * * *', timezone: 'Australia/Lord_Howe', grace: { limit: 0 } }
     expect(await missed('2026-06-01T12:00', '1926-01-01T00:00', settings)).toMatch(
-      /^a has not reported since its heartbeat of 19\d\d-.* ago, more than 300 runs missed; limit 0 ms\)$/,
+      /^a has not reported since its heartbeat of 19\d\d-.* ago, more than 300 runs missed; fail 0 ms\)$/,
     )
   })
 })
@@ -234,7 +234,7 @@ test('thousands of missed runs are reported without counting them, and 10,000 ag
   expect(checked(results, 'newest')).toMatchObject({
     status: 'failed',
     message:
-      'agent-0 has not reported since its heartbeat of 2025-12-17 02:00 UTC (28 d ago, more than 300 runs missed; limit 30 min)',
+      'agent-0 has not reported since its heartbeat of 2025-12-17 02:00 UTC (28 d ago, more than 300 runs missed; warn 10 min, fail 30 min)',
     measurement: { value: 28 * day },
   })
   for (const { details = [] } of results) expect(details.length).toBeLessThanOrEqual(20)

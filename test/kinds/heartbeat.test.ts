@@ -25,7 +25,7 @@ describe('at Basic the newest heartbeat counts', () => {
     expect([await aged(2 * minute), await aged(2 * minute + 1)]).toEqual(['ok', 'warning'])
     expect([await aged(5 * minute), await aged(5 * minute + 1)]).toEqual(['warning', 'failed'])
     expect(await one('newest', [beat('new', 6 * minute)], {}, 'Basic')).toMatchObject({
-      message: 'last heartbeat, from new, came 6 min ago (limit 5 min)',
+      message: 'last heartbeat, from new, came 6 min ago (warn 2 min, fail 5 min)',
       fault: 'threshold',
     })
   })
@@ -118,7 +118,7 @@ describe('at Standard', () => {
     const beats = [beat('a', 0), beat('b', 6 * minute)]
     expect(await one('reporting', beats, { agents: ['a', 'b', 'c'] })).toMatchObject({
       status: 'failed',
-      message: '1 of 3 agents reports; missing: c, b (at least 3)',
+      message: '1 of 3 agents reports; missing: c, b (fail below 3)',
       details: ['c: has never reported', 'b: silent for 6 min'],
       measurement: { value: 1, limit: 3 },
     })
@@ -181,9 +181,9 @@ describe('at Standard', () => {
     ]
     expect(await one('disk', beats)).toMatchObject({
       status: 'failed',
-      message: 'b: free disk space 9.9 % (at least 10 %)',
+      message: 'b: free disk space 9.9 % (warn below 20 %, fail below 10 %)',
     })
-    expect(await one('clock', beats)).toMatchObject({ status: 'failed', message: 'b: clock offset 31 s (limit 30 s)' })
+    expect(await one('clock', beats)).toMatchObject({ status: 'failed', message: 'b: clock offset 31 s (warn 2 s, fail 30 s)' })
     const level2 = async (free: number, skew: number) => [
       await status('disk', [beat('a', 0, { diskFreePercent: free })]),
       await status('clock', [beat('a', 0, { skewMs: skew })]),
@@ -200,7 +200,7 @@ describe('at Advanced', () => {
     const beats = [beat('a', 0, { backlog: 5 }), beat('b', 0, { backlog: 11 })]
     expect(await one('backlog', beats, { backlog: { warn: 5, limit: 10 } })).toMatchObject({
       status: 'failed',
-      message: 'b: backlog 11 (limit 10)',
+      message: 'b: backlog 11 (warn 5, fail 10)',
       details: ['b: 11', 'a: 5'],
     })
     expect(await checksOf(beats)).not.toContain('backlog')
@@ -210,7 +210,7 @@ describe('at Advanced', () => {
     const beats = [beat('a', 0), beat('b', 9 * minute), beat('c', 300 * minute)]
     expect(await one('silent', beats)).toMatchObject({
       status: 'failed',
-      message: 'c, b: 2 silent agents (limit 0)',
+      message: 'c, b: 2 silent agents (fail 0)',
       details: ['c: for 5 h', 'b: for 9 min'],
     })
     expect(await status('silent', beats, { silent: { limit: 2 } })).toBe('ok')

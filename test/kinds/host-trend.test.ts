@@ -19,11 +19,11 @@ describe('the trend of a disk', () => {
     expect(judged(falling(33 * GiB, GiB))).toMatchObject({
       check: 'trend /data',
       status: 'ok',
-      message: 'fills by 1 GiB per hour: full in 24 h (warns below 24 h)',
+      message: 'fills by 1 GiB per hour: full in 24 h (warn below 24 h)',
     })
     expect(judged(falling(32.5 * GiB, GiB))).toMatchObject({
       status: 'warning',
-      message: 'fills by 1 GiB per hour: full in 23.5 h (warns below 24 h)',
+      message: 'fills by 1 GiB per hour: full in 23.5 h (warn below 24 h)',
       details: ['based on 7 readings of the last 6 h'],
     })
   })
@@ -50,7 +50,7 @@ describe('the trend of a disk', () => {
     const quiet = Array.from({ length: 20 }, () => 50 * GiB)
     expect(judged([...quiet, ...falling(50 * GiB, 3 * GiB, 8)])).toMatchObject({
       status: 'warning',
-      message: 'fills by 3 GiB per hour: full in 9.7 h (warns below 24 h)',
+      message: 'fills by 3 GiB per hour: full in 9.7 h (warn below 24 h)',
     })
   })
   test('one reading a day is a trend of days', () => {

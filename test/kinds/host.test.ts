@@ -37,12 +37,12 @@ describe('thresholds', () => {
   })
 
   test.each([
-    [41, 'ok', '41 % free of 120 GiB (limit 10 %)'],
-    [20, 'ok', '20 % free of 120 GiB (limit 10 %)'],
-    [19.9, 'warning', '19.9 % free of 120 GiB (warns below 20 %)'],
-    [10, 'warning', '10 % free of 120 GiB (warns below 20 %)'],
-    [9.96, 'failed', '9.9 % free of 120 GiB (limit 10 %)'],
-    [0, 'failed', '0 % free of 120 GiB (limit 10 %)'],
+    [41, 'ok', '41 % free of 120 GiB (warn below 20 %, fail below 10 %)'],
+    [20, 'ok', '20 % free of 120 GiB (warn below 20 %, fail below 10 %)'],
+    [19.9, 'warning', '19.9 % free of 120 GiB (warn below 20 %, fail below 10 %)'],
+    [10, 'warning', '10 % free of 120 GiB (warn below 20 %, fail below 10 %)'],
+    [9.96, 'failed', '9.9 % free of 120 GiB (warn below 20 %, fail below 10 %)'],
+    [0, 'failed', '0 % free of 120 GiB (warn below 20 %, fail below 10 %)'],
   ])('a disk that is %s %% free: %s', (percent, status, message) => {
     const [result] = evaluated(space, disk(percent))
     expect(result).toMatchObject({ check: 'disk /data', status, message, measurement: { unit: 'percent', limit: 10 } })
@@ -53,7 +53,7 @@ describe('thresholds', () => {
     expect(evaluated(inodes, disk(50, 100))[0]).toMatchObject({ check: 'inodes /data', status: 'ok' })
     expect(evaluated(inodes, disk(50, 99))[0]).toMatchObject({
       status: 'warning',
-      message: '9.9 % free of 1000 (warns below 10 %)',
+      message: '9.9 % free of 1000 (warn below 10 %)',
     })
     expect(evaluated(space, disk(50))).toHaveLength(1)
     expect(evaluated(inodes, disk(50))).toEqual([])
@@ -69,7 +69,7 @@ describe('thresholds', () => {
   test('little memory is a warning, unless a limit makes it a failure', () => {
     const little = { total: 1000, available: 99 }
     expect(evaluated(memory, little)).toMatchObject([
-      { status: 'warning', message: '9.9 % available of 1000 B (warns below 10 %)' },
+      { status: 'warning', message: '9.9 % available of 1000 B (warn below 10 %)' },
     ])
     expect(evaluated(memory, { total: 1000, available: 100 })).toMatchObject([{ status: 'ok' }])
     expect(evaluated(memory, little, { memory: { limit: 10 } })).toMatchObject([
@@ -87,7 +87,7 @@ describe('thresholds', () => {
 
   test('CPU and load only ever warn, even with a limit', () => {
     expect(evaluated(cpu, { percent: 100, ms: 500 }, { cpu: { warn: 50, limit: 90 } })).toMatchObject([
-      { status: 'warning', message: 'CPU use 100 % over 500 ms (warns above 50 %)' },
+      { status: 'warning', message: 'CPU use 100 % over 500 ms (warn 50 %)' },
     ])
     expect(evaluated(load, { load: 40, processors: 2 }, { load: { limit: 3 } })).toMatchObject([{ status: 'warning' }])
   })
@@ -98,10 +98,10 @@ describe('thresholds', () => {
   })
 
   test.each([
-    [50, 'ok', 'behind 127.0.0.1:1 by 50 ms (limit 1 s)'],
-    [-51, 'warning', 'ahead of 127.0.0.1:1 by 51 ms (warns above 50 ms)'],
-    [1_000, 'warning', 'behind 127.0.0.1:1 by 1 s (warns above 50 ms)'],
-    [-1_001, 'failed', 'ahead of 127.0.0.1:1 by 1 s (limit 1 s)'],
+    [50, 'ok', 'behind 127.0.0.1:1 by 50 ms (warn 50 ms, fail 1 s)'],
+    [-51, 'warning', 'ahead of 127.0.0.1:1 by 51 ms (warn 50 ms, fail 1 s)'],
+    [1_000, 'warning', 'behind 127.0.0.1:1 by 1 s (warn 50 ms, fail 1 s)'],
+    [-1_001, 'failed', 'ahead of 127.0.0.1:1 by 1 s (warn 50 ms, fail 1 s)'],
   ])('a clock that is %s ms off: %s', (offset, status, message) => {
     const reading = { offset, roundTrip: 2, address: '127.0.0.1:1' }
     expect(evaluated(clockCheck, reading, { clock: clock(1) })).toMatchObject([{ check: 'clock', status, message }])

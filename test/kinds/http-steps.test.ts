@@ -116,7 +116,7 @@ test('a probe credential is created, used at a real FTP server, and removed', as
     'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',
     'cleanup ok sign out: POST /v1/sign-out was answered 204 with 0 B',
   ])
-  expect(results[4]?.message).toMatch(/ms \(limit 3 s\); .*listed in/)
+  expect(results[4]?.message).toMatch(/ms \(warn 1 s, fail 3 s\); .*listed in/)
   expect(results[1]).toMatchObject({
     measurement: { unit: 'milliseconds', limit: 5_000 },
     address: `127.0.0.1:${all.api.port}`,

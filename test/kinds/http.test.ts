@@ -134,7 +134,7 @@ describe('http status and latency', () => {
   test('a slow answer warns', async () => {
     const result = await one('latency', replies(answer(200, 'x'), 120), { latency: { warn: 50, limit: 5_000 } })
     expect(result.status).toBe('warning')
-    expect(result.message).toMatch(/answered 1 B in \d+ ms \(warns above 50 ms\)$/)
+    expect(result.message).toMatch(/answered 1 B in \d+ ms \(warn 50 ms, fail 5 s\)$/)
   })
 
   test('values at the boundaries of latency and clock are ok', () => {
@@ -743,7 +743,7 @@ describe('http version and clock', () => {
     expect((await one('clock', at(0), {}, 'Advanced')).status).toBe('ok')
     const behind = await one('clock', at(-10_000), {}, 'Advanced')
     expect(behind.status).toBe('warning')
-    expect(behind.message).toMatch(/the clock of 127.* is behind ours by \d+(\.\d+)? s \(warns above 2 s\)$/)
+    expect(behind.message).toMatch(/the clock of 127.* is behind ours by \d+(\.\d+)? s \(warn 2 s, fail 30 s\)$/)
     const ahead = await one('clock', at(60_000), {}, 'Advanced')
     expect(ahead).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(ahead.message).toContain('is ahead of ours')

@@ -134,14 +134,14 @@ describe('a healthy simulated node', () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Advanced')
       const reply = (check: string): string => checked(results, check).message
-      expect(reply('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/)
-      expect(reply('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(reply('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
+      expect(reply('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
       expect(reply('primary')).toBe('this node is the primary of rs0')
       expect(reply('members')).toBe('3 members of rs0 healthy')
-      expect(reply('connections')).toBe('40 of 800 connections: 5 % (limit 95 %)')
-      expect(reply('replication lag')).toBe('db2:27017 is behind by 2 s (limit 30 s)')
-      expect(reply('oplog window')).toBe('reaches back 30 h (at least 4 h)')
-      expect(reply('cache')).toBe('use of the cache of 10 GiB: 80 % (warns above 95 %)')
+      expect(reply('connections')).toBe('40 of 800 connections: 5 % (warn 80 %, fail 95 %)')
+      expect(reply('replication lag')).toBe('db2:27017 is behind by 2 s (warn 10 s, fail 30 s)')
+      expect(reply('oplog window')).toBe('reaches back 30 h (warn below 24 h, fail below 4 h)')
+      expect(reply('cache')).toBe('use of the cache of 10 GiB: 80 % (warn 95 %)')
     })
   })
   test('a run signs in once to a simulated node, and limits its queries there', async () => {
@@ -212,10 +212,10 @@ describe('the clock of a simulated node', () => {
     expect(await off(0)).toMatchObject({ status: 'ok', measurement: { value: 0, limit: 30_000 } })
     const behind = await off(-600_000)
     expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
-    expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
+    expect(behind.message).toBe("the server's clock is behind ours by 10 min (warn 2 s, fail 30 s)")
     const ahead = await off(12_000)
     expect(ahead.status).toBe('warning')
-    expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
+    expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warn 2 s, fail 30 s\)$/)
   })
   test('is not checked where the node does not report it, and that is reported', async () => {
     const reply = { ...hello.primary, localTime: undefined }
@@ -266,7 +266,7 @@ describe('the role that a simulated node reports', () => {
     ]
     const answer = answers({ replSetGetStatus: { set: 'rs0', members, ok: 1 } })
     const result = await one('replication lag', { hello: hello.secondary, answer }, 'Advanced')
-    expect(result).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (limit 30 s)' })
+    expect(result).toMatchObject({ status: 'failed', message: 'db2:27017 is behind by 31 s (warn 10 s, fail 30 s)' })
   })
   test('the configured delay of a simulated secondary is not lag', async () => {
     const members = [
@@ -278,7 +278,7 @@ describe('the role that a simulated node reports', () => {
     const result = await one('replication lag', { answer }, 'Advanced')
     expect(result).toMatchObject({
       status: 'ok',
-      message: 'db2:27017 is behind beyond its delay of 1 h by 5 s (limit 30 s)',
+      message: 'db2:27017 is behind beyond its delay of 1 h by 5 s (warn 10 s, fail 30 s)',
     })
   })
 })

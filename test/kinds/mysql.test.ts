@@ -72,9 +72,9 @@ sqlSuite(
     messages: {
       mode: 'Standard',
       of: {
-        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
-        connections: /^\d of 20 connections: \d+ % \(warns above 80 %\)$/,
-        running: /^\d running threads? of 20: \d+ % \(warns above 60 %\)$/,
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
+        connections: /^\d of 20 connections: \d+ % \(warn 80 %\)$/,
+        running: /^\d running threads? of 20: \d+ % \(warn 60 %\)$/,
       },
     },
     open: () => processes("user IN ('monitor', 'stranger', 'unauthenticated user')"),
@@ -189,7 +189,7 @@ sqlSuite(
         [
           { name: 'with', sql: 'WITH one AS (SELECT 0.5 AS share) SELECT share FROM one', atLeast: { limit: 0.5 } },
           'ok',
-          'with: 0.5 (at least 0.5)',
+          'with: 0.5 (fail below 0.5)',
         ],
         [{ name: 'text', sql: 'SELECT state FROM jobs', expect: '/^(waiting|failed)$/' }, 'ok', 'text: is as expected'],
         [{ name: 'json', sql: "SELECT JSON_OBJECT('a', 1), 5", expect: '{"a": 1}' }, 'ok', 'json: is "{"a": 1}"'],
@@ -227,7 +227,7 @@ sqlSuite(
       slow: {
         sql: 'SELECT SLEEP(60)',
         message: /^slow: ./,
-        next: /^next: (1 \(limit 1\)|not run: )/,
+        next: /^next: (1 \(fail 1\)|not run: )/,
         timeoutMs: 1_500,
       },
       wide: (rows) => `SELECT REPEAT(CONCAT(seq, 'x'), 600) FROM seq_1_to_${rows}`,
@@ -292,7 +292,7 @@ sqlSuite(
       await other.end()
       expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
       expect(found.message).toMatch(
-        /^1 transaction is open, the longest \(thread \d+\) for \d+(\.\d+)? s \(limit 500 ms\)$/,
+        /^1 transaction is open, the longest \(thread \d+\) for \d+(\.\d+)? s \(fail 500 ms\)$/,
       )
       expect(elsewhere).toMatchObject({ status: 'ok' })
       expect(elsewhere.measurement?.value).toBeGreaterThan(500)
@@ -354,8 +354,8 @@ sqlSuite(
       ])
       await server.query("SET GLOBAL time_zone = 'SYSTEM'")
       expect(found.map(({ message }) => message)).toEqual([
-        'zoned: oldest 1 h (limit 1 ms)',
-        'naive: oldest 2 h (limit 1 ms)',
+        'zoned: oldest 1 h (fail 1 ms)',
+        'naive: oldest 2 h (fail 1 ms)',
         'late: is "1"',
       ])
     })

@@ -314,7 +314,7 @@ describe('providers with defects', () => {
       const [weak, strong] = [await rsa(1_024, 'old'), await rsa(2_048, 'new')]
       const result = await keysOf({ keys: [weak.jwk, strong.jwk] })
       expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(result.message).toContain('key "old" is RSA of 1024 bits (at least 2048)')
+      expect(result.message).toContain('key "old" is RSA of 1024 bits (fail below 2048)')
       expect((await keysOf({ keys: [strong.jwk] })).status).toBe('ok')
       expect((await keysOf({ keys: [strong.jwk] }, { keyBits: 2_049 })).status).toBe('failed')
     })
@@ -665,7 +665,7 @@ describe('settings of oidc', () => {
     expect(aged(90)).toMatchObject({ check: 'key age', status: 'ok' })
     expect(aged(91)).toMatchObject({
       status: 'warning',
-      message: 'a: age of the newest signing key 91 d (warns above 90 d)',
+      message: 'a: age of the newest signing key 91 d (warn 90 d)',
     })
   })
 })

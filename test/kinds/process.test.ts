@@ -94,13 +94,13 @@ describe('a process of this machine', () => {
     await sleeper()
     const count = async (expected: { readonly min: number; readonly max?: number }) =>
       checked(await runKind(processKind, { executable: name, count: expected }, 'Standard'), 'count')
-    expect(await count({ min: 2, max: 2 })).toMatchObject({ status: 'ok', message: '2 running (exactly 2)' })
+    expect(await count({ min: 2, max: 2 })).toMatchObject({ status: 'ok', message: '2 running (expected 2)' })
     expect(await count({ min: 3 })).toMatchObject({
       status: 'failed',
       fault: 'threshold',
-      message: '2 running (at least 3)',
+      message: '2 running (fail below 3)',
     })
-    expect(await count({ min: 0, max: 1 })).toMatchObject({ status: 'failed', message: '2 running (0 to 1)' })
+    expect(await count({ min: 0, max: 1 })).toMatchObject({ status: 'failed', message: '2 running (expected 0 to 1)' })
     expect(await runKind(processKind, { executable: name, count: { min: 3 } })).toMatchObject([
       { check: 'running', status: 'ok', message: expect.stringMatching(/^running: process \d+ and 1 more$/) },
     ])
@@ -110,7 +110,7 @@ describe('a process of this machine', () => {
     const results = await runKind(processKind, { executable: name, count: { min: 0, max: 0 } }, 'Advanced')
     expect(results).toMatchObject([
       { check: 'running', status: 'ok', message: 'none running, which `count` allows' },
-      { check: 'count', status: 'ok', message: '0 running (exactly 0)' },
+      { check: 'count', status: 'ok', message: '0 running (expected 0)' },
     ])
   })
 
@@ -159,7 +159,7 @@ describe('a process of this machine', () => {
     expect(restarted).toMatchObject({ status: 'warning', message: expect.stringContaining(`process ${pid} up for `) })
     expect(restarted.measurement?.value).toBeLessThan(60_000)
     expect(checked(results, 'open files').message).toMatch(
-      /^process \d+ has \d+ of \d+ files open: [\d.]+ % \(limit 90 %\)$/,
+      /^process \d+ has \d+ of \d+ files open: [\d.]+ % \(warn 70 %, fail 90 %\)$/,
     )
   })
 

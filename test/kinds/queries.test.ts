@@ -40,7 +40,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ atMost }, [10.01])).toEqual(['warning'])
     expect(levels({ atMost }, ['100', '7'])).toEqual(['warning'])
     expect(levels({ atMost }, ['7', '100.01'])).toEqual(['failed'])
-    expect(messages({ atMost }, ['101'])).toEqual(['jobs: 101 (limit 100)'])
+    expect(messages({ atMost }, ['101'])).toEqual(['jobs: 101 (warn 10, fail 100)'])
     expect(judged({ atMost }, ['101'])[0]).toMatchObject({
       check: 'queries',
       fault: 'threshold',
@@ -61,10 +61,10 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ rows }, ['a', null])).toEqual(['warning'])
     expect(levels({ rows }, ['a', null, 'c'])).toEqual(['failed'])
     expect(levels({ leastRows: { limit: 1 } }, ['a'])).toEqual(['ok'])
-    expect(messages({ leastRows: { limit: 1 } }, [])).toEqual(['jobs: rows 0 (at least 1)'])
+    expect(messages({ leastRows: { limit: 1 } }, [])).toEqual(['jobs: rows 0 (fail below 1)'])
     const full = Array.from({ length: maxRows }, () => 1)
     expect(levels({ rows: { limit: maxRows } }, full)).toEqual(['ok'])
-    expect(messages({ rows: { limit: maxRows } }, full, true)).toEqual(['jobs: rows, at least 1001 (limit 1000)'])
+    expect(messages({ rows: { limit: maxRows } }, full, true)).toEqual(['jobs: rows, at least 1001 (fail 1000)'])
   })
   test('the oldest date may be just as old as the limit, however a driver gives it', () => {
     const age = { warn: hour, limit: 2 * hour }
@@ -84,7 +84,7 @@ describe('what is judged of the first column of a query', () => {
     expect(levels({ age }, [new Date(now - hour - 1)])).toEqual(['warning'])
     expect(levels({ age }, [new Date(now), new Date(now - 2 * hour)])).toEqual(['warning'])
     expect(levels({ age }, [new Date(now), new Date(now - 2 * hour - 1), null])).toEqual(['failed'])
-    expect(messages({ age }, ['2026-08-02 09:00:00'])).toEqual(['jobs: oldest 3 h (limit 2 h)'])
+    expect(messages({ age }, ['2026-08-02 09:00:00'])).toEqual(['jobs: oldest 3 h (warn 1 h, fail 2 h)'])
   })
   test('a date a minute ahead is a clock that is not ours, one beyond that is of another zone', () => {
     const age = { limit: hour }
@@ -145,7 +145,7 @@ describe('what is judged of the first column of a query', () => {
       ['ok', 'jobs: is as expected'],
       ['warning', 'jobs: only the first 2 rows were evaluated; there are more'],
     ])
-    expect(of({ rows: { limit: 699 } }).map(({ message }) => message)).toEqual(['jobs: rows 700 (limit 699)'])
+    expect(of({ rows: { limit: 699 } }).map(({ message }) => message)).toEqual(['jobs: rows 700 (fail 699)'])
     const cut = of({ expect: '/^a/' }, { rows: 2, cut: true })
     expect(cut.map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: is as expected'],

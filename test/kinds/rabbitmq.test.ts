@@ -107,7 +107,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(checked(results, 'sign-in').message).toMatch(/^signed in, RabbitMQ \d+\.\d+/)
       expect(checked(results, 'node').message).toBe('1 node is running')
       expect(checked(results, 'memory').message).toMatch(
-        /^svc\d+@localhost: \d+ MiB of [\d.]+ GiB \(high watermark\): [\d.]+ % \(limit 95 %\)$/,
+        /^svc\d+@localhost: \d+ MiB of [\d.]+ GiB \(high watermark\): [\d.]+ % \(warn 80 %, fail 95 %\)$/,
       )
       expect(checked(results, 'file descriptors').message).toMatch(/\d+ of \d+ file descriptors: /)
     })
@@ -119,7 +119,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       const results = await run(some, 'Standard')
       expect(checked(results, 'queue')).toMatchObject({
         status: 'warning',
-        message: 'queue "orders": messages ready: 2 (warns above 1)',
+        message: 'queue "orders": messages ready: 2 (warn 1, fail 5)',
       })
       expect(checked(results, 'consumers')).toMatchObject({
         status: 'failed',
@@ -134,7 +134,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     })
     test('a queue without consumers fails', async () => {
       const findQueue = await one('consumers', queue('dead'), 'Standard')
-      expect(findQueue.message).toBe('queue "dead": 0 consumers (at least 1): check the workers, not the server')
+      expect(findQueue.message).toBe('queue "dead": 0 consumers (fail below 1): check the workers, not the server')
     })
     test('Advanced: the age of the message at its head, and idle consumers, are evaluated', async () => {
       const results = await run({ ...queue('orders'), stalled: 1_500 }, 'Advanced')
@@ -151,7 +151,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     })
     test('Advanced: dead letters are evaluated', async () => {
       const findQueue = await one('dead letters', { deadLetters: [{ name: 'dead' }] }, 'Advanced')
-      expect(findQueue).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warns above 0)' })
+      expect(findQueue).toMatchObject({ status: 'warning', message: 'queue "dead": dead letters: 1 (warn 0, fail 10)' })
     })
     test('a missing queue or vhost fails and does not hide others', async () => {
       const queues = [{ name: 'gone' }, { name: 'empty', vhost: 'else where/' }, { name: 'empty' }]

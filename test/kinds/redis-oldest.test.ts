@@ -48,7 +48,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       expect([await status(minute), await status(minute + 1)]).toEqual(['ok', 'warning'])
       expect([await status(5 * minute), await status(5 * minute + 1)]).toEqual(['warning', 'failed'])
       expect(await oldest(jobs())).toMatchObject({
-        message: 'list "jobs": oldest item has waited 5 min (limit 5 min)',
+        message: 'list "jobs": oldest item has waited 5 min (warn 1 min, fail 5 min)',
         fault: 'threshold',
         measurement: { value: 5 * minute + 1, unit: 'milliseconds' },
         address: server.address,
@@ -180,7 +180,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       add(minute)
       expect(await oldest(events)).toMatchObject({
         status: 'warning',
-        message: 'stream "events": oldest item has waited 5 min (warns above 1 min)',
+        message: 'stream "events": oldest item has waited 5 min (warn 1 min, fail 5 min)',
         measurement: { value: 5 * minute },
       })
       server.cli('XTRIM', 'events', 'MAXLEN', '1')
@@ -200,7 +200,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       server.cli('XACK', 'events', 'workers', `${now - 8 * minute}-0`)
       expect(await oldest(group)).toMatchObject({
         status: 'failed',
-        message: 'stream "events" for the group "workers": oldest item has waited 7 min (limit 5 min)',
+        message: 'stream "events" for the group "workers": oldest item has waited 7 min (warn 1 min, fail 5 min)',
       })
       read(2)
       for (const ago of [7, 6]) server.cli('XACK', 'events', 'workers', `${now - ago * minute}-0`)
@@ -251,7 +251,7 @@ peerSuite(redisMissing, 'age of the oldest item in redis', () => {
       add((now - 2 * minute) / 1_000 + 0.5)
       expect(await oldest(later())).toMatchObject({
         status: 'warning',
-        message: 'sorted set "later": oldest item has waited 2 min (warns above 1 min)',
+        message: 'sorted set "later": oldest item has waited 2 min (warn 1 min, fail 5 min)',
         measurement: { value: 2 * minute - 500 },
       })
       server.cli('DEL', 'later')

@@ -66,10 +66,10 @@ peerSuite(redisMissing, 'redis', () => {
     test('it reports what it observes', async () => {
       const results = await run({}, 'Standard')
       const textOf = (check: string): string => checked(results, check).message
-      expect(textOf('connect')).toMatch(/^connected to 127\.0\.0\.1:\d+ in [\d.]+ m?s \(limit 3 s\)$/)
+      expect(textOf('connect')).toMatch(/^connected to 127\.0\.0\.1:\d+ in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
       expect(textOf('role')).toBe('primary with 0 replicas')
       expect(textOf('memory')).toMatch(/^[\d.]+ [KM]iB used, without a limit \(maxmemory 0\)$/)
-      expect(textOf('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(limit 95 %\)$/)
+      expect(textOf('clients')).toMatch(/^\d of 10000 clients: [\d.]+ % \(warn 80 %, fail 95 %\)$/)
     })
     test('the duration of the last fork is measured, and a long one warns', async () => {
       const forking = await startRedis()
@@ -92,7 +92,7 @@ peerSuite(redisMissing, 'redis', () => {
         })
         const slow = await result({ fork: { warn: us / 1_000 - 0.001, limit: us / 1_000 } })
         expect(slow.status).toBe('warning')
-        expect(slow.message).toMatch(/^the last fork blocked the server for [\d.]+ .*\(warns above /)
+        expect(slow.message).toMatch(/^the last fork blocked the server for [\d.]+ .*\(warn /)
         expect(await result({ fork: { limit: us / 1_000 - 0.001 } })).toMatchObject({ fault: 'threshold' })
       } finally {
         await forking.remove()
@@ -141,7 +141,7 @@ peerSuite(redisMissing, 'redis', () => {
       expect(await queue('list')).toMatchObject({
         status: 'failed',
         fault: 'threshold',
-        message: 'list "list", items waiting: 3 (limit 2)',
+        message: 'list "list", items waiting: 3 (warn 1, fail 2)',
         measurement: { value: 3 },
       })
       expect(await queue('later')).toMatchObject({ status: 'warning', measurement: { value: 2 } })
@@ -362,7 +362,7 @@ peerSuite(redisMissing, 'redis', () => {
         )
         const result = await one('memory', { url: full.url }, 'Standard')
         expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
-        expect(result.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(limit 95 %\)$/)
+        expect(result.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(warn 80 %, fail 95 %\)$/)
         const write = await one('round trip', { url: full.url, allowWrites: true }, 'Advanced')
         expect(write).toMatchObject({ status: 'failed', fault: 'data' })
         expect(write.message).toContain('accepts no writes: its memory is full')
@@ -449,7 +449,7 @@ peerSuite(redisMissing, 'redis', () => {
         message: 'is a primary with 1 replica, expected a replica: was it promoted?',
       })
       const few = checked(await run({ replicas: 2 }, 'Advanced'), 'replicas')
-      expect(few).toMatchObject({ status: 'failed', message: '1 replica is online (at least 2)' })
+      expect(few).toMatchObject({ status: 'failed', message: '1 replica is online (fail below 2)' })
     })
     test('a replica that has lost its primary fails, and reports why it serves nothing', async () => {
       replica.cli('CONFIG', 'SET', 'replica-serve-stale-data', 'no')

@@ -71,7 +71,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   test('it reports what it observes', async () => {
     const results = await run()
     const textOf = (check: string): string => checked(results, check).message
-    expect(textOf('banner')).toMatch(/^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(limit 3 s\)$/)
+    expect(textOf('banner')).toMatch(/^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
     expect(textOf('host key')).toBe(`${server.address} presented ssh-ed25519 ${server.hostKey}`)
     expect(textOf('sign-in')).toMatch(new RegExp(`^signed in to .* as "${server.user}" in [\\d.]+ m?s`))
     expect(textOf('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
@@ -169,7 +169,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     const results = await run({ folder: server.files, ending: '.xml', files: { limit: 1 } }, 'Advanced')
     const oldest = checked(results, 'oldest file')
     expect(oldest).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3_600_000 } })
-    expect(oldest.message).toMatch(/"b\.xml", has waited 1\.5 h \(limit 1 h\)$/)
+    expect(oldest.message).toMatch(/"b\.xml", has waited 1\.5 h \(warn 15 min, fail 1 h\)$/)
     expect(checked(results, 'backlog')).toMatchObject({ status: 'failed', measurement: { value: 2 } })
     const { rmSync } = await import('node:fs')
     for (const name of ['a.xml', 'b.xml', 'old.txt']) rmSync(join(server.files, name))

@@ -65,13 +65,13 @@ suiteWith(opensslMissing(), 'smtp', () => {
       const results = await at(server.port, trusting({ ...account, size: 1 }), 'Standard')
       const textOf = (check: string): string => checked(results, check).message
       expect(textOf('banner')).toMatch(
-        /^127\.0\.0\.1:\d+ sent "220 mail\.svc\.test ESMTP" in [\d.]+ m?s \(limit 3 s\)$/,
+        /^127\.0\.0\.1:\d+ sent "220 mail\.svc\.test ESMTP" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
       )
       expect(textOf('TLS')).toMatch(/speaks TLSv1\.3 with a trusted certificate for svc\.test$/)
-      expect(textOf('certificate')).toMatch(/in 89\.9 d \(at least 3 d\)$/)
+      expect(textOf('certificate')).toMatch(/in 89\.9 d \(warn below 20 d, fail below 3 d\)$/)
       expect(textOf('hello')).toContain('PIPELINING, 8BITMIME, SMTPUTF8, AUTH, SIZE')
       expect(textOf('authentication')).toMatch(/offers (PLAIN LOGIN|LOGIN PLAIN)$/)
-      expect(textOf('size')).toMatch(/accepts messages up to 10 MiB \(at least 1 B\)$/)
+      expect(textOf('size')).toMatch(/accepts messages up to 10 MiB \(fail below 1 B\)$/)
       expect(textOf('sign-in')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor$/)
     })
     test('with TLS from the first byte', async () => {

@@ -111,7 +111,7 @@ sqlSuite(
       Standard: ['open', 'query', 'wal', 'schema', 'disk'],
       Advanced: ['open', 'query', 'wal', 'schema', 'disk', 'round trip', 'quick check'],
     },
-    messages: { mode: 'Basic', of: { open: /^opened in [\d.]+ ms \(limit 3 s\)$/ } },
+    messages: { mode: 'Basic', of: { open: /^opened in [\d.]+ ms \(warn 1 s, fail 3 s\)$/ } },
     open: children,
     log: () => '',
     network: { absent: 'SQLite is a file: there is no server' },
@@ -122,7 +122,7 @@ sqlSuite(
         [
           { name: 'unix', sql: 'SELECT unix FROM jobs;  -- seconds', age: { warn: 60_000 } },
           'warning',
-          'unix: oldest 2 h (warns above 1 min)',
+          'unix: oldest 2 h (warn 1 min)',
         ],
         [
           { name: 'large', sql: 'SELECT max(large), 5 FROM jobs', expect: '9007199254740993' },
@@ -156,7 +156,7 @@ sqlSuite(
       slow: {
         sql: forever,
         message: 'slow: the query was cancelled because it took too long',
-        next: /^next: 1 \(limit 1\)$/,
+        next: /^next: 1 \(fail 1\)$/,
         timeoutMs: 8_000,
       },
       wide: (rows) => `${counting(rows)} SELECT printf('%.*c', 1000, x) FROM n`,
@@ -196,7 +196,7 @@ sqlSuite(
         expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, retained: 1, more: false, cut: true })
         const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
         expect(found.map(({ status, message }) => [status, message])).toEqual([
-          ['ok', 'jobs: 1000 (limit 5000)'],
+          ['ok', 'jobs: 1000 (fail 5000)'],
           ['warning', 'jobs: only the first 1000 rows were evaluated; there are more'],
         ])
       })
@@ -253,8 +253,8 @@ describe("svc's own store", () => {
     store()
     const results = await own({}, 'Advanced')
     const said = (check: string): string => checked(results, check).message
-    expect(said('open')).toMatch(/^opened in [\d.]+ ms \(limit 3 s\)$/)
-    expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warns above 64 MiB\)$/)
+    expect(said('open')).toMatch(/^opened in [\d.]+ ms \(warn 1 s, fail 3 s\)$/)
+    expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warn 64 MiB\)$/)
     expect(said('schema')).toBe(`schema ${migrations.length}`)
     expect(said('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
     expect(said('quick check')).toMatch(/^no damage found in/)
@@ -497,7 +497,7 @@ describe('a database that others use', () => {
     const results = await own({ walSize: { warn: 100_000 } }, 'Standard')
     held.close()
     expect(checked(results, 'wal').status).toBe('warning')
-    expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warns above 98 KiB\)$/)
+    expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warn 98 KiB\)$/)
   })
 })
 
@@ -556,7 +556,7 @@ describe('backup', () => {
     expect(await at(backups)).toMatchObject({ status: 'failed', fault: 'threshold' })
     aged(join(backups, 'tuesday.db'), 50)
     expect((await at(backups)).status).toBe('warning')
-    expect((await at(backups)).message).toBe('newest backup tuesday.db (1 B): age 50 h (warns above 48 h)')
+    expect((await at(backups)).message).toBe('newest backup tuesday.db (1 B): age 50 h (warn 48 h, fail 3 d)')
     aged(join(backups, 'wednesday.db'), 47)
     expect((await at(backups)).status).toBe('ok')
     expect((await at(join(backups, 'monday.db'))).status).toBe('failed')

@@ -172,14 +172,14 @@ sqlSuite(
     messages: {
       mode: 'Advanced',
       of: {
-        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
         databases: '2 databases ONLINE',
-        'log reuse': 'log of orders waits for LOG_BACKUP; fill level 12 % (warns above 50 %)',
-        sessions: '41 of 32767 sessions: 0.1 % (limit 95 %)',
-        'data space': 'orders: 3 GiB of 10 GiB used, free 70 % (at least 5 %)',
-        'log space': 'log of orders: 1 GiB of 4 GiB used, free 75 % (at least 5 %)',
-        'full backup': 'orders: last full backup: age 20 h (limit 3 d)',
-        'log backup': 'orders: last log backup: age 15 min (limit 1 h)',
+        'log reuse': 'log of orders waits for LOG_BACKUP; fill level 12 % (warn 50 %)',
+        sessions: '41 of 32767 sessions: 0.1 % (warn 80 %, fail 95 %)',
+        'data space': 'orders: 3 GiB of 10 GiB used, free 70 % (warn below 10 %, fail below 5 %)',
+        'log space': 'log of orders: 1 GiB of 4 GiB used, free 75 % (warn below 10 %, fail below 5 %)',
+        'full backup': 'orders: last full backup: age 20 h (warn 48 h, fail 3 d)',
+        'log backup': 'orders: last log backup: age 15 min (warn 30 min, fail 1 h)',
         'availability group': 'ag1 is HEALTHY and this is its primary',
         'failed jobs': 'no failure in the last runs of 1 enabled Agent job',
       },
@@ -235,7 +235,7 @@ sqlSuite(
     },
     queries: {
       judged: [
-        [{ name: 'several', sql: 'SELECT n FROM failed', atMost: { limit: 6 } }, 'failed', 'several: 7 (limit 6)'],
+        [{ name: 'several', sql: 'SELECT n FROM failed', atMost: { limit: 6 } }, 'failed', 'several: 7 (fail 6)'],
       ],
       fails: [
         {
@@ -260,7 +260,7 @@ sqlSuite(
       slow: {
         sql: "SELECT 'WAITFOR'",
         message: 'slow: the query was cancelled because it took too long',
-        next: /^next: (1 \(limit 1\)|not run: )/,
+        next: /^next: (1 \(fail 1\)|not run: )/,
         timeoutMs: 1_500,
       },
       wide: (rows) => `SELECT x FROM wide${rows}`,
@@ -312,9 +312,9 @@ sqlSuite(
         { sql: 'SELECT x FROM echo', expect: 'a' },
       ])
       expect(messages(found)).toEqual([
-        'jobs: 999 (limit 5000)',
+        'jobs: 999 (fail 5000)',
         'jobs: only the first 1000 rows were evaluated; there are more',
-        'jobs: rows, at least 1001 (limit 1000)',
+        'jobs: rows, at least 1001 (fail 1000)',
         'jobs: is "you sent [secret]", expected "a"',
       ])
     })
@@ -322,7 +322,7 @@ sqlSuite(
       sysadmin = { rows: [{ sysadmin: 1 }] }
       expect(await ask([])).toEqual([])
       sysadmin = { error: { number: 195, message: 'no such function' } }
-      expect(messages(await ask([{ sql: 'SELECT 0.5', rows: { limit: 1 } }]))).toEqual(['jobs: rows 1 (limit 1)'])
+      expect(messages(await ask([{ sql: 'SELECT 0.5', rows: { limit: 1 } }]))).toEqual(['jobs: rows 1 (fail 1)'])
       sysadmin = { rows: [{ sysadmin: 0 }] }
     })
   },
@@ -752,7 +752,7 @@ describe('what is judged', () => {
     expect(status(judged(minute))).toBe('ok')
     expect(status(judged(minute + 1))).toBe('warning')
     expect(message(judged(5 * minute))).toBe(
-      '2 blocked requests; session 71 is blocked by session 66 for 5 min (warns above 1 min)',
+      '2 blocked requests; session 71 is blocked by session 66 for 5 min (warn 1 min)',
     )
   })
   test('SQL Server (simulated): space: 10 % and 5 % are ok to the boundary, the tightest is told', () => {
@@ -783,7 +783,7 @@ describe('what is judged', () => {
     expect([48 * hour, 49 * hour, 72 * hour, 73 * hour].map(full)).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect([30, 31, 60, 61].map((n) => log(n * minute))).toEqual(['ok', 'warning', 'warning', 'failed'])
     const never = { full: at(90 * hour, true), log: [] }
-    expect(message(evaluated(backups, never))).toBe('orders: no full backup since it was created: 3.8 d (limit 3 d)')
+    expect(message(evaluated(backups, never))).toBe('orders: no full backup since it was created: 3.8 d (warn 48 h, fail 3 d)')
     expect(evaluated(backups, never, { fullBackup: {} })).toEqual([])
     const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, at: new Date(0), never: false }], log: [] }
     expect(evaluated(backups, two)[0]).toMatchObject({ details: ['also too old: orders'] })
@@ -804,7 +804,7 @@ describe('what is judged', () => {
   test('SQL Server (simulated): failed jobs and the age of CHECKDB are warnings', () => {
     expect(status(evaluated(failedJobs, { enabled: 3, failed: [] }))).toBe('ok')
     expect(message(evaluated(failedJobs, { enabled: 3, failed: ['nightly', 'index'] }))).toBe(
-      'last run failed: nightly, index; of 3 enabled Agent jobs 2 (warns above 0)',
+      'last run failed: nightly, index; of 3 enabled Agent jobs 2 (warn 0)',
     )
     const age = (days: number) =>
       status(evaluated(checkdb, [{ name: 'o', ageMs: days * 24 * hour, at: new Date(0), never: false }]))

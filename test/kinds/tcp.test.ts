@@ -83,7 +83,7 @@ describe('tcp answer', () => {
     const settings = { expect: 'hello', latency: { warn: 50, limit: 2_000 } }
     const result = await answer(speaks('hello', 120), settings)
     expect(result.status).toBe('warning')
-    expect(result.message).toContain('(warns above 50 ms)')
+    expect(result.message).toContain('(warn 50 ms, fail 2 s)')
   })
 
   test('a wrong banner is reported with the expected one', async () => {

@@ -80,7 +80,7 @@ suiteWith(opensslMissing(), 'tls', () => {
       })
       const result = checked(await look(made.twoDays), 'expiry')
       expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 3 } })
-      expect(result.message).toMatch(/, in 2\.4 d \(at least 3 d\)$/)
+      expect(result.message).toMatch(/, in 2\.4 d \(warn below 20 d, fail below 3 d\)$/)
     })
 
     test('a wrong host name is reported with the names of the certificate', async () => {
@@ -166,7 +166,7 @@ suiteWith(opensslMissing(), 'tls', () => {
     test('a server that only supports TLS 1.1 is reported as such', async () => {
       const results = await look({ ...made.good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1' } as ServerCertificate)
       expect(checked(results, 'protocol')).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(checked(results, 'protocol').message).toMatch(/highest TLS version TLSv1\.1 \(at least TLSv1\.2\)$/)
+      expect(checked(results, 'protocol').message).toMatch(/highest TLS version TLSv1\.1 \(fail below TLSv1\.2\)$/)
       expect(checked(results, 'expiry').status).toBe('ok')
     })
 

@@ -66,12 +66,12 @@ describe('the profile carbon', () => {
     [
       'of many failed jobs',
       (s: CarbonState) => s.jobs.push(...Array(6).fill({ Status: 'ERROR', completed: Date.now() - 60_000 })),
-      /jobs failed within the last hour: 6 \(limit 5\)$/,
+      /jobs failed within the last hour: 6 \(warn 0, fail 5\)$/,
     ],
     [
       'with a stuck job',
       (s: CarbonState) => s.jobs.push({ Status: 'STARTED', start: Date.now() - 13 * 3_600_000 }),
-      /running jobs: oldest 13 h \(limit 12 h\)$/,
+      /running jobs: oldest 13 h \(warn 4 h, fail 12 h\)$/,
     ],
   ])('a simulated Carbon Coder %s fails with that reason', async (_, change, message) => {
     expect((await look(change)).failed[0]).toMatch(message)
@@ -80,7 +80,7 @@ describe('the profile carbon', () => {
   test('a simulated Carbon Coder without a free slot is a warning after 15 minutes, at once where there is no history', async () => {
     await using server = await carbon(Object.assign(soundCarbon(), { freeSlots: 0 }))
     await using store = await storeOfTest()
-    const slots = /^tcp c1 free slots measure: .*: free slots: 0 \(warns below 1\)/
+    const slots = /^tcp c1 free slots measure: .*: free slots: 0 \(warn below 1\)/
     const unkept = await ask(server)
     expect([unkept.failed, unkept.warned]).toEqual([[], [expect.stringMatching(slots)]])
     const start = Date.UTC(2026, 0, 1)

@@ -40,18 +40,18 @@ describe('the profile file-qc', () => {
     [
       'whose licence ends in 6 days',
       (s: QcState) => Object.assign(s, { expires: days(6) }),
-      /licence: 6 d left \(at least 7 d\)$/,
+      /licence: 6 d left \(warn below 30 d, fail below 7 d\)$/,
     ],
-    ['without a free seat', (s: QcState) => Object.assign(s, { freeSeats: 0 }), /free seats: 0 \(at least 1\)$/],
+    ['without a free seat', (s: QcState) => Object.assign(s, { freeSeats: 0 }), /free seats: 0 \(fail below 1\)$/],
     [
       'without a worker',
       (s: QcState) => Object.assign(s, { workers: [{ state: 'offline' }] }),
-      /workers online: 0 \(at least 1\)$/,
+      /workers online: 0 \(fail below 1\)$/,
     ],
     [
       'with a stuck task',
       (s: QcState) => s.tasks.push({ state: 'running', updated: new Date(Date.now() - 1_200_000).toISOString() }),
-      /tasks without progress: oldest 20 min \(limit 15 min\)$/,
+      /tasks without progress: oldest 20 min \(fail 15 min\)$/,
     ],
   ])('a simulated quality control %s fails with that reason', async (_, change, message) => {
     const { failed } = await look(change)
@@ -62,7 +62,7 @@ describe('the profile file-qc', () => {
   test('a simulated licence of 29 days is a warning, and is ok at its boundaries', async () => {
     const { failed, warned } = await look((state) => Object.assign(state, { expires: days(29) }))
     expect(failed).toEqual([])
-    expect(warned).toEqual([expect.stringMatching(/licence: 29 d left \(warns below 30 d\)$/)])
+    expect(warned).toEqual([expect.stringMatching(/licence: 29 d left \(warn below 30 d, fail below 7 d\)$/)])
     expect((await look((state) => Object.assign(state, { expires: days(30) }))).warned).toEqual([])
     expect((await look((state) => Object.assign(state, { expires: days(7) }))).failed).toEqual([])
   })

@@ -75,32 +75,32 @@ describe('the profile vantage', () => {
     [
       'no service',
       (s: VantageState) => Object.assign(s, { services: [] }),
-      /services measure: \S+ services: 0 \(at least 1\)$/,
+      /services measure: \S+ services: 0 \(fail below 1\)$/,
     ],
     [
       'no machine',
       (s: VantageState) => Object.assign(s, { machines: [] }),
-      /machines measure: \S+ machines: 0 \(at least 1\)$/,
+      /machines measure: \S+ machines: 0 \(fail below 1\)$/,
     ],
     [
       'a store offline',
       (s: VantageState) => s.stores.push({ Name: 'b', Offline: true, AvailableSpace: 1, TotalSpace: 9 }),
-      /stores measure: \S+ stores offline: 1 \(limit 0\)$/,
+      /stores measure: \S+ stores offline: 1 \(fail 0\)$/,
     ],
     [
       'a full store',
       (s: VantageState) => s.stores.push({ Name: 'b', Offline: false, AvailableSpace: 9, TotalSpace: 100 }),
-      /free space of a store: 9 % \(at least 10 %\)$/,
+      /free space of a store: 9 % \(warn below 20 %, fail below 10 %\)$/,
     ],
     [
       'six failed jobs within the hour',
       (s: VantageState) => Object.assign(s, { failed: Array(6).fill(Date.now() - 60_000) }),
-      /failed within the last hour: 6 \(limit 5\)$/,
+      /failed within the last hour: 6 \(warn 0, fail 5\)$/,
     ],
     [
       'a job of 13 hours',
       (s: VantageState) => s.active.push(Date.now() - 13 * 3_600_000),
-      /active jobs: oldest 13 h \(limit 12 h\)$/,
+      /active jobs: oldest 13 h \(warn 4 h, fail 12 h\)$/,
     ],
   ])('a simulated domain with %s fails with that reason', async (_, change, message) => {
     const { failed } = await look(change)
@@ -116,9 +116,9 @@ describe('the profile vantage', () => {
     })
     expect(failed).toEqual([])
     expect(warned.map((line) => line.replace(/127\.0\.0\.1:\d+: /, ''))).toEqual([
-      'http vantage load measure: load in percent: 95 (warns above 90)',
-      'http vantage services measure: sessions refused for lack of a licence: 2 (warns above 0)',
-      'http vantage failed jobs measure: failed within the last hour: 1 (warns above 0)',
+      'http vantage load measure: load in percent: 95 (warn 90)',
+      'http vantage services measure: sessions refused for lack of a licence: 2 (warn 0)',
+      'http vantage failed jobs measure: failed within the last hour: 1 (warn 0, fail 5)',
     ])
   })
 
@@ -159,7 +159,7 @@ describe('the profile vantage', () => {
     await utimes(join(folder, 'old.mxf'), old, old)
     await using server = await vantage(soundVantage())
     const reports = await runType(yaml(server.port, `      folder: ${JSON.stringify(folder)}\n`), 'XcodeV', 'Advanced')
-    expect(complaints(reports)).toEqual(['file-age vantage watch folder age: oldest file old.mxf: age 3 h (limit 2 h)'])
+    expect(complaints(reports)).toEqual(['file-age vantage watch folder age: oldest file old.mxf: age 3 h (warn 30 min, fail 2 h)'])
   })
 
   test('a password goes to the server from Standard on, and is never shown', async () => {

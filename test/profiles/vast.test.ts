@@ -46,10 +46,10 @@ describe('the profile vast', () => {
     const { failed, warned } = await look(empty)
     expect(failed).toEqual([])
     expect(warned).toEqual([
-      expect.stringMatching(/^http ads document measure: VAST error 303 \(no ads\): .*: ads: 0 \(warns below 1\)$/),
+      expect.stringMatching(/^http ads document measure: VAST error 303 \(no ads\): .*: ads: 0 \(warn below 1\)$/),
     ])
     expect((await look(empty, 'Standard', ', ads: {warn: off, limit: 1}')).failed[0]).toMatch(
-      /error 303 .*: 0 \(at least 1\)$/,
+      /error 303 .*: 0 \(fail below 1\)$/,
     )
     expect(await look(empty, 'Standard', ', ads: off')).toMatchObject({ failed: [], warned: [] })
   })

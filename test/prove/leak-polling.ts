@@ -78,7 +78,7 @@ types:
 
 /** A busy machine hashes no password within the limit: the run that says so has ended like any other. */
 const slowHash =
-  /^\{"Status":"Failure","StatusMessage":"Identity is unhealthy: 1 of \d+ monitors failed: [^"]* password hash: [^"]* \(limit 3 s\)"/
+  /^\{"Status":"Failure","StatusMessage":"Identity is unhealthy: 1 of \d+ monitors failed: [^"]* password hash: [^"]* \(fail 3 s\)"/
 
 const modes: readonly ExecutionMode[] = ['Basic', 'Standard', 'Advanced']
 export type Answers = {

@@ -37,8 +37,8 @@ const document = (of: Run, more: Partial<RunDocumentOptions> = {}) =>
   runDocument(of, { type: 'Sql', correlationId: 'c', flags: {}, view: 'full', ...more })
 const shape = (of: Run, more: Partial<RunDocumentOptions> = {}) => healthCheckResponse(document(of, more))
 
-const ok: Result = { check: 'round trip', status: 'ok', message: '14 ms (limit 3 s)' }
-const warned: Result = { check: 'connections', status: 'warning', message: '85 % (warns above 80 %)' }
+const ok: Result = { check: 'round trip', status: 'ok', message: '14 ms (warn 1 s, fail 3 s)' }
+const warned: Result = { check: 'connections', status: 'warning', message: '85 % (warn 80 %)' }
 const failed: Result = {
   check: 'round trip',
   status: 'failed',
@@ -108,9 +108,9 @@ describe("the interface's document of a run", () => {
     expect(made.Status).toBe('Success')
     expect(made.MonitorSummaries?.[0]?.Results?.[1]).toMatchObject({
       Status: 'Success',
-      StatusMessage: 'warning: 85 % (warns above 80 %)',
+      StatusMessage: 'warning: 85 % (warn 80 %)',
     })
-    expect(made.StatusMessage).toBe('Sql is healthy, 1 warning: postgres orders connections: 85 % (warns above 80 %)')
+    expect(made.StatusMessage).toBe('Sql is healthy, 1 warning: postgres orders connections: 85 % (warn 80 %)')
   })
 
   test('a failed result keeps its details, then its fault class', () => {
@@ -191,7 +191,7 @@ describe('the run document', () => {
             check: 'lag',
             slug: 'lag',
             status: 'warning',
-            message: '2.5 s (warns above 2 s)',
+            message: '2.5 s (warn 2 s, fail 9 s)',
             cause: 'a',
             subject: 'eu',
             address: '10.0.0.5:5432',

@@ -19,7 +19,7 @@ const entry = (ServerType: string, ExecutionMode: string, ExitCode: number, Resp
 export const failing = entry('Sql', 'Advanced', 3, {
   ServerState: { ServerName: 'SQL-PROD-02', TotalRamInMb: 65_536, AvailableRamInMb: 9_830.4, UsedCpuPercent: 37.2 },
   Status: 'Failure',
-  StatusMessage: 'Sql is unhealthy: 1 of 2 monitors failed: sqlserver orders last full backup: 53 h old, limit 48 h',
+  StatusMessage: 'Sql is unhealthy: 1 of 2 monitors failed: sqlserver orders last full backup: 53 h old (fail 48 h)',
   CorrelationId: correlation,
   FailedMonitorCount: 1,
   MonitorSummaries: [
@@ -27,15 +27,15 @@ export const failing = entry('Sql', 'Advanced', 3, {
       MonitorName: 'sqlserver orders',
       Status: 'Failure',
       Results: [
-        { MonitoringName: 'round trip', Status: 'Success', StatusMessage: '14 ms (limit 3 s)', ErrorMessages: [] },
+        { MonitoringName: 'round trip', Status: 'Success', StatusMessage: '14 ms (warn 1 s, fail 3 s)', ErrorMessages: [] },
         {
           MonitoringName: 'last full backup',
           Status: 'Failure',
-          StatusMessage: '53 h old, limit 48 h',
+          StatusMessage: '53 h old (fail 48 h)',
           ErrorMessages: ['started 2026-02-26 22:00, job "nightly full"', 'fault: threshold'],
         },
       ],
-      ErrorMessages: ['last full backup: 53 h old, limit 48 h'],
+      ErrorMessages: ['last full backup: 53 h old (fail 48 h)'],
     },
     {
       MonitorName: 'host',
@@ -85,7 +85,7 @@ export const warning = entry('Sql', 'Standard', 0, {
     {
       MonitorName: 'sqlite own store',
       Status: 'Success',
-      Results: [{ MonitoringName: 'select 1', Status: 'Success', StatusMessage: '1 ms (limit 3 s)' }],
+      Results: [{ MonitoringName: 'select 1', Status: 'Success', StatusMessage: '1 ms (warn 1 s, fail 3 s)' }],
     },
   ],
   ExecutionMetrics: { ...metrics, Duration: 61.4 },
@@ -137,7 +137,7 @@ export const broken = entry('Ftp', 'Advanced', 3, {
         {
           MonitoringName: 'certificate chain',
           Status: 'Success',
-          StatusMessage: 'warning: ftp1.example.com expires in 12 d (warns below 20 d)',
+          StatusMessage: 'warning: ftp1.example.com expires in 12 d (warn below 20 d)',
         },
       ],
     },
@@ -226,7 +226,7 @@ const run: RunDocument = {
   mode: 'Advanced',
   view: 'full',
   status: 'failed',
-  message: 'Sql is unhealthy: 1 of 2 monitors failed: postgres orders replication lag: 12 s (limit 10 s)',
+  message: 'Sql is unhealthy: 1 of 2 monitors failed: postgres orders replication lag: 12 s (warn 5 s, fail 10 s)',
   correlationId: correlation,
   runId: '0d3c6d0e-6b4f-4d46-8f7c-0a9a1b6a3f10',
   node: 'ops-1',
@@ -247,14 +247,14 @@ const run: RunDocument = {
         {
           check: 'round trip',
           status: 'ok',
-          message: '0.4 ms (limit 3 s)',
+          message: '0.4 ms (fail 3 s)',
           address: '10.0.0.5:5432',
           measurement: { value: 0.4127341, unit: 'milliseconds', limit: 3_000, bound: 'atMost' },
         },
         {
           check: 'connections',
           status: 'warning',
-          message: '85 % (warns above 80 %)',
+          message: '85 % (warn 80 %, fail 95 %)',
           address: '10.0.0.5:5432',
           measurement: { value: 85, unit: 'percent', warn: 80, limit: 95, bound: 'atMost' },
         },
@@ -262,7 +262,7 @@ const run: RunDocument = {
           check: 'replication lag',
           status: 'failed',
           fault: 'threshold',
-          message: '12 s (limit 10 s)',
+          message: '12 s (warn 5 s, fail 10 s)',
           subject: 'standby eu',
           address: '10.0.0.5:5432',
           measurement: { value: 12_000, unit: 'milliseconds', warn: 5_000, limit: 10_000, bound: 'atMost' },
@@ -270,7 +270,7 @@ const run: RunDocument = {
         {
           check: 'certificate',
           status: 'ok',
-          message: '41 d left (warns below 20 d)',
+          message: '41 d left (warn below 20 d, fail below 7 d)',
           address: '10.0.0.5:5432',
           measurement: {
             value: 41,

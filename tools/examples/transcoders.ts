@@ -42,7 +42,7 @@ export const vantageExample: Example = {
       await stage.red('A stuck job, failing jobs, and files that nobody takes', {
         happened:
           'The simulated domain told of a job that has been active for 13 hours and of seven that failed within the last hour; a clip in the watch folder was three hours old. The domain is online all the while: only Advanced looks at jobs.',
-        says: [/oldest 13 h \(limit 12 h\)/, /7 \(limit 5\)/, /clip-0412\.mxf: age 3 h \(limit 2 h\)/],
+        says: [/oldest 13 h \(fail 12 h\)/, /7 \(fail 5\)/, /clip-0412\.mxf: age 3 h \(fail 2 h\)/],
       })
       state.active.length = 1
       state.failed.length = 1
@@ -98,7 +98,7 @@ export const carbonExample: Example = {
       await stage.red('A stuck job, and jobs that fail', {
         happened:
           'The simulated node told of a job that was started 14 hours ago, and of six jobs that failed within the last hour.',
-        says: [/oldest 14 h \(limit 12 h\)/, /6 \(limit 5\)/],
+        says: [/oldest 14 h \(fail 12 h\)/, /6 \(fail 5\)/],
       })
       state.jobs.length = 2
 
@@ -175,7 +175,7 @@ export const qcExample: Example = {
       Object.assign(state, { expires: daysLeft(6), freeSeats: 0 })
       await stage.red('The licence ends in six days', {
         happened: 'The simulated server told of a licence with six days left, and of no free seat.',
-        says: [/6 d left \(at least 7 d\)/, /free seats: 0/],
+        says: [/6 d left \(fail below 7 d\)/, /free seats: 0/],
         mode: 'Standard',
       })
       Object.assign(state, { expires: daysLeft(200), freeSeats: 3 })
@@ -184,7 +184,7 @@ export const qcExample: Example = {
       state.tasks.push({ state: 'running', updated: new Date(Date.now() - 25 * 60_000).toISOString() })
       await stage.red('A task without progress, and no worker', {
         happened: 'Both workers were offline, and a task that is called running had made no progress for 25 minutes.',
-        says: [/workers online: 0/, /oldest 25 min \(limit 15 min\)/],
+        says: [/workers online: 0/, /oldest 25 min \(fail 15 min\)/],
       })
     }),
 }

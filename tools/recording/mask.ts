@@ -14,8 +14,8 @@ const always: readonly (readonly [RegExp, string])[] = [
   [/\b(pid |svc|svcself|svc-test-sleeper-)\d{2,}\b/g, '$1<pid>'],
   [/\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z| UTC)?)?/g, '<date>'],
   [/\b\d\d:\d\d(?::\d\d)?(?= UTC\b)/g, '<time>'],
-  [/(?<!\b(?:limit|above|below|at least) )\b\d+(?:\.\d+)? ms\b/g, '<short>'],
-  [/(?<!\b(?:limit|above|below|at least|within) )\b[1-5]?\d(?:\.\d+)? s\b/g, '<short>'],
+  [/(?<!\b(?:warn|fail|below) )\b\d+(?:\.\d+)? ms\b/g, '<short>'],
+  [/(?<!\b(?:warn|fail|below|within) )\b[1-5]?\d(?:\.\d+)? s\b/g, '<short>'],
 ]
 
 /** A value without what differs with every run. */
@@ -39,7 +39,7 @@ export function coarse(result: Result): Result {
 }
 
 const figure =
-  /<(?:short|port|pid|time)>|(?<!\b(?:limit|above|below|at least) )\b\d+(?:\.\d+)?(?: (?:ms|s|min|h|d|B|[KMGT]iB)\b)?/g
+  /<(?:short|port|pid|time)>|(?<!\b(?:warn|fail|below) )\b\d+(?:\.\d+)?(?: (?:ms|s|min|h|d|B|[KMGT]iB)\b)?/g
 
 /** A result without the figures in which two runs of the same code may differ. Limits stay. */
 export function withoutFigures(result: Result): Result {

@@ -316,10 +316,10 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
     expect(agrees.message).toMatch(/^server clock in sync, ±[\d.]+ m?s \(/)
     const behind = await off(600_000)
     expect(behind).toMatchObject({ status: 'failed', fault: 'threshold' })
-    expect(behind.message).toBe("the server's clock is behind ours by 10 min (limit 30 s)")
+    expect(behind.message).toBe("the server's clock is behind ours by 10 min (warn 2 s, fail 30 s)")
     const ahead = await off(-12_000)
     expect(ahead.status).toBe('warning')
-    expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warns above 2 s\)$/)
+    expect(ahead.message).toMatch(/^the server's clock is ahead of ours by 1[\d.]+ s \(warn 2 s, fail 30 s\)$/)
   })
   test(`${name}: a port on which nothing listens is refused`, async () => {
     expect(await one('connect', { url: urlOf(await refusedPort()) })).toMatchObject({
@@ -641,35 +641,35 @@ const jobs: SqlDatabase['queries']['judged'] = [
   [
     { name: 'queue', sql: "SELECT count(*) FROM jobs WHERE state = 'waiting'", atMost: { limit: 2 } },
     'ok',
-    'queue: 2 (limit 2)',
+    'queue: 2 (fail 2)',
   ],
   [
     { name: 'failed', sql: "SELECT count(*) FROM jobs WHERE state = 'failed'", atMost: { warn: 0 } },
     'warning',
-    'failed: 1 (warns above 0)',
+    'failed: 1 (warn 0)',
   ],
   [
     { name: 'oldest', sql: "SELECT min(created_at) FROM jobs WHERE state = 'waiting'", age: { limit: 60_000 } },
     'failed',
-    'oldest: oldest 1 h (limit 1 min)',
+    'oldest: oldest 1 h (fail 1 min)',
   ],
   // In UTC, without a time zone.
   [
     { name: 'naive', sql: 'SELECT naive FROM jobs', age: { warn: 60_000 } },
     'warning',
-    'naive: oldest 2 h (warns above 1 min)',
+    'naive: oldest 2 h (warn 1 min)',
   ],
   [
     { name: 'stuck', sql: "SELECT id FROM jobs WHERE state = 'stuck'", rows: { limit: 0 } },
     'ok',
-    'stuck: rows 0 (limit 0)',
+    'stuck: rows 0 (fail 0)',
   ],
   [
     { name: 'dead', sql: "SELECT max(created_at) FROM jobs WHERE state = 'dead'", age: { limit: 1 } },
     'ok',
     'dead: none (NULL)',
   ],
-  [{ name: 'share', sql: 'SELECT 0.5', atLeast: { limit: 0.5 } }, 'ok', 'share: 0.5 (at least 0.5)'],
+  [{ name: 'share', sql: 'SELECT 0.5', atLeast: { limit: 0.5 } }, 'ok', 'share: 0.5 (fail below 0.5)'],
 ]
 const many: Asked = { name: 'text', sql: "SELECT 'many'", atMost: { limit: 1 } }
 const well: Asked = { name: 'well', sql: 'SELECT 1', atMost: { limit: 1 } }
@@ -695,8 +695,8 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
     ]
     const messages = async (mode: ExecutionMode) => (await ask(both, mode)).map(({ message }) => message)
     expect(await messages('Basic')).toEqual([])
-    expect(await messages('Standard')).toEqual(['a: 1 (limit 1)'])
-    expect(await messages('Advanced')).toEqual(['a: 1 (limit 1)', 'b: 1 (limit 1)'])
+    expect(await messages('Standard')).toEqual(['a: 1 (fail 1)'])
+    expect(await messages('Advanced')).toEqual(['a: 1 (fail 1)', 'b: 1 (fail 1)'])
   })
   test(`${name}: INSERT is refused before anything is sent`, async () => {
     const insert = { name: 'x', sql: 'INSERT INTO jobs VALUES (1)', rows: { limit: 1 } }
@@ -710,7 +710,7 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
     expect(found.map(({ fault, message }) => [fault, message])).toEqual([
       ...fails.map(({ fault, message }) => [fault, matching(message)]),
       ['data', 'text: "many" is not a number'],
-      [undefined, 'well: 1 (limit 1)'],
+      [undefined, 'well: 1 (fail 1)'],
     ])
     for (const [at, { details }] of fails.entries()) if (details) expect(found[at]?.details).toEqual(details)
     expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
@@ -721,7 +721,7 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
       const before = await writes.state()
       const [found, ...others] = await ask([{ sql, leastRows: { limit: 0 } }, well])
       expect(found).toMatchObject({ status: 'failed', fault: 'data', message: matching(message) })
-      expect(others.map(({ message }) => message)).toEqual(['well: 1 (limit 1)'])
+      expect(others.map(({ message }) => message)).toEqual(['well: 1 (fail 1)'])
       expect(await writes.state()).toEqual(before)
     })
   }
@@ -748,11 +748,11 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
       { sql: wide(1_001), rows: { limit: 1_000 } },
     ])
     expect(found.map(({ status, message }) => [status, message])).toEqual([
-      ['failed', 'jobs: rows 1000 (limit 600)'],
-      ['ok', 'jobs: rows 1000 (at least 900)'],
-      ['ok', 'jobs: rows 600 (limit 600)'],
-      ['failed', 'jobs: rows 899 (at least 900)'],
-      ['failed', 'jobs: rows, at least 1001 (limit 1000)'],
+      ['failed', 'jobs: rows 1000 (fail 600)'],
+      ['ok', 'jobs: rows 1000 (fail below 900)'],
+      ['ok', 'jobs: rows 600 (fail 600)'],
+      ['failed', 'jobs: rows 899 (fail below 900)'],
+      ['failed', 'jobs: rows, at least 1001 (fail 1000)'],
     ])
   })
   if (!('absent' in powers)) {
@@ -762,8 +762,8 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
         const found = await ask([well, well])
         expect(found.map(({ status, message }) => [status, message])).toEqual([
           ['warning', `queries run ${as}: use a read-only account for svc`],
-          ['ok', 'well: 1 (limit 1)'],
-          ['ok', 'well: 1 (limit 1)'],
+          ['ok', 'well: 1 (fail 1)'],
+          ['ok', 'well: 1 (fail 1)'],
         ])
         expect(await ask([well], 'Basic')).toEqual([])
       } finally {
