@@ -129,7 +129,9 @@ describe('grpc health', () => {
     await using server = await healthServer({ '': 'SERVING' })
     const basic = await runKind(grpc, { host, port: server.port })
     expect(statuses(basic)).toEqual([['connect', 'ok']])
-    expect(basic[0]?.message).toMatch(/^127\.0\.0\.1:\d+ opened an HTTP\/2 connection in [\d.]+ m?s \(warn 1 s, fail 5 s\)$/)
+    expect(basic[0]?.message).toMatch(
+      /^127\.0\.0\.1:\d+ opened an HTTP\/2 connection in [\d.]+ m?s \(warn 1 s, fail 5 s\)$/,
+    )
     expect(basic[0]?.message).not.toContain('SERVING')
     const results = await look(server.port)
     expect(statuses(results)).toEqual([

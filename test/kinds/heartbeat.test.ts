@@ -183,7 +183,10 @@ describe('at Standard', () => {
       status: 'failed',
       message: 'b: free disk space 9.9 % (warn below 20 %, fail below 10 %)',
     })
-    expect(await one('clock', beats)).toMatchObject({ status: 'failed', message: 'b: clock offset 31 s (warn 2 s, fail 30 s)' })
+    expect(await one('clock', beats)).toMatchObject({
+      status: 'failed',
+      message: 'b: clock offset 31 s (warn 2 s, fail 30 s)',
+    })
     const level2 = async (free: number, skew: number) => [
       await status('disk', [beat('a', 0, { diskFreePercent: free })]),
       await status('clock', [beat('a', 0, { skewMs: skew })]),

@@ -104,7 +104,9 @@ test('a step is repeated until its final answer, and evaluated by that', async (
     expect.stringMatching(/^step ok use: GET/),
     'cleanup ok remove: DELETE /v1/jobs/job%2F7 was answered 204 with 0 B',
   ])
-  expect(of(results, 'done').message).toMatch(/, sent 3 times in [\d.]+ m?s, the last in [\d.]+ m?s \(warn 1 s, fail 5 s\)$/)
+  expect(of(results, 'done').message).toMatch(
+    /, sent 3 times in [\d.]+ m?s, the last in [\d.]+ m?s \(warn 1 s, fail 5 s\)$/,
+  )
   const { message, measurement } = of(results, 'done')
   expect(measurement).toMatchObject({ unit: 'milliseconds', limit: 5_000 })
   // The threshold is of one request: two pauses of 100 ms are no part of it.

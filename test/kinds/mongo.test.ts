@@ -134,7 +134,9 @@ describe('a healthy simulated node', () => {
     await using({}, async (server) => {
       const results = await run(server.port, 'Advanced')
       const reply = (check: string): string => checked(results, check).message
-      expect(reply('connect')).toMatch(/^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
+      expect(reply('connect')).toMatch(
+        /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
+      )
       expect(reply('hello')).toMatch(/^hello answered by a primary of rs0 in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
       expect(reply('primary')).toBe('this node is the primary of rs0')
       expect(reply('members')).toBe('3 members of rs0 healthy')

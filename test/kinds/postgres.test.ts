@@ -377,7 +377,9 @@ sqlSuite(
       const found = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
       await other.end()
       expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(fail 60 ms\)$/)
+      expect(found.message).toMatch(
+        /^pid \d+, user postgres, idle in transaction, for \d+ ms \(warn 10 ms, fail 60 ms\)$/,
+      )
     })
 
     test('PostgreSQL: a session that waits for a lock for too long', async () => {
@@ -535,7 +537,7 @@ sqlSuite(
         expect(await at(primary, 'replicas', { replicas: 1 })).toMatchObject({ status: 'ok' })
         expect(await at(primary, 'replicas', { replicas: 2 })).toMatchObject({
           fault: 'threshold',
-          message: '1 of 2 expected replicas is streaming',
+          message: '1 replica is streaming (fail below 2)',
           details: ['reporting-1: streaming'],
         })
       })
@@ -570,7 +572,7 @@ sqlSuite(
           expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, warn: 1 } })
           expect(await at(primary, check, { spareStandbys: { warn: 1, limit: 0 } })).toMatchObject({
             status: 'warning',
-            message: 'a commit waits for 1 standby; streaming standbys: 1 (warn below 2)',
+            message: 'a commit waits for 1 standby; streaming standbys: 1 (warn below 2, fail below 1)',
             measurement: { value: 1, warn: 2, limit: 1, bound: 'atLeast' },
           })
           await configure({ synchronous_standby_names: 'ANY 1 (*)' }, `${states} = 'quorum'`)

@@ -362,7 +362,9 @@ peerSuite(redisMissing, 'redis', () => {
         )
         const result = await one('memory', { url: full.url }, 'Standard')
         expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 95 } })
-        expect(result.message).toMatch(/^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(warn 80 %, fail 95 %\)$/)
+        expect(result.message).toMatch(
+          /^[\d.]+ MiB of [\d.]+ MiB used \(noeviction\): 10\d(\.\d)? % \(warn 80 %, fail 95 %\)$/,
+        )
         const write = await one('round trip', { url: full.url, allowWrites: true }, 'Advanced')
         expect(write).toMatchObject({ status: 'failed', fault: 'data' })
         expect(write.message).toContain('accepts no writes: its memory is full')

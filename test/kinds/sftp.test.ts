@@ -71,7 +71,9 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
   test('it reports what it observes', async () => {
     const results = await run()
     const textOf = (check: string): string => checked(results, check).message
-    expect(textOf('banner')).toMatch(/^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
+    expect(textOf('banner')).toMatch(
+      /^127\.0\.0\.1:\d+ sent "SSH-2\.0-OpenSSH_.*" in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
+    )
     expect(textOf('host key')).toBe(`${server.address} presented ssh-ed25519 ${server.hostKey}`)
     expect(textOf('sign-in')).toMatch(new RegExp(`^signed in to .* as "${server.user}" in [\\d.]+ m?s`))
     expect(textOf('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)

@@ -783,7 +783,9 @@ describe('what is judged', () => {
     expect([48 * hour, 49 * hour, 72 * hour, 73 * hour].map(full)).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect([30, 31, 60, 61].map((n) => log(n * minute))).toEqual(['ok', 'warning', 'warning', 'failed'])
     const never = { full: at(90 * hour, true), log: [] }
-    expect(message(evaluated(backups, never))).toBe('orders: no full backup since it was created: 3.8 d (warn 48 h, fail 3 d)')
+    expect(message(evaluated(backups, never))).toBe(
+      'orders: no full backup since it was created: 3.8 d (warn 48 h, fail 3 d)',
+    )
     expect(evaluated(backups, never, { fullBackup: {} })).toEqual([])
     const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, at: new Date(0), never: false }], log: [] }
     expect(evaluated(backups, two)[0]).toMatchObject({ details: ['also too old: orders'] })

@@ -159,7 +159,9 @@ describe('the profile vantage', () => {
     await utimes(join(folder, 'old.mxf'), old, old)
     await using server = await vantage(soundVantage())
     const reports = await runType(yaml(server.port, `      folder: ${JSON.stringify(folder)}\n`), 'XcodeV', 'Advanced')
-    expect(complaints(reports)).toEqual(['file-age vantage watch folder age: oldest file old.mxf: age 3 h (warn 30 min, fail 2 h)'])
+    expect(complaints(reports)).toEqual([
+      'file-age vantage watch folder age: oldest file old.mxf: age 3 h (warn 30 min, fail 2 h)',
+    ])
   })
 
   test('a password goes to the server from Standard on, and is never shown', async () => {

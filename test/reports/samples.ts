@@ -27,7 +27,12 @@ export const failing = entry('Sql', 'Advanced', 3, {
       MonitorName: 'sqlserver orders',
       Status: 'Failure',
       Results: [
-        { MonitoringName: 'round trip', Status: 'Success', StatusMessage: '14 ms (warn 1 s, fail 3 s)', ErrorMessages: [] },
+        {
+          MonitoringName: 'round trip',
+          Status: 'Success',
+          StatusMessage: '14 ms (warn 1 s, fail 3 s)',
+          ErrorMessages: [],
+        },
         {
           MonitoringName: 'last full backup',
           Status: 'Failure',

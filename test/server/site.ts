@@ -18,7 +18,12 @@ export const healthy = (call: Call, over: Partial<HealthCheckResponse> = {}): He
       MonitorName: 'postgres orders',
       Status: 'Success',
       Results: [
-        { MonitoringName: 'round trip', Status: 'Success', StatusMessage: '14 ms (warn 1 s, fail 3 s)', ErrorMessages: [] },
+        {
+          MonitoringName: 'round trip',
+          Status: 'Success',
+          StatusMessage: '14 ms (warn 1 s, fail 3 s)',
+          ErrorMessages: [],
+        },
       ],
       ErrorMessages: [],
     },

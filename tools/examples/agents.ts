@@ -68,7 +68,7 @@ export const agents: Example = {
       await stage.red('Work that piles up, and two versions side by side', {
         happened:
           'edge-oslo reported again, with a warning of its own and 320 pieces of waiting work; edge-rome reported that it runs 2.3.9.',
-        says: [/320 \(fail 200\)/, /disk is slow/, /2 versions are running/],
+        says: [/320 \(warn 50, fail 200\)/, /disk is slow/, /2 versions are running/],
       })
 
       await report('edge-oslo', '--backlog', '3')

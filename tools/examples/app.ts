@@ -93,7 +93,7 @@ export const app: Example = {
       await stage.red('A certificate with two days left', {
         happened: 'nginx was started with a certificate that is good for two more days, and still is.',
         yaml: text(soon.tlsPort),
-        says: [/in 2\.\d d \(fail below 3 d\)/],
+        says: [/in 2\.\d d \(warn below 20 d, fail below 3 d\)/],
       })
 
       stage.file('release/version', '2.4.0')

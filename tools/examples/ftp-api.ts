@@ -117,7 +117,7 @@ export const ftpApi: Example = {
       await stage.red('An account that is never made', {
         happened:
           'An order for an account had been waiting for 95 minutes. Everything answers; only Advanced asks how long.',
-        says: [/oldest 1\.6 h \(fail 1 h\)/],
+        says: [/oldest 1\.6 h \(warn 10 min, fail 1 h\)/],
       })
       oldest = 2 * minute
 

@@ -44,7 +44,7 @@ export const mongo: Example = {
       await stage.red('A secondary that lags, and an oplog that is too short', {
         happened:
           'The simulated primary told that db2 is 95 seconds behind, and that its full oplog reaches back three hours: a secondary that is down for longer must be set up anew.',
-        says: [/db2/, /3 h \(fail below 4 h\)/],
+        says: [/db2/, /3 h \(warn below 24 h, fail below 4 h\)/],
       })
       Object.assign(state, { lagMs: 1_000, oplogHours: 30, current: 785 })
       await stage.red('Connections run out', {

@@ -39,7 +39,7 @@ export const sql: Example = {
       await standby.query('SELECT pg_wal_replay_pause()')
       await primary.query('CREATE TABLE parcels AS SELECT generate_series(1, 1000) AS id', 'orders')
       await new Promise((resolve) => setTimeout(resolve, 4_000))
-      stage.replace(/\b\d+(\.\d+)? s(?=\s+(?:\(fail 3 s\)|behind))/, '6.2 s')
+      stage.replace(/\b\d+(\.\d+)? s(?=\s+(?:\(warn\s1\ss,\s+fail\s3\ss\)|behind))/, '6.2 s')
       stage.replace(/\d+ KiB and/, '64 KiB and')
       await stage.red('The standby lags', {
         happened:

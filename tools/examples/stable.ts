@@ -2,7 +2,7 @@
 export type Replacement = readonly [found: string | RegExp, shown: string]
 
 /** A duration that was measured. One that a threshold allows stays as it is. */
-const measured = /(?<!(?:limit|above|below|least)\s{1,80})\b\d+(?:\.\d+)?(?=\s+ms\b)/g
+const measured = /(?<!(?:warn|fail|below)\s{1,80})\b\d+(?:\.\d+)?(?=\s+ms\b)/g
 /** The duration of the run in the verdict. */
 const runDuration = /(?<=· (?:Basic|Standard|Advanced) ·\s+)[\d.]+ m?s\b/g
 const certificateDate = /(?<=\b(?:expires|expired) on\s+)\d{4}-\d\d-\d\d(\s+)\d\d:\d\d UTC/g

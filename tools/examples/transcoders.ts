@@ -42,7 +42,11 @@ export const vantageExample: Example = {
       await stage.red('A stuck job, failing jobs, and files that nobody takes', {
         happened:
           'The simulated domain told of a job that has been active for 13 hours and of seven that failed within the last hour; a clip in the watch folder was three hours old. The domain is online all the while: only Advanced looks at jobs.',
-        says: [/oldest 13 h \(fail 12 h\)/, /7 \(fail 5\)/, /clip-0412\.mxf: age 3 h \(fail 2 h\)/],
+        says: [
+          /oldest 13 h \(warn 4 h, fail 12 h\)/,
+          /7 \(warn 0, fail 5\)/,
+          /clip-0412\.mxf: age 3 h \(warn 30 min, fail 2 h\)/,
+        ],
       })
       state.active.length = 1
       state.failed.length = 1
@@ -98,7 +102,7 @@ export const carbonExample: Example = {
       await stage.red('A stuck job, and jobs that fail', {
         happened:
           'The simulated node told of a job that was started 14 hours ago, and of six jobs that failed within the last hour.',
-        says: [/oldest 14 h \(fail 12 h\)/, /6 \(fail 5\)/],
+        says: [/oldest 14 h \(warn 4 h, fail 12 h\)/, /6 \(warn 0, fail 5\)/],
       })
       state.jobs.length = 2
 
@@ -175,7 +179,7 @@ export const qcExample: Example = {
       Object.assign(state, { expires: daysLeft(6), freeSeats: 0 })
       await stage.red('The licence ends in six days', {
         happened: 'The simulated server told of a licence with six days left, and of no free seat.',
-        says: [/6 d left \(fail below 7 d\)/, /free seats: 0/],
+        says: [/6 d left \(warn below 30 d, fail below 7 d\)/, /free seats: 0/],
         mode: 'Standard',
       })
       Object.assign(state, { expires: daysLeft(200), freeSeats: 3 })

@@ -60,7 +60,7 @@ export const msgVast: Example = {
       depth = 2_400
       await stage.red('A media file that is gone, and a queue that grows', {
         happened: 'One of the two media files answered 404, and 2,400 messages waited.',
-        says: [/VAST error 401/, /queue depth: 2400 \(fail 1000\)/],
+        says: [/VAST error 401/, /queue depth: 2400 \(warn 100, fail 1000\)/],
       })
     }),
 }
