@@ -61,7 +61,7 @@ export const sql: Example = {
       await stage.red('Servers that are gone', {
         happened:
           'The standby and MariaDB were stopped. Their host is up and refuses the connection; the primary has no replica any more, which is the consequence and is told as such.',
-        says: [/refused the connection/, /0 of 1 expected replicas/],
+        says: [/refused the connection/, /0 replicas are streaming \(fail below 1\)/],
       })
     }),
 }
