@@ -147,13 +147,17 @@ async function healthExit(
 ): Promise<number> {
   if (response.Status !== 'Success') {
     const failed = (here && run?.monitors.filter(({ status }) => status === 'failed')) || []
-    const unchecked = failed.length > 0 && failed.every(({ notChecked }) => notChecked !== undefined)
-    return unchecked ? exits.local.code : exits.unhealthy.code
+    const mistakes = failed.length > 0 && failed.every(hasOnlyMistakes)
+    return mistakes ? exits.local.code : exits.unhealthy.code
   }
   if (!failOnWarn) return exits.ok.code
   const warns = run ? run.status === 'warning' : (await import('../core/reports/index.ts')).foreignWarning(response)
   return warns ? exits.unhealthy.code : exits.ok.code
 }
+
+/** Whether a monitor failed because its entry in svc.yaml, or that of a monitor that it depends on, has mistakes. */
+const hasOnlyMistakes = ({ results }: RunDocument['monitors'][number]): boolean =>
+  results.every(({ status, notChecked }) => status !== 'failed' || notChecked === 'configuration')
 
 /**
  * 0 if all are 0, 3 if any is 3, else the code that all share, else 10. 12 counts even if others are 0: what is not

@@ -3,6 +3,7 @@ import { Fault } from '../core/errors.ts'
 import { showDuration } from '../core/format.ts'
 import { openCore } from '../core/open.ts'
 import type { ExecutionMode, ServerType } from '../core/protocol/index.ts'
+import { isBad, worst } from '../core/reports/index.ts'
 import type { Trial } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import type { ProcessEnvironment } from './flags.ts'
@@ -86,8 +87,10 @@ export async function tryMonitor(
 }
 
 /** The worst level of the results. */
-export const levelOf = ({ results }: Trial): Mark =>
-  results.some(({ level }) => level === 'fail') ? 'fail' : results.some(({ level }) => level === 'warn') ? 'warn' : 'ok'
+const levelOf = ({ results }: Trial): Mark => worst(results.map(({ level }) => level))
+
+/** Whether it is healthy, with or without warnings. */
+export const hasPassed = (trial: Trial): boolean => !isBad(levelOf(trial))
 
 export const trialJson = ({ type, monitor, mode, trial }: MonitorTrial) => ({
   MonitorName: monitor,
@@ -98,7 +101,12 @@ export const trialJson = ({ type, monitor, mode, trial }: MonitorTrial) => ({
   Findings: trial.results.map(findings.json),
 })
 
-const verdicts: Record<Mark, string> = { ok: 'is healthy', warn: 'is healthy, with warnings', fail: 'failed' }
+const verdicts: Record<Mark, string> = {
+  ok: 'is healthy',
+  warn: 'is healthy, with warnings',
+  'not checked': 'is not fully checked',
+  fail: 'failed',
+}
 
 export function renderTrial({ type, monitor, mode, trial }: MonitorTrial, screen: Screen): string {
   const mark = levelOf(trial)

@@ -258,9 +258,9 @@ const unitSigns: Partial<Record<Unit, string>> = { milliseconds: 'ms', percent: 
 const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({
   durationMs,
   attempts,
-  results: results.map(({ check, status, message, details, fault, address, measurement }) => ({
+  results: results.map(({ check, status, message, details, fault, address, measurement, notChecked }) => ({
     check,
-    level: levels[status],
+    level: status === 'failed' && notChecked !== undefined ? 'not checked' : levels[status],
     message,
     details,
     fault,

@@ -108,7 +108,7 @@ export type Trial = {
   readonly attempts: number
   readonly results: readonly {
     readonly check: string
-    readonly level: 'ok' | 'warn' | 'fail'
+    readonly level: 'ok' | 'warn' | 'not checked' | 'fail'
     readonly message: string
     readonly details?: readonly string[] | undefined
     readonly fault?: string | undefined

@@ -11,7 +11,9 @@ import {
   healthy,
   hostile,
   measured,
+  partlyChecked,
   samples,
+  unchecked,
   unreachable,
   warning,
 } from '../reports/samples.ts'
@@ -52,6 +54,29 @@ describe('the health screen', () => {
   test('a monitor that did not run is shown as such, and is not blamed', () => {
     const text = renderHealth([broken], screen(160))
     expect(text).toMatch(/^ {2}· Ftp +postgres orders-replica-eu-central +not run: tcp 10\.1\.2\.3:5432 failed$/m)
+  })
+
+  test.each([
+    ['with signs', true, '?'],
+    ['in ASCII', false, '?'],
+  ])('a monitor that was not checked has a sign of its own, %s', (_, unicode, sign) => {
+    const text = renderHealth([partlyChecked], screen(160, { unicode }))
+    const lineOf = (name: string): string => text.split('\n').find((line) => line.includes(name)) ?? ''
+    expect(lineOf('http orders').trim()[0]).toBe(sign)
+    expect(lineOf('tcp db').trim()[0]).toBe(unicode ? '✗' : 'x')
+    expect(text.split('\n').at(-2)).toContain('1 of 4 monitors failed')
+    expect(text.split('\n').at(-2)).toContain('2 not checked')
+  })
+
+  test('nothing is called unhealthy when nothing really failed', () => {
+    const verdict = renderHealth([unchecked], screen(160)).split('\n').at(-2)
+    expect(verdict).toMatch(/^\? NOT CHECKED .* 2 of 3 monitors not checked /)
+    expect(verdict).not.toContain('failed')
+  })
+
+  test('-v names the state of what was not checked', () => {
+    const text = renderHealth([unchecked], screen(160, { detail: 'verbose' }))
+    expect(text).toMatch(/http orders +not run +\? not checked +not checked: waited 8 s/)
   })
 
   test('the checks of the machine, which every type repeats, are shown once', () => {
@@ -257,9 +282,9 @@ describe('a pipe', () => {
     expect(header.split('\t').slice(0, 4)).toEqual(['Target', 'ServerType', 'ExecutionMode', 'MonitorName'])
     expect(renderPlain(entries, { header: false })).toBe(lines.map((line) => `${line}\n`).join(''))
     expect(lines).toHaveLength(7)
-    expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 18))
+    expect(lines.map((line) => line.split('\t').length)).toEqual(lines.map(() => 19))
     expect(lines[1]).toBe(
-      'prod · https://svc.example.com\tSql\tAdvanced\tsqlserver orders\tlast full backup\tFailure\t53 h old (fail 48 h)\tstarted 2026-02-26 22:00, job "nightly full"\\nfault: threshold\tfail\t\t\t\t\t\t\t\t\tthreshold',
+      'prod · https://svc.example.com\tSql\tAdvanced\tsqlserver orders\tlast full backup\tFailure\t53 h old (fail 48 h)\tstarted 2026-02-26 22:00, job "nightly full"\\nfault: threshold\tfail\t\t\t\t\t\t\t\t\tthreshold\t',
     )
   })
 })

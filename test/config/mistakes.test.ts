@@ -1,7 +1,11 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
+import type { PlannedMonitor } from '../../src/core/engine/index.ts'
 import { faultOf, file, folder, here, load, problemsOf, refused } from './given.ts'
+
+/** The level of a monitor that only reports something about the configuration. */
+const levelOf = ({ settings }: PlannedMonitor): unknown => (settings as { readonly level?: unknown }).level
 
 /** The source lines that a Fault shows, with the carets below them. */
 const shown = async (yaml: string): Promise<readonly string[]> =>
@@ -109,15 +113,15 @@ test('K11 an entry with a mistake becomes a monitor that is not checked, and the
     - {kind: tcp, name: b, host: h, prot: 1}
   App: [${tcp('c')}]
 `)
-  expect(types.App?.monitors.map(({ name, notChecked }) => [name, notChecked])).toEqual([['tcp c', undefined]])
-  expect(types.Sql?.monitors.map(({ name, notChecked }) => [name, notChecked])).toEqual([
+  expect(types.App?.monitors.map((monitor) => [monitor.name, levelOf(monitor)])).toEqual([['tcp c', undefined]])
+  expect(types.Sql?.monitors.map((monitor) => [monitor.name, levelOf(monitor)])).toEqual([
     ['tcp a', undefined],
-    ['tcp b', 'configuration'],
+    ['tcp b', 'not checked'],
   ])
   expect(types.Sql?.monitors[1]?.settings).toMatchObject({
-    level: 'fail',
+    level: 'not checked',
     message: expect.stringMatching(
-      /^not checked: .*svc\.yaml:4:37: types\.Sql\[1\]\.prot is not .*; .*svc\.yaml:4:7: types\.Sql\[1\]\.port is missing/,
+      /^.*svc\.yaml:4:37: types\.Sql\[1\]\.prot is not .*; .*svc\.yaml:4:7: types\.Sql\[1\]\.port is missing/,
     ),
   })
   expect(mistakes).toEqual([])
@@ -139,9 +143,9 @@ types:
     - ${tcp('a')}
     - ${entry}
 `)
-  expect(types.Sql?.monitors.map((monitor) => [monitor.name, monitor.notChecked])).toEqual([
+  expect(types.Sql?.monitors.map((monitor) => [monitor.name, levelOf(monitor)])).toEqual([
     ['tcp a', undefined],
-    [name, 'configuration'],
+    [name, 'not checked'],
   ])
 })
 
@@ -149,7 +153,7 @@ test('monitors that depend on each other in a circle do not wait for each other'
   const { types } = await tolerant(`types:
   Sql: [${tcp('a', ', dependsOn: b')}, ${tcp('b', ', dependsOn: a')}]
 `)
-  const broken = types.Sql?.monitors.find(({ notChecked }) => notChecked !== undefined)
+  const broken = types.Sql?.monitors.find((monitor) => levelOf(monitor) === 'not checked')
   expect(broken?.dependsOn).toEqual([])
 })
 
@@ -158,11 +162,11 @@ test('a mistake beside the monitors of a type keeps the type from passing', asyn
   Sql: {host: {dsik: 1}, monitors: [${tcp('a')}]}
   App: 5
 `)
-  expect(types.Sql?.monitors.map(({ name, notChecked }) => [name, notChecked])).toEqual([
+  expect(types.Sql?.monitors.map((monitor) => [monitor.name, levelOf(monitor)])).toEqual([
     ['tcp a', undefined],
-    ['Configuration', 'configuration'],
+    ['Configuration', 'not checked'],
   ])
-  expect(types.App?.monitors.map(({ notChecked }) => notChecked)).toEqual(['configuration'])
+  expect(types.App?.monitors.map(levelOf)).toEqual(['not checked'])
 })
 
 test('mistakes outside of the server types are returned with their places', async () => {

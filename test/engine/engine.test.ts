@@ -6,6 +6,7 @@ import {
   type CheckContext,
   limits,
   type MachineReports,
+  notChecked,
   type PlannedMonitor,
   type Result,
   runMonitors,
@@ -370,14 +371,11 @@ describe('the engine with monitors of the machine and of svc.yaml', () => {
   })
 
   test('K11 a monitor whose dependency was not checked is not checked either, unless another one failed', async () => {
-    const wrong: PlannedMonitor = {
-      ...monitor('wrong', {
-        observe: async function* () {
-          yield { check: 'configured', status: 'failed', fault: 'data', message: 'not checked' }
-        },
-      }),
-      notChecked: 'configuration',
-    }
+    const wrong = monitor('wrong', {
+      observe: async function* () {
+        yield notChecked('configured', 'configuration', 'svc.yaml:4:37: types.Sql[1].prot is not a setting')
+      },
+    })
     const down = monitor('down', {
       observe: async function* () {
         yield { check: 'probe', status: 'failed', fault: 'refused', message: 'refused' }
@@ -390,8 +388,11 @@ describe('the engine with monitors of the machine and of svc.yaml', () => {
       monitor('after both', { dependsOn: ['wrong', 'down'] }),
     ])
     const byName = new Map(monitors.map((report) => [report.name, report]))
-    expect(byName.get('after wrong')).toMatchObject({ notChecked: 'configuration' })
-    expect(byName.get('after both')?.notChecked).toBeUndefined()
+    expect(byName.get('after wrong')?.results[0]).toMatchObject({
+      message: 'not run: wrong was not checked',
+      notChecked: 'configuration',
+    })
+    expect(byName.get('after both')?.results[0]?.notChecked).toBeUndefined()
     expect(byName.get('after both')?.results[0]).toMatchObject({ fault: 'dependency', cause: 'down' })
   })
 })

@@ -20,8 +20,10 @@ import {
   healthy,
   hostile,
   measured,
+  partlyChecked,
   refused,
   samples,
+  unchecked,
   unreachable,
   warning,
 } from './samples.ts'
@@ -55,6 +57,10 @@ describe('nagios', () => {
     ['healthy and warning', [healthy, warning], 1],
     ['warning and unknown', [warning, refused], 3],
     ['unknown and critical', [refused, failing, healthy], 2],
+    ['not checked, although nothing failed', [unchecked], 3],
+    ['partly not checked, partly failed', [partlyChecked], 2],
+    ['not checked, and elsewhere a warning', [unchecked, warning], 3],
+    ['not checked, and elsewhere a failure', [unchecked, failing], 2],
   ] as const)('%s exits with the code of its state', (_, entries, state) => {
     expect(nagiosState(entries)).toBe(state)
   })
@@ -80,6 +86,7 @@ describe('nagios', () => {
     const [line = ''] = (await render('nagios', [failing])).split('\n')
     expect(nagiosLine(line).data).toEqual([
       { label: 'failed', value: 1, unit: '' },
+      { label: 'not_checked', value: 0, unit: '' },
       { label: 'warnings', value: 0, unit: '' },
       { label: 'duration', value: 1.28, unit: 's' },
       { label: 'cpu', value: 37.2, unit: '%' },
@@ -91,7 +98,7 @@ describe('nagios', () => {
     const [line = ''] = (await render('nagios', [healthy, { ...healthy, Target: "lab's = b|ox" }])).split('\n')
     const labels = nagiosLine(line).data.map(({ label }) => label)
     expect(new Set(labels).size).toBe(labels.length)
-    expect(labels).toHaveLength(6)
+    expect(labels).toHaveLength(8)
   })
 
   test('the worst results come first, because a transport may cut the end', async () => {
@@ -240,12 +247,18 @@ describe('prometheus', () => {
   test('a monitor that did not run is neither up nor down: skipped after another failure, or not checked before the end', async () => {
     const [monitor] = measured.Run?.monitors ?? []
     if (!measured.Run || !monitor) throw new Error('The sample has no run')
-    const notRun = (name: string, fault: string, cause?: string) => ({
+    const notRun = (
+      name: string,
+      more: { readonly fault: string; readonly cause?: string; readonly notChecked?: string },
+    ) => ({
       ...monitor,
       name,
-      results: [{ check: 'not run', slug: 'not_run', status: 'failed' as const, fault, cause, message: 'not run' }],
+      results: [{ check: 'not run', slug: 'not_run', status: 'failed' as const, message: 'not run', ...more }],
     })
-    const monitors = [notRun('http shop', 'dependency', 'postgres orders'), notRun('tcp queue', 'timeout')]
+    const monitors = [
+      notRun('http shop', { fault: 'dependency', cause: 'postgres orders' }),
+      notRun('tcp queue', { fault: 'timeout', notChecked: 'starved' }),
+    ]
     const series = await seriesOf({ ...measured, Run: { ...measured.Run, monitors } })
     const states = series.filter(({ name }) => /^svc_check_(?!items)/.test(name))
     expect(states).toEqual([
@@ -414,6 +427,7 @@ describe('csv, tsv and ndjson', () => {
     'DurationMs',
     'Host',
     'Fault',
+    'NotChecked',
   ]
 
   test('csv is read back by a CSV reader, line feeds within cells included', async () => {
@@ -446,9 +460,9 @@ describe('csv, tsv and ndjson', () => {
   })
 
   test('tsv has one line for each record and as many cells on each line as the header, whatever the text', async () => {
-    const [head, ...lines] = (await render('tsv', [failing, hostile])).trimEnd().split('\n')
+    const [head, ...lines] = (await render('tsv', [failing, hostile])).split('\n').slice(0, -1)
     expect(head?.split('\t')).toEqual(header)
-    expect(lines.map((line) => line.split('\t').length)).toEqual([18, 18, 18, 18])
+    expect(lines.map((line) => line.split('\t').length)).toEqual([19, 19, 19, 19])
     expect(lines[2]).toContain('disk D:\\\\Data')
     expect(lines[3]).toContain('tab\\there | pipe # hash \\\\ back\\npostgres://***@')
   })
@@ -520,7 +534,7 @@ describe('values', () => {
     const { result, text } = JSON.parse(await render('prtg', [entry])).prtg
     expect(result).toHaveLength(50)
     expect(result).toContainEqual(expect.objectContaining({ channel: 'postgres orders queue q59' }))
-    expect(text).toMatch(/ \(15 channels omitted\)$/)
+    expect(text).toMatch(/ \(16 channels omitted\)$/)
   })
 
   test('health+json reports a value in a unit, of a component where there are several', async () => {

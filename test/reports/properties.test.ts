@@ -123,6 +123,7 @@ const columns = [
   'DurationMs',
   'Host',
   'Fault',
+  'NotChecked',
 ] as const
 
 const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => void> = {

@@ -318,6 +318,90 @@ const run: RunDocument = {
 /** Figures of every unit, with limits on either side and without. */
 export const measured: Entry = { ...entry('Sql', 'Advanced', 3, healthCheckResponse(run)), Run: run }
 
+const starvedResult = {
+  check: 'not run',
+  slug: 'not_run',
+  status: 'failed',
+  fault: 'timeout',
+  message: 'not checked: waited 8 s for a place at 10.0.0.9, taken by http slow-1 and 3 more',
+  notChecked: 'starved',
+} as const
+const monitorDefaults = { scope: 'network', depth: 'Basic', host: false, durationMs: 4, attempts: 1 } as const
+const uncheckedMonitors: RunDocument['monitors'] = [
+  { ...monitorDefaults, name: 'http orders', kind: 'http', status: 'failed', results: [starvedResult] },
+  {
+    ...monitorDefaults,
+    name: 'http basket',
+    kind: 'http',
+    status: 'failed',
+    results: [
+      {
+        check: 'not run',
+        slug: 'not_run',
+        status: 'failed',
+        fault: 'dependency',
+        cause: 'http orders',
+        message: 'not run: http orders was not checked',
+        notChecked: 'starved',
+      },
+    ],
+  },
+  {
+    ...monitorDefaults,
+    name: 'postgres orders',
+    kind: 'postgres',
+    status: 'warning',
+    results: [
+      { check: 'connect', status: 'ok', message: '3 ms' },
+      {
+        check: 'replication lag',
+        status: 'warning',
+        message: 'not checked: GRANT pg_monitor TO monitor',
+        notChecked: 'permission',
+      },
+    ],
+  },
+]
+const uncheckedRun: RunDocument = {
+  ...run,
+  message:
+    'Sql is not fully checked: 2 of 3 monitors not checked: http orders not run: not checked: waited 8 s for a place at 10.0.0.9, taken by http slow-1 and 3 more',
+  monitors: uncheckedMonitors,
+}
+const partlyRun: RunDocument = {
+  ...run,
+  message:
+    'Sql is unhealthy: 1 of 4 monitors failed, 2 not checked: tcp db connect: 10.0.0.9:5432 refused the connection in 2 ms',
+  monitors: [
+    ...uncheckedMonitors,
+    {
+      ...monitorDefaults,
+      name: 'tcp db',
+      kind: 'tcp',
+      status: 'failed',
+      results: [
+        {
+          check: 'connect',
+          status: 'failed',
+          fault: 'refused',
+          message: '10.0.0.9:5432 refused the connection in 2 ms',
+        },
+      ],
+    },
+  ],
+}
+
+/** Two monitors that were not checked, and a figure that the account may not read. Nothing really failed. */
+export const unchecked: Entry = {
+  ...entry('Sql', 'Advanced', 3, healthCheckResponse(uncheckedRun)),
+  Run: uncheckedRun,
+}
+/** The same, and one monitor that really failed. */
+export const partlyChecked: Entry = {
+  ...entry('Sql', 'Advanced', 3, healthCheckResponse(partlyRun)),
+  Run: partlyRun,
+}
+
 export const samples: Readonly<Record<string, readonly Entry[]>> = {
   failing: [failing],
   healthy: [healthy],
@@ -327,6 +411,8 @@ export const samples: Readonly<Record<string, readonly Entry[]>> = {
   unreachable: [unreachable],
   foreign: [foreign],
   measured: [measured],
+  unchecked: [unchecked],
+  partlyChecked: [partlyChecked],
   several: [healthy, failing, unreachable],
   nothing: [],
 }

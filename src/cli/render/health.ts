@@ -6,11 +6,13 @@ import {
   describeResult,
   type Entry,
   type EntryReading,
+  isBad,
   isConsequence,
   type MonitorReading,
   type Reading,
   read,
   results,
+  shownFault,
 } from '../../core/reports/index.ts'
 import { type Paint, painter } from '../terminal.ts'
 import {
@@ -111,7 +113,9 @@ const obvious: Readonly<Record<string, RegExp>> = {
   auth: /auth|sign|password|credential/i,
 }
 
-function withFault({ fault, message }: Reading): string {
+function withFault(reading: Reading): string {
+  const { message } = reading
+  const fault = shownFault(reading)
   if (fault === undefined || obvious[fault]?.test(message) || message.toLowerCase().includes(fault)) return message
   return `${message} (${fault})`
 }
@@ -147,7 +151,7 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
   const body = detail === 'verbose' ? readings.flatMap((entry) => fullBlock(entry, look)) : monitorLines(readings, look)
   const facts = readings.flatMap((entry) => [
     ...stateLines(entry, look),
-    ...(detail === 'verbose' || entry.level === 'fail' ? correlationLine(entry, readings.length > 1, look) : []),
+    ...(detail === 'verbose' || isBad(entry.level) ? correlationLine(entry, readings.length > 1, look) : []),
   ])
   const blank = detail === 'verbose' || facts.length > 0 ? [''] : []
   return `${[...body, ...(facts.length > 0 ? ['', ...facts] : []), ...blank, ...verdict].join('\n')}\n`
@@ -361,7 +365,13 @@ function inset(text: string, look: Look): readonly string[] {
   return wrap(limited(text, look.marks), room).map((line, at) => (at === 0 ? '  ' : '    ') + line)
 }
 
-const verdictWords = { ok: 'HEALTHY', warn: 'HEALTHY', fail: 'UNHEALTHY', unknown: 'NOT CHECKED' } as const
+const verdictWords = {
+  ok: 'HEALTHY',
+  warn: 'HEALTHY',
+  'not checked': 'NOT CHECKED',
+  fail: 'UNHEALTHY',
+  unknown: 'NOT CHECKED',
+} as const
 
 /** Mistakes in the configuration prove nothing about a server. */
 const verdictOf = ({ level, exitCode }: EntryReading): EntryReading['level'] =>
@@ -376,7 +386,7 @@ function verdictLines(
 ): readonly string[] {
   const { marks, paint } = look
   const levels = readings.map(verdictOf)
-  const level = (['fail', 'unknown', 'warn'] as const).find((each) => levels.includes(each))
+  const level = (['fail', 'unknown', 'not checked', 'warn'] as const).find((each) => levels.includes(each))
   const verdict = readings.length === 0 ? 'unknown' : (level ?? 'ok')
   const mark = verdict === 'unknown' ? 'fail' : verdict
   const age = Math.max(0, ...readings.map((entry, at) => (entry.error ? 0 : (ages[at] ?? 0))))
@@ -408,15 +418,15 @@ function monitorCounts(readings: readonly EntryReading[]): readonly string[] {
     ...(host ? [host] : []),
     ...readings.flatMap((entry) => entry.monitors.filter((monitor) => !monitor.host)),
   ]
-  const unchecked = monitors.filter((monitor) => monitor.notChecked !== undefined).length
-  const failed = monitors.filter((monitor) => monitor.level === 'fail').length - unchecked
+  const unchecked = monitors.filter((monitor) => monitor.level === 'not checked').length
+  const failed = monitors.filter((monitor) => monitor.level === 'fail').length
   const unnamed = readings.reduce((sum, entry) => sum + Math.max(0, entry.failed - failedOf(entry)), 0)
   const warnings = monitors.flatMap((monitor) => monitor.results).filter((result) => result.level === 'warn').length
   const unknown = readings.filter((entry) => entry.level === 'unknown')
   const total = monitors.length + unnamed
   return [
-    ...(total === 0 ? [] : [failedText(failed + unnamed, total)]),
-    ...(unchecked > 0 ? [`${count(unchecked, 'monitor')} not checked`] : []),
+    ...(total === 0 || (unchecked > 0 && failed + unnamed === 0) ? [] : [failedText(failed + unnamed, total)]),
+    ...(unchecked > 0 ? [uncheckedText(unchecked, failed + unnamed, total)] : []),
     ...(warnings > 0 ? [count(warnings, 'warning')] : []),
     ...unknown.map((entry) => `${entry.type} could not be checked`),
   ]
@@ -426,6 +436,10 @@ function failedText(failed: number, total: number): string {
   if (failed === 0) return count(total, 'monitor')
   return total === 1 ? '1 monitor failed' : `${failed} of ${count(total, 'monitor')} failed`
 }
+
+/** Beside the monitors that failed, only their number. */
+const uncheckedText = (unchecked: number, failed: number, total: number): string =>
+  `${failed > 0 ? unchecked : `${unchecked} of ${count(total, 'monitor')}`} not checked`
 
 const failedOf = (entry: EntryReading): number => entry.monitors.filter(({ level }) => level === 'fail').length
 

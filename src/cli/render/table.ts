@@ -2,18 +2,28 @@ import { sanitizeLine } from '../../core/sanitize.ts'
 import { type Paint, painter, type Style, showsUnicode, useColour } from '../terminal.ts'
 import { padEnd, width, wrap } from './width.ts'
 
-export type Mark = 'ok' | 'warn' | 'fail'
+export type Mark = 'ok' | 'warn' | 'not checked' | 'fail'
 
 /** The signs shown on a terminal. The words beside them carry the meaning. */
 export type Marks = Readonly<Record<Mark, string>> & { readonly dot: string; readonly more: string }
 
 export const marks = (unicode: boolean): Marks =>
   unicode
-    ? { ok: '✓', warn: '!', fail: '✗', dot: '·', more: '…' }
-    : { ok: '+', warn: '!', fail: 'x', dot: '-', more: '...' }
+    ? { ok: '✓', warn: '!', 'not checked': '?', fail: '✗', dot: '·', more: '…' }
+    : { ok: '+', warn: '!', 'not checked': '?', fail: 'x', dot: '-', more: '...' }
 
-export const words: Readonly<Record<Mark, string>> = { ok: 'ok', warn: 'warning', fail: 'failed' }
-export const styles: Readonly<Record<Mark, Style>> = { ok: 'good', warn: 'caution', fail: 'bad' }
+export const words: Readonly<Record<Mark, string>> = {
+  ok: 'ok',
+  warn: 'warning',
+  'not checked': 'not checked',
+  fail: 'failed',
+}
+export const styles: Readonly<Record<Mark, Style>> = {
+  ok: 'good',
+  warn: 'caution',
+  'not checked': 'caution',
+  fail: 'bad',
+}
 
 export type Line = {
   readonly text: string

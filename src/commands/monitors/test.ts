@@ -34,12 +34,9 @@ export default class MonitorsTest extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { args, flags } = await this.parse(MonitorsTest)
     const name = required(args.name, 'NAME')
-    const [{ tryMonitor }, { levelOf, renderTrial, trialJson }] = await Promise.all([
-      import('../../cli/monitor-test.ts'),
-      import('../../cli/monitor-test.ts'),
-    ])
+    const { hasPassed, renderTrial, trialJson, tryMonitor } = await import('../../cli/monitor-test.ts')
     const trial = await tryMonitor(name, flags, process.env, signal)
     this.print(flags.json ? JSON.stringify(trialJson(trial)) : renderTrial(trial, process.stdout))
-    return levelOf(trial.trial) === 'fail' ? exits.unhealthy.code : undefined
+    return hasPassed(trial.trial) ? undefined : exits.unhealthy.code
   }
 }

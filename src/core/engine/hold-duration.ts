@@ -6,8 +6,8 @@ type Since = (keys: readonly string[], hold: boolean) => Promise<ReadonlyMap<str
 
 /**
  * An exceeded threshold counts only after every run has exceeded it for longer than `forMs`; until then the result is
- * ok and says so. Other failures, such as a refused connection or a wrong answer, count at once. Without a history,
- * thresholds count at once too.
+ * ok and says so. Other failures, such as a refused connection or a wrong answer, count at once, and so does what was
+ * not checked. Without a history, thresholds count at once too.
  */
 export async function holdDuration(
   results: readonly Result[],
@@ -15,8 +15,10 @@ export async function holdDuration(
   since: Since,
 ): Promise<readonly Result[]> {
   const passed = results.filter(passes)
-  // A failed observation does not prove that the threshold is met again.
-  const blind = results.some((result) => result.status === 'failed' && !passes(result))
+  // A failed or missing observation does not prove that the threshold is met again.
+  const blind = results.some(
+    (result) => result.notChecked !== undefined || (result.status === 'failed' && !passes(result)),
+  )
   const exceededSince = await since([...new Set(passed.map(keyOf))], blind)
   return results.map((result) => {
     if (!passes(result)) return result
@@ -25,8 +27,8 @@ export async function holdDuration(
   })
 }
 
-const passes = ({ status, fault }: Result): boolean =>
-  status === 'warning' || (status === 'failed' && fault === 'threshold')
+const passes = ({ status, fault, notChecked }: Result): boolean =>
+  notChecked === undefined && (status === 'warning' || (status === 'failed' && fault === 'threshold'))
 
 /** Identifies what a finding is about. Findings with the same key form one series. */
 const keyOf = ({ check, subject = '', address = '' }: Result): string => JSON.stringify([check, subject, address])

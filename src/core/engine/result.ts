@@ -24,12 +24,14 @@ export type Measurement = {
 
 /**
  * Why a check has no verdict of its own:
+ * - `configuration`: its entry in svc.yaml has mistakes.
  * - `missing`: the server did not report the figure, or reported a value that is not a finite number.
  * - `starved`: the check never had its own full time, e.g. because it waited for a slot.
  * - `budget`: the caller's time limit left no time for it.
  * - `permission`: the account lacks the privilege to read the figure.
  */
-export type NotCheckedReason = 'missing' | 'starved' | 'budget' | 'permission'
+export const notCheckedReasons = ['configuration', 'missing', 'starved', 'budget', 'permission'] as const
+export type NotCheckedReason = (typeof notCheckedReasons)[number]
 
 /** The outcome of one check. A warning is Success on the wire, because the interface has two states. */
 export type Result<Name extends string = string> = {
@@ -186,6 +188,13 @@ export const fail = <const Name extends string>(
   more: Partial<Result> = {},
 ): Result<Name> => ({ ...more, check, status: 'failed', fault, message })
 
+const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
+  configuration: 'data',
+  missing: 'data',
+  starved: 'timeout',
+  budget: 'timeout',
+}
+
 /** A check without a verdict: a warning for a missing privilege, otherwise a failure. `why` follows `not checked: `. */
 export const notChecked = <const Name extends string>(
   check: Name,
@@ -197,7 +206,14 @@ export const notChecked = <const Name extends string>(
   check,
   message: `not checked: ${why}`,
   notChecked: reason,
-  ...(reason === 'permission'
-    ? { status: 'warning' as const }
-    : { status: 'failed' as const, fault: reason === 'missing' ? ('data' as const) : ('timeout' as const) }),
+  ...(reason === 'permission' ? { status: 'warning' as const } : { status: 'failed' as const, fault: faultOf[reason] }),
 })
+
+/** Whether the check came to a verdict, and the verdict is a failure. */
+export const reallyFailed = ({
+  status,
+  notChecked: reason,
+}: {
+  readonly status: Result['status']
+  readonly notChecked?: string | undefined
+}): boolean => status === 'failed' && reason === undefined

@@ -14,7 +14,7 @@ import {
   type RunMemory,
 } from './kind.ts'
 import { deadlineSignal, type Limits, orAborted } from './limits.ts'
-import type { Result } from './result.ts'
+import { type Result, reallyFailed } from './result.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
 export type PlannedMonitor = {
@@ -35,8 +35,6 @@ export type PlannedMonitor = {
   readonly deployment: boolean
   /** Milliseconds that a threshold must stay exceeded before it counts. */
   readonly forMs?: number | undefined
-  /** Set for an entry of svc.yaml with mistakes: the monitor then only reports them. */
-  readonly notChecked?: 'configuration' | undefined
   /** The part of svc that is checked because nothing is configured for the type. */
   readonly ownPart?: string | undefined
 }
@@ -53,8 +51,6 @@ export type MonitorReport = {
   readonly results: readonly Result[]
   readonly durationMs: number
   readonly attempts: number
-  /** Also set for a monitor that was not run because one that it depends on was not checked. */
-  readonly notChecked?: PlannedMonitor['notChecked']
   readonly ownPart?: PlannedMonitor['ownPart']
 }
 
@@ -140,7 +136,7 @@ export async function runMonitors(
       const parents = due.filter((other) => monitor.dependsOn.includes(other.name))
       const failed = (await Promise.all(parents.map(report))).filter(hasFailed)
       // A parent that really failed decides before one that was not checked.
-      const cause = failed.find((parent) => parent.notChecked === undefined) ?? failed[0]
+      const cause = failed.find((parent) => parent.results.some(reallyFailed)) ?? failed[0]
       if (cause) return notRun(monitor, cause)
       const run = (): Promise<MonitorReport> => attempts(monitor, context, options, runDeadline.signal, start + runMs)
       const { machineReports, mode } = options
@@ -169,15 +165,17 @@ export async function runMonitors(
 
 const hasFailed = (report: MonitorReport): boolean => report.results.some((result) => result.status === 'failed')
 
-function notRun(monitor: PlannedMonitor, { name, notChecked }: MonitorReport): MonitorReport {
+function notRun(monitor: PlannedMonitor, { name, results }: MonitorReport): MonitorReport {
+  const why = results.some(reallyFailed) ? undefined : results.find(({ status }) => status === 'failed')?.notChecked
   const result: Result = {
     check: 'not run',
     status: 'failed',
     fault: 'dependency',
     cause: name,
-    message: `not run: ${name} ${notChecked === undefined ? 'failed' : 'was not checked'}`,
+    message: `not run: ${name} ${why === undefined ? 'failed' : 'was not checked'}`,
+    notChecked: why,
   }
-  return { ...base(monitor, [result], 0, 0), notChecked }
+  return base(monitor, [result], 0, 0)
 }
 
 function base(
@@ -197,7 +195,6 @@ function base(
     results: marked,
     durationMs,
     attempts: attemptCount,
-    notChecked: monitor.notChecked,
     ownPart: monitor.ownPart,
   }
 }
@@ -236,7 +233,8 @@ async function attempts(
 }
 
 /** Whether the server refused our own sign-in. */
-const isRefusal = ({ fault, foundElsewhere }: Result): boolean => fault === 'auth' && foundElsewhere !== true
+const isRefusal = ({ fault, foundElsewhere, notChecked }: Result): boolean =>
+  fault === 'auth' && foundElsewhere !== true && notChecked === undefined
 
 /** A result that passes after a retry says so, because retries hide flapping. */
 const passedLate = (result: Result, attempt: number): Result =>

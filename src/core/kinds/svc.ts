@@ -8,9 +8,13 @@ import {
   fail,
   latencySetting,
   type Measurement,
+  type NotCheckedReason,
   networkKind,
+  notChecked,
+  notCheckedReasons,
   ok,
   type Result,
+  reallyFailed,
   sharedRead,
   warn,
 } from '../engine/index.ts'
@@ -22,7 +26,7 @@ import { count, quote, type Redact, sanitize } from '../net/text.ts'
 import { urlTarget } from '../net/url.ts'
 import { type FaultClass, faultClasses } from '../probe-error.ts'
 import {
-  briefMessages,
+  briefMessage,
   ExecutionMode,
   inPascalCase,
   type RunDocument,
@@ -195,6 +199,14 @@ function evaluateAnswer(answer: PeerAnswer): Result<'health'> {
   if (status !== 200 && typeof body['Status'] !== 'string') return evaluateRefusal(answer, body)
   const result = run ? evaluateHealthDocument(answer, body) : evaluateHealth(answer)
   if (result.status === 'failed') {
+    const unchecked = run ? uncheckedThere(run.run) : []
+    const [first] = unchecked
+    if (first) {
+      const there = [...new Set(unchecked.map(({ monitor }) => sanitize(redact(nameOf(monitor)), 80)))]
+      const rest = there.length > maxNames ? ` and ${there.length - maxNames} more` : ''
+      const why = `nothing failed on ${address}, but not checked there: ${there.slice(0, maxNames).join(', ')}${rest}`
+      return notChecked('health', reasonOf(first.one.notChecked), why, { address })
+    }
     const names = failedMonitors(body).map((name) => sanitize(redact(name), 80))
     if (names.length === 0) return result
     const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : ''
@@ -256,8 +268,8 @@ const warningLines = (of: string, warning: string | undefined): readonly string[
 
 const hasFailed = ({ status }: { readonly status: string }): boolean => status === 'failed'
 /** The peer sends no messages to callers who are not signed in. */
-const messageOf = ({ status, fault, message }: RunResult): string =>
-  message ?? `${briefMessages[status]}${status === 'failed' ? faultOf(fault) : ''}`
+const messageOf = (result: RunResult): string =>
+  result.message ?? briefMessage({ ...result, fault: faultOf(result.fault) })
 const nameOf = ({ name, kind }: RunMonitor): string => name ?? kind
 
 /** Reduces a run document to the parts of the interface's document that decide the status. */
@@ -281,6 +293,17 @@ const warningsOfRun = ({ monitors }: RunDocument): readonly string[] =>
       warningLines(`${nameOf(monitor)} ${one.check}`, one.status === 'warning' ? messageOf(one) : undefined),
     ),
   )
+
+/** The results that were not checked on the peer, if nothing really failed there. */
+function uncheckedThere({ monitors }: RunDocument) {
+  const failures = monitors.flatMap((monitor) => monitor.results.filter(hasFailed).map((one) => ({ monitor, one })))
+  const explained = monitors.every((monitor) => !hasFailed(monitor) || monitor.results.some(hasFailed))
+  return explained && !failures.some(({ one }) => reallyFailed(one)) ? failures : []
+}
+
+/** A later version of svc may use other reasons. */
+const reasonOf = (reason: string | undefined): NotCheckedReason =>
+  notCheckedReasons.find((one) => one === reason) ?? 'missing'
 
 const rank: Readonly<Record<RunResult['status'], number>> = { failed: 0, warning: 1, ok: 2 }
 
@@ -313,6 +336,7 @@ function evaluateRemote({ monitors }: RunDocument, address: string, redact: Reda
         subject,
         address,
         foundElsewhere: true,
+        notChecked: one.notChecked === undefined ? undefined : reasonOf(one.notChecked),
       }
     })
 }

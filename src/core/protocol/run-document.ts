@@ -31,7 +31,7 @@ export const RunMeasurement = dto('RunMeasurement', {
 })
 export type RunMeasurement = Infer<typeof RunMeasurement>
 
-/** The outcome of one check. In the `brief` view it has only the check, its slug, status and fault. */
+/** The outcome of one check. In the `brief` view it has only the check, its slug, status, fault and `notChecked`. */
 export const RunResult = dto('RunResult', {
   check: required(text),
   /** The check's name in metrics, without its item: `disk` of `disk /data`. */
@@ -53,14 +53,19 @@ export const RunResult = dto('RunResult', {
   measurement: RunMeasurement,
   /** Identity rather than state: version, serial number, role. */
   facts: map,
+  /**
+   * Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget` or `permission`. The status then
+   * says nothing about the server. A later svc may add more.
+   */
+  notChecked: text,
 })
 export type RunResult = Infer<typeof RunResult>
 
-/** Replaces the message in the `brief` view. For a failure, the fault class follows. */
-export const briefMessages: Readonly<Record<RunStatus, string>> = {
-  ok: 'ok',
-  warning: 'see the server',
-  failed: 'failed: ',
+/** Replaces the message in the `brief` view. */
+export function briefMessage({ status, fault, notChecked }: RunResult): string {
+  if (notChecked !== undefined) return `not checked: ${notChecked}`
+  if (status === 'failed') return `failed: ${fault ?? 'internal'}`
+  return status === 'warning' ? 'see the server' : 'ok'
 }
 
 export const RunMonitor = dto('RunMonitor', {
@@ -78,8 +83,6 @@ export const RunMonitor = dto('RunMonitor', {
   /** More than 1 after retries; 0 when it was not run. */
   attempts: integer,
   results: required(list(RunResult)),
-  /** Why nothing was observed: its entry in svc.yaml has mistakes, or a monitor that it depends on was not checked. */
-  notChecked: choice('RunNotChecked', ['configuration']),
 })
 export type RunMonitor = Infer<typeof RunMonitor>
 

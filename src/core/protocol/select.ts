@@ -93,9 +93,18 @@ function causesOf(summary: MonitorSummary): readonly string[] {
 /**
  * The headline of a selection. `causes` has the messages of each failed monitor; `of` is the number of all monitors.
  */
-export function selectedHeadline(causes: readonly (readonly string[])[], selectedCount: number, of: number): string {
+export function selectedHeadline(
+  causes: readonly (readonly string[])[],
+  selectedCount: number,
+  of: number,
+  unchecked = 0,
+): string {
   if (causes.length === 0) return `healthy: ${selectedCount} of ${of} monitors selected, all passed`
-  return `unhealthy: ${causes.length} of ${selectedCount} selected monitors failed: ${causes.flat().join('; ')}`
+  const failed = causes.length - unchecked
+  const why = causes.flat().join('; ')
+  if (failed === 0) return `not fully checked: ${unchecked} of ${selectedCount} selected monitors not checked: ${why}`
+  const more = unchecked === 0 ? '' : `, ${unchecked} not checked`
+  return `unhealthy: ${failed} of ${selectedCount} selected monitors failed${more}: ${why}`
 }
 
 const fitsAny = (patterns: readonly string[], names: readonly string[]): boolean =>

@@ -88,6 +88,7 @@ function withFurther(
       cause: undefined,
       item: undefined,
       measurement: undefined,
+      notChecked: undefined,
     }
     return [...read, own]
   }
@@ -115,5 +116,6 @@ function readResult(monitor: string, result: MonitoringResult): Reading {
     cause: undefined,
     item: undefined,
     measurement: undefined,
+    notChecked: undefined,
   }
 }

@@ -1,5 +1,14 @@
 import { read } from './read.ts'
-import { describeResult, type EntryReading, isConsequence, type Reading, type Report, results } from './reading.ts'
+import {
+  describeResult,
+  type EntryReading,
+  isBad,
+  isConsequence,
+  type Reading,
+  type Report,
+  results,
+  shownFault,
+} from './reading.ts'
 
 type Command = 'error' | 'warning' | 'notice'
 
@@ -15,7 +24,7 @@ const annotation = (command: Command, title: string, message: string): string =>
 /**
  * Workflow commands of GitHub Actions. Every line is a complete command with escaped text, so no message can start a
  * command of its own. A step shows ten annotations of each kind: root causes come first, and checks that did not run
- * because of them are notices.
+ * because of them are notices. What was not checked is a warning.
  */
 export default {
   name: 'github',
@@ -44,12 +53,14 @@ function annotations(reading: EntryReading): readonly Annotation[] {
     .filter((result) => result.level !== 'ok')
     .map((result) => make(commandOf(result), [result.monitor, result.check].filter(Boolean).join(' '), long(result)))
   // An unhealthy answer always leaves at least one error annotation.
-  const marked = reading.level !== 'fail' || all.some((item) => item.command === 'error')
+  const marked = !isBad(reading.level) || all.some((item) => item.command === 'error')
   return [...all, make(marked ? 'notice' : 'error', 'health', marked ? where : [where, ...reading.causes].join('\n'))]
 }
 
 const commandOf = (result: Reading): Command =>
-  result.level === 'warn' ? 'warning' : isConsequence(result) ? 'notice' : 'error'
+  isConsequence(result) ? 'notice' : result.level === 'fail' ? 'error' : 'warning'
 
-const long = (result: Reading): string =>
-  [`${describeResult(result)}${result.fault ? ` (${result.fault})` : ''}`, ...result.details].join('\n')
+function long(result: Reading): string {
+  const fault = shownFault(result)
+  return [`${describeResult(result)}${fault ? ` (${fault})` : ''}`, ...result.details].join('\n')
+}

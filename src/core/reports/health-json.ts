@@ -10,9 +10,17 @@ type Check = {
   readonly status?: Status
   readonly time?: string
   readonly output?: string
+  /** Why the check came to no verdict. The draft allows members of one's own. */
+  readonly notChecked?: string
 }
 
-const statuses: Record<Level | 'unknown', Status> = { ok: 'pass', warn: 'warn', fail: 'fail', unknown: 'fail' }
+const statuses: Record<Level | 'unknown', Status> = {
+  ok: 'pass',
+  warn: 'warn',
+  'not checked': 'fail',
+  fail: 'fail',
+  unknown: 'fail',
+}
 const rank: Record<Status, number> = { pass: 0, warn: 1, fail: 2 }
 
 /** `application/health+json` (draft-inadarei-api-health-check). */
@@ -61,6 +69,7 @@ function checks(readings: readonly EntryReading[]): Readonly<Record<string, read
         status,
         ...time,
         ...(status === 'pass' ? {} : { output }),
+        ...(result.notChecked === undefined ? {} : { notChecked: result.notChecked }),
       })
     }
     if (reading.error) add(reading.type, 'status', { ...id, status: 'fail', output: reading.error.message })

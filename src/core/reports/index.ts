@@ -11,6 +11,7 @@ export {
   describeResult,
   type Entry,
   type EntryReading,
+  isBad,
   isConsequence,
   type Level,
   type MonitorReading,
@@ -18,6 +19,8 @@ export {
   type Report,
   type ReportedError,
   results,
+  shownFault,
+  worst,
   worstFirst,
 } from './reading.ts'
 export {

@@ -12,7 +12,8 @@ const badness: Record<NagiosState, number> = { 0: 0, 1: 1, 3: 2, 2: 3 }
 
 function stateOf(entry: Entry): NagiosState {
   const reading = read(entry)
-  // What was not checked because of a mistake in the configuration is unknown.
+  // Nothing is known of what was not checked.
+  if (reading.level === 'not checked') return 3
   if (reading.level === 'fail') return entry.ExitCode === localExit ? 3 : 2
   if (reading.level === 'warn') return 1
   if (reading.level === 'ok' && entry.ExitCode === 0) return 0

@@ -6,11 +6,13 @@ import {
   type Entry,
   type EntryReading,
   figureName,
+  isBad,
   type Level,
   type Reading,
   type Report,
   results,
   shorten,
+  shownFault,
 } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
@@ -41,12 +43,15 @@ function summary(entries: readonly Entry[], readings: readonly EntryReading[]): 
   const [only] = readings
   if (!only) return 'nothing was checked'
   if (readings.length === 1) return cause(only)
-  const bad = readings.filter((reading) => reading.level === 'fail' || reading.level === 'unknown')
+  const bad = readings.filter((reading) => isBad(reading.level)).toSorted((a, b) => urgency(a) - urgency(b))
   const decisive = bad[0] ?? readings.find((reading) => reading.level === 'warn')
   if (!decisive) return `all ${entries.length} healthy`
   const all = bad.length > 0 ? `${bad.length} of ${entries.length} not healthy` : `${entries.length} healthy, warnings`
   return `${all}: ${cause(decisive)}`
 }
+
+/** What failed comes before what is unknown. */
+const urgency = ({ level }: EntryReading): number => (level === 'not checked' ? 1 : 0)
 
 function cause(reading: EntryReading): string {
   const [first, ...others] = reading.causes
@@ -55,7 +60,7 @@ function cause(reading: EntryReading): string {
   return `${first.startsWith(reading.type) ? '' : `${reading.type}: `}${first}${more}`
 }
 
-const levelWords: Record<Level, string> = { fail: 'FAIL', warn: 'WARN', ok: 'OK' }
+const levelWords: Record<Level, string> = { fail: 'FAIL', 'not checked': 'UNKNOWN', warn: 'WARN', ok: 'OK' }
 
 function longOutput(reading: EntryReading): readonly string[] {
   const subject = [reading.type, reading.mode].filter(Boolean).join(' ')
@@ -68,8 +73,11 @@ function longOutput(reading: EntryReading): readonly string[] {
 
 function resultLines(reading: Reading): readonly string[] {
   const name = [reading.monitor, reading.check].filter(Boolean).join(' / ')
-  const fault = reading.fault === undefined ? '' : ` (${reading.fault})`
-  return [`${levelWords[reading.level]} ${name}: ${reading.message}${fault}`, ...reading.details.flatMap(indented)]
+  const fault = shownFault(reading)
+  return [
+    `${levelWords[reading.level]} ${name}: ${reading.message}${fault === undefined ? '' : ` (${fault})`}`,
+    ...reading.details.flatMap(indented),
+  ]
 }
 
 const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  ${line}`)
@@ -108,6 +116,7 @@ function performanceData(readings: readonly EntryReading[]): string {
       const { state } = reading
       return [
         `${name('failed')}=${reading.failed};;0;0;${Math.max(total, reading.failed)}`,
+        `${name('not_checked')}=${reading.unchecked};;;0;${total}`,
         `${name('warnings')}=${reading.warnings};0;;0`,
         reading.duration === undefined ? undefined : `${name('duration')}=${decimal(reading.duration / 1_000)}s;;;0`,
         state?.cpu === undefined ? undefined : `${name('cpu')}=${decimal(state.cpu)}%`,

@@ -3,6 +3,7 @@ import { divided, type Figure } from './figure.ts'
 import { read } from './read.ts'
 import {
   type EntryReading,
+  isBad,
   type Level,
   type Measured,
   type MonitorReading,
@@ -104,9 +105,9 @@ const typeRows: readonly Row<Place>[] = [
   {
     name: 'svc_type_success',
     type: gauge,
-    help: '1 if the last run found the server type healthy, with or without warnings; 0 if unhealthy or if there was no answer.',
+    help: '1 if the last run found the server type healthy, with or without warnings; 0 if unhealthy, not fully checked or without an answer.',
     keep: Math.min,
-    samples: ({ reading, type }) => one(type, reading.level === 'ok' || reading.level === 'warn' ? 1 : 0),
+    samples: ({ reading, type }) => one(type, isBad(reading.level) ? 0 : 1),
   },
   {
     name: 'svc_type_answered',
@@ -118,12 +119,12 @@ const typeRows: readonly Row<Place>[] = [
   {
     name: 'svc_type_monitors',
     type: gauge,
-    help: 'Monitors of the last run, by status: ok, warning or failed.',
+    help: 'Monitors of the last run, by status: ok, warning, not_checked or failed.',
     keep: Math.max,
     samples: ({ reading, type }) =>
       reading.error
         ? []
-        : (['ok', 'warn', 'fail'] as const).map((level) => ({
+        : worstFirst.toReversed().map((level) => ({
             labels: { ...type, status: statuses[level] },
             value: reading.monitors.filter((monitor) => levelOf(monitor) === level).length,
           })),
@@ -163,7 +164,12 @@ const typeRows: readonly Row<Place>[] = [
   },
 ]
 
-const statuses: Readonly<Record<Level, string>> = { ok: 'ok', warn: 'warning', fail: 'failed' }
+const statuses: Readonly<Record<Level, string>> = {
+  ok: 'ok',
+  warn: 'warning',
+  'not checked': 'not_checked',
+  fail: 'failed',
+}
 const levelOf = ({ level, results }: MonitorReading): Level => worst([level, ...results.map((result) => result.level)])
 const bytesOf = (megabytes: number | undefined): number | undefined =>
   megabytes === undefined ? undefined : round(megabytes * 2 ** 20, 0)
@@ -209,9 +215,10 @@ const checksOf = ({ monitor, labels: ofMonitor }: Monitor): readonly Check[] =>
     return { labels, items, dropped: results.length - exported.length }
   })
 
-/** A check that has not run is neither up nor down. */
-const isNotRun = ({ slug, level }: Reading): boolean => slug === 'not_run' && level === 'fail'
-const isSkipped = (result: Reading): boolean => isNotRun(result) && result.fault === 'dependency'
+const isSkipped = ({ slug, level, fault }: Reading): boolean =>
+  slug === 'not_run' && isBad(level) && fault === 'dependency'
+/** A check that has not run, or came to no verdict, is neither up nor down. */
+const hasNoVerdict = (result: Reading): boolean => result.notChecked !== undefined || isSkipped(result)
 
 /** One family per unit, keyed by the end of its name. */
 const figureFamilies = {
@@ -264,37 +271,40 @@ const checkRows: readonly Row<Item>[] = [
   {
     name: 'svc_check_success',
     type: gauge,
-    help: '1 if the last result is ok or a warning, 0 if it failed. Absent when no result exists.',
+    help: '1 if the last result is ok or a warning, 0 if it failed. Absent when the check came to no verdict.',
     keep: Math.min,
-    samples: ({ labels, result }) => (isNotRun(result) ? [] : one(labels, result.level === 'fail' ? 0 : 1)),
+    samples: ({ labels, result }) => (hasNoVerdict(result) ? [] : one(labels, result.level === 'fail' ? 0 : 1)),
   },
   {
     name: 'svc_check_warning',
     type: gauge,
-    help: '1 if the last result is a warning, 0 if not. Absent when no result exists.',
+    help: '1 if the last result is a warning, 0 if not. Absent when the check came to no verdict, unless that is a warning.',
     keep: Math.max,
-    samples: ({ labels, result }) => (isNotRun(result) ? [] : one(labels, result.level === 'warn' ? 1 : 0)),
+    samples: ({ labels, result }) =>
+      hasNoVerdict(result) && result.level !== 'warn' ? [] : one(labels, result.level === 'warn' ? 1 : 0),
   },
   {
     name: 'svc_check_fault',
     type: gauge,
     help: '1 for the fault class of a failed result; absent otherwise.',
     samples: ({ labels, result }) =>
-      result.level === 'fail' && !isNotRun(result) ? [{ labels: { ...labels, fault: result.fault }, value: 1 }] : [],
+      result.level === 'fail' && !hasNoVerdict(result)
+        ? [{ labels: { ...labels, fault: result.fault }, value: 1 }]
+        : [],
   },
   {
     name: 'svc_check_skipped',
     type: gauge,
-    help: '1 if the monitor did not run because a monitor that it depends on failed; absent otherwise.',
+    help: '1 if the monitor did not run because a monitor that it depends on failed or was not checked; absent otherwise.',
     samples: ({ labels, result }) =>
       isSkipped(result) ? [{ labels: { ...labels, cause: result.cause }, value: 1 }] : [],
   },
   {
     name: 'svc_check_not_checked',
     type: gauge,
-    help: '1 if no result exists for another reason: starved (the run ended before its turn). Absent otherwise.',
-    samples: ({ labels, result }) =>
-      isNotRun(result) && !isSkipped(result) ? [{ labels: { ...labels, reason: 'starved' }, value: 1 }] : [],
+    help: '1 if the check came to no verdict, by reason: configuration, missing, starved, budget or permission. Absent otherwise.',
+    samples: ({ labels, result: { notChecked } }) =>
+      notChecked === undefined ? [] : [{ labels: { ...labels, reason: notChecked }, value: 1 }],
   },
   ...Object.entries(figureFamilies).flatMap(([unit, { values, limits }]): readonly Row<Item>[] => [
     {

@@ -1,13 +1,14 @@
 import { type MeasuredReading, measuredResults } from './figure.ts'
 import { read } from './read.ts'
-import { count, type EntryReading, figureName, type Level, type Report, shorten, worst } from './reading.ts'
+import { bySeverity, count, type EntryReading, figureName, type Level, type Report, shorten, worst } from './reading.ts'
 
 type Channel = { readonly channel: string; readonly value: number } & Readonly<Record<string, string | number>>
 
 /** PRTG advises against more channels per sensor. The counts come first and include failures that do not fit. */
 const maxChannels = 50
 const textLength = 2_000
-const values: Record<Level, number> = { ok: 0, warn: 1, fail: 2 }
+/** The states of Nagios. */
+const values: Record<Level, number> = { ok: 0, warn: 1, fail: 2, 'not checked': 3 }
 
 /**
  * The JSON of PRTG's advanced custom sensors. Health sets the sensor's state through channel limits, not through
@@ -46,6 +47,12 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   }
   const sum = (of: (reading: EntryReading) => number): number => answered.reduce((all, r) => all + of(r), 0)
   add({ channel: 'Failed monitors', value: sum((r) => r.failed), unit: 'Count', ...errorAbove(0, 'A monitor failed') })
+  add({
+    channel: 'Not checked',
+    value: sum((r) => r.unchecked),
+    unit: 'Count',
+    ...errorAbove(0, 'A monitor was not checked'),
+  })
   add({ channel: 'Warnings', value: sum((r) => r.warnings), unit: 'Count', ...warningAbove(0, 'A check warns') })
   if (several) {
     add({ channel: 'Not answered', value: unanswered, unit: 'Count', ...errorAbove(0, 'A server did not answer') })
@@ -53,7 +60,7 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   for (const reading of answered) {
     const name = (what: string): string => noHash(several ? `${reading.type} ${what} ${reading.target}` : what)
     // Foreign servers may report a failure without a failed monitor, so the status has its own channel.
-    const status = reading.level === 'fail' ? 2 : reading.level === 'warn' ? 1 : 0
+    const status = values[reading.level === 'unknown' ? 'fail' : reading.level]
     add({ channel: name('Status'), value: status, ...judged })
     if (reading.duration !== undefined) {
       add({ channel: name('Duration'), value: Math.round(reading.duration), unit: 'TimeResponse' })
@@ -67,10 +74,12 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
   const monitors = answered.flatMap((reading) =>
     reading.monitors.map((monitor) => ({
       channel: noHash(several ? `${reading.type} ${monitor.name} ${reading.target}` : `Monitor ${monitor.name}`),
-      value: values[worst([monitor.level, ...monitor.results.map((result) => result.level)])],
+      level: worst([monitor.level, ...monitor.results.map((result) => result.level)]),
     })),
   )
-  for (const monitor of monitors) add({ ...monitor, ...judged })
+  for (const { channel, level } of monitors.toSorted(bySeverity)) {
+    if (!byName.has(channel)) add({ channel, value: values[level], ...judged })
+  }
   const figures = answered.flatMap((reading) =>
     measuredResults(reading).map((result) => {
       const what = figureName(result)
@@ -79,7 +88,7 @@ function channels(readings: readonly EntryReading[], answered: readonly EntryRea
     }),
   )
   // Failures come first, in case not everything fits.
-  for (const { channel } of figures.toSorted((a, b) => values[b.level] - values[a.level])) add(channel)
+  for (const { channel } of figures.toSorted(bySeverity)) add(channel)
   return [...byName.values()]
 }
 
@@ -113,6 +122,6 @@ const warningAbove = (limit: number, message: string) => ({
   limitmaxwarning: limit,
   limitwarningmsg: message,
 })
-/** 0 is ok, 1 is a warning, 2 is a failure. */
+/** 0 is ok, 1 is a warning, 2 is a failure, 3 is not checked. */
 const judged = { unit: 'Custom', customunit: 'level', limitmode: 1, limitmaxwarning: 0, limitmaxerror: 1 } as const
 const tenth = (value: number): number => Number(value.toFixed(1))

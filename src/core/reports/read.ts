@@ -12,11 +12,13 @@ import { sanitizeLine, sanitizeText } from '../sanitize.ts'
 import { fromForeignDocument } from './foreign.ts'
 import {
   type Answered,
+  bySeverity,
   count,
   describeResult,
   type Entry,
   type EntryReading,
   figure,
+  isBad,
   isConsequence,
   type Level,
   type Measured,
@@ -24,7 +26,9 @@ import {
   type Reading,
   type ReportedError,
   readState,
+  unhealthySentence,
   valid,
+  worst,
 } from './reading.ts'
 import { messageOf, slugOf } from './run-document.ts'
 
@@ -42,6 +46,7 @@ export function read(entry: Entry): EntryReading {
   const all = monitors.flatMap((monitor) => monitor.results)
   const warnings = all.filter((result) => result.level === 'warn').length
   const failed = monitors.filter((monitor) => monitor.level === 'fail').length
+  const unchecked = monitors.filter((monitor) => monitor.level === 'not checked').length
   return {
     ...base,
     ...more,
@@ -49,10 +54,11 @@ export function read(entry: Entry): EntryReading {
     headline:
       more.ownPart !== undefined && level === 'warn'
         ? ownSentence(base.type, more.ownPart, warnings)
-        : sentence(base.type, level, failed, monitors.length, warnings),
+        : sentence(base.type, level, { failed, unchecked, total: monitors.length, warnings }),
     causes: causes(base.type, level, all, message),
     monitors,
     failed: Math.max(failed, unnamed),
+    unchecked,
     warnings,
     error: undefined,
   }
@@ -60,12 +66,17 @@ export function read(entry: Entry): EntryReading {
 
 const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const satisfies Record<RunStatus, Level>
 
+/** The level of a whole: a failure that its parts do not explain is its own. */
+const levelOf = (status: RunStatus, parts: readonly { readonly level: Level }[]): Level =>
+  status === 'failed' && worst(parts.map(({ level }) => level)) === 'not checked' ? 'not checked' : levels[status]
+
 /** Reads a run from its fields, without parsing any text. */
 function readRun(run: RunDocument): Answered {
+  const monitors = run.monitors.map(readMonitor)
   return {
-    level: levels[run.status],
+    level: levelOf(run.status, monitors),
     message: sanitizeLine(run.message),
-    monitors: run.monitors.map(readMonitor),
+    monitors,
     unnamed: 0,
     duration: figure(run.durationMs),
     startedAt: valid(run.startedAt),
@@ -80,16 +91,16 @@ function readRun(run: RunDocument): Answered {
 function readMonitor(monitor: RunMonitor): MonitorReading {
   const name = sanitizeLine(monitor.name ?? monitor.kind)
   const itemOf = itemsOf(monitor.results)
+  const results = monitor.results.map((result) => readResult(name, result, itemOf(result)))
   return {
     name,
     kind: sanitizeLine(monitor.kind),
     scope: monitor.scope,
     host: monitor.host === true,
     depth: monitor.depth,
-    level: levels[monitor.status],
+    level: levelOf(monitor.status, results),
     duration: figure(monitor.durationMs),
-    notChecked: monitor.notChecked,
-    results: monitor.results.map((result) => readResult(name, result, itemOf(result))),
+    results,
   }
 }
 
@@ -120,19 +131,20 @@ function measuredOf({ value, unit, warn, limit, bound, at }: RunMeasurement): Me
 }
 
 function readResult(monitor: string, result: RunResult, item: string | undefined): Reading {
-  const { status, fault, measurement } = result
+  const { status, fault, measurement, notChecked } = result
   return {
     monitor,
     check: sanitizeLine(result.check),
     slug: slugOf(result.slug ?? result.check),
     depth: result.depth,
-    level: levels[status],
+    level: status === 'failed' && notChecked !== undefined ? 'not checked' : levels[status],
     message: sanitizeLine(messageOf(result)) || (status === 'failed' ? 'failed without an explanation' : 'ok'),
     details: (result.details ?? []).map(sanitizeText).filter((text) => text !== ''),
     fault: status === 'failed' ? sanitizeLine(fault ?? 'internal') : undefined,
     cause: result.cause === undefined ? undefined : sanitizeLine(result.cause),
     item,
     measurement: measurement && measuredOf(measurement),
+    notChecked: notChecked === undefined ? undefined : sanitizeLine(notChecked),
   }
 }
 
@@ -151,6 +163,7 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
     causes: [reported.message],
     monitors: [],
     failed: 0,
+    unchecked: 0,
     warnings: 0,
     duration: undefined,
     startedAt: undefined,
@@ -169,10 +182,10 @@ function ownSentence(type: string, ownPart: string, warnings: number): string {
   return `${ownPart} is healthy; no ${type} server is configured${others}`
 }
 
-function sentence(type: string, level: Level, failed: number, total: number, warnings: number): string {
-  if (level === 'fail') {
-    return `${type} is unhealthy${total === 0 ? '' : `: ${failed} of ${count(total, 'monitor')} failed`}`
-  }
+type Counts = Pick<EntryReading, 'failed' | 'unchecked' | 'warnings'> & { readonly total: number }
+
+function sentence(type: string, level: Level, { failed, unchecked, total, warnings }: Counts): string {
+  if (isBad(level)) return unhealthySentence(type, failed, unchecked, total)
   if (level === 'warn') return `${type} is healthy, ${count(warnings, 'warning')}`
   if (total === 0) return `${type} is healthy`
   return `${type} is healthy: ${failed === 0 ? '' : `${total - failed} of `}${count(total, 'monitor')} passed`
@@ -180,9 +193,12 @@ function sentence(type: string, level: Level, failed: number, total: number, war
 
 function causes(type: string, level: Level, readings: readonly Reading[], message: string): readonly string[] {
   if (level === 'ok') return []
-  const decisive = readings.filter((reading) => reading.level === level && !isConsequence(reading)).map(describeResult)
+  const decisive = readings
+    .filter((reading) => (reading.level === level || (isBad(level) && isBad(reading.level))) && !isConsequence(reading))
+    .toSorted(bySeverity)
+    .map(describeResult)
   // Our own StatusMessage repeats the headline and causes. A foreign one may contain unique information.
-  const ours = message.startsWith(`${type} is healthy`) || message.startsWith(`${type} is unhealthy`)
+  const ours = ['healthy', 'unhealthy', 'not fully checked'].some((state) => message.startsWith(`${type} is ${state}`))
   return message === '' || (ours && decisive.length > 0) ? decisive : [message, ...decisive]
 }
 
@@ -196,7 +212,7 @@ export type ResultRecord = {
   readonly Status: MonitoringStatus
   readonly StatusMessage: string
   readonly ErrorMessages: readonly string[]
-  /** Includes warnings, which the interface does not have. `unknown`: there is no answer. */
+  /** Includes `warn` and `not checked`, which the interface does not have. `unknown`: there is no answer. */
   readonly Level: Level | 'unknown'
   /** The measured value, in `Unit`. */
   readonly Value?: number | undefined
@@ -215,6 +231,8 @@ export type ResultRecord = {
   readonly Host?: string | undefined
   /** The fault class. */
   readonly Fault?: string | undefined
+  /** Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget` or `permission`. */
+  readonly NotChecked?: string | undefined
 }
 
 export const columns = [
@@ -236,6 +254,7 @@ export const columns = [
   'DurationMs',
   'Host',
   'Fault',
+  'NotChecked',
 ] as const satisfies readonly (keyof ResultRecord)[]
 
 /**
@@ -278,6 +297,7 @@ export function records(entries: readonly Entry[]): readonly ResultRecord[] {
         DurationMs: monitor.duration === undefined ? undefined : Number(monitor.duration.toFixed(3)) + 0,
         Host: reading.node === '' ? undefined : reading.node,
         Fault: result.fault,
+        NotChecked: result.notChecked,
       })),
     )
     if (rows.length > 0) return rows
@@ -288,8 +308,7 @@ export function records(entries: readonly Entry[]): readonly ResultRecord[] {
   })
 }
 
-const statusOf = (level: EntryReading['level']): MonitoringStatus =>
-  level === 'ok' || level === 'warn' ? 'Success' : 'Failure'
+const statusOf = (level: EntryReading['level']): MonitoringStatus => (isBad(level) ? 'Failure' : 'Success')
 
 /** One record on one line: cells separated by tabs, with `\t`, `\n` and `\\` as escapes inside cells. */
 export const tabbed = (record: ResultRecord): string =>

@@ -4,7 +4,6 @@ import type {
   ResponseStatus,
   RunDocument,
   RunMeasurement,
-  RunMonitor,
   RunServerState,
 } from '../protocol/index.ts'
 import { sanitizeLine } from '../sanitize.ts'
@@ -61,6 +60,15 @@ export function shorten(text: string, length: number): string {
   return `${start.replace(/[\ud800-\udbff]$/, '').trimEnd()}...`
 }
 
+/** `Sql is unhealthy: 2 of 14 monitors failed, 3 not checked`. The first two are counts of monitors. */
+export function unhealthySentence(type: string, failed: number, unchecked: number, total: number): string {
+  if (failed === 0 && unchecked > 0) {
+    return `${type} is not fully checked: ${unchecked} of ${count(total, 'monitor')} not checked`
+  }
+  if (total === 0) return `${type} is unhealthy`
+  return `${type} is unhealthy: ${failed} of ${count(total, 'monitor')} failed${unchecked > 0 ? `, ${unchecked} not checked` : ''}`
+}
+
 /** `1 monitor`, `2 monitors`. */
 export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 
@@ -93,8 +101,11 @@ export const figure = (value: number | undefined): number | undefined =>
 export const valid = (date: Date | undefined): Date | undefined =>
   date !== undefined && date.getTime() >= 0 && date.getTime() < 253_402_300_800_000 ? date : undefined
 
-/** The interface's two states and `warn`, which the interface does not have. */
-export type Level = 'ok' | 'warn' | 'fail'
+/**
+ * The interface's two states, and two that it does not have: `warn` is Success there, `not checked` is Failure. What
+ * was not checked is neither healthy nor blamed.
+ */
+export type Level = 'ok' | 'warn' | 'not checked' | 'fail'
 
 /** One result for readers: sanitized text, with its level and fault class separate. */
 export type Reading = {
@@ -116,6 +127,8 @@ export type Reading = {
   /** Which of several results of the check: a queue, a mount point, an address. */
   readonly item: string | undefined
   readonly measurement: Measured | undefined
+  /** Why the check came to no verdict. The level is then `not checked`, or `warn` for a missing privilege. */
+  readonly notChecked: string | undefined
 }
 
 /** A figure and its limits in a form that tools accept: finite, without an exponent, at most six decimals. */
@@ -133,8 +146,6 @@ export type MonitorReading = {
   readonly level: Level
   /** Milliseconds. */
   readonly duration: number | undefined
-  /** Why nothing was observed. The monitor then counts as failed. */
-  readonly notChecked?: RunMonitor['notChecked']
   readonly results: readonly Reading[]
 }
 
@@ -174,16 +185,26 @@ export type EntryReading = RunReading & {
   readonly headline: string
   /** Why it is not ok, one line each: root causes only, without the monitors that did not run because of them. */
   readonly causes: readonly string[]
+  /** Monitors that really failed. */
   readonly failed: number
+  /** Monitors of which nothing really failed, but something was not checked. */
+  readonly unchecked: number
   readonly warnings: number
   readonly error: ReportedError | undefined
 }
 
 /** The levels in the order of their severity. */
-export const worstFirst: readonly Level[] = ['fail', 'warn', 'ok']
+export const worstFirst: readonly Level[] = ['fail', 'not checked', 'warn', 'ok']
 
 /** The worst level; ok for an empty list. */
 export const worst = (levels: readonly Level[]): Level => worstFirst.find((level) => levels.includes(level)) ?? 'ok'
+
+/** The fault class beside a message. What was not checked has none of its own. */
+export const shownFault = ({ fault, notChecked }: Reading): string | undefined =>
+  notChecked === undefined ? fault : undefined
+
+/** Whether a level is Failure in the interface's document. */
+export const isBad = (level: EntryReading['level']): boolean => level !== 'ok' && level !== 'warn'
 
 type Graded = { readonly level: Level }
 /** Compares for sorting: the worst comes first. */
@@ -195,8 +216,8 @@ export const results = (entry: EntryReading): readonly Reading[] => entry.monito
 export const figureName = ({ monitor, check, item }: Reading): string =>
   [monitor, check, item !== undefined && check.endsWith(item) ? undefined : item].filter(Boolean).join(' ')
 
-/** Did not run because something else failed: a consequence, not a cause. */
-export const isConsequence = (reading: Reading): boolean => reading.level === 'fail' && reading.fault === 'dependency'
+/** Did not run because something else failed or was not checked: a consequence, not a cause. */
+export const isConsequence = ({ level, fault }: Reading): boolean => isBad(level) && fault === 'dependency'
 
 /** A result in one line, e.g. `postgres orders round trip: 14 ms (warn 1 s, fail 3 s)`. */
 export function describeResult(reading: Reading): string {

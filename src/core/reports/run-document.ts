@@ -1,6 +1,6 @@
-import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
+import { type DeclaredResult, type MonitorReport, type Result, type Run, reallyFailed } from '../engine/index.ts'
 import {
-  briefMessages,
+  briefMessage,
   type ExecutionMode,
   faultPrefix,
   type HealthCheckRequest,
@@ -21,6 +21,7 @@ import {
   selectedIn,
   warningPrefix,
 } from '../protocol/index.ts'
+import { unhealthySentence } from './reading.ts'
 
 export type RunView = RunDocument['view']
 
@@ -55,20 +56,23 @@ export function runDocument(run: Run, { type, correlationId, flags, view }: RunD
 }
 
 function monitorOf(report: MonitorReport, suppress: boolean): RunMonitor {
-  const { name, kind, runsOn, depth, host, durationMs, attempts, notChecked } = report
+  const { name, kind, runsOn, depth, host, durationMs, attempts } = report
   const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
   const status = worstStatus(results)
-  return { name, kind, scope: runsOn, status, depth, host, durationMs, attempts, results, notChecked }
+  return { name, kind, scope: runsOn, status, depth, host, durationMs, attempts, results }
 }
 
-/** A deployment-related failure counts as Success and says what was suppressed (H5). */
+/**
+ * A deployment-related failure counts as Success and says what was suppressed (H5). What was not checked is no such
+ * failure.
+ */
 function suppressed(result: Result): Result {
-  if (result.status !== 'failed' || !result.deployment) return result
+  if (!reallyFailed(result) || !result.deployment) return result
   return { ...result, status: 'ok', fault: undefined, message: `suppressed (deployment): ${result.message}` }
 }
 
 function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResult {
-  const { check, status, cause, message, details, address, measurement, facts } = result
+  const { check, status, cause, message, details, address, measurement, facts, notChecked } = result
   const family = familyOf(check, declared)
   const subject = result.subject ?? family?.member
   return {
@@ -85,6 +89,7 @@ function resultOf(result: Result, declared: readonly DeclaredResult[]): RunResul
     // JSON cannot express other numbers, and monitoring tools cannot use them.
     measurement: measurement && Number.isFinite(measurement.value) ? measurement : undefined,
     facts,
+    notChecked,
   }
 }
 
@@ -117,7 +122,13 @@ const brief = ({ kind, scope, status, results }: RunMonitor): RunMonitor => ({
   kind,
   scope,
   status,
-  results: results.map(({ check, slug, status: own, fault }) => ({ check, slug, status: own, fault })),
+  results: results.map(({ check, slug, status: own, fault, notChecked }) => ({
+    check,
+    slug,
+    status: own,
+    fault,
+    notChecked,
+  })),
 })
 
 /** Converts the interface's ServerState to the names of the run document. */
@@ -140,35 +151,41 @@ export const worstStatus = (all: readonly { readonly status: RunStatus }[]): Run
 
 const hasFailed = ({ status }: { readonly status: RunStatus }): boolean => status === 'failed'
 
+/** Whether nothing of a failed monitor really failed: all its failures were not checked. */
+const isUnchecked = ({ status, results }: RunMonitor): boolean => {
+  const failures = results.filter(hasFailed)
+  return status === 'failed' && failures.length > 0 && !failures.some(reallyFailed)
+}
+
 /** The line for a pager: root causes only, without the monitors that did not run because of them. */
 function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunView): string {
   const total = monitors.length
-  const failed = monitors.filter(hasFailed).length
-  const sentences = (status: RunStatus): string[] =>
+  const sentences = (belongs: (result: RunResult) => boolean): string[] =>
     monitors.flatMap((monitor) =>
       monitor.results
-        .filter((result) => result.status === status && result.fault !== 'dependency')
+        .filter((result) => belongs(result) && result.fault !== 'dependency')
         .map((result) => sentence(monitor, result)),
     )
-  if (failed > 0) {
-    const opening = `${type} is unhealthy: ${failed} of ${total} ${total === 1 ? 'monitor' : 'monitors'} failed`
-    return view === 'full' ? `${opening}: ${sentences('failed').join('; ')}` : opening
+  if (monitors.some(hasFailed)) {
+    const unchecked = monitors.filter(isUnchecked).length
+    const opening = unhealthySentence(type, monitors.filter(hasFailed).length - unchecked, unchecked, total)
+    const causes = [...sentences(reallyFailed), ...sentences((result) => hasFailed(result) && !reallyFailed(result))]
+    return view === 'full' ? `${opening}: ${causes.join('; ')}` : opening
   }
-  const warnings = sentences('warning')
+  const warnings = sentences(({ status }) => status === 'warning')
   if (warnings.length === 0) return `${type} is healthy: ${total} ${total === 1 ? 'monitor' : 'monitors'} passed`
   const opening = `${type} is healthy, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}`
   return view === 'full' ? `${opening}: ${warnings.join('; ')}` : opening
 }
 
 /** Prefixes the message with its monitor, except for Configuration monitors. */
-function sentence(monitor: RunMonitor, { check, message }: RunResult): string {
+function sentence(monitor: RunMonitor, { check, message, notChecked }: RunResult): string {
   if (monitor.kind !== 'configuration') return `${monitor.name} ${check}: ${message}`
-  return monitor.notChecked === undefined ? (message ?? '') : `${monitor.name}: ${message}`
+  return notChecked === undefined ? (message ?? '') : `${monitor.name}: ${message}`
 }
 
 /** The message of a result, or its replacement when the view leaves messages out. */
-export const messageOf = ({ status, fault, message }: RunResult): string =>
-  message ?? `${briefMessages[status]}${status === 'failed' ? (fault ?? 'internal') : ''}`
+export const messageOf = (result: RunResult): string => result.message ?? briefMessage(result)
 
 /** The interface's document of a run: two states, with warnings and fault classes as text (H11). */
 export function healthCheckResponse(run: RunDocument): HealthCheckResponse {
@@ -243,7 +260,9 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
   return {
     ...run,
     status: unclaimed ? run.status : worstStatus(monitors),
-    message: unclaimed ? run.message : selectedHeadline(failed, monitors.length, run.monitors.length),
+    message: unclaimed
+      ? run.message
+      : selectedHeadline(failed, monitors.length, run.monitors.length, monitors.filter(isUnchecked).length),
     monitors,
   }
 }

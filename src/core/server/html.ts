@@ -54,7 +54,7 @@ header, section, footer { margin-bottom: 1rem; }
 header { padding: .9rem 1rem; border-radius: .6rem; background: var(--card); border: 1px solid var(--line);
   border-left: .5rem solid var(--quiet); }
 header.ok { border-left-color: var(--ok); }
-header.warn { border-left-color: var(--warn); }
+header.warn, header.unchecked { border-left-color: var(--warn); }
 header.fail { border-left-color: var(--fail); }
 .types { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr));
   align-items: start; margin-bottom: 1rem; }
@@ -64,12 +64,12 @@ section { padding: .9rem 1rem; background: var(--card); border: 1px solid var(--
 .state { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .9rem; font-weight: 600;
   white-space: nowrap; color: var(--quiet); background: var(--back); }
 .state.ok { color: var(--ok); background: var(--ok-back); }
-.state.warn { color: var(--warn); background: var(--warn-back); }
+.state.warn, .state.unchecked { color: var(--warn); background: var(--warn-back); }
 .state.fail { color: var(--fail); background: var(--fail-back); }
 .causes { margin: .5rem 0; padding: 0; list-style: none; }
 .causes li { padding: .35rem .6rem; border-left: .25rem solid var(--line); margin-bottom: .35rem; }
 .causes .fail { border-color: var(--fail); }
-.causes .warn { border-color: var(--warn); }
+.causes .warn, .causes .unchecked { border-color: var(--warn); }
 table { width: 100%; border-collapse: collapse; margin: .5rem 0; font-size: .95rem; }
 th, td { padding: .45rem .4rem .45rem 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
 th { width: 6rem; font-weight: 600; white-space: nowrap; }
@@ -84,7 +84,7 @@ h3 { margin: .6rem 0 .1rem; font-size: .95rem; }
 .checks .detail { display: block; text-indent: 0; color: var(--quiet); white-space: pre-wrap; }
 .mark { display: inline-block; width: 1.4rem; text-indent: 0; font-weight: 700; }
 .mark.ok { color: var(--ok); }
-.mark.warn { color: var(--warn); }
+.mark.warn, .mark.unchecked { color: var(--warn); }
 .mark.fail { color: var(--fail); }
 .many { columns: 26rem; column-gap: 2rem; }
 .many > div { break-inside: avoid; margin-bottom: .6rem; }

@@ -3,6 +3,7 @@ import {
   type EntryReading,
   type ExpositionFormat,
   type Family,
+  isBad,
   loadPrometheus,
   type MonitorReading,
   read,
@@ -56,12 +57,13 @@ const freshest = (runs: readonly RecentRun[]): readonly RecentRun[] =>
 
 /**
  * The readings, newest first, without superseded results. A newer run of the same type repeats all checks up to its
- * depth. Deeper results remain, unless the newer run found their monitor failing: their state is then unknown.
+ * depth. Deeper results remain, unless their monitor failed or was not checked in the newer run: their state is then
+ * unknown.
  */
 export const withoutSuperseded = (readings: readonly EntryReading[]): readonly EntryReading[] =>
   readings.map((reading, index) => {
     const newer = readings.slice(0, index).filter(({ type }) => type === reading.type)
-    const failing = new Set(newer.flatMap(({ monitors }) => monitors.filter(hasFailed).map(({ name }) => name)))
+    const failing = new Set(newer.flatMap(({ monitors }) => monitors.filter(isFailing).map(({ name }) => name)))
     const covered = Math.max(-1, ...newer.map(({ mode }) => depthOf(mode)))
     const monitors = reading.monitors
       .filter(({ name }) => !failing.has(name))
@@ -70,7 +72,7 @@ export const withoutSuperseded = (readings: readonly EntryReading[]): readonly E
     return { ...reading, monitors }
   })
 
-const hasFailed = ({ level }: MonitorReading): boolean => level === 'fail'
+const isFailing = ({ level }: MonitorReading): boolean => isBad(level)
 
 const withoutCovered = (monitor: MonitorReading, covered: number): MonitorReading => ({
   ...monitor,

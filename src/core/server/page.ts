@@ -77,8 +77,16 @@ type Facts = {
   readonly at: Date
 }
 
-const words: Record<Level, string> = { ok: '✓ healthy', warn: '! warning', fail: '✗ unhealthy' }
-const marks: Record<Level, string> = { ok: '✓', warn: '!', fail: '✗' }
+const words: Record<Level, string> = {
+  ok: '✓ healthy',
+  warn: '! warning',
+  'not checked': '? not fully checked',
+  fail: '✗ unhealthy',
+}
+const marks: Record<Level, string> = { ok: '✓', warn: '!', 'not checked': '?', fail: '✗' }
+/** CSS classes. */
+const classes: Record<Level, string> = { ok: 'ok', warn: 'warn', 'not checked': 'unchecked', fail: 'fail' }
+const classOf = (level: Level | undefined): string => (level ? classes[level] : '')
 
 function document(standings: readonly TypeStatus[], facts: Facts): Markup {
   const level = overall(standings)
@@ -94,7 +102,7 @@ function document(standings: readonly TypeStatus[], facts: Facts): Markup {
 <style>${trusted(style)}</style>
 </head>
 <body>
-<header class="${level ?? 'none'}">
+<header class="${classOf(level) || 'none'}">
 <h1>${title}</h1>
 <p class="quiet">${facts.base} · ${facts.at.toISOString().slice(0, 19).replace('T', ' ')} UTC · reloads every ${reloadEvery} s</p>
 </header>
@@ -119,6 +127,8 @@ function headline(standings: readonly TypeStatus[]): string {
   const typesAt = (level: Level): string[] => standings.filter((s) => s.level === level).map(({ type }) => type)
   const failing = typesAt('fail')
   if (failing.length > 0) return `${failing.join(', ')} ${failing.length === 1 ? 'is' : 'are'} unhealthy`
+  const unchecked = typesAt('not checked')
+  if (unchecked.length > 0) return `${unchecked.join(', ')} ${unchecked.length === 1 ? 'is' : 'are'} not fully checked`
   const warned = typesAt('warn')
   if (warned.length > 0) return `Healthy, with warnings: ${warned.join(', ')}`
   const healthy = typesAt('ok')
@@ -131,7 +141,7 @@ function card({ type, level, decisiveRun, runs }: TypeStatus): Markup {
   const causes = decisiveRun?.causes ?? []
   return html`<section>
 <div class="top"><h2>${type}</h2>${state(level)}</div>
-${causes.length > 0 ? html`<ul class="causes">${causes.map((cause) => html`<li class="${level ?? ''}">${cause}</li>`)}</ul>` : undefined}
+${causes.length > 0 ? html`<ul class="causes">${causes.map((cause) => html`<li class="${classOf(level)}">${cause}</li>`)}</ul>` : undefined}
 <table>${ExecutionMode.values.map((mode) =>
     row(
       type,
@@ -154,7 +164,7 @@ function row(type: ServerType, mode: ExecutionMode, run: TypeStatus['runs'][numb
 }
 
 const state = (level: Level | undefined): Markup =>
-  html`<span class="state ${level ?? ''}">${level ? words[level] : 'not checked yet'}</span>`
+  html`<span class="state ${classOf(level)}">${level ? words[level] : 'not checked yet'}</span>`
 
 /** Recent runs always have a result. */
 const levelOf = ({ level }: EntryReading): Level => (level === 'unknown' ? 'fail' : level)
@@ -164,7 +174,7 @@ function details(mode: ExecutionMode, { monitors }: EntryReading): Markup {
     (monitor) =>
       html`<h3>${monitor.name}</h3><ul class="checks">${monitor.results.map(
         (result) =>
-          html`<li><span class="mark ${result.level}">${marks[result.level]}</span>${
+          html`<li><span class="mark ${classOf(result.level)}">${marks[result.level]}</span>${
             result.check === '' ? '' : `${result.check}: `
           }${result.message}${result.details.map((detail) => html`<span class="detail">${detail}</span>`)}</li>`,
       )}</ul>`,
@@ -210,7 +220,7 @@ function took(ms: number | undefined): string {
   return ms < 1_000 ? `, took ${Math.round(ms)} ms` : `, took ${(ms / 1_000).toFixed(1)} s`
 }
 
-const colours: Record<Level, string> = { ok: '#1f9d55', warn: '#d99100', fail: '#d92d33' }
+const colours: Record<Level, string> = { ok: '#1f9d55', warn: '#d99100', 'not checked': '#d99100', fail: '#d92d33' }
 
 /** The favicon: a dot in the color of the level. */
 const icon = (level: Level | undefined): string =>

@@ -30,7 +30,7 @@ const unreadable = (what: string): Fault => new Fault('UnreadableAnswer', `The s
 
 /**
  * Reads a run document from a server. Skips unknown members. A status is never better than the statuses below it: a
- * monitor is as bad as its worst result, a run as its worst monitor. Throws `Fault` UnreadableAnswer for any other
+ * monitor is as bad as its worst result, a run as its worst monitor, and what was not checked is not ok. Throws `Fault` UnreadableAnswer for any other
  * error; no fault quotes text of the body.
  */
 export function decodeRun(text: string): RunDocument {
@@ -52,7 +52,12 @@ export function decodeRun(text: string): RunDocument {
   if (run.monitors.length === 0 || run.monitors.some(({ results }) => results.length === 0)) {
     throw unreadable('has a monitor without results, or no monitors')
   }
-  const monitors = run.monitors.map((monitor) => ({ ...monitor, status: worst(monitor.status, monitor.results) }))
+  const monitors = run.monitors.map((monitor) => {
+    const results = monitor.results.map((result) =>
+      result.notChecked !== undefined && result.status === 'ok' ? { ...result, status: 'failed' as const } : result,
+    )
+    return { ...monitor, results, status: worst(monitor.status, results) }
+  })
   return { ...run, status: worst(run.status, monitors), monitors }
 }
 
