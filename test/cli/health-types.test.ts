@@ -93,7 +93,7 @@ test('K11 one bad entry is not checked, everything else runs, and the type never
   expect((await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'nagios'])).stdout).toMatch(/^SVC UNKNOWN/)
   const wide = { env: { COLUMNS: '200' } }
   const { stdout } = await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'table'], wide)
-  expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^. NOT CHECKED .* 1 monitor not checked /)
+  expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^. NOT CHECKED .* 1 of 3 monitors not checked /)
 })
 
 test('K11 an unhealthy monitor takes precedence over one that is not checked', async () => {

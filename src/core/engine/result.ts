@@ -208,12 +208,3 @@ export const notChecked = <const Name extends string>(
   notChecked: reason,
   ...(reason === 'permission' ? { status: 'warning' as const } : { status: 'failed' as const, fault: faultOf[reason] }),
 })
-
-/** Whether the check came to a verdict, and the verdict is a failure. */
-export const reallyFailed = ({
-  status,
-  notChecked: reason,
-}: {
-  readonly status: Result['status']
-  readonly notChecked?: string | undefined
-}): boolean => status === 'failed' && reason === undefined

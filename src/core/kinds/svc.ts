@@ -14,7 +14,6 @@ import {
   notCheckedReasons,
   ok,
   type Result,
-  reallyFailed,
   sharedRead,
   warn,
 } from '../engine/index.ts'
@@ -33,6 +32,7 @@ import {
   type RunMeasurement,
   type RunMonitor,
   type RunResult,
+  reallyFailed,
   runMediaType,
   ServerType,
   warningIn,

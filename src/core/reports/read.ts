@@ -6,6 +6,7 @@ import {
   type RunMonitor,
   type RunResult,
   type RunStatus,
+  unhealthySentence,
   warningPrefix,
 } from '../protocol/index.ts'
 import { sanitizeLine, sanitizeText } from '../sanitize.ts'
@@ -26,7 +27,6 @@ import {
   type Reading,
   type ReportedError,
   readState,
-  unhealthySentence,
   valid,
   worst,
 } from './reading.ts'

@@ -60,15 +60,6 @@ export function shorten(text: string, length: number): string {
   return `${start.replace(/[\ud800-\udbff]$/, '').trimEnd()}...`
 }
 
-/** `Sql is unhealthy: 2 of 14 monitors failed, 3 not checked`. The first two are counts of monitors. */
-export function unhealthySentence(type: string, failed: number, unchecked: number, total: number): string {
-  if (failed === 0 && unchecked > 0) {
-    return `${type} is not fully checked: ${unchecked} of ${count(total, 'monitor')} not checked`
-  }
-  if (total === 0) return `${type} is unhealthy`
-  return `${type} is unhealthy: ${failed} of ${count(total, 'monitor')} failed${unchecked > 0 ? `, ${unchecked} not checked` : ''}`
-}
-
 /** `1 monitor`, `2 monitors`. */
 export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? '' : 's'}`
 

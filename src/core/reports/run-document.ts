@@ -1,4 +1,4 @@
-import { type DeclaredResult, type MonitorReport, type Result, type Run, reallyFailed } from '../engine/index.ts'
+import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
 import {
   briefMessage,
   type ExecutionMode,
@@ -13,15 +13,16 @@ import {
   type RunResult,
   type RunServerState,
   type RunStatus,
+  reallyFailed,
   runVersion,
   type Selection,
   type ServerState,
   type ServerType,
   selectedHeadline,
   selectedIn,
+  unhealthySentence,
   warningPrefix,
 } from '../protocol/index.ts'
-import { unhealthySentence } from './reading.ts'
 
 export type RunView = RunDocument['view']
 
