@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
+import { authentication } from '../../src/core/kinds/smtp/checks.ts'
 import smtp from '../../src/core/kinds/smtp/index.ts'
 import { connectTcp } from '../../src/core/net/connect.ts'
 import { connectTls } from '../../src/core/net/tls-connect.ts'
@@ -20,7 +21,7 @@ import {
 } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { smtpAccount, startSmtp } from '../support/smtp.ts'
 import { hungUp } from '../support/until.ts'
 
@@ -52,11 +53,11 @@ suiteWith(opensslMissing(), 'smtp', () => {
       const overrides = trusting({ ...account, size: 1024 ** 2, recipient: 'accepted@svc.test' })
       expect(statusesOf(await at(server.port, overrides))).toEqual(['banner ok'])
       expect(server.requests).toEqual([])
-      const standard = ['banner', 'TLS', 'certificate', 'hello', 'authentication', 'size', 'sign-in'].map(
+      const standard = ['banner', 'TLS', 'certificate', 'hello', 'authentication', 'size', 'sign-in', 'sender'].map(
         (c) => `${c} ok`,
       )
       expect(statusesOf(await at(server.port, overrides, 'Standard'))).toEqual(standard)
-      expect(server.requests).toEqual(['AUTH PLAIN monitor'])
+      expect(server.requests).toEqual(['AUTH PLAIN monitor', 'MAIL '])
       expect(statusesOf(await at(server.port, overrides, 'Advanced'))).toEqual([...standard, 'recipient ok'])
       await hungUp(server)
     })
@@ -79,14 +80,14 @@ suiteWith(opensslMissing(), 'smtp', () => {
       const overrides = trusting({ tls: 'implicit', ...account })
       expect(statusesOf(await at(server.port, overrides))).toEqual(['TLS ok', 'banner ok'])
       expect(statusesOf(await at(server.port, overrides, 'Standard'))).toEqual(
-        ['TLS', 'certificate', 'banner', 'hello', 'authentication', 'sign-in'].map((check) => `${check} ok`),
+        ['TLS', 'certificate', 'banner', 'hello', 'authentication', 'sign-in', 'sender'].map((check) => `${check} ok`),
       )
       await hungUp(server)
     })
     test('with LOGIN as the only mechanism, it signs in with that', async () => {
       await using server = await offering(made.good, { authMethods: ['LOGIN'] })
       expect(checked(await at(server.port, trusting(account), 'Standard'), 'sign-in').status).toBe('ok')
-      expect(server.requests).toEqual(['AUTH LOGIN monitor'])
+      expect(server.requests).toEqual(['AUTH LOGIN monitor', 'MAIL '])
     })
     test('it sends QUIT, and identifies itself by its address or the configured name', async () => {
       await using server = await startSmtp({ hideSTARTTLS: true })
@@ -95,7 +96,8 @@ suiteWith(opensslMissing(), 'smtp', () => {
       expect(watcher.input()).toBe('QUIT\r\n')
       await at(watcher.port, {}, 'Standard')
       await at(watcher.port, { hello: 'probe.svc.test' }, 'Standard')
-      expect(watcher.input()).toBe('QUIT\r\nEHLO [127.0.0.1]\r\nQUIT\r\nEHLO probe.svc.test\r\nQUIT\r\n')
+      const rest = 'MAIL FROM:<>\r\nRSET\r\nQUIT\r\n'
+      expect(watcher.input()).toBe(`QUIT\r\nEHLO [127.0.0.1]\r\n${rest}EHLO probe.svc.test\r\n${rest}`)
     })
   })
 
@@ -110,17 +112,17 @@ suiteWith(opensslMissing(), 'smtp', () => {
       const well = await recipientResult('accepted@svc.test')
       expect(well.result).toMatchObject({ status: 'ok' })
       expect(well.result.message).toContain('RCPT TO accepted@svc.test (no mail sent): "250 ')
-      expect(well.recipientResult).toEqual(['MAIL ', 'RCPT accepted@svc.test'])
+      expect(well.recipientResult).toEqual(['MAIL ', 'MAIL ', 'RCPT accepted@svc.test'])
       const no = await recipientResult('gone@svc.test', { sender: 'monitor@svc.test' })
       expect(no.result).toMatchObject({ status: 'failed', fault: 'data' })
       expect(no.result.message).toContain('"550 No such user here"')
-      expect(no.recipientResult).toEqual(['MAIL monitor@svc.test', 'RCPT gone@svc.test'])
+      expect(no.recipientResult).toEqual(['MAIL monitor@svc.test', 'MAIL monitor@svc.test', 'RCPT gone@svc.test'])
       expect((await recipientResult('later@svc.test')).result).toMatchObject({ status: 'warning' })
     })
     test('is checked in Advanced only', async () => {
       await using server = await startSmtp({ hideSTARTTLS: true })
       await at(server.port, { recipient: 'accepted@svc.test' }, 'Standard')
-      expect(server.requests).toEqual([])
+      expect(server.requests).toEqual(['MAIL '])
     })
   })
 
@@ -340,6 +342,50 @@ describe('smtp faults', () => {
   })
 })
 
+describe('the answer to MAIL FROM', () => {
+  const answered = async (mail: string, more: Readonly<Record<string, string>> = {}, overrides: Overrides = {}) => {
+    await using there = await peer(script({ EHLO: '250 mail\r\n', MAIL: `${mail}\r\n`, ...more }))
+    return checked(await at(there.port, overrides, 'Standard'), 'sender')
+  }
+  test('counts as greylisting with 450, 451, 4.2.x and 4.7.1 only (simulated)', async () => {
+    const greylisting = ['450 later', '451 4.7.1 later', '451 later', '450 4.2.0 later', '471 4.7.1 later']
+    for (const mail of greylisting) expect(await answered(mail)).toMatchObject({ status: 'warning' })
+    const failures = [
+      '452 insufficient system storage',
+      '452 4.3.1 later',
+      '451 4.3.0 queue file write error',
+      '450 4.3.2 not now',
+      '452 4.2.2 over quota',
+      '454 not now',
+      '550 no',
+      '553 5.1.8 no',
+    ]
+    for (const mail of failures) expect(await answered(mail)).toMatchObject({ status: 'failed', fault: 'data' })
+  })
+  test('is not checked if the server wants a sign-in or TLS first (simulated)', async () => {
+    const account = await answered('530 5.7.0 Authentication required')
+    expect(account).toMatchObject({ status: 'warning', notChecked: 'permission' })
+    expect(account.message).toContain('set username and password')
+    expect((await answered('530 5.7.0 Must issue a STARTTLS command first')).message).toContain('allow STARTTLS in tls')
+  })
+  test('is a warning if the server then refuses RSET (simulated)', async () => {
+    const result = await answered('250 ok', { RSET: '502 unknown\r\n' })
+    expect(result).toMatchObject({ status: 'warning' })
+    expect(result.message).toContain('refused RSET: "502 unknown"')
+  })
+  test('comes for the configured sender', async () => {
+    await using server = await startSmtp({ hideSTARTTLS: true })
+    await at(server.port, { sender: 'monitor@svc.test' }, 'Standard')
+    expect(server.requests).toEqual(['MAIL monitor@svc.test'])
+  })
+})
+
+test('a missing AUTH is a warning on a port of submission, and ok where mail arrives', () => {
+  const offer = { address: 'there', methods: [], inClear: false }
+  expect(evaluated(authentication, { ...offer, isSubmission: true })).toMatchObject([{ status: 'warning' }])
+  expect(evaluated(authentication, { ...offer, isSubmission: false })).toMatchObject([{ status: 'ok' }])
+})
+
 describe('smtp settings', () => {
   const wrong = (overrides: Overrides): string | undefined =>
     smtp.validate?.(withDefaults(smtp.settings, { host: 'h', ...overrides }))
@@ -347,7 +393,7 @@ describe('smtp settings', () => {
     expect(wrong({ ...account, recipient: 'a.b+c@svc.test', sender: 'm@[127.0.0.1]' })).toBeUndefined()
     expect(wrong({ username: 'm' })).toBe('username requires a password')
     expect(wrong({ ...account, tls: 'off' })).toContain('never sends a password without TLS')
-    expect(wrong({ sender: 'a@b' })).toContain('recipient')
+    expect(wrong({ sender: 'a@b' })).toBeUndefined()
     for (const recipient of ['a', 'a@b>\r\nDATA', 'a<b@c', 'a b@c', 'ä@c', 'a@b c']) {
       expect(wrong({ recipient })).toContain('must be an address like')
     }

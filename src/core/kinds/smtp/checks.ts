@@ -6,13 +6,14 @@ import {
   evaluateExpiry,
   fail,
   includes,
+  notChecked,
   ok,
   type Result,
   warn,
 } from '../../engine/index.ts'
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { Threshold } from '../../settings/index.ts'
+import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import {
   base64,
   connectLatency,
@@ -23,7 +24,7 @@ import {
   type SmtpEncryption,
   usernameSetting,
 } from './connection.ts'
-import type { Extensions } from './session.ts'
+import type { Extensions, SmtpReply } from './session.ts'
 
 /** The results of opening the connection: the banner, or TLS if that comes first. */
 export const openingResults = {
@@ -124,17 +125,22 @@ const passwordMethods = (extensions: Extensions): readonly ('PLAIN' | 'LOGIN')[]
 
 export const authentication = onSmtp({
   depth: 'Standard',
-  results: { authentication: 'The server does not accept passwords before TLS; omitted if it accepts none at all' },
+  results: {
+    authentication:
+      'The server does not accept passwords before TLS, and on a port of submission (465, 587) offers AUTH',
+  },
   settings: {},
   observe: async (smtp) => ({
     address: smtp.address,
+    isSubmission: smtp.isSubmission,
     methods: (await smtp.extensions()).get('AUTH') ?? [],
     inClear: smtp.extensionsInClear !== undefined && passwordMethods(smtp.extensionsInClear).length > 0,
   }),
-  evaluate: ({ address, methods, inClear }): Result<'authentication'> | [] => {
+  evaluate: ({ address, isSubmission, methods, inClear }): Result<'authentication'> => {
     if (inClear) return warn('authentication', `${address} accepts passwords before TLS, unencrypted`)
-    // A server that only accepts mail needs no sign-in.
-    return methods.length === 0 ? [] : ok('authentication', `${address} offers ${sanitize(methods.join(' '), 100)}`)
+    if (methods.length > 0) return ok('authentication', `${address} offers ${sanitize(methods.join(' '), 100)}`)
+    if (isSubmission) return warn('authentication', `${address} offers no AUTH, so that no client can send mail there`)
+    return ok('authentication', `${address} offers no AUTH: it only accepts mail for itself`)
   },
 })
 
@@ -195,43 +201,99 @@ async function authenticate(smtp: SmtpConnection): Promise<void> {
   throw smtp.end(new ProbeError(reply.code >= 500 ? 'auth' : 'data', message))
 }
 
+const senderSetting = {
+  type: 'text',
+  doc: 'Address of MAIL FROM; default: empty, as in a bounce, which every server must accept',
+} as const satisfies SettingsSpec[string]
+
+export const sender = onSmtp({
+  depth: 'Standard',
+  results: { sender: 'The server accepts the sender of a mail and has room for it; svc then resets the transaction' },
+  settings: { sender: senderSetting },
+  privilege: 'none without `username`; otherwise the right to send as `sender`',
+  observe: async (smtp, { sender: from = '' }) => {
+    const signedIn = smtp.credentials !== undefined
+    const reply = await smtp.ask(`MAIL FROM:<${from}>`, 'MAIL FROM')
+    const verdict = verdictOf(reply)
+    const reset = verdict === 'accepted' ? await askReset(smtp) : undefined
+    return { address: smtp.address, verdict, reset, signedIn, code: reply.code, answer: smtp.quote(reply) }
+  },
+  evaluate: ({ address, verdict, reset, signedIn, code, answer }, { sender: from = '' }): Result<'sender'> => {
+    const message = `${address}: MAIL FROM <${sanitize(from, 100)}>: ${answer}`
+    // 530 asks for a sign-in or for TLS first (RFC 4954, RFC 3207): it says nothing about the room for mail.
+    if (code === 530 && !signedIn) {
+      const needed = /starttls/i.test(answer) ? 'allow STARTTLS in tls' : 'set username and password'
+      return notChecked('sender', 'permission', `${message}; ${needed}`)
+    }
+    if (verdict === 'accepted') return reset === undefined ? ok('sender', message) : warn('sender', reset)
+    return refused('sender', verdict, message)
+  },
+})
+
 export const recipient = onSmtp({
   depth: 'Advanced',
   results: {
     recipient: 'The server accepts the recipient; svc then resets the transaction; omitted without `recipient`',
   },
   settings: {
-    sender: { type: 'text', doc: 'Address of MAIL FROM; default: empty, as in a bounce' },
+    sender: senderSetting,
     recipient: {
       type: 'text',
       doc: 'Address that the server must accept (Advanced): svc sends RCPT TO, then RSET, and never a mail',
     },
   },
+  privilege: 'none without `username`; otherwise the right to send as `sender`',
   applies: (_, settings) => settings.recipient !== undefined,
-  observe: async (smtp, { sender = '', recipient: to = '' }) => ({
+  observe: async (smtp, { sender: from = '', recipient: to = '' }) => ({
     address: smtp.address,
-    ...(await offerRecipient(smtp, sender, to)),
+    ...(await offerRecipient(smtp, from, to)),
   }),
-  evaluate: ({ address, accepted, answer }, { recipient: to = '' }) => {
+  evaluate: ({ address, verdict, reset, answer }, { recipient: to = '' }) => {
     const message = `${address}: RCPT TO ${sanitize(to, 100)} (no mail sent): ${answer}`
-    if (accepted === 'yes') return ok('recipient', message)
-    if (accepted === 'no') return fail('recipient', 'data', message)
-    return warn('recipient', `${message}; temporary: greylisting, or the server cannot verify it`)
+    if (verdict === 'accepted') return reset === undefined ? ok('recipient', message) : warn('recipient', reset)
+    return refused('recipient', verdict, message)
   },
 })
 
-type Acceptance = { readonly accepted: 'yes' | 'not now' | 'no'; readonly answer: string }
+/** `deferred`: the server asks the client to return later, as with greylisting. `full`: it cannot store mail. */
+type Verdict = 'accepted' | 'deferred' | 'full' | 'refused'
+
+/** The enhanced status code at the beginning of a reply, e.g. `4.7.1` (RFC 3463). */
+const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3}(?!\S)/
+
+/**
+ * What a reply to MAIL FROM or RCPT TO means. Of the temporary codes, only 450, 451, 4.2.x and 4.7.1 are those of
+ * greylisting; 452 and 4.3.x come from the mail system itself, e.g. because its spool is full, and stop all mail.
+ */
+function verdictOf({ code, lines }: SmtpReply): Verdict {
+  if (code === 250 || code === 251) return 'accepted'
+  const [status = ''] = enhancedCode.exec(lines[0] ?? '') ?? []
+  if (code === 452 || status.startsWith('4.3.') || status === '4.2.2') return 'full'
+  if (code === 450 || code === 451) return 'deferred'
+  return status.startsWith('4.2.') || status === '4.7.1' ? 'deferred' : 'refused'
+}
+
+function refused<Name extends 'sender' | 'recipient'>(name: Name, verdict: Verdict, message: string): Result<Name> {
+  if (verdict === 'deferred')
+    return warn(name, `${message}; temporary: greylisting, or the server cannot verify the address`)
+  const cause = '; the server has no room or no resources for mail: look at its spool, its quota and its log'
+  return fail(name, 'data', verdict === 'full' ? `${message}${cause}` : message)
+}
+
+/** Ends a transaction without a mail. Returns a refusal, which a server must not give (RFC 5321, 4.1.1.5). */
+async function askReset(smtp: SmtpConnection): Promise<string | undefined> {
+  const reply = await smtp.ask('RSET')
+  return reply.code === 250 ? undefined : `${smtp.address} refused RSET: ${smtp.quote(reply)}`
+}
+
+type Acceptance = { readonly verdict: Verdict; readonly answer: string; readonly reset?: string | undefined }
 
 /** Submits a recipient for verification, and then resets the transaction. Never sends DATA, so no mail is sent. */
-async function offerRecipient(smtp: SmtpConnection, sender: string, to: string): Promise<Acceptance> {
-  const from = await smtp.ask(`MAIL FROM:<${sender}>`, 'MAIL FROM')
-  if (from.code !== 250) {
-    const answer = `sender <${sender}> not accepted: ${smtp.quote(from)}`
-    return { accepted: from.code < 500 ? 'not now' : 'no', answer }
-  }
+async function offerRecipient(smtp: SmtpConnection, from: string, to: string): Promise<Acceptance> {
+  const opened = await smtp.ask(`MAIL FROM:<${from}>`, 'MAIL FROM')
+  const verdict = verdictOf(opened)
+  if (verdict !== 'accepted') return { verdict, answer: `sender <${from}> not accepted: ${smtp.quote(opened)}` }
   const reply = await smtp.ask(`RCPT TO:<${to}>`, 'RCPT TO')
-  await smtp.ask('RSET')
-  const answer = smtp.quote(reply)
-  if (reply.code === 250 || reply.code === 251) return { accepted: 'yes', answer }
-  return { accepted: reply.code < 500 ? 'not now' : 'no', answer }
+  const reset = await askReset(smtp)
+  return { verdict: verdictOf(reply), answer: smtp.quote(reply), reset }
 }

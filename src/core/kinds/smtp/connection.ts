@@ -85,6 +85,8 @@ export class SmtpConnection implements Connection {
   /** Whether TLS begins with the first byte. */
   readonly implicit: boolean
   readonly tls: SmtpConnectSettings['tls']
+  /** Whether the port is one at which clients submit mail (RFC 6409, RFC 8314). */
+  readonly isSubmission: boolean
   /** The credentials; undefined if neither the settings nor the mode ask for a sign-in. */
   readonly credentials: Credentials | undefined
   readonly #at: PeerAddress
@@ -105,6 +107,7 @@ export class SmtpConnection implements Connection {
     this.loopback = isLoopback(at.ip)
     this.implicit = isImplicit(route.settings)
     this.tls = route.settings.tls
+    this.isSubmission = route.settings.port === 465 || route.settings.port === 587
     this.credentials = route.credentials
     this.#at = at
     this.#route = route

@@ -8,6 +8,7 @@ import {
   hello,
   openingResults,
   recipient,
+  sender as senderCheck,
   signIn,
   size,
   transport,
@@ -21,13 +22,12 @@ const mailAddress = /^[!-;=?A-~]{1,64}@[A-Za-z0-9.:[\]-]{1,255}$/
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: SmtpConnectSettings & Values<typeof recipient.settings>): string | undefined {
-  const { username, password, tls, sender } = settings
+  const { username, password, tls } = settings
   if (password !== undefined && username === undefined) return 'password requires a username'
   if (username !== undefined && password === undefined) return 'username requires a password'
   if (/\p{Cc}/u.test(username ?? '')) return 'username contains a control character'
   if (username !== undefined && tls === 'off')
     return 'username requires TLS, but tls is off: svc never sends a password without TLS'
-  if (sender !== undefined && settings.recipient === undefined) return 'sender requires recipient'
   for (const name of ['sender', 'recipient'] as const) {
     const written = settings[name]
     if (written !== undefined && !mailAddress.test(written))
@@ -51,5 +51,5 @@ export default networkKind({
     evaluate: ({ connection: { address, banner } }, { latency }) =>
       banner ? evaluateBanner(address, banner, latency) : [],
   },
-  checks: [transport, bannerUnderTls, hello, certificate, authentication, size, signIn, recipient],
+  checks: [transport, bannerUnderTls, hello, certificate, authentication, size, signIn, senderCheck, recipient],
 })

@@ -1,0 +1,91 @@
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { startDaemon } from './own-daemon.ts'
+import { findProgram, freePort, remove, serverFolder } from './server.ts'
+
+const program = findProgram('exim4')
+/** As another account than root, Exim refuses a configuration of its own. */
+export const eximMissing =
+  program === undefined
+    ? 'Exim (exim4) is not installed'
+    : process.getuid?.() === 0
+      ? undefined
+      : 'Exim needs root for a configuration of its own'
+
+export type Exim = {
+  readonly port: number
+  /** The program and the arguments with which its queue is read. */
+  readonly program: string
+  readonly config: string
+  /** Puts messages into the queue, from which nothing delivers them. */
+  readonly queue: (messages: number) => void
+  readonly remove: () => Promise<void>
+}
+
+/** Lines of the configuration with which Exim reports a full spool: it wants more room than any disk has. */
+export const fullSpool = ['check_spool_space = 1000000000G']
+/** Lines of the configuration with which Exim defers every recipient, as a server with greylisting does. */
+export const greylisting = ['acl_smtp_rcpt = greylist']
+
+/** A real Exim on a free port of 127.0.0.1, with its own configuration and spool. It delivers nothing. */
+export async function startExim(global: readonly string[] = []): Promise<Exim> {
+  const folder = serverFolder('exim')
+  const port = await freePort()
+  const config = join(folder, 'exim.conf')
+  const acl = global.some((line) => line.startsWith('acl_smtp_rcpt')) ? [] : ['acl_smtp_rcpt = everything']
+  const lines = [
+    `spool_directory = ${join(folder, 'spool')}`,
+    `log_file_path = ${join(folder, 'log-%s')}`,
+    `pid_file_path = ${join(folder, 'pid')}`,
+    'primary_hostname = mail.svc.test',
+    'local_interfaces = 127.0.0.1',
+    `daemon_smtp_ports = ${port}`,
+    'host_lookup =',
+    'rfc1413_query_timeout = 0s',
+    'queue_only = true',
+    'trusted_users = root',
+    // The account that owns the folder.
+    'exim_user = nobody',
+    'exim_group = nogroup',
+    'keep_environment =',
+    'tls_advertise_hosts =',
+    ...acl,
+    ...global,
+    'begin acl',
+    'everything:',
+    '  accept',
+    'greylist:',
+    '  defer message = greylisted, come back later',
+    'begin routers',
+    'nowhere:',
+    '  driver = accept',
+    '  transport = discard',
+    'begin transports',
+    'discard:',
+    '  driver = appendfile',
+    '  file = /dev/null',
+    '  user = nobody',
+    '',
+  ]
+  writeFileSync(config, lines.join('\n'))
+  const running = await startDaemon(program ?? '', ['-C', config, '-bdf'], port)
+  return {
+    port,
+    program: program ?? '',
+    config,
+    queue: (messages) => {
+      for (let sent = 0; sent < messages; sent += 1) {
+        const mail = spawnSync(program ?? '', ['-C', config, '-odq', 'someone@svc.test'], {
+          input: 'Subject: waits\n\nwaits\n',
+          encoding: 'utf8',
+        })
+        if (mail.status !== 0) throw new Error(`exim: ${mail.stderr}`)
+      }
+    },
+    remove: async () => {
+      await running.stop()
+      remove(folder)
+    },
+  }
+}
