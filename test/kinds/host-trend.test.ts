@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { HistoryReading } from '../../src/core/engine/index.ts'
-import host, { trend, trendOf } from '../../src/core/kinds/host.ts'
+import host, { oomKills, trend, trendOf } from '../../src/core/kinds/host.ts'
 import type { Threshold } from '../../src/core/settings/index.ts'
+import { killForLackOfMemory, oomMissing } from '../support/out-of-memory.ts'
+import { suiteWith } from '../support/peer.ts'
 import { evaluated, runKind } from '../support/run-kind.ts'
 
 const hour = 3_600_000
@@ -103,5 +105,50 @@ describe('the trend of a disk', () => {
     expect(
       await runKind(host, {}, 'Advanced').then((all) => all.filter(({ check }) => check.startsWith('trend '))),
     ).toEqual([])
+  })
+})
+
+/** A store of one series, as `svc` keeps it: each value of the series, the latest last. */
+function keptSeries(name: string) {
+  const readings: HistoryReading[] = []
+  return {
+    readings,
+    history: {
+      keep: ({ series, at, value }: HistoryReading & { readonly series: string }) => {
+        if (series.endsWith(name)) readings.push({ at, value })
+        return Promise.resolve(series.endsWith(name) ? [...readings] : [{ at, value }])
+      },
+      exceededSince: () => Promise.resolve(new Map<string, number>()),
+    },
+  }
+}
+
+suiteWith(oomMissing, 'processes that the kernel ends for lack of memory', () => {
+  test('are a warning in the next run, and for an hour', async () => {
+    const { history } = keptSeries('OOM kills')
+    const start = Date.now()
+    const resultAt = async (minutes: number) => {
+      const date = () => new Date(start + minutes * 60_000)
+      const results = await runKind(host, {}, 'Advanced', { history, date })
+      return results.find(({ check }) => check === 'OOM kills')
+    }
+    expect(await resultAt(0)).toBeUndefined()
+    expect(await resultAt(5)).toMatchObject({ status: 'ok', measurement: { value: 0, unit: 'count' } })
+    await killForLackOfMemory()
+    for (const minutes of [10, 60])
+      expect(await resultAt(minutes)).toMatchObject({ status: 'warning', measurement: { value: 1 } })
+    expect(await resultAt(80)).toMatchObject({ status: 'ok' })
+  })
+})
+
+describe('the count of processes that the kernel ended', () => {
+  const judged = (values: readonly number[]) =>
+    evaluated(oomKills, { isReadable: true, readings: values.map((value, n) => ({ at: n * hour, value })) })
+  test('begins anew when the machine starts', () => {
+    expect(judged([7, 0])).toMatchObject([{ status: 'ok', measurement: { value: 0 } }])
+    expect(judged([7, 2])).toMatchObject([{ status: 'warning', measurement: { value: 2 } }])
+  })
+  test('is not checked if /proc/vmstat cannot be read', () => {
+    expect(evaluated(oomKills, { isReadable: false, readings: [] })).toMatchObject([{ notChecked: 'missing' }])
   })
 })

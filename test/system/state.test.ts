@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { localDisks } from '../../src/core/system/disks.ts'
-import { parseMountinfo, readText } from '../../src/core/system/files.ts'
+import { parseMountinfo, readOnlyInFstab, readText } from '../../src/core/system/files.ts'
 import {
   baseOf,
   type CpuSample,
@@ -286,10 +286,38 @@ describe('the local file systems', () => {
     '38 27 0:50 / /var/lib/docker/overlay2/x/merged rw - overlay overlay rw,lowerdir=/a',
   ].join('\n')
 
-  test('are listed once each, if writable, without those that could hang on a peer', () => {
+  test('are listed once each, without those that could hang on a peer or that are images', () => {
     expect(localDisks(parseMountinfo(mountinfo))).toEqual([
-      { type: 'ext4', points: ['/', '/srv/bind'] },
-      { type: 'xfs', points: ['/data disk'] },
+      { type: 'ext4', points: ['/', '/srv/bind'], isReadOnly: false },
+      { type: 'xfs', points: ['/data disk'], isReadOnly: false },
+      { type: 'ext4', points: ['/mnt/ro'], isReadOnly: false },
+      { type: 'ext4', points: ['/mnt/failed'], isReadOnly: true },
+    ])
+  })
+
+  test('are left out if /etc/fstab mounts them read-only', () => {
+    const fstab = ['/dev/sdc1 /mnt/ro ext4 ro 0 2', '/dev/sdd1  /mnt/failed  ext4  noatime,ro', ''].join('\n')
+    const points = localDisks(parseMountinfo(mountinfo), readOnlyInFstab(fstab)).flatMap((disk) => disk.points)
+    expect(points).toEqual(['/', '/srv/bind', '/data disk'])
+  })
+
+  test('are read-only where the kernel keeps `rw` and names the error otherwise', () => {
+    const stopped = (option: string) => `1 0 8:1 / / rw - ext4 /dev/sda1 rw,${option}`
+    for (const option of ['emergency_ro', 'shutdown'])
+      expect(localDisks(parseMountinfo(stopped(option)))).toMatchObject([{ isReadOnly: true }])
+    expect(localDisks(parseMountinfo(stopped('errors=remount-ro')))).toMatchObject([{ isReadOnly: false }])
+  })
+
+  test('of a container are left out if the container mounts them read-only', () => {
+    const container = [
+      '500 400 0:90 / / rw - overlay overlay rw,lowerdir=/l',
+      '501 500 8:1 / /config ro - ext4 /dev/sda1 ro',
+      '502 500 8:2 / /data rw - ext4 /dev/sdb1 ro',
+      '503 500 8:3 / /var/lib/containerd/x rw - ext4 /dev/sdc1 ro',
+    ].join('\n')
+    expect(localDisks(parseMountinfo(container))).toEqual([
+      { type: 'overlay', points: ['/'], isReadOnly: false },
+      { type: 'ext4', points: ['/data'], isReadOnly: true },
     ])
   })
 
@@ -300,8 +328,8 @@ describe('the local file systems', () => {
       '502 500 8:1 /docker/volumes/data /var/lib/data rw - ext4 /dev/sda1 rw',
     ].join('\n')
     expect(localDisks(parseMountinfo(container))).toEqual([
-      { type: 'overlay', points: ['/'] },
-      { type: 'ext4', points: ['/etc/hosts', '/var/lib/data'] },
+      { type: 'overlay', points: ['/'], isReadOnly: false },
+      { type: 'ext4', points: ['/etc/hosts', '/var/lib/data'], isReadOnly: false },
     ])
   })
 

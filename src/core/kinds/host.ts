@@ -9,6 +9,7 @@ import {
   type HistoryReading,
   includes,
   machineKind,
+  notChecked,
   ok,
   type Result,
   withThreshold,
@@ -19,7 +20,7 @@ import { askTime, parseReference } from '../net/sntp.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { type Disk, disks, type SilentDisk } from '../system/disks.ts'
-import { fileTrouble, preloadSystemInformation, readText } from '../system/files.ts'
+import { fileTrouble, isMissing, preloadSystemInformation, readText } from '../system/files.ts'
 import {
   type CpuSample,
   cpuSample,
@@ -101,7 +102,11 @@ export const up = check({
 /** Selects the file systems to visit. All disk checks share one walk. */
 const mounts = {
   disks: { type: 'texts', default: [], doc: 'Check only these mount points; one that is not mounted is a failure' },
-  skipDisks: { type: 'texts', default: [], doc: 'Mount points to leave out' },
+  skipDisks: {
+    type: 'texts',
+    default: [],
+    doc: 'Mount points to leave out, e.g. one that is read-only by design without `ro` in /etc/fstab',
+  },
 } as const satisfies SettingsSpec
 
 /** What the walk reads at one mount point: its usage, its path, and earlier readings. */
@@ -132,13 +137,13 @@ async function* walk(
 
 export const space = check({
   depth: 'Standard',
-  results: { 'disk <mount>': 'Free space of each writable local file system' },
+  results: { 'disk <mount>': 'Free space of each local file system; fails for one that has become read-only' },
   settings: {
     disk: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 20, limit: 10 },
-      doc: 'Free space of every writable local file system',
+      doc: 'Free space of every local file system that is not read-only by design',
     },
     ...mounts,
   },
@@ -147,16 +152,40 @@ export const space = check({
     const name = `disk ${mount}` as const
     if (disk === undefined) return []
     if (disk === 'not mounted') return fail(name, 'data', 'no writable local file system is mounted there')
-    if ('error' in disk) return fail(name, 'internal', `the file system ${fileTrouble(disk.error)}`)
-    return evaluateFree(name, 'free', disk, threshold)
+    if ('error' in disk) return evaluateSilent(name, disk.error)
+    const free = evaluateFree(name, 'free', disk, threshold)
+    if (disk.isReadOnly !== true) return free
+    return fail(name, 'data', `the file system is read-only; ${free.message}`, {
+      measurement: free.measurement,
+      details: [
+        'the kernel makes a file system read-only after an error: look at the output of dmesg and at the disk',
+        'if it is read-only by design, put ro into its options in /etc/fstab, or add it to skipDisks',
+      ],
+    })
   },
 })
+
+function evaluateSilent<const Name extends string>(name: Name, error: unknown): Result<Name> {
+  const { code } = error as { readonly code?: unknown }
+  if (code === 'EACCES' || code === 'EPERM') {
+    const grant = 'allow this account to enter its parent folders (chmod o+x), or add it to skipDisks'
+    return notChecked(name, 'permission', `this account may not reach the mount point: ${grant}`)
+  }
+  const hidden = 'the mount point does not exist: another mount may hide it; unmount it, or add it to skipDisks'
+  if (isMissing(error)) return notChecked(name, 'missing', hidden)
+  return fail(name, 'internal', `the file system ${fileTrouble(error)}`)
+}
 
 export const inodes = check({
   depth: 'Standard',
   results: { 'inodes <mount>': 'Free inodes, where the file system has a fixed number' },
   settings: {
-    inodes: { type: 'threshold', unit: 'percent', default: { warn: 10 }, doc: 'Free inodes of the same file systems' },
+    inodes: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 10, limit: 2 },
+      doc: 'Free inodes of the same file systems',
+    },
     ...mounts,
   },
   observe: walk,
@@ -202,7 +231,7 @@ export const cpu = check({
   },
   evaluate: ({ percent, ms }, { cpu: threshold }) =>
     percent === undefined
-      ? []
+      ? notChecked('cpu', 'missing', 'the system reports no processor time')
       : atMost({
           check: 'cpu',
           what: 'CPU use',
@@ -224,13 +253,14 @@ export const load = check({
       doc: 'Load of one minute per CPU; never a failure',
     },
   },
-  applies: ({ before }) => process.platform !== 'win32' && before.processors > 0,
+  applies: () => process.platform !== 'win32',
   observe: ({ before: { processors } }) => Promise.resolve({ load: loadavg()[0] ?? 0, processors }),
   evaluate: ({ load, processors }, { load: threshold }) =>
     atMost({
       check: 'load',
       what: `${load.toFixed(2)} over 1 min, per CPU`,
-      value: load / processors,
+      // Without descriptors, for example, the system reports no processors.
+      value: processors > 0 ? load / processors : undefined,
       unit: 'ratio',
       threshold: onlyWarning(threshold),
     }),
@@ -328,8 +358,10 @@ export const fileDescriptors = check({
     const [open, , max] = (readText('/proc/sys/fs/file-nr') ?? '').trim().split(/\s+/).map(Number)
     return Promise.resolve({ open, max })
   },
+  applies: () => process.platform === 'linux',
   evaluate: ({ open, max = 0 }, { fileDescriptors: threshold }) => {
-    if (open === undefined || !(max > 0)) return []
+    if (open === undefined || !(max > 0))
+      return notChecked('file descriptors', 'missing', '/proc/sys/fs/file-nr cannot be read')
     return atMost({
       check: 'file descriptors',
       what: `${open} open of ${max < 2 ** 53 ? max : 'an unlimited number'}:`,
@@ -337,6 +369,49 @@ export const fileDescriptors = check({
       unit: 'percent',
       threshold,
     })
+  },
+})
+
+/** The kernel's count of processes that it has ended for lack of memory. Undefined where it does not count them. */
+const oomKillsIn = (vmstat: string): number | undefined => {
+  const [, kills] = /^oom_kill (\d{1,15})$/m.exec(vmstat) ?? []
+  return kills === undefined ? undefined : Number(kills)
+}
+/** For how many milliseconds a kill is reported. */
+
+const oomReportedMs = 3_600_000
+
+export const oomKills = check({
+  depth: 'Advanced',
+  results: {
+    'OOM kills':
+      'Processes that the kernel has ended for lack of memory since an earlier run; needs a store; Linux only',
+  },
+  settings: {
+    oomKills: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 0 },
+      doc: 'Processes that the kernel has ended for lack of memory in the last hour, or since the last run before that (Linux)',
+    },
+  },
+  applies: () => process.platform === 'linux',
+  observe: async (_, __, { history }) => {
+    const vmstat = readText('/proc/vmstat')
+    const kills = vmstat === undefined ? undefined : oomKillsIn(vmstat)
+    const readings = kills === undefined ? undefined : await history('OOM kills', kills, trendEveryMs)
+    return { isReadable: vmstat !== undefined, readings: readings ?? [] }
+  },
+  evaluate: ({ isReadable, readings }, { oomKills: threshold }) => {
+    if (!isReadable) return notChecked('OOM kills', 'missing', '/proc/vmstat cannot be read')
+    const last = readings.at(-1)
+    const earlier = readings.slice(0, -1)
+    const base = last && (earlier.findLast(({ at }) => last.at - at >= oomReportedMs) ?? earlier[0])
+    if (!base) return []
+    // The count begins anew when the machine starts.
+    const value = last.value < base.value ? last.value : last.value - base.value
+    const what = `processes that the kernel ended for lack of memory in the last ${showDuration(last.at - base.at)}:`
+    return atMost({ check: 'OOM kills', what, value, unit: 'count', threshold })
   },
 })
 
@@ -398,5 +473,5 @@ export default machineKind({
     const limits = ownLimits(readText)
     return { upMs: uptime() * 1_000, limits, before: cpuSample(now, limits.cpu()) }
   },
-  checks: [up, space, inodes, memory, cpu, load, clock, trend, fileDescriptors, restarted],
+  checks: [up, space, inodes, memory, cpu, load, clock, trend, oomKills, fileDescriptors, restarted],
 })

@@ -1,5 +1,5 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
-import { loadSystemInformation, type Mount, parseMountinfo } from './files.ts'
+import { isMissing, loadSystemInformation, type Mount, parseMountinfo, readOnlyInFstab } from './files.ts'
 
 /** File systems on disks of this machine. Reading their usage cannot hang on a peer. */
 const localTypes = new Set(
@@ -8,27 +8,51 @@ const localTypes = new Set(
   ),
 )
 
+/** A local file system, and the mount points at which it may be visible. */
+export type LocalDisk = {
+  readonly type: string
+  readonly points: readonly string[]
+  /** The file system itself refuses writes, as after an error of its disk. */
+  readonly isReadOnly: boolean
+}
+
+/** Options with which a file system refuses writes. Newer kernels report an error so, and keep `rw`. */
+const refusesWrites = ['ro', 'emergency_ro', 'shutdown']
+
+/** Where container engines mount images and read-only volumes. */
+const imageFolders = /^\/(?:var\/lib|run)\/(?:docker|containers|containerd|kubelet|lxc|lxd|incus|snapd|machines)\//
+
 /**
- * The writable local file systems, each once. Among its mounts, the whole file system comes before a bind of a part,
- * then the shortest path. Each file system comes with all its mount points in that order, because a container binds
- * single files of the host's disk. The overlay at `/` is a container's own disk; any other overlay shows the space of a
- * disk that is already listed.
+ * The local file systems, each once, without those that are read-only by design. Among its mounts, the whole file
+ * system comes before a bind of a part, then the shortest path. Each file system comes with all its mount points in
+ * that order, because a container binds single files of the host's disk. The overlay at `/` is a container's own disk;
+ * any other overlay shows the space of a disk that is already listed.
+ *
+ * Read-only by design are mount points in `fstabReadOnly`, images of containers, and read-only mount points of a
+ * container or of a part of a file system. A read-only mount point of a whole file system that is writable is the view
+ * of a service in a sandbox (ProtectSystem= of systemd), so its space counts.
  */
-export function localDisks(mounts: readonly Mount[]): { readonly type: string; readonly points: readonly string[] }[] {
+export function localDisks(mounts: readonly Mount[], fstabReadOnly: ReadonlySet<string> = new Set()): LocalDisk[] {
+  const inContainer = mounts.some(({ type, point }) => type === 'overlay' && point === '/')
   const devices = new Map<string, Mount[]>()
   for (const mount of mounts) {
     const local = localTypes.has(mount.type) || (mount.type === 'overlay' && mount.point === '/')
-    if (!local || !mount.writable) continue
+    const byDesign =
+      fstabReadOnly.has(mount.point) ||
+      imageFolders.test(mount.point) ||
+      (mount.isReadOnly && (inContainer || mount.root !== '/'))
+    if (!local || byDesign) continue
     devices.set(mount.device, [...(devices.get(mount.device) ?? []), mount])
   }
   const rank = (mount: Mount): number => (mount.root === '/' ? 0 : 1)
   return [...devices.values()].map((same) => {
     const sorted = same.toSorted((a, b) => rank(a) - rank(b) || a.point.length - b.point.length)
-    return { type: sorted[0]?.type ?? '', points: sorted.map((mount) => mount.point) }
+    const isReadOnly = same.some(({ options }) => refusesWrites.some((option) => options.includes(option)))
+    return { type: sorted[0]?.type ?? '', points: sorted.map((mount) => mount.point), isReadOnly }
   })
 }
 
-/** One writable local file system. Bytes; `available` is what an unprivileged program may still write. */
+/** One local file system. Bytes; `available` is what an unprivileged program may still write. */
 export type Disk = {
   readonly mount: string
   readonly type: string
@@ -36,6 +60,8 @@ export type Disk = {
   readonly available: number
   /** Absent when the file system creates inodes on demand. */
   readonly inodes?: { readonly total: number; readonly free: number } | undefined
+  /** It refuses writes, and nothing says that this is by design. */
+  readonly isReadOnly?: boolean
 }
 /** A file system whose usage could not be read. */
 export type SilentDisk = { readonly mount: string; readonly error: unknown }
@@ -43,23 +69,37 @@ export type SilentDisk = { readonly mount: string; readonly error: unknown }
 /** Maximum number of single-file binds skipped before a file system is given up. */
 const maxBinds = 20
 
-/** Every writable local file system of this machine, once, one after the other. */
+const readMounts = async (): Promise<readonly Mount[]> => parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'))
+
+/** Every local file system of this machine that is not read-only by design, once, one after the other. */
 export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
   if (process.platform !== 'linux') {
     const system = await loadSystemInformation()
     yield* fromListing(await system.fsSize(), process.platform)
     return
   }
-  const mounted = localDisks(parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8')))
-  for (const { type, points } of mounted) {
-    const mount = await firstFolder(points)
-    if (mount === undefined) continue
-    const disk = await sizeOf(mount, type).catch((error: NodeJS.ErrnoException) => {
-      // Unmounted meanwhile, or in a folder that this account cannot read: skipped.
-      return error.code === 'ENOENT' || error.code === 'EACCES' ? undefined : { mount, error }
-    })
-    if (disk !== undefined) yield disk
+  // Many containers have none.
+  const fstab = await readFile('/etc/fstab', 'utf8').catch(() => '')
+  for (const { type, points, isReadOnly } of localDisks(await readMounts(), readOnlyInFstab(fstab))) {
+    const disk = await diskAt(points, type)
+    if (disk === undefined) continue
+    if (!('error' in disk)) yield { ...disk, isReadOnly }
+    // Unmounted meanwhile: no longer a file system of this machine.
+    else if (!isMissing(disk.error) || (await readMounts()).some(({ point }) => point === disk.mount)) yield disk
   }
+}
+
+/** Undefined for an empty file system, and for one of which only single files are visible. */
+async function diskAt(points: readonly string[], type: string): Promise<Disk | SilentDisk | undefined> {
+  let silent: SilentDisk | undefined
+  for (const mount of points.slice(0, maxBinds)) {
+    try {
+      if ((await stat(mount)).isDirectory()) return await sizeOf(mount, type)
+    } catch (error) {
+      silent ??= { mount, error }
+    }
+  }
+  return silent
 }
 
 async function sizeOf(mount: string, type: string): Promise<Disk | undefined> {
@@ -72,14 +112,6 @@ async function sizeOf(mount: string, type: string): Promise<Disk | undefined> {
     available: Math.max(0, bavail) * bsize,
     inodes: files > 0 ? { total: files, free: ffree } : undefined,
   }
-}
-
-async function firstFolder(points: readonly string[]): Promise<string | undefined> {
-  for (const point of points.slice(0, maxBinds)) {
-    const stats = await stat(point).catch(() => undefined)
-    if (stats?.isDirectory()) return point
-  }
-  return undefined
 }
 
 /** A row of systeminformation's `fsSize`. */

@@ -64,9 +64,10 @@ export type Mount = {
   /** The part of the file system that is mounted: `/` for all of it. */
   readonly root: string
   readonly point: string
-  readonly writable: boolean
+  /** The mount point is read-only, e.g. in the sandbox of a service; the file system may be writable elsewhere. */
+  readonly isReadOnly: boolean
   readonly type: string
-  /** Options of the file system itself, e.g. the controllers of a cgroup hierarchy. */
+  /** Options of the file system itself, e.g. `ro`, or the controllers of a cgroup hierarchy. */
   readonly options: readonly string[]
 }
 
@@ -78,20 +79,30 @@ export function parseMountinfo(content: string): Mount[] {
     const [, , device, root, point, mountOptions] = (front ?? '').split(' ')
     const [type, , superOptions] = (back ?? '').split(' ')
     if (!device || !root || !point || !mountOptions || !type) continue
-    const options = (superOptions ?? '').split(',')
     const path = unescaped(point)
     byPoint.delete(path)
     byPoint.set(path, {
       device,
       root: unescaped(root),
       point: path,
-      writable: !mountOptions.split(',').includes('ro') && !options.includes('ro'),
+      isReadOnly: mountOptions.split(',').includes('ro'),
       type,
-      options,
+      options: (superOptions ?? '').split(','),
     })
   }
   return [...byPoint.values()]
 }
+
+/** The mount points that /etc/fstab mounts read-only (fstab(5)). */
+export const readOnlyInFstab = (content: string): ReadonlySet<string> =>
+  new Set(
+    content.split('\n').flatMap((line) => {
+      const [device = '', point, , options = ''] = line.trim().split(/[ \t]+/, 4)
+      return point === undefined || device.startsWith('#') || !options.split(',').includes('ro')
+        ? []
+        : [unescaped(point)]
+    }),
+  )
 
 /** The kernel writes blanks, tabs, line feeds and backslashes of a path in octal. */
 const unescaped = (path: string): string =>

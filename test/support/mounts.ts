@@ -1,0 +1,76 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Result } from '../../src/core/engine/index.ts'
+
+const root = process.getuid?.() === 0
+/** Mounting needs root, and a kernel that lets it mount. */
+export const mountsMissing =
+  process.platform !== 'linux' || !root
+    ? 'mounting needs root on Linux'
+    : !existsSync('/dev/loop-control') || spawnSync('sh', ['-c', 'mkfs.ext4 -V && unshare -m true']).status !== 0
+      ? 'there is no loop device, mkfs.ext4 or unshare: mounting needs root and a kernel that allows it'
+      : undefined
+
+const child = new URL('./host-child.ts', import.meta.url).pathname
+
+/** Shell lines that mount a new ext4 file system of 8 MiB at a folder, which they make. */
+const mountAt = (folder: string): string => `
+  mkdir -p ${folder}
+  truncate -s 8M ${folder}.img
+  mkfs.ext4 -q ${folder}.img
+  mount -o loop,errors=remount-ro ${folder}.img ${folder}`
+
+/** Shell lines that plant a fault in a file system at a folder. */
+export const mountFaults = {
+  none: mountAt,
+  /** The kernel meets an error in the file system and makes it read-only, as after an error of the disk. */
+  errorOfTheDisk: (folder: string): string => `${mountAt(folder)}
+  device=$(basename $(findmnt -n -o SOURCE ${folder}))
+  echo 1 > /sys/fs/ext4/$device/trigger_fs_error
+  # The kernel makes it read-only in its own time.
+  for round in $(seq 100); do grep -qE "${folder} .* (ro|.*,emergency_ro)" /proc/self/mountinfo && break; sleep 0.05; done`,
+  /** Somebody remounts it read-only, and forgets to undo that. */
+  remountedReadOnly: (folder: string): string => `${mountAt(folder)}
+  mount -o remount,ro ${folder}`,
+  /** As in the sandbox of a service with ProtectSystem=strict: its view is read-only, the file system is not. */
+  sandboxed: (folder: string): string => `${mountAt(folder)}
+  mount -o remount,bind,ro ${folder}`,
+  /** No inodes are left. */
+  withoutInodes: (folder: string): string => `${mountAt(folder)}
+  touch $(seq -f ${folder}/%g 3000) 2> /dev/null || true`,
+  /** Another mount covers the folder above the mount point. */
+  hidden: (folder: string): string => `${mountAt(`${folder}/below`)}
+  mount -t tmpfs none ${folder}`,
+  /** Only root may enter the folder above the mount point. */
+  unreachable: (folder: string): string => `${mountAt(`${folder}/below`)}
+  chmod 700 ${folder}`,
+} as const
+export type MountFault = keyof typeof mountFaults
+
+/**
+ * The results of the kind host for a file system with this fault, in mounts that nobody else sees and that end with the
+ * run. The file system is at `folder`, or below it.
+ */
+export function hostWithMount(fault: MountFault, { asNobody = false, fstab = '' } = {}) {
+  const own = mkdtempSync(join(tmpdir(), 'svc-mounts-'))
+  const folder = join(own, 'data')
+  const account = asNobody ? 'setpriv --reuid 65534 --regid 65534 --clear-groups' : ''
+  const lines = `set -e
+  mount --make-rprivate /
+  chmod 755 ${own}
+  ${mountFaults[fault](folder)}
+  printf '%s' "${fstab.replaceAll('DATA', folder)}" > ${own}/fstab
+  touch /etc/fstab
+  mount --bind ${own}/fstab /etc/fstab
+  exec ${account} ${process.execPath} ${child}`
+  try {
+    const options = { encoding: 'utf8', timeout: 60_000 } as const
+    const { stdout, stderr, status } = spawnSync('unshare', ['-m', 'sh', '-c', lines], options)
+    if (status !== 0) throw new Error(stderr)
+    return { folder, results: JSON.parse(stdout) as readonly Result[] }
+  } finally {
+    rmSync(own, { recursive: true, force: true })
+  }
+}
