@@ -97,15 +97,41 @@ describe('http status and latency', () => {
     expect(inputOf).not.toMatch(/accept-encoding|x-svc-hops|authorization/i)
   })
 
-  test('without a status setting each status below 500 is ok, and 500 is not', async () => {
-    const status = async (status: number) => (await one('status', replies(answer(status)))).status
-    expect([await status(204), await status(404), await status(499), await status(500), await status(503)]).toEqual([
+  test('without a status setting, Basic accepts each status below 500, and Standard 2xx and 3xx', async () => {
+    const status = async (status: number, mode: ExecutionMode) =>
+      (await one('status', replies(answer(status)), {}, mode)).status
+    const all = [204, 304, 404, 499, 500, 503]
+    expect(await Promise.all(all.map((code) => status(code, 'Basic')))).toEqual([
+      'ok',
       'ok',
       'ok',
       'ok',
       'failed',
       'failed',
     ])
+    expect(await Promise.all(all.map((code) => status(code, 'Standard')))).toEqual([
+      'ok',
+      'ok',
+      'failed',
+      'failed',
+      'failed',
+      'failed',
+    ])
+  })
+
+  test.each([
+    ['Basic realm="a, Digest b"', 'a sign-in (Basic): set username and password,'],
+    ['Negotiate, NTLM', 'a sign-in (Negotiate, NTLM): set token to a value that the server accepts,'],
+    ['Bearer realm="x", error="invalid_token", charset="UTF-8"', 'a sign-in (Bearer): set token,'],
+    ['Negotiate YII=, Basic realm = "x"', 'a sign-in (Negotiate, Basic): set username and password,'],
+    ['realm="only a parameter"', 'a sign-in: set username and password, or token,'],
+    [undefined, 'a sign-in: set username and password, or token,'],
+    [`Basic${' '.repeat(9_000)}, Evil`, 'a sign-in (Basic): set'],
+  ])('a 401 names the schemes of its WWW-Authenticate header: %s', async (header, expected) => {
+    const headers = header === undefined ? {} : { 'WWW-Authenticate': header }
+    const result = await one('status', replies(answer(401, '', headers)), {}, 'Standard')
+    expect(result).toMatchObject({ status: 'warning', notChecked: 'permission', measurement: { value: 401 } })
+    expect(result.message).toContain(`answered 401: it requires ${expected}`)
   })
 
   test('status accepts codes, classes, ranges and a bound', async () => {

@@ -9,6 +9,7 @@ import {
   fail,
   httpsCertificateSetting,
   latencySetting,
+  notChecked,
   ok,
   type Result,
   warn,
@@ -124,24 +125,37 @@ const codes = {
 } as const satisfies SettingsSpec[string]
 const { health: healthSetting, json: jsonSetting, xml: xmlSetting, measure: measureSetting } = bodySettings
 
+/** Accepted status codes if svc.yaml names none. Basic only asks whether something answers. */
+const acceptedByDefault = { Basic: ['<500'], Standard: ['2xx', '3xx'], Advanced: ['2xx', '3xx'] } as const
+
 export const status = onHttp({
   depth: 'Basic',
   results: { status: statusDoc },
   settings: {
     status: {
       type: 'texts',
-      default: ['<500'],
-      doc: 'Accepted status codes: 200, 2xx, 200-299, <500. If credentials are set, Basic requests without them and accepts <500',
+      doc: 'Accepted status codes: 200, 2xx, 200-299, <500. By default <500 in Basic, and 2xx and 3xx from Standard on. If credentials are set, Basic requests without them and accepts <500',
     },
   },
+  privilege: 'read access to url, for the account or for anonymous callers',
   applies: ({ sends }) => sends,
   async observe(http, _, context) {
-    const { status, signedIn, redirects, location } = await response(http, undefined, context)
-    return { address: http.at.address, status, signedIn, withheld: http.route.withheld, redirects, location }
+    const { status, headers, signedIn, redirects, location } = await response(http, undefined, context)
+    const { at, route } = http
+    return {
+      address: at.address,
+      status,
+      signedIn,
+      withheld: route.withheld,
+      redirects,
+      location,
+      challenge: headers['www-authenticate'],
+      mode: context.mode,
+    }
   },
-  evaluate({ address, status, signedIn, withheld, redirects, location }, settings) {
+  evaluate({ address, status, signedIn, withheld, redirects, location, challenge, mode }, settings) {
     // Without its credentials, a server may give a different answer.
-    const allowed = withheld ? ['<500'] : settings.status
+    const allowed = withheld ? acceptedByDefault.Basic : (settings.status ?? acceptedByDefault[mode])
     const after = redirects > 0 ? ` after ${count(redirects, 'redirect')}` : ''
     const to = status >= 300 && status < 400 && location !== undefined ? ` to ${location}` : ''
     const text = `${address} answered ${status}${to}${after}`
@@ -154,12 +168,41 @@ export const status = onHttp({
         return fail('status', 'auth', `${text}: the sign-in of this monitor was refused`, more)
       }
       if (isAllowed) return ok('status', text, more)
+      // With a list, svc.yaml says what a healthy answer is, and a sign-in is not part of it.
+      if (settings.status === undefined && (status === 401 || status === 403))
+        return notChecked('status', 'permission', `${text}${wantedSignIn(status, signedIn, challenge)}`, more)
       return fail('status', 'data', `${text} (expected ${allowed.join(', ')})`, more)
     } catch (error) {
       return fail('status', 'data', `${text}, which cannot be evaluated: ${(error as RangeError).message}`, more)
     }
   },
 })
+
+/** What an answer with 401 or 403 requires, and what to do: continues the sentence about the answer. */
+function wantedSignIn(status: number, signedIn: boolean, challenge: string | undefined): string {
+  if (signedIn) return ': the account of this monitor may not read this URL: allow it on the server'
+  const schemes = authenticationSchemes(challenge)
+  const names = schemes.length === 0 ? '' : ` (${schemes.join(', ')})`
+  if (status === 401) {
+    return `: it requires a sign-in${names}: set ${credentialsFor(schemes)}, or status: [401] if that is the healthy answer`
+  }
+  return `: it forbids access without a sign-in${names}, or from this address: set username and password, or token, allow this machine, or set status: [403] if that is the healthy answer`
+}
+
+/** The settings with which svc answers one of the schemes. */
+function credentialsFor(schemes: readonly string[]): string {
+  const names = schemes.map((scheme) => scheme.toLowerCase())
+  if (names.includes('basic')) return 'username and password'
+  if (names.includes('bearer')) return 'token'
+  return schemes.length === 0 ? 'username and password, or token' : 'token to a value that the server accepts'
+}
+
+/** The schemes of a WWW-Authenticate header (RFC 9110, 11.6.1): `Basic realm="a, b", Bearer` has Basic and Bearer. */
+function authenticationSchemes(challenge = ''): readonly string[] {
+  const unquoted = challenge.slice(0, 2_048).replaceAll(/"[^"]*"/g, '')
+  const schemes = unquoted.split(',').flatMap((part) => /^\s*([A-Za-z][\w-]{0,31})(?![\w-]|\s*=)/.exec(part)?.[1] ?? [])
+  return [...new Set(schemes)].slice(0, 4)
+}
 
 export const latency = onHttp({
   depth: 'Basic',
