@@ -2,6 +2,7 @@ import { chmodSync, chownSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
+import { cluster } from '../../src/core/kinds/redis/checks.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
 import * as info from '../../src/core/kinds/redis/info.ts'
 import { queue } from '../../src/core/kinds/redis/queues.ts'
@@ -410,6 +411,12 @@ peerSuite(redisMissing, 'redis', () => {
           message: '1 node, 16384 of 16384 slots assigned',
         })
         expect(checked(well, 'round trip')).toMatchObject({ status: 'ok' })
+        node.cli('CLUSTER', 'DELSLOTSRANGE', '8192', '16383')
+        await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_slots_assigned:8192'))
+        expect(checked(await runKind(redis, overrides, 'Advanced'), 'cluster')).toMatchObject({
+          status: 'warning',
+          message: '1 node, 8192 of 16384 slots assigned: the others are served by no node',
+        })
         node.cli('CONFIG', 'SET', 'cluster-require-full-coverage', 'yes')
         node.cli('CLUSTER', 'DELSLOTSRANGE', '0', '8191')
         await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_state:fail'))
@@ -602,6 +609,20 @@ describe('redis peers that misbehave', () => {
     expect(JSON.stringify(results)).not.toContain(word)
     expect(JSON.stringify(results)).not.toMatch(/\\u001b|\\u202e/)
   })
+  test('ten PINGs with another answer than PONG are not evaluated as quick answers (simulated)', async () => {
+    let pings = 0
+    const info = 'role:master\r\nredis_mode:standalone\r\ncluster_enabled:0'
+    await using there = await peer((socket) => {
+      socket.on('data', (chunk) => {
+        if (chunk.toString('latin1').includes('INFO')) return void socket.write(`$${info.length}\r\n${info}\r\n`)
+        pings += 1
+        socket.write(pings === 1 ? '+PONG\r\n' : '-BUSY a script runs\r\n')
+      })
+    })
+    const results = await runKind(redis, { url: `redis://127.0.0.1:${there.port}` }, 'Advanced')
+    expect(checked(results, 'ping').status).toBe('ok')
+    expect(checked(results, 'latency')).toMatchObject({ status: 'failed', fault: 'data' })
+  })
   test('a TLS alert names the scheme that is required', async () => {
     const result = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))
     expect(result).toMatchObject({ fault: 'protocol', details: [expect.stringContaining('rediss://')] })
@@ -641,6 +662,8 @@ describe('redis evaluation', () => {
     rdb_last_bgsave_status: 'ok',
     rdb_last_save_time: '1000',
     uptime_in_seconds: '60',
+    aof_enabled: '0',
+    latest_fork_usec: '0',
   }
   const status = (check: string, fields: object, overrides: Overrides = {}): string => {
     const observation: info.Info = { row: { ...row, ...fields }, date: new Date(1_060_000) }
@@ -675,7 +698,9 @@ describe('redis evaluation', () => {
   })
   test('the append-only file: a failed write fails, a failed rewrite warns, and only where it is on', () => {
     expect(status('persistence', { aof_enabled: '1', aof_last_write_status: 'err' })).toBe('failed')
-    expect(status('persistence', { aof_enabled: '1', aof_last_bgrewrite_status: 'err' })).toBe('warning')
+    expect(
+      status('persistence', { aof_enabled: '1', aof_last_write_status: 'ok', aof_last_bgrewrite_status: 'err' }),
+    ).toBe('warning')
     expect(status('persistence', { aof_enabled: '0', aof_last_write_status: 'err' })).toBe('ok')
   })
   test('the slowest and the farthest replica decide; one that is not online is reported', () => {
@@ -695,17 +720,62 @@ describe('redis evaluation', () => {
       measurement: { value: 99_999_000 },
     })
   })
-  test('the duration of a fork that the server does not report is unknown, and not ok', () => {
-    expect(['1000000', '1000001', 'nan', '', undefined].map((us) => status('fork', { latest_fork_usec: us }))).toEqual([
-      'ok',
-      'warning',
-      'warning',
-      'warning',
-      'warning',
-    ])
-    const [result] = evaluated(info.fork, { row, date: new Date(0) })
-    expect(result).toMatchObject({ message: expect.stringMatching(/^unknown: /) })
+  test('the duration of a fork that the server does not report is not checked', () => {
+    expect(['1000000', '1000001'].map((us) => status('fork', { latest_fork_usec: us }))).toEqual(['ok', 'warning'])
+    for (const latest_fork_usec of ['nan', '', undefined]) {
+      const [result] = evaluated(info.fork, { row: { ...row, latest_fork_usec }, date: new Date(0) })
+      expect(result).toMatchObject({ status: 'failed', notChecked: 'missing' })
+      expect(result).not.toHaveProperty('measurement')
+    }
+  })
+  const online = { slave0: 'ip=10.0.0.1,port=6379,state=online,offset=5,lag=0', master_repl_offset: '5' }
+  test.each<[check: string, without: string, Overrides?, more?: object]>([
+    ['memory', 'used_memory'],
+    ['memory', 'maxmemory'],
+    ['clients', 'connected_clients'],
+    ['rejected', 'rejected_connections'],
+    ['rejected', 'total_connections_received'],
+    ['blocked', 'blocked_clients', { blocked: { warn: 1 } }],
+    ['evicted', 'evicted_keys', { evicted: { warn: 1 } }],
+    ['persistence', 'rdb_last_bgsave_status'],
+    ['persistence', 'aof_enabled'],
+    ['persistence', 'aof_last_write_status', {}, { aof_enabled: '1', aof_last_bgrewrite_status: 'ok' }],
+    ['persistence', 'aof_last_bgrewrite_status', {}, { aof_enabled: '1', aof_last_write_status: 'ok' }],
+    ['restarted', 'uptime_in_seconds'],
+    ['replication lag', 'lag', {}, { ...online, slave0: 'ip=10.0.0.1,port=6379,state=online,offset=5' }],
+    ['replication lag', 'master_last_io_seconds_ago', {}, { role: 'slave', master_link_status: 'up' }],
+    ['replication offset', 'master_repl_offset', {}, online],
+    ['replication offset', 'offset', {}, { ...online, slave0: 'ip=10.0.0.1,port=6379,state=online,lag=0' }],
+    ['last save', 'rdb_last_save_time', { lastSave: { limit: 1 } }],
+    ['last save', 'rdb_changes_since_last_save', { lastSave: { limit: 1 } }],
+  ])('%s is not checked where the server does not report %s', (check, without, overrides = {}, more = {}) => {
+    const fields = { ...row, ...more, [without]: undefined }
+    const result = checked(evaluate({ row: fields, date: new Date(0) }, overrides), check)
+    expect(result).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    expect(result.message).toMatch(/^not checked: /)
     expect(result).not.toHaveProperty('measurement')
+  })
+  test('a cluster is not checked where the server does not report its slots or whether there is a cluster', () => {
+    const whole = {
+      cluster_state: 'ok',
+      cluster_slots_assigned: '16384',
+      cluster_slots_fail: '0',
+      cluster_slots_pfail: '0',
+    }
+    expect(evaluated(cluster, whole)[0]).toMatchObject({ status: 'ok' })
+    for (const name of ['cluster_slots_assigned', 'cluster_slots_fail', 'cluster_slots_pfail'])
+      expect(evaluated(cluster, { ...whole, [name]: undefined })[0]).toMatchObject({ notChecked: 'missing' })
+    expect(evaluated(cluster, 'unknown')[0]).toMatchObject({ status: 'failed', notChecked: 'missing' })
+  })
+  test('all replicas that the server lists are counted', () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 150 }, (_, at) => [`slave${at}`, `ip=10.0.0.1,port=${at},state=online,offset=5,lag=0`]),
+    )
+    const results = evaluate(
+      { row: { ...row, ...many, master_repl_offset: '5' }, date: new Date(0) },
+      { replicas: 150 },
+    )
+    expect(checked(results, 'replicas')).toMatchObject({ status: 'ok', measurement: { value: 150 } })
   })
   test('a replica that receives a full copy warns', () => {
     const replica = { role: 'slave', master_link_status: 'up', master_sync_in_progress: '1' }

@@ -1,6 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { figure, text } from '../../database/index.ts'
-import { atMost, certificateCheck, certificateSetting, fail, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  atMost,
+  certificateCheck,
+  certificateSetting,
+  fail,
+  notChecked,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
 import { count, quote } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { connectLatency, onRedis, type RedisConnection } from './connection.ts'
@@ -66,6 +75,9 @@ export const selectDatabase = onRedis({
   evaluate: () => [],
 })
 
+/** The number of slots in every cluster. */
+const slots = 16_384
+
 export const cluster = onRedis({
   depth: 'Advanced',
   results: { cluster: 'The cluster serves every slot; omitted without a cluster' },
@@ -73,18 +85,27 @@ export const cluster = onRedis({
   privilege: 'ACL SETUSER <account> +info +cluster|info',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
-    if (figure(row, 'cluster_enabled') !== 1) return undefined
+    const enabled = figure(row, 'cluster_enabled')
+    if (enabled === undefined && text(row, 'redis_mode') !== 'standalone') return 'unknown'
+    if (enabled !== 1) return undefined
     return parseInfo(textOf(await redis.ask('CLUSTER', 'INFO')), redis.redact)
   },
   evaluate: (row): Result<'cluster'> | [] => {
     if (!row) return []
+    const missing = (what: string) => notChecked('cluster', 'missing', `the server does not report ${what}`)
+    if (row === 'unknown') return missing('whether it belongs to a cluster')
     const state = text(row, 'cluster_state')
-    const assigned = figure(row, 'cluster_slots_assigned') ?? 0
-    const failed = figure(row, 'cluster_slots_fail') ?? 0
-    const doubtful = figure(row, 'cluster_slots_pfail') ?? 0
-    const size = `${count(figure(row, 'cluster_known_nodes') ?? 0, 'node')}, ${assigned} of 16384 slots assigned`
+    const assigned = figure(row, 'cluster_slots_assigned')
+    const failed = figure(row, 'cluster_slots_fail')
+    const doubtful = figure(row, 'cluster_slots_pfail')
+    const nodes = figure(row, 'cluster_known_nodes')
+    const known = nodes === undefined ? '' : `${count(nodes, 'node')}, `
+    const size = `${known}${assigned ?? '?'} of ${slots} slots assigned`
     if (state !== 'ok')
-      return fail('cluster', 'data', `cluster state is ${quote(state, 32)}: ${size}, ${failed} failed`)
+      return fail('cluster', 'data', `cluster state is ${quote(state, 32)}: ${size}, ${failed ?? '?'} failed`)
+    if (assigned === undefined || failed === undefined || doubtful === undefined) return missing('its slots')
+    // With cluster-require-full-coverage no, the state is ok although keys of the other slots have no server.
+    if (assigned < slots) return warn('cluster', `${size}: the others are served by no node`)
     if (doubtful + failed > 0) return warn('cluster', `${size}, ${doubtful + failed} on nodes that do not answer`)
     return ok('cluster', size)
   },
@@ -108,9 +129,13 @@ export const latency = onRedis({
     const ms: number[] = []
     while (ms.length < pingCount) {
       const since = now()
-      // Ignores the replies, which `ping` evaluates.
-      await redis.send('PING')
+      const reply = await redis.send('PING')
       ms.push(now() - since)
+      if (reply === 'PONG') continue
+      if (!isError(reply))
+        throw new ProbeError('protocol', `${redis.address} answered PING with something other than PONG`)
+      // `ping` reports the other errors, with which the server still answers.
+      if (!answersMore.test(reply.error)) throw redis.meaningOf(reply.error)
     }
     return { ms }
   },
@@ -134,7 +159,7 @@ export const roundTrip = onRedis({
   privilege: 'ACL SETUSER <account> ~svc:probe:* +info +select +set +get +del',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
-    if (!isPrimary(row)) return { skipped: 'a replica accepts no writes' }
+    if (!isPrimary(row)) return { skipped: 'replica' as const }
     for (let tries = 0; tries < maxNames; tries += 1) {
       const key = `svc:probe:${randomUUID()}`
       const value = randomUUID()
@@ -151,10 +176,13 @@ export const roundTrip = onRedis({
       }
       return { ms: context.now() - since }
     }
-    return { skipped: `none of ${maxNames} key names belongs to this node of the cluster` }
+    return { skipped: 'no key' as const }
   },
-  evaluate: ({ skipped, ms: value = 0 }, { latency: threshold }) => {
-    if (skipped !== undefined) return ok('round trip', `skipped: ${skipped}`)
+  evaluate: ({ skipped, ms: value }, { latency: threshold }) => {
+    if (skipped === 'replica') return ok('round trip', 'skipped: a replica accepts no writes')
+    if (skipped === 'no key') {
+      return warn('round trip', `not checked: none of ${maxNames} key names belongs to this node of the cluster`)
+    }
     const what = 'test key written, read and deleted in'
     return atMost({ check: 'round trip', what, value, unit: 'duration', threshold })
   },

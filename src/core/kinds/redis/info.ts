@@ -1,5 +1,5 @@
 import { figure, type Row, text } from '../../database/index.ts'
-import { atLeast, atMost, fail, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
+import { atLeast, atMost, fail, notChecked, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -36,6 +36,9 @@ export const info = sharedRead(
   },
 )
 
+const milliseconds = (seconds: number | undefined): number | undefined =>
+  seconds === undefined ? undefined : seconds * 1_000
+
 export const isPrimary = (row: Row): boolean => text(row, 'role') === 'master'
 const sourceOf = (row: Row): string => `${text(row, 'master_host', 80)}:${text(row, 'master_port')}`
 
@@ -56,9 +59,9 @@ export const role = onRedis({
     const primary = isPrimary(row)
     const version = text(row, 'redis_version')
     const facts = { role: primary ? 'primary' : 'replica', ...(version === '' ? {} : { version }) }
-    const is = primary
-      ? `primary with ${count(figure(row, 'connected_slaves') ?? 0, 'replica')}`
-      : `replica of ${sourceOf(row)}`
+    const replicaCount = figure(row, 'connected_slaves')
+    const following = replicaCount === undefined ? '' : ` with ${count(replicaCount, 'replica')}`
+    const is = primary ? `primary${following}` : `replica of ${sourceOf(row)}`
     if (expected === 'any' || (expected === 'primary') === primary) return ok('role', is, { facts })
     const swapped = primary ? 'was it promoted?' : 'was another server promoted?'
     return fail('role', 'data', `is a ${is}, expected a ${expected}: ${swapped}`, { facts })
@@ -106,8 +109,12 @@ export const memory = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }, settings) => {
-    const used = (figure(row, 'used_memory') ?? 0) - (figure(row, 'mem_not_counted_for_evict') ?? 0)
-    const max = figure(row, 'maxmemory') ?? 0
+    const total = figure(row, 'used_memory')
+    const max = figure(row, 'maxmemory')
+    if (total === undefined) return notChecked('memory', 'missing', 'the server does not report its memory use')
+    if (max === undefined) return notChecked('memory', 'missing', 'the server does not report maxmemory')
+    // Servers before Redis 4 do not report what does not count.
+    const used = total - (figure(row, 'mem_not_counted_for_evict') ?? 0)
     if (max === 0)
       return ok('memory', `${showBytes(used)} used, without a limit (maxmemory 0)`, {
         measurement: { value: used, unit: 'bytes' },
@@ -120,7 +127,7 @@ export const memory = onRedis({
   },
 })
 
-const blockedClients = (row: Row): number => figure(row, 'blocked_clients') ?? 0
+const blockedClients = (row: Row): number | undefined => figure(row, 'blocked_clients')
 
 export const clients = onRedis({
   depth: 'Standard',
@@ -136,11 +143,13 @@ export const clients = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }, { clients: threshold }) => {
-    const connected = figure(row, 'connected_clients') ?? 0
+    const connected = figure(row, 'connected_clients')
     const max = figure(row, 'maxclients')
-    const waiting = blockedClients(row) > 0 ? `, ${blockedClients(row)} of them blocked` : ''
-    if (max === undefined || max === 0)
-      return ok('clients', `${count(connected, 'client')}${waiting}; the server does not report maxclients`)
+    if (connected === undefined) {
+      return notChecked('clients', 'missing', 'the server does not report how many clients are connected')
+    }
+    if (max === undefined || max === 0) return notChecked('clients', 'missing', 'the server does not report maxclients')
+    const waiting = blockedClients(row) ? `, ${blockedClients(row)} of them blocked` : ''
     const what = `${connected} of ${max} clients${waiting}:`
     return atMost({ check: 'clients', what, value: (connected / max) * 100, unit: 'percent', threshold })
   },
@@ -160,8 +169,12 @@ export const rejected = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }, { rejected: threshold }) => {
-    const refused = figure(row, 'rejected_connections') ?? 0
-    const all = refused + (figure(row, 'total_connections_received') ?? 0)
+    const refused = figure(row, 'rejected_connections')
+    const accepted = figure(row, 'total_connections_received')
+    if (refused === undefined || accepted === undefined) {
+      return notChecked('rejected', 'missing', 'the server does not report how many connections it has rejected')
+    }
+    const all = refused + accepted
     const what = `${count(refused, 'connection')} of ${all} rejected since the server started:`
     const value = all === 0 ? 0 : (refused / all) * 100
     return atMost({ check: 'rejected', what, value, unit: 'percent', threshold })
@@ -196,7 +209,7 @@ export const evicted = onRedis({
   observe: info,
   evaluate: ({ row }, { evicted: threshold }) => {
     if (!threshold) return []
-    const value = figure(row, 'evicted_keys') ?? 0
+    const value = figure(row, 'evicted_keys')
     return atMost({ check: 'evicted', what: 'keys evicted since the server started:', value, unit: 'count', threshold })
   },
 })
@@ -208,23 +221,35 @@ export const persistence = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }) => {
-    const aof = figure(row, 'aof_enabled') === 1
-    const unsaved = figure(row, 'rdb_changes_since_last_save') ?? 0
-    if (text(row, 'rdb_last_bgsave_status') === 'err') {
-      const lost = `${count(unsaved, 'change is', 'changes are')} unsaved`
+    const aof = figure(row, 'aof_enabled')
+    const unsaved = figure(row, 'rdb_changes_since_last_save')
+    const changes = unsaved === undefined ? undefined : count(unsaved, 'change')
+    // The states of the append-only file mean nothing while it is off.
+    const states = [
+      'rdb_last_bgsave_status',
+      ...(aof === 1 ? ['aof_last_write_status', 'aof_last_bgrewrite_status'] : []),
+    ]
+    const [save, write, rewrite] = states.map((name) => text(row, name))
+    if (save === 'err') {
+      const lost = changes === undefined ? '' : `, ${changes} ${unsaved === 1 ? 'is' : 'are'} unsaved`
       const stops = 'the server may therefore refuse writes (stop-writes-on-bgsave-error)'
-      return fail('persistence', 'data', `the last save to disk failed, ${lost}: ${stops}`)
+      return fail('persistence', 'data', `the last save to disk failed${lost}: ${stops}`)
     }
-    if (aof && text(row, 'aof_last_write_status') === 'err') {
+    if (write === 'err') {
       return fail('persistence', 'data', 'the last write to the append-only file failed: check its disk')
     }
-    if (aof && text(row, 'aof_last_bgrewrite_status') === 'err') {
+    const unknown = states.find((name) => !/^(ok|err)$/.test(text(row, name)))
+    if (unknown !== undefined || aof === undefined) {
+      return notChecked('persistence', 'missing', `the server does not report ${unknown ?? 'aof_enabled'}`)
+    }
+    if (rewrite === 'err') {
       return warn(
         'persistence',
         'the last rewrite of the append-only file failed: the file grows until a rewrite succeeds',
       )
     }
-    return ok('persistence', `${count(unsaved, 'change')} since the last save${aof ? '; append-only file is on' : ''}`)
+    const since = changes === undefined ? 'the last save succeeded' : `${changes} since the last save`
+    return ok('persistence', `${since}${aof === 1 ? '; append-only file is on' : ''}`)
   },
 })
 
@@ -242,19 +267,22 @@ export const restarted = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }, { restarted: threshold }) => {
-    const value = (figure(row, 'uptime_in_seconds') ?? 0) * 1_000
+    const value = milliseconds(figure(row, 'uptime_in_seconds'))
     return atLeast({ check: 'restarted', what: 'up for', value, unit: 'duration', threshold })
   },
 })
 
-/** For example `slave0:ip=10.0.0.2,port=6379,state=online,offset=1234,lag=0`. */
-type Replica = { readonly at: string; readonly state: string; readonly offset: number; readonly lagMs: number }
-const maxReplicas = 100
+/** For example `slave0:ip=10.0.0.2,port=6379,state=online,offset=1234,lag=0`. Undefined: not reported. */
+type Replica = {
+  readonly at: string
+  readonly state: string
+  readonly offset: number | undefined
+  readonly lagMs: number | undefined
+}
 
 function replicasOf(row: Row): readonly Replica[] {
   return Object.keys(row)
     .filter((name) => /^slave\d+$/.test(name))
-    .slice(0, maxReplicas)
     .map((name) => {
       const fields: Row = Object.fromEntries(
         text(row, name, 300)
@@ -264,18 +292,19 @@ function replicasOf(row: Row): readonly Replica[] {
       return {
         at: `${text(fields, 'ip')}:${text(fields, 'port')}`,
         state: text(fields, 'state'),
-        offset: figure(fields, 'offset') ?? 0,
-        lagMs: (figure(fields, 'lag') ?? 0) * 1_000,
+        offset: figure(fields, 'offset'),
+        lagMs: milliseconds(figure(fields, 'lag')),
       }
     })
 }
 
 const onlineReplicas = (row: Row): readonly Replica[] => replicasOf(row).filter(({ state }) => state === 'online')
 
-/** The worst online replica according to `worse`; undefined if none is online. */
-const worstReplica = (row: Row, worse: (one: Replica, than: Replica) => boolean): Replica | undefined => {
+/** The online replica with the largest figure; one without the figure precedes all others. Undefined if none is online. */
+const worstReplica = (row: Row, of: (replica: Replica) => number | undefined): Replica | undefined => {
+  const rank = (replica: Replica): number => of(replica) ?? Number.POSITIVE_INFINITY
   const [first, ...rest] = onlineReplicas(row)
-  return first && rest.reduce((worst, one) => (worse(one, worst) ? one : worst), first)
+  return first && rest.reduce((worst, one) => (rank(one) > rank(worst) ? one : worst), first)
 }
 
 export const replicas = onRedis({
@@ -315,15 +344,15 @@ export const replicationLag = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }, { replicationLag: threshold }) => {
-    const lag = (what: string, value: number) =>
+    const lag = (what: string, value: number | undefined) =>
       atMost({ check: 'replication lag', what, value, unit: 'duration', threshold })
     if (isPrimary(row)) {
-      const late = worstReplica(row, (one, than) => one.lagMs > than.lagMs)
+      const late = worstReplica(row, ({ lagMs }) => lagMs)
       return late ? lag(`last heard from replica ${late.at}`, late.lagMs) : []
     }
     // Another check reports a broken link.
-    const silent = figure(row, 'master_last_io_seconds_ago')
-    return silent === undefined || silent < 0 ? [] : lag('last heard from its primary', silent * 1_000)
+    const silent = milliseconds(figure(row, 'master_last_io_seconds_ago'))
+    return silent !== undefined && silent < 0 ? [] : lag('last heard from its primary', silent)
   },
 })
 
@@ -341,10 +370,13 @@ export const replicationOffset = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }, { replicationBytes: threshold }) => {
-    const behind = worstReplica(row, (one, than) => one.offset < than.offset)
+    const own = figure(row, 'master_repl_offset')
+    const distance = ({ offset }: Replica): number | undefined =>
+      own === undefined || offset === undefined ? undefined : Math.max(0, own - offset)
+    const behind = worstReplica(row, distance)
     if (!isPrimary(row) || !behind) return []
     const what = `replica ${behind.at} lags by`
-    const value = Math.max(0, (figure(row, 'master_repl_offset') ?? 0) - behind.offset)
+    const value = distance(behind)
     return atMost({ check: 'replication offset', what, value, unit: 'bytes', threshold })
   },
 })
@@ -362,9 +394,12 @@ export const lastSave = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row, date }, { lastSave: threshold }) => {
+    if (!threshold) return []
     const saved = figure(row, 'rdb_last_save_time')
-    if (!threshold || saved === undefined) return []
-    const changes = figure(row, 'rdb_changes_since_last_save') ?? 0
+    const changes = figure(row, 'rdb_changes_since_last_save')
+    if (saved === undefined || changes === undefined) {
+      return notChecked('last save', 'missing', 'the server does not report its last save')
+    }
     if (changes === 0) return ok('last save', 'no changes since the last save')
     const what = `${count(changes, 'unsaved change')}, the last save was`
     const value = Math.max(0, date.getTime() - saved * 1_000)
@@ -387,7 +422,9 @@ export const fork = onRedis({
   observe: info,
   evaluate: ({ row }, { fork: threshold }) => {
     const us = figure(row, 'latest_fork_usec')
-    if (us === undefined) return warn('fork', 'unknown: the server does not report how long its last fork took')
+    if (us === undefined) {
+      return notChecked('fork', 'missing', 'the server does not report how long its last fork took')
+    }
     const what = 'the last fork blocked the server for'
     const result = atMost({ check: 'fork', what, value: us / 1_000, unit: 'duration', threshold })
     return us === 0 ? { ...result, message: 'the server has not forked since it started' } : result

@@ -308,7 +308,9 @@ async function oldestOfStream(redis: RedisConnection, one: QueueSettings): Promi
   if (time !== undefined) throw unfit(`${quote(key, 80)} is a stream, whose IDs contain the times: remove time`)
   if (group === undefined) return timeOf(key, await firstId(redis, key, '-'))
   const fields = await groupFields(redis, key, group)
-  if ((figureOf(fields.get('pending')) ?? 0) > 0) {
+  const pending = figureOf(fields.get('pending'))
+  if (pending === undefined) throw unfit(`the server does not report the unacknowledged entries of ${quote(group, 64)}`)
+  if (pending > 0) {
     const [, smallest] = listOf(await redis.ask('XPENDING', key, group))
     // All entries may have been acknowledged in the meantime.
     if (typeof smallest === 'string') return timeOf(key, smallest)
