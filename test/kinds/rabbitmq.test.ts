@@ -390,6 +390,11 @@ describe('rabbitmq peers that misbehave', () => {
     const empty = answers((path) => (path.includes('nodes') ? json({}) : json([])))
     expect(checked(await resultsOf(empty), 'node')).toMatchObject({ status: 'failed', fault: 'protocol' })
   })
+  test('all nodes that the server lists are evaluated (simulated)', async () => {
+    const all = Array.from({ length: 250 }, (_, at) => ({ name: `n${at}`, running: at < 249, mem_alarm: false }))
+    const many = answers((path) => (path.includes('nodes') ? json(all) : json({})))
+    expect(checked(await resultsOf(many), 'node').message).toBe('n249 not running; 249 of 250 nodes are')
+  })
   test('a password does not leave this machine over http', async () => {
     const resolve = () => Promise.resolve(['192.0.2.1'])
     const options = { resolve, timeoutMs: 300 }
@@ -419,7 +424,7 @@ describe('rabbitmq evaluation', () => {
     memoryAlarm: false,
     diskAlarm: false,
     memory: { used: 80, of: 100 },
-    fileDescriptors: undefined,
+    fileDescriptors: { used: 5, of: 100 },
     sockets: undefined,
     diskFree: { used: 5, of: 10 },
     partitions: [],
@@ -451,10 +456,34 @@ describe('rabbitmq evaluation', () => {
   test('nodes that do not run, alarms, partitions and a small cluster fail', () => {
     const broken = nodes({ running: false, name: 'b' }, { diskAlarm: true, partitions: ['b'] })
     expect(levels(evaluateNodes(broken, { nodes: 2 }))).toBe(
-      'node failed, alarms failed, memory ok, partitions failed, cluster failed',
+      'node failed, alarms failed, memory ok, file descriptors ok, partitions failed, cluster failed',
     )
     expect(checked(evaluateNodes(broken), 'node').message).toBe('b not running; 1 of 2 nodes are')
     expect(checked(evaluateNodes(broken), 'alarms').message).toContain('disk alarm on a (5 B free)')
+  })
+  test('what a running node does not report is not checked', () => {
+    const silent = evaluateNodes(
+      nodes({}, { memoryAlarm: undefined, memory: undefined, fileDescriptors: undefined, sockets: { used: 1, of: 2 } }),
+    )
+    for (const check of ['alarms', 'memory', 'file descriptors', 'sockets'])
+      expect(checked(silent, check)).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    const full = nodes({ memory: { used: 99, of: 100 } }, { memory: undefined, diskAlarm: undefined })
+    expect(checked(evaluateNodes(full), 'memory')).toMatchObject({ status: 'failed', fault: 'threshold' })
+    expect(checked(evaluateNodes(full), 'alarms')).toMatchObject({ notChecked: 'missing' })
+  })
+  test('where no node runs, only that is reported', () => {
+    const down = nodes({ running: false }, { running: false, name: 'b' })
+    expect(evaluateNodes(down).filter(({ check }) => check !== 'partitions')).toMatchObject([{ check: 'node' }])
+  })
+  test('figures of a queue that the server does not report are not checked', () => {
+    const reading = { of: { ...of, unacknowledged: { warn: 1 } }, date: new Date(0), observation: queue }
+    const without = { ...reading, observation: { ...queue, consumers: undefined, unacknowledged: undefined } }
+    for (const check of [ofQueues.consumers, ofQueues.unacknowledged]) {
+      expect(evaluated(check, reading)[0]).toMatchObject({ status: 'ok' })
+      expect(evaluated(check, without)[0]).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    }
+    const letters = { of: { name: 'q', vhost: '/', messages: { warn: 9 } }, observation: without.observation }
+    expect(evaluated(ofQueues.deadLetters, letters)[0]).toMatchObject({ notChecked: 'missing' })
   })
   test('queue: ready, consumers, age; a queue that does not serve has one result', () => {
     const at = (more: Partial<ofQueues.Queue>, date = 60_000): string => {

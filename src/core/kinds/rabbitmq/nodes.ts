@@ -1,4 +1,4 @@
-import { atMost, fail, ok, type Result, warn, withThreshold } from '../../engine/index.ts'
+import { atMost, fail, notChecked, ok, type Result, withThreshold } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
@@ -56,7 +56,7 @@ export const messages = onManagement({
   observe: readOverview,
   evaluate: ({ ready: value }, { messages: threshold }) => {
     if (!threshold) return []
-    if (value === undefined) return warn('messages', 'the server reports no queue statistics')
+    if (value === undefined) return notChecked('messages', 'missing', 'the server reports no queue statistics')
     return atMost({ check: 'messages', what: 'messages ready in all queues:', value, unit: 'count', threshold })
   },
 })
@@ -66,8 +66,8 @@ type Share = { readonly used: number; readonly of: number }
 export type RabbitmqNode = {
   readonly name: string
   readonly running: boolean
-  readonly memoryAlarm: boolean
-  readonly diskAlarm: boolean
+  readonly memoryAlarm: boolean | undefined
+  readonly diskAlarm: boolean | undefined
   readonly memory: Share | undefined
   readonly fileDescriptors: Share | undefined
   readonly sockets: Share | undefined
@@ -75,14 +75,13 @@ export type RabbitmqNode = {
   /** Nodes that this node no longer sees. */
   readonly partitions: readonly string[]
 }
-const maxNodes = 200
+
+const truth = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
 
 /** Reads /api/nodes. */
 async function readNodes(management: Management): Promise<readonly RabbitmqNode[]> {
   const account = await management.account()
-  return list(content(await account.get('nodes'), 'nodes', account))
-    .slice(0, maxNodes)
-    .map((one) => nodeOf(object(one), account))
+  return list(content(await account.get('nodes'), 'nodes', account)).map((one) => nodeOf(object(one), account))
 }
 
 function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
@@ -93,15 +92,13 @@ function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
   return {
     name: words(json.name, account),
     running: json.running === true,
-    memoryAlarm: json.mem_alarm === true,
-    diskAlarm: json.disk_free_alarm === true,
+    memoryAlarm: truth(json.mem_alarm),
+    diskAlarm: truth(json.disk_free_alarm),
     memory: share('mem_used', 'mem_limit'),
     fileDescriptors: share('fd_used', 'fd_total'),
     sockets: share('sockets_used', 'sockets_total'),
     diskFree: share('disk_free', 'disk_free_limit'),
-    partitions: list(json.partitions)
-      .slice(0, maxNodes)
-      .map((name) => words(name, account)),
+    partitions: list(json.partitions).map((name) => words(name, account)),
   }
 }
 
@@ -129,12 +126,18 @@ export const alarms = onManagement({
   privilege,
   observe: readNodes,
   evaluate: (nodes): Result<'alarms'> | [] => {
-    if (nodes.length === 0) return []
-    const lines = runningOf(nodes).flatMap(({ name, memoryAlarm, diskAlarm, memory: used, diskFree }) => [
+    const running = runningOf(nodes)
+    // Without a running node, the check `node` fails.
+    if (running.length === 0) return []
+    const lines = running.flatMap(({ name, memoryAlarm, diskAlarm, memory: used, diskFree }) => [
       ...(memoryAlarm ? [`memory alarm on ${name}${used ? ` (${showBytes(used.used)} used)` : ''}`] : []),
       ...(diskAlarm ? [`disk alarm on ${name}${diskFree ? ` (${showBytes(diskFree.used)} free)` : ''}`] : []),
     ])
     const [first, ...details] = lines
+    const silent = running.find((one) => one.memoryAlarm === undefined || one.diskAlarm === undefined)
+    if (first === undefined && silent !== undefined) {
+      return notChecked('alarms', 'missing', `${silent.name} does not report whether it has an alarm`)
+    }
     if (first === undefined) return ok('alarms', 'no memory or disk alarm')
     return fail('alarms', 'data', `${first}: all publishers of the cluster are blocked until it clears`, { details })
   },
@@ -142,27 +145,33 @@ export const alarms = onManagement({
 
 const percent = ({ used, of }: Share): number => (used / of) * 100
 
-/** Evaluates the fullest of the running nodes; returns nothing if no node reports the figure. */
+type ShareName = 'memory' | 'fileDescriptors' | 'sockets'
+
+/** Evaluates the fullest of the running nodes. A node that does not report the figure is never ok. */
 function fullest<const Name extends string>(
-  check: Name,
-  shares: readonly (Share & { readonly name: string })[],
+  { check, of }: { readonly check: Name; readonly of: ShareName },
+  nodes: readonly RabbitmqNode[],
   threshold: Threshold,
   describe: (share: Share) => string,
 ): Result<Name> | [] {
+  const running = runningOf(nodes)
+  if (running.length === 0) return []
+  const shares = running.flatMap(({ name, [of]: share }) => (share ? [{ name, ...share }] : []))
+  const silent = running.find((one) => one[of] === undefined)
   const [first, ...rest] = shares
-  if (!first) return []
-  const worst = rest.reduce((most, one) => (percent(one) > percent(most) ? one : most), first)
-  return atMost({
-    check,
-    what: `${worst.name}: ${describe(worst)}:`,
-    value: percent(worst),
-    unit: 'percent',
-    threshold,
-  })
+  const worst = first && rest.reduce((most, one) => (percent(one) > percent(most) ? one : most), first)
+  const result =
+    worst &&
+    atMost({
+      check,
+      what: `${worst.name}: ${describe(worst)}:`,
+      value: percent(worst),
+      unit: 'percent',
+      threshold,
+    })
+  if (result && (result.status !== 'ok' || !silent)) return result
+  return notChecked(check, 'missing', `${silent?.name ?? 'the server'} does not report this`)
 }
-
-const sharesOf = (nodes: readonly RabbitmqNode[], figure: 'memory' | 'fileDescriptors' | 'sockets') =>
-  runningOf(nodes).flatMap(({ name, [figure]: share }) => (share ? [{ name, ...share }] : []))
 
 const shareLimits = { warn: 80, limit: 95 } as const
 
@@ -180,7 +189,7 @@ export const memory = onManagement({
   privilege,
   observe: readNodes,
   evaluate: (nodes, { memory: threshold }) =>
-    fullest('memory', sharesOf(nodes, 'memory'), threshold, ({ used, of }) => {
+    fullest({ check: 'memory', of: 'memory' }, nodes, threshold, ({ used, of }) => {
       return `${showBytes(used)} of ${showBytes(of)} (high watermark)`
     }),
 })
@@ -199,7 +208,7 @@ export const fileDescriptors = onManagement({
   privilege,
   observe: readNodes,
   evaluate: (nodes, { fileDescriptors: threshold }) =>
-    fullest('file descriptors', sharesOf(nodes, 'fileDescriptors'), threshold, ({ used, of }) => {
+    fullest({ check: 'file descriptors', of: 'fileDescriptors' }, nodes, threshold, ({ used, of }) => {
       return `${used} of ${of} file descriptors`
     }),
 })
@@ -212,8 +221,11 @@ export const sockets = onManagement({
   },
   privilege,
   observe: readNodes,
-  evaluate: (nodes, { sockets: threshold }) =>
-    fullest('sockets', sharesOf(nodes, 'sockets'), threshold, ({ used, of }) => `${used} of ${of} sockets`),
+  evaluate: (nodes, { sockets: threshold }) => {
+    // RabbitMQ 4 no longer counts them.
+    if (nodes.every((one) => one.sockets === undefined)) return []
+    return fullest({ check: 'sockets', of: 'sockets' }, nodes, threshold, ({ used, of }) => `${used} of ${of} sockets`)
+  },
 })
 
 export const partitions = onManagement({

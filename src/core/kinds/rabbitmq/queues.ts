@@ -7,6 +7,7 @@ import {
   type ClassifiedAttempt,
   fail,
   failedAttempt,
+  notChecked,
   ok,
   type Result,
   warn,
@@ -156,7 +157,11 @@ export const consumers = onManagement({
     const { of } = reading
     const figures = figuresOf(reading)
     if (!figures) return []
-    const value = figures.consumers ?? 0
+    const value = figures.consumers
+    if (value === undefined) {
+      const why = `${nameOf(of)}: the server does not report its consumers`
+      return about(of.name, notChecked('consumers', 'missing', why))
+    }
     const has = `${nameOf(of)}: ${count(value, 'consumer')}`
     const message = withThreshold(has, { limit: of.consumers }, 'count', 'atLeast')
     const measurement = { value, unit: 'count', limit: of.consumers, bound: 'atLeast' } as const
@@ -178,8 +183,9 @@ export const unacknowledged = onManagement({
   observe: readQueues,
   evaluate: (reading) => {
     const { of } = reading
-    const value = figuresOf(reading)?.unacknowledged
-    if (!of.unacknowledged || value === undefined) return []
+    const figures = figuresOf(reading)
+    if (!of.unacknowledged || !figures) return []
+    const value = figures.unacknowledged
     const what = `${nameOf(of)}: unacknowledged messages:`
     const threshold = of.unacknowledged
     return about(of.name, atMost({ check: 'unacknowledged', what, value, unit: 'count', threshold }))
@@ -281,9 +287,10 @@ export const deadLetters = onManagement({
     if ('failure' in piece) return failedAttempt('dead letters', piece.failure)
     const { of, observation } = piece
     const name = nameOf(of)
-    if (observation.ready === undefined)
+    const { ready, unacknowledged } = observation
+    if (ready === undefined)
       return about(of.name, warn('dead letters', `${name}: the server reports no statistics for it (yet)`))
-    const value = observation.ready + (observation.unacknowledged ?? 0)
+    const value = unacknowledged === undefined ? undefined : ready + unacknowledged
     const what = `${name}: dead letters:`
     return about(of.name, atMost({ check: 'dead letters', what, value, unit: 'count', threshold: of.messages }))
   },
