@@ -18,6 +18,7 @@ import {
   fail,
   latencySetting,
   machineKind,
+  notChecked,
   ok,
 } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
@@ -67,6 +68,16 @@ export const query = check({
   evaluate: ({ ms }, settings) => evaluateMs('query', 'SELECT 1 answered in', ms, settings.latency),
 })
 
+/** The size of the write-ahead log. Without the file, there is nothing in it. Throws the error of the file system. */
+async function walBytes(path: string): Promise<number> {
+  try {
+    return (await stat(`${path}-wal`)).size
+  } catch (error) {
+    if ((error as { code?: unknown }).code === 'ENOENT') return 0
+    throw error
+  }
+}
+
 export const wal = check({
   depth: 'Standard',
   results: { wal: "The write-ahead log is not too large; svc's own store must have one" },
@@ -82,9 +93,8 @@ export const wal = check({
   observe: (file) =>
     explained(file, async () => {
       const mode = String(pragma(file.database, 'journal_mode'))
-      const log = await stat(`${file.path}-wal`).catch(() => undefined)
       file.journalMode = mode
-      return { mode, bytes: log?.size ?? 0 }
+      return { mode, bytes: mode === 'wal' ? await walBytes(file.path) : 0 }
     }),
   evaluate: ({ mode, bytes }, { ownStore, walSize }) => {
     if (mode === 'wal') {
@@ -112,12 +122,13 @@ export const schema = check({
     explained(file, () => ({
       version: Number(pragma(file.database, 'user_version')),
       /** The version in the store's own table; undefined for any other database. */
-      table: ownStore ? Number(value(file.database, 'SELECT version FROM meta WHERE id = 1') ?? 0) : undefined,
+      table: ownStore ? Number(value(file.database, 'SELECT version FROM meta WHERE id = 1') ?? Number.NaN) : undefined,
     })),
   evaluate: ({ version, table }, { schemaVersion }) => {
     const facts = { schema: String(version) }
     if (table !== undefined && table !== version) {
-      return fail('schema', 'data', `schema ${version} in the header, but ${table} in the table: the store is damaged`)
+      const there = Number.isNaN(table) ? 'none' : table
+      return fail('schema', 'data', `schema ${version} in the header, but ${there} in the table: the store is damaged`)
     }
     if (schemaVersion === undefined || version === schemaVersion) return ok('schema', `schema ${version}`, { facts })
     return fail('schema', 'data', `schema ${version}, expected ${schemaVersion}`, { deployment: true, facts })
@@ -139,16 +150,18 @@ export const disk = check({
     explained(file, async () => {
       // The space for ordinary accounts, without the reserve for root.
       const { bavail, blocks, bsize } = await statfs(dirname(file.path))
-      return { freeBytes: bavail * bsize, percent: blocks > 0 ? (bavail / blocks) * 100 : 100 }
+      return { freeBytes: bavail * bsize, percent: blocks > 0 ? (bavail / blocks) * 100 : undefined }
     }),
-  evaluate: ({ freeBytes, percent }, { diskFree }) =>
-    atLeast({
+  evaluate: ({ freeBytes, percent }, { diskFree }) => {
+    if (percent === undefined) return notChecked('disk', 'missing', 'the file system does not report its size')
+    return atLeast({
       check: 'disk',
       what: `${showBytes(freeBytes)} of disk space free:`,
       value: percent,
       unit: 'percent',
       threshold: diskFree,
-    }),
+    })
+  },
 })
 
 /**
@@ -165,7 +178,9 @@ const busyMs = (context: CheckContext): number => Math.min(2_000, Math.floor(con
 
 export const roundTrip = check({
   depth: 'Advanced',
-  results: { 'round trip': 'A row can be written, read and rolled back' },
+  results: {
+    'round trip': 'A row can be written, read and rolled back; omitted where the file is read-only for this account',
+  },
   settings: { latency, ownStore: ownStoreSetting },
   observe: (file, { ownStore }, context): Promise<RoundTrip | undefined> =>
     explained(file, async () => {
@@ -174,9 +189,7 @@ export const roundTrip = check({
       return (await inChild(file, { task: 'round trip', path, busyMs: busyMs(context) }, context)) as RoundTrip
     }),
   evaluate: (trip, settings) =>
-    trip
-      ? evaluateMs('round trip', 'row written, read and rolled back in', trip.ms, settings.latency)
-      : ok('round trip', 'skipped: the file is read-only for this account'),
+    trip ? evaluateMs('round trip', 'row written, read and rolled back in', trip.ms, settings.latency) : [],
 })
 
 /** False if this account may only read. Throws ProbeError for a disk that accepts no writes. */
@@ -195,20 +208,20 @@ const maxCheckedBytes = 16 * 1024 ** 2
 
 export const quickCheck = check({
   depth: 'Advanced',
-  results: { 'quick check': 'The file has no damaged page' },
+  results: {
+    'quick check':
+      'The file has no damaged page; omitted above 16 MiB without WAL, where the check would block writers',
+  },
   settings: {},
-  observe: (file, _, context): Promise<QuickCheck | { readonly leftOutBytes: number }> =>
+  observe: (file, _, context): Promise<QuickCheck | undefined> =>
     explained(file, async () => {
       const { path } = file
       const { size } = await stat(path)
-      if (file.journalMode !== 'wal' && size > maxCheckedBytes) return { leftOutBytes: size }
+      if (file.journalMode !== 'wal' && size > maxCheckedBytes) return undefined
       return (await inChild(file, { task: 'quick check', path, busyMs: busyMs(context) }, context)) as QuickCheck
     }),
   evaluate: (observation) => {
-    if ('leftOutBytes' in observation) {
-      const size = showBytes(observation.leftOutBytes)
-      return ok('quick check', `skipped: ${size} without WAL, so the check would block writers`)
-    }
+    if (!observation) return []
     const { problems, ms } = observation
     const [first, ...others] = problems.map((problem) => sanitize(problem, 200))
     if (first === undefined) return ok('quick check', `no damage found in ${showDuration(ms)}`)

@@ -90,7 +90,10 @@ function newest(path: string): Backup {
   if (!target) throw new ProbeError('data', `no backup: ${path} does not exist`)
   if (!target.isDirectory()) return { name: path, bytes: target.size, modifiedAt: target.mtimeMs }
   let last: Backup | undefined
-  for (const name of readdirSync(path).slice(0, maxFiles)) {
+  const names = readdirSync(path)
+  // The newest file may be among those that are not inspected.
+  if (names.length > maxFiles) throw new ProbeError('data', `${path} contains more than ${maxFiles} files`)
+  for (const name of names) {
     const file = look(join(path, name))
     if (!file?.isFile() || (last && last.modifiedAt >= file.mtimeMs)) continue
     last = { name, bytes: file.size, modifiedAt: file.mtimeMs }
