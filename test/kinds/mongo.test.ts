@@ -465,6 +465,7 @@ describe('a simulated node that answers badly', () => {
       'write concern': grant('readWrite', 'svc_health'),
     })
     expect(results.filter(({ status }) => status === 'failed')).toEqual([])
+    expect(results.filter(({ status, notChecked }) => status === 'warning' && notChecked !== 'permission')).toEqual([])
     // The checks declare the same commands for any account.
     for (const { check, details = [] } of results.filter(({ status }) => status === 'warning')) {
       const { privilege } = mongo.checks.find(({ name }) => name === check) ?? {}
@@ -700,10 +701,10 @@ describe('evaluation', () => {
   })
   test('lag: 10 s and 30 s are ok at the boundary; without a primary it is unknown', () => {
     const lag = (ms: number) =>
-      status(evaluated(checks.replicationLag, { followers: [{ name: 'db2', ms, delayMs: 0 }] }))
+      status(evaluated(checks.replicationLag, { isPrimary: true, followers: [{ name: 'db2', ms, delayMs: 0 }] }))
     expect([10_000, 10_001, 30_000, 30_001].map(lag)).toEqual(['ok', 'warning', 'warning', 'failed'])
-    expect(status(evaluated(checks.replicationLag, { followers: undefined }))).toBe('warning')
-    expect(status(evaluated(checks.replicationLag, { followers: [] }))).toBe('ok')
+    expect(status(evaluated(checks.replicationLag, { followers: undefined, isPrimary: false }))).toBe('warning')
+    expect(status(evaluated(checks.replicationLag, { followers: [], isPrimary: true }))).toBe('ok')
   })
   test('oplog window: 24 h and 4 h, once it is full', () => {
     const hour = 3_600_000
@@ -715,10 +716,10 @@ describe('evaluation', () => {
     expect(text(oplog(1, 12))).toBe('reaches back 1 h, but is only 12 % full')
   })
   test('queues: 10 and 30; the cache 95 %, what is dirty 20 %', () => {
-    const queue = (queued: number) => status(evaluated(checks.queues, { queued, cache: undefined }))
+    const queue = (queued: number) => status(evaluated(checks.queues, { queued, hasQueue: true, cache: undefined }))
     expect([10, 11, 30, 31].map(queue)).toEqual(['ok', 'warning', 'warning', 'failed'])
     const cache = (used: number, dirty: number) => {
-      const load = { queued: undefined, cache: { used, dirty, max: 100 } }
+      const load = { queued: undefined, hasQueue: false, cache: { used, dirty, max: 100 } }
       const results = [
         ...evaluated(checks.queues, load),
         ...evaluated(checks.cache, load),
@@ -728,6 +729,47 @@ describe('evaluation', () => {
     }
     expect(cache(95, 20)).toEqual(['ok', 'ok'])
     expect(cache(96, 21)).toEqual(['warning', 'warning'])
+  })
+  test('what a node does not report is not checked', () => {
+    const missing = { status: 'failed', notChecked: 'missing' }
+    expect(evaluated(checks.members, { set: 'rs0', members: [] })[0]).toMatchObject(missing)
+    expect(evaluated(checks.connections, { current: 0, available: 0 })[0]).toMatchObject(missing)
+    const followers = [
+      { name: 'db2', ms: undefined, delayMs: 0 },
+      { name: 'db3', ms: 60_000, delayMs: 0 },
+    ]
+    expect(evaluated(checks.replicationLag, { followers, isPrimary: true })[0]).toMatchObject(missing)
+    expect(evaluated(checks.replicationLag, { followers: [], isPrimary: false })[0]).toMatchObject(missing)
+    expect(evaluated(checks.oplogWindow, { windowMs: undefined, full: 12 })[0]).toMatchObject(missing)
+    const cache = { used: undefined, dirty: undefined, max: 100 }
+    const load = { queued: undefined, hasQueue: true, cache }
+    expect(evaluated(checks.queues, load)[0]).toMatchObject(missing)
+    expect(evaluated(checks.cache, load)[0]).toMatchObject(missing)
+    expect(evaluated(checks.cacheDirty, load)[0]).toMatchObject(missing)
+    const unlimited = { queued: 0, hasQueue: true, cache: { used: 5, dirty: 5, max: undefined } }
+    expect(evaluated(checks.cache, unlimited)[0]).toMatchObject(missing)
+    expect(evaluated(checks.cacheDirty, unlimited)[0]).toMatchObject(missing)
+  })
+  test.each<[check: string, over: Readonly<Record<string, MongoAnswer>>]>([
+    ['members', { replSetGetStatus: { set: 'rs0', ok: 1 } }],
+    [
+      'oplog window',
+      { collStats: { maxSize: 10 * GiB, ok: 1 }, find: { cursor: { id: 0, ns: 'x.y', firstBatch: [] }, ok: 1 } },
+    ],
+    ['queues', { serverStatus: { connections: { current: 1, available: 9 }, ok: 1 } }],
+    ['cache', { serverStatus: { storageEngine: { name: 'wiredTiger' }, ok: 1 } }],
+    ['cache dirty', { serverStatus: { wiredTiger: { cache: { 'maximum bytes configured': GiB } }, ok: 1 } }],
+  ])('%s is not checked where a simulated node answers without the figure', async (check, over) => {
+    const result = await one(check, { answer: answers(over) }, 'Advanced')
+    expect(result).toMatchObject({ status: 'failed', notChecked: 'missing' })
+  })
+  test('an oplog whose size is unknown is not taken for one that is not full (simulated)', async () => {
+    const result = await one(
+      'oplog window',
+      { answer: answers({ collStats: { maxSize: 10 * GiB, ok: 1 } }) },
+      'Advanced',
+    )
+    expect(result).toMatchObject({ status: 'ok', measurement: { value: 30 * 3_600_000 } })
   })
   test('clock: 2 s and 30 s are ok at the boundary, in both directions', () => {
     const off = (aheadMs: number) => status(evaluated(checks.clock, { aheadMs, tripMs: 4 }))

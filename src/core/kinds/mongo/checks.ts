@@ -1,5 +1,5 @@
 import { clockOf, clockSetting, evaluateClock, figure, text } from '../../database/index.ts'
-import { atLeast, atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { show } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -144,6 +144,7 @@ export const members = onMongo({
   evaluate: (observation) => {
     if ('obstacle' in observation) return warnOf('members', observation)
     const { set, members: all } = observation
+    if (all.length === 0) return notChecked('members', 'missing', 'the node does not report the members of its set')
     const bad = all.filter(({ healthy, state }) => !healthy || !soundStates.has(state))
     const [first, ...others] = bad
     if (!first) return ok('members', `${count(all.length, 'member')} of ${set} healthy`)
@@ -186,13 +187,16 @@ export const connections = onMongo({
     const { current, available } = observation
     const max = current + available
     const what = `${current} of ${max} connections:`
-    const value = max > 0 ? (current / max) * 100 : 100
+    const value = max > 0 ? (current / max) * 100 : undefined
     return atMost({ check: 'connections', what, value, unit: 'percent', threshold })
   },
 })
 
-/** The actual delay behind the primary, and the configured delay, both in milliseconds. */
-type Follower = { readonly name: string; readonly ms: number; readonly delayMs: number }
+/**
+ * The actual delay behind the primary, and the configured delay, both in milliseconds. Undefined: the node does not
+ * report it.
+ */
+type Follower = { readonly name: string; readonly ms: number | undefined; readonly delayMs: number }
 
 /**
  * A primary reports all of its secondaries, a secondary only itself. Undefined if there is no primary to compare with.
@@ -201,15 +205,17 @@ async function readFollowers({ setStatus, command, node }: MongoConnection) {
   const all = parts(await setStatus(), 'members')
   const leader = all.find((one) => figure(one, 'state') === 1)
   const newest = leader && moment(leader, 'optimeDate')
-  if (newest === undefined) return { followers: undefined }
+  if (newest === undefined) return { followers: undefined, isPrimary: node.role === 'primary' }
   const delays = await readDelays(command)
   const followers = all
     .filter((one) => figure(one, 'state') === 2 && (node.role === 'primary' || one.self === true))
     .map((one): Follower => {
       const name = text(one, 'name', 128)
-      return { name, ms: Math.max(0, newest - (moment(one, 'optimeDate') ?? 0)), delayMs: delays.get(name) ?? 0 }
+      const at = moment(one, 'optimeDate')
+      const ms = at === undefined ? undefined : Math.max(0, newest - at)
+      return { name, ms, delayMs: delays.get(name) ?? 0 }
     })
-  return { followers }
+  return { followers, isPrimary: node.role === 'primary' }
 }
 
 /** The configured delays by member; empty if this account may not read the configuration. */
@@ -244,12 +250,13 @@ export const replicationLag = onMongo({
   observe: (mongo) => permitted(mongo, clusterMonitor, () => readFollowers(mongo)),
   evaluate: (observation, { replicationLag: threshold }) => {
     if ('obstacle' in observation) return warnOf('replication lag', observation)
-    const { followers } = observation
+    const { followers, isPrimary } = observation
     if (!followers) return warn('replication lag', 'there is no primary to compare with')
-    const [worst] = followers
-      .map((one) => ({ ...one, lateMs: Math.max(0, one.ms - one.delayMs) }))
-      .sort((a, b) => b.lateMs - a.lateMs)
-    if (!worst) return ok('replication lag', 'there is no secondary')
+    const late = ({ ms, delayMs }: Follower): number =>
+      ms === undefined ? Number.POSITIVE_INFINITY : Math.max(0, ms - delayMs)
+    const [worst] = followers.map((one) => ({ ...one, lateMs: late(one) })).sort((a, b) => b.lateMs - a.lateMs)
+    if (!worst && isPrimary) return ok('replication lag', 'there is no secondary')
+    if (!worst) return notChecked('replication lag', 'missing', 'the node does not report its own state')
     const delayed = worst.delayMs > 0 ? ` beyond its delay of ${show(worst.delayMs, 'duration')}` : ''
     const what = `${worst.name} is behind${delayed} by`
     return atMost({ check: 'replication lag', what, value: worst.lateMs, unit: 'duration', threshold })
@@ -262,23 +269,24 @@ const minOplogPercent = 90
 const readLocal = { role: 'read', database: 'local' } as const
 
 async function readOplog({ command }: MongoConnection) {
-  const at = async (order: 1 | -1): Promise<number> => {
+  const at = async (order: 1 | -1): Promise<number | undefined> => {
     const answer = await command(
       { find: 'oplog.rs', sort: { $natural: order }, limit: 1, singleBatch: true, projection: { ts: 1 } },
       'local',
     )
     const [first] = parts(part(answer, 'cursor'), 'firstBatch')
     // The upper half of a timestamp contains seconds.
-    return figure(part(first, 'ts'), 't') ?? 0
+    return figure(part(first, 'ts'), 't')
   }
   const oldest = await at(1)
   const newest = await at(-1)
   const stats = await command({ collStats: 'oplog.rs' }, 'local').catch(emptyIfUnavailable)
-  const max = figure(stats, 'maxSize') ?? 0
+  const max = figure(stats, 'maxSize')
+  const size = figure(stats, 'size')
   return {
-    windowMs: Math.max(0, newest - oldest) * 1_000,
+    windowMs: oldest === undefined || newest === undefined ? undefined : Math.max(0, newest - oldest) * 1_000,
     /** Percent; undefined if this account may not read the size. */
-    full: max > 0 ? ((figure(stats, 'size') ?? 0) / max) * 100 : undefined,
+    full: max === undefined || max <= 0 || size === undefined ? undefined : (size / max) * 100,
   }
 }
 
@@ -299,7 +307,7 @@ export const oplogWindow = onMongo({
   evaluate: (observation, { oplogWindow: threshold }) => {
     if ('obstacle' in observation) return warnOf('oplog window', observation)
     const { windowMs: value, full } = observation
-    if (full !== undefined && full < minOplogPercent) {
+    if (value !== undefined && full !== undefined && full < minOplogPercent) {
       const message = `reaches back ${show(value, 'duration')}, but is only ${show(full, 'percent')} full`
       return ok('oplog window', message)
     }
@@ -307,23 +315,34 @@ export const oplogWindow = onMongo({
   },
 })
 
-/** Undefined for servers without this cache: a mongos, or another storage engine. */
-type Cache = { readonly used: number; readonly dirty: number; readonly max: number } | undefined
+/** Bytes. Undefined figures are not reported. */
+type Cache = { readonly used: number | undefined; readonly dirty: number | undefined; readonly max: number | undefined }
+/** `cache` is undefined for servers without this cache: a mongos, or another storage engine. */
+type Load = { readonly queued: number | undefined; readonly hasQueue: boolean; readonly cache: Cache | undefined }
 
 const readLoad = (mongo: MongoConnection) =>
-  permitted(mongo, clusterMonitor, async () => {
+  permitted(mongo, clusterMonitor, async (): Promise<Load> => {
     const status = await mongo.command(serverStatus)
     const section = part(part(status, 'wiredTiger'), 'cache')
-    const max = figure(section, 'maximum bytes configured')
-    const sizes: Cache = max
-      ? {
-          max,
-          used: figure(section, 'bytes currently in the cache') ?? 0,
-          dirty: figure(section, 'tracked dirty bytes in the cache') ?? 0,
-        }
-      : undefined
-    return { queued: figure(part(part(status, 'globalLock'), 'currentQueue'), 'total'), cache: sizes }
+    const hasCache = 'wiredTiger' in status || text(part(status, 'storageEngine'), 'name') === 'wiredTiger'
+    return {
+      // A mongos has no locks of its own.
+      hasQueue: 'globalLock' in status || mongo.node.role !== 'mongos',
+      queued: figure(part(part(status, 'globalLock'), 'currentQueue'), 'total'),
+      cache: hasCache
+        ? {
+            max: figure(section, 'maximum bytes configured'),
+            used: figure(section, 'bytes currently in the cache'),
+            dirty: figure(section, 'tracked dirty bytes in the cache'),
+          }
+        : undefined,
+    }
   })
+
+/** A share of the cache in percent, or undefined where the node does not report it. */
+const shareOf = (bytes: number | undefined, { max }: Cache): number | undefined =>
+  bytes === undefined || max === undefined || max <= 0 ? undefined : (bytes / max) * 100
+const cacheOf = ({ max }: Cache): string => (max === undefined ? 'the cache' : `the cache of ${show(max, 'bytes')}`)
 
 export const queues = onMongo({
   depth: 'Advanced',
@@ -341,8 +360,8 @@ export const queues = onMongo({
   observe: readLoad,
   evaluate: (load, { queues: threshold }) => {
     if ('obstacle' in load) return warnOf('queues', load)
-    const { queued: value } = load
-    if (value === undefined) return []
+    const { queued: value, hasQueue } = load
+    if (!hasQueue) return []
     return atMost({ check: 'queues', what: 'operations waiting for a lock:', value, unit: 'count', threshold })
   },
 })
@@ -363,9 +382,9 @@ export const cache = onMongo({
   observe: readLoad,
   evaluate: (load, { cache: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
-    const { used, max } = load.cache
-    const what = `use of the cache of ${show(max, 'bytes')}:`
-    return atMost({ check: 'cache', what, value: (used / max) * 100, unit: 'percent', threshold })
+    const what = `use of ${cacheOf(load.cache)}:`
+    const value = shareOf(load.cache.used, load.cache)
+    return atMost({ check: 'cache', what, value, unit: 'percent', threshold })
   },
 })
 
@@ -385,9 +404,9 @@ export const cacheDirty = onMongo({
   observe: readLoad,
   evaluate: (load, { cacheDirty: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
-    const { dirty, max } = load.cache
-    const what = `unwritten part of the cache of ${show(max, 'bytes')}:`
-    return atMost({ check: 'cache dirty', what, value: (dirty / max) * 100, unit: 'percent', threshold })
+    const what = `unwritten part of ${cacheOf(load.cache)}:`
+    const value = shareOf(load.cache.dirty, load.cache)
+    return atMost({ check: 'cache dirty', what, value, unit: 'percent', threshold })
   },
 })
 

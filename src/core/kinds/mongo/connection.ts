@@ -5,6 +5,7 @@ import {
   type Connection,
   checksOn,
   latencySetting,
+  notChecked,
   type Result,
   warn,
 } from '../../engine/index.ts'
@@ -144,7 +145,12 @@ export async function connectMongo(
 }
 
 /** Why a check cannot observe: the account's privileges, or the type of server. */
-export type Obstacle = { readonly obstacle: string; readonly details: readonly string[] | undefined }
+export type Obstacle = {
+  readonly obstacle: string
+  readonly details: readonly string[] | undefined
+  /** True if only the account lacks a privilege. */
+  readonly denied: boolean
+}
 
 /** The role that an account needs, and the database in which it is granted. */
 type Grant = { readonly role: string; readonly database: string }
@@ -172,11 +178,14 @@ export async function permitted<Observation>(
 }
 
 export function obstacleOf({ message, why }: UnavailableError, user: string, grant: Grant): Obstacle {
-  const obstacle = `not checked: ${message}`
-  if (why === 'absent') return { obstacle, details: undefined }
-  if (user === '') return { obstacle, details: ['next: add a user to the url, and set password:'] }
-  return { obstacle, details: [grantOf(grant, user)] }
+  if (why === 'absent') return { obstacle: message, details: undefined, denied: false }
+  const next = user === '' ? 'next: add a user to the url, and set password:' : grantOf(grant, user)
+  return { obstacle: message, details: [next], denied: true }
 }
 
-export const warnOf = <const Name extends string>(check: Name, { obstacle, details }: Obstacle): Result<Name> =>
-  warn(check, obstacle, details ? { details } : {})
+/** A server that does not have the command is a warning too: no privilege would help, and nothing is broken. */
+export const warnOf = <const Name extends string>(
+  check: Name,
+  { obstacle, details, denied }: Obstacle,
+): Result<Name> =>
+  denied ? notChecked(check, 'permission', obstacle, { details }) : warn(check, `not checked: ${obstacle}`)
