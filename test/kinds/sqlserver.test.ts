@@ -549,7 +549,7 @@ describe('what an account may not see', () => {
     'SQL Server (simulated): %s is not looked at, and the GRANT is said',
     async (check, part, answer, grant) => {
       const found = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
-      expect(found.status).toBe('warning')
+      expect(found).toMatchObject({ status: 'warning', notChecked: 'permission' })
       expect(found.message).toMatch(/^not checked: /)
       expect(found.details?.join()).toContain(grant)
     },
@@ -744,7 +744,6 @@ describe('what is judged', () => {
   test('SQL Server (simulated): sessions: 80 % and 95 % are ok to the boundary', () => {
     const judged = (used: number, max = 100) => status(evaluated(sessions, { used, max }))
     expect([80, 81, 95, 96].map((used) => judged(used))).toEqual(['ok', 'warning', 'warning', 'failed'])
-    expect(judged(1, 0)).toBe('failed')
   })
   test('SQL Server (simulated): blocked: a minute is ok', () => {
     const judged = (longestMs: number) =>
@@ -803,6 +802,38 @@ describe('what is judged', () => {
     expect(status(group({ primary: '' }))).toBe('failed')
     expect(evaluated(availabilityGroups, [])).toEqual([])
   })
+  test('SQL Server (simulated): what the server does not report is not checked', () => {
+    const missing = { status: 'failed', notChecked: 'missing' }
+    const log = { name: 'orders', waits: 'LOG_BACKUP', used: 99 }
+    expect(evaluated(logReuse, [log, { ...log, used: undefined }])[0]).toMatchObject(missing)
+    expect(evaluated(logReuse, [{ ...log, waits: '' }])[0]).toMatchObject(missing)
+    expect(evaluated(sessions, { used: undefined, max: 100 })[0]).toMatchObject(missing)
+    expect(evaluated(sessions, { used: 1, max: undefined })[0]).toMatchObject(missing)
+    const one = { requests: 1, longestMs: undefined, session: 71, blocker: 66, wait: '' }
+    expect(evaluated(blocked, one)[0]).toMatchObject(missing)
+    const space = { name: 'd', used: 1, room: 100 }
+    expect(evaluated(dataSpace, [space, { ...space, used: undefined }])[0]).toMatchObject(missing)
+    expect(evaluated(dataSpace, [space, { ...space, room: undefined }])[0]).toMatchObject(missing)
+    const unknown = [
+      { name: 'orders', ageMs: 1, at: new Date(0), never: false },
+      { name: 'old', ageMs: undefined, at: undefined, never: true },
+    ]
+    expect(evaluated(backups, { full: unknown, log: unknown })).toMatchObject([missing, missing])
+    expect(evaluated(checkdb, unknown)[0]).toMatchObject(missing)
+    expect(evaluated(failedJobs, { enabled: undefined, failed: [] })[0]).toMatchObject(missing)
+    expect(evaluated(failedJobs, { enabled: 0, failed: [] })).toEqual([])
+  })
+  test.each(['size', 'used', 'free', 'most'])(
+    'SQL Server (simulated): the space of a database is unknown where one of its files has no %s',
+    (name) => {
+      const file = { name: 'o', size: 100, growth: 10, most: -1, volume: 'D:', free: 50, used: 5 }
+      const [space] = spaces(
+        [file, { ...file, volume: 'E:', [name]: null }] as never,
+        (row) => (row['used'] ?? undefined) as number | undefined,
+      )
+      expect(evaluated(dataSpace, [space as never])[0]).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    },
+  )
   test('SQL Server (simulated): failed jobs and the age of CHECKDB are warnings', () => {
     expect(status(evaluated(failedJobs, { enabled: 3, failed: [] }))).toBe('ok')
     expect(message(evaluated(failedJobs, { enabled: 3, failed: ['nightly', 'index'] }))).toBe(

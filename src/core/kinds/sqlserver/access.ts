@@ -1,5 +1,5 @@
 import { type DatabaseConnection, figure, onDatabase, type Row } from '../../database/index.ts'
-import { type Result, type ResultsOf, warn } from '../../engine/index.ts'
+import { notChecked, type Result, type ResultsOf, warn } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
@@ -63,7 +63,10 @@ export const onSqlserver = <const Spec extends SettingsSpec, const Name extends 
       if (!(observation instanceof Unreadable)) return evaluate(observation, settings)
       const [check = ''] = Object.keys(declaration.results)
       const { reason, details } = observation
-      const result: Result = warn(check, `not checked: ${reason}`, details ? { details } : {})
+      // Data that the edition or version does not provide is a warning too: no GRANT would help, nothing is broken.
+      const result: Result = details
+        ? notChecked(check, 'permission', reason, { details })
+        : warn(check, `not checked: ${reason}`)
       return result as unknown as ResultsOf<Name>
     },
   })

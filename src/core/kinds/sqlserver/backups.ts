@@ -1,5 +1,5 @@
 import { figure, type Row, text } from '../../database/index.ts'
-import { atMost, type Result } from '../../engine/index.ts'
+import { atMost, notChecked, type Result } from '../../engine/index.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { grants, onSqlserver } from './access.ts'
 import { ignore, listNames, withoutIgnored } from './checks.ts'
@@ -9,17 +9,26 @@ const minute = 60_000
 const hour = 60 * minute
 const day = 24 * hour
 
-/** The time since the last event of a database, or since its creation if there has been none. */
-type Age = { readonly name: string; readonly ageMs: number; readonly at: Date; readonly never: boolean }
+/**
+ * The time since the last event of a database, or since its creation if there has been none. Undefined if the server
+ * reports neither.
+ */
+type Age = {
+  readonly name: string
+  readonly ageMs: number | undefined
+  readonly at: Date | undefined
+  readonly never: boolean
+}
 
 /** `column` and `made` are in minutes. */
 function ageOf(row: Row, column: string, now: Date): Age {
   const minutes = figure(row, column)
-  const since = minutes ?? figure(row, 'made') ?? 0
+  const since = minutes ?? figure(row, 'made')
+  const of = { name: text(row, 'name'), never: minutes === undefined }
+  if (since === undefined) return { ...of, ageMs: undefined, at: undefined }
   const ageMs = Math.max(0, since) * minute
   // The server reports whole minutes.
-  const at = new Date(Math.floor((now.getTime() - ageMs) / minute) * minute)
-  return { name: text(row, 'name'), ageMs, at, never: minutes === undefined }
+  return { ...of, ageMs, at: new Date(Math.floor((now.getTime() - ageMs) / minute) * minute) }
 }
 
 /** Evaluates the oldest one; the details name the others that are too old. */
@@ -30,10 +39,14 @@ function evaluateAges<const Name extends string>(
   ignored: readonly string[],
 ): readonly Result<Name>[] {
   if (threshold.warn === undefined && threshold.limit === undefined) return []
-  const [oldest, ...others] = [...withoutIgnored(all, ignored)].sort((a, b) => b.ageMs - a.ageMs)
+  const rank = ({ ageMs = Number.POSITIVE_INFINITY }: Age): number => ageMs
+  const [oldest, ...others] = [...withoutIgnored(all, ignored)].sort((a, b) => rank(b) - rank(a))
   if (!oldest) return []
+  if (oldest.ageMs === undefined) {
+    return [notChecked(check, 'missing', `the server does not report the age of ${oldest.name}`)]
+  }
   const { warn = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = threshold
-  const old = others.filter(({ ageMs }) => ageMs > Math.min(warn, limit)).map(({ name }) => name)
+  const old = others.filter((one) => rank(one) > Math.min(warn, limit)).map(({ name }) => name)
   return [
     atMost({
       check,

@@ -1,5 +1,5 @@
 import { figure, type Row, text } from '../../database/index.ts'
-import { atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { grants, mayState, onSqlserver, requireCounters, requirePermission } from './access.ts'
@@ -50,7 +50,7 @@ export const databases = onSqlserver({
 })
 
 /** Reasons for which every log waits occasionally and briefly. */
-const usualWaits = new Set(['', 'NOTHING', 'CHECKPOINT', 'OLDEST_PAGE', 'XTP_CHECKPOINT'])
+const usualWaits = new Set(['NOTHING', 'CHECKPOINT', 'OLDEST_PAGE', 'XTP_CHECKPOINT'])
 const causes: Readonly<Record<string, string>> = {
   LOG_BACKUP: 'log backups have stopped, or are too infrequent',
   ACTIVE_TRANSACTION: 'a transaction has been open for a long time',
@@ -81,13 +81,16 @@ export const logReuse = onSqlserver({
       name: text(row, 'name'),
       /** The reason why the space of the log cannot be reused. */
       waits: text(row, 'waits'),
-      /** Percent. */
-      used: figure(row, 'used') ?? 0,
+      /** Percent; undefined if it is not reported. */
+      used: figure(row, 'used'),
     }))
   },
   evaluate: (logs, { ignore: names, logReuse: threshold }) => {
     const waiting = withoutIgnored(logs, names).filter(({ waits }) => !usualWaits.has(waits))
-    const [worst] = [...waiting].sort((a, b) => b.used - a.used)
+    const unknown = waiting.find(({ waits }) => waits === '')
+    if (unknown) return notChecked('log reuse', 'missing', `the state of the log of ${unknown.name} is not reported`)
+    const rank = ({ used = Number.POSITIVE_INFINITY }: { readonly used?: number | undefined }): number => used
+    const [worst] = [...waiting].sort((a, b) => rank(b) - rank(a))
     if (!worst) return ok('log reuse', 'the space of every log can be reused')
     const cause = causes[worst.waits]
     return atMost({
@@ -120,16 +123,18 @@ export const sessions = onSqlserver({
       @@MAX_CONNECTIONS AS most`)
     requirePermission(row, 'VIEW SERVER STATE')
     // 0 means the maximum of the server.
-    return { used: figure(row, 'used') ?? 0, max: figure(row, 'configured') || (figure(row, 'most') ?? 0) }
+    return { used: figure(row, 'used'), max: figure(row, 'configured') || figure(row, 'most') }
   },
   evaluate: ({ used, max }, { sessions: threshold }) =>
-    atMost({
-      check: 'sessions',
-      what: `${used} of ${max} sessions:`,
-      value: max > 0 ? (used / max) * 100 : 100,
-      unit: 'percent',
-      threshold,
-    }),
+    used === undefined || !max
+      ? notChecked('sessions', 'missing', 'the server does not report the number of sessions or its limit')
+      : atMost({
+          check: 'sessions',
+          what: `${used} of ${max} sessions:`,
+          value: (used / max) * 100,
+          unit: 'percent',
+          threshold,
+        }),
 })
 
 export const blocked = onSqlserver({
@@ -155,7 +160,7 @@ export const blocked = onSqlserver({
     const [longest] = requests
     return {
       requests: requests.length,
-      longestMs: figure(longest, 'waited') ?? 0,
+      longestMs: figure(longest, 'waited'),
       session: figure(longest, 'session'),
       /** The session that blocks it. */
       blocker: figure(longest, 'holder'),
@@ -253,7 +258,7 @@ function evaluateGroup({ name, primary, role, health, unhealthy }: Group): Resul
 
 export const failedJobs = onSqlserver({
   depth: 'Advanced',
-  results: { 'failed jobs': 'The last run of every enabled Agent job succeeded' },
+  results: { 'failed jobs': 'The last run of every enabled Agent job succeeded; omitted without enabled jobs' },
   settings: {
     failedJobs: {
       type: 'threshold',
@@ -269,11 +274,15 @@ export const failedJobs = onSqlserver({
       FROM msdb.dbo.sysjobs AS j JOIN msdb.dbo.sysjobservers AS s ON s.job_id = j.job_id
       WHERE j.enabled = 1 ORDER BY failed DESC, j.name`)
     return {
-      enabled: figure(rows[0], 'enabled') ?? 0,
+      enabled: rows.length === 0 ? 0 : figure(rows[0], 'enabled'),
       failed: rows.filter((row) => figure(row, 'failed') === 1).map((row) => text(row, 'name')),
     }
   },
   evaluate: ({ enabled, failed }, { failedJobs: threshold }) => {
+    if (enabled === 0) return []
+    if (enabled === undefined) {
+      return notChecked('failed jobs', 'missing', 'the server does not report the number of enabled Agent jobs')
+    }
     const jobs = count(enabled, 'enabled Agent job')
     if (failed.length === 0) return ok('failed jobs', `no failure in the last runs of ${jobs}`)
     return atMost({

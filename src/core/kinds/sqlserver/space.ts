@@ -1,13 +1,13 @@
 import { figure, type Row, text } from '../../database/index.ts'
-import { atLeast, type Result } from '../../engine/index.ts'
+import { atLeast, notChecked, type Result } from '../../engine/index.ts'
 import { show } from '../../format.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { grants, onSqlserver, requireCounters } from './access.ts'
 import { ignore, withoutIgnored } from './checks.ts'
 import { UnreadableError } from './errors.ts'
 
-/** The bytes in use in the files of a database, and the maximum that they can hold. */
-type Space = { readonly name: string; readonly used: number; readonly room: number }
+/** The bytes in use in the files of a database, and the maximum that they can hold. Undefined: not reported. */
+type Space = { readonly name: string; readonly used: number | undefined; readonly room: number | undefined }
 
 const pageBytes = 8_192
 /** The size of an unlimited log file: 2 TiB, in pages. */
@@ -22,35 +22,41 @@ function requireFiles(files: readonly Row[]): readonly Row[] {
 const columns = `CAST(f.size AS bigint) AS size, f.max_size AS most, f.growth AS growth,
   v.volume_mount_point AS volume, v.available_bytes AS free`
 
+const bytesOf = (pages: number | undefined): number | undefined => (pages === undefined ? undefined : pages * pageBytes)
+
 /**
  * Sums the files by database. Their growth is limited by the files' own limits and by their volumes, each of which
- * counts once.
+ * counts once. A figure that is missing for one file makes the sum undefined.
  */
-export function spaces(files: readonly Row[], usedIn: (file: Row) => number): readonly Space[] {
+export function spaces(files: readonly Row[], usedIn: (file: Row) => number | undefined): readonly Space[] {
+  // NaN in a sum stays NaN.
   type Volume = { growth: number; readonly free: number }
   const databases = new Map<string, { used: number; size: number; readonly volumes: Map<string, Volume> }>()
   for (const file of files) {
     const name = text(file, 'name')
     const of = databases.get(name) ?? { used: 0, size: 0, volumes: new Map<string, Volume>() }
     databases.set(name, of)
-    const size = (figure(file, 'size') ?? 0) * pageBytes
-    of.used += usedIn(file)
+    const size = bytesOf(figure(file, 'size')) ?? Number.NaN
+    of.used += usedIn(file) ?? Number.NaN
     of.size += size
     const mountPoint = text(file, 'volume', 200)
-    const volume = of.volumes.get(mountPoint) ?? { growth: 0, free: figure(file, 'free') ?? 0 }
+    const volume = of.volumes.get(mountPoint) ?? { growth: 0, free: figure(file, 'free') ?? Number.NaN }
     of.volumes.set(mountPoint, volume)
     volume.growth += Math.max(0, maxBytes(file) - size)
   }
+  const reported = (sum: number): number | undefined => (Number.isNaN(sum) ? undefined : sum)
+  // The free space of a volume does not matter to files that cannot grow.
+  const usable = ({ growth, free }: Volume): number => (growth === 0 ? 0 : Math.min(growth, free))
   return [...databases].map(([name, { used, size, volumes }]) => ({
     name,
-    used,
-    room: size + [...volumes.values()].reduce((sum, { growth, free }) => sum + Math.min(growth, free), 0),
+    used: reported(used),
+    room: reported(size + [...volumes.values()].reduce((sum, volume) => sum + usable(volume), 0)),
   }))
 }
 
 function maxBytes(file: Row): number {
-  const pages = figure(file, 'most') ?? 0
-  if (figure(file, 'growth') === 0 || pages === 0) return (figure(file, 'size') ?? 0) * pageBytes
+  const pages = figure(file, 'most') ?? Number.NaN
+  if (figure(file, 'growth') === 0 || pages === 0) return bytesOf(figure(file, 'size')) ?? Number.NaN
   return pages < 0 || pages >= unlimitedLog ? Number.POSITIVE_INFINITY : pages * pageBytes
 }
 
@@ -61,10 +67,14 @@ function evaluateSpaces<const Name extends string>(
   threshold: Threshold,
   ignored: readonly string[],
 ): readonly Result<Name>[] {
-  const free = ({ used, room }: Space): number => (room > 0 ? Math.max(0, ((room - used) / room) * 100) : 0)
-  const [tightest] = [...withoutIgnored(all, ignored)].sort((a, b) => free(a) - free(b))
+  const free = ({ used = Number.NaN, room = Number.NaN }: Space): number =>
+    room === 0 ? 0 : Math.max(0, ((room - used) / room) * 100)
+  const databases = withoutIgnored(all, ignored)
+  const unknown = databases.find((one) => Number.isNaN(free(one)))
+  if (unknown) return [notChecked(check, 'missing', `the server does not report the space of ${prefix}${unknown.name}`)]
+  const [tightest] = [...databases].sort((a, b) => free(a) - free(b))
   if (!tightest) return []
-  const { name, used, room } = tightest
+  const { name, used = 0, room = 0 } = tightest
   const what = `${prefix}${name}: ${show(used, 'bytes')} of ${show(room, 'bytes')} used, free`
   return [atLeast({ check, what, value: free(tightest), unit: 'percent', threshold })]
 }
@@ -87,7 +97,7 @@ export const dataSpace = onSqlserver({
       await ask(`SELECT TOP (5000) DB_NAME() AS name, CAST(FILEPROPERTY(f.name, 'SpaceUsed') AS bigint) AS used,
         ${columns}
       FROM sys.database_files AS f OUTER APPLY sys.dm_os_volume_stats(DB_ID(), f.file_id) AS v WHERE f.type = 0`)
-    return spaces(requireFiles(files), (file) => (figure(file, 'used') ?? 0) * pageBytes)
+    return spaces(requireFiles(files), (file) => bytesOf(figure(file, 'used')))
   },
   evaluate: (all, { dataSpace: threshold, ignore: ignored }) =>
     evaluateSpaces({ check: 'data space' }, all, threshold, ignored),
@@ -117,9 +127,12 @@ export const logSpace = onSqlserver({
         OUTER APPLY sys.dm_os_volume_stats(f.database_id, f.file_id) AS v
       WHERE f.type = 1 AND d.state = 0 AND d.source_database_id IS NULL AND d.name <> 'tempdb'`)
     const used = new Map(
-      requireCounters(counters).map((row) => [text(row, 'name'), (figure(row, 'used') ?? 0) * 1_024]),
+      requireCounters(counters).flatMap((row): readonly (readonly [string, number])[] => {
+        const kibibytes = figure(row, 'used')
+        return kibibytes === undefined ? [] : [[text(row, 'name'), kibibytes * 1_024]]
+      }),
     )
-    return spaces(requireFiles(files), () => 0).map((space) => ({ ...space, used: used.get(space.name) ?? 0 }))
+    return spaces(requireFiles(files), () => 0).map((space) => ({ ...space, used: used.get(space.name) }))
   },
   evaluate: (all, { logSpace: threshold, ignore: ignored }) =>
     evaluateSpaces({ check: 'log space', prefix: 'log of ' }, all, threshold, ignored),
@@ -143,7 +156,7 @@ export const tempdb = onSqlserver({
       FROM tempdb.sys.database_files AS f OUTER APPLY sys.dm_os_volume_stats(2, f.file_id) AS v WHERE f.type = 0`)
     const [row] = await ask(`SELECT SUM(CAST(total_page_count - unallocated_extent_page_count AS bigint)) AS used
       FROM tempdb.sys.dm_db_file_space_usage`)
-    const used = (figure(row, 'used') ?? 0) * pageBytes
+    const used = bytesOf(figure(row, 'used'))
     return spaces(requireFiles(files), () => 0).map((space) => ({ ...space, used }))
   },
   evaluate: (all, { tempdb: threshold, ignore: ignored }) =>
