@@ -509,7 +509,8 @@ describe('mysql: figures against limits', () => {
   const channels = (...some: Partial<Omit<typeof channel, 'lagMs'> & { lagMs: number | undefined }>[]) => ({
     channels: some.map((one) => ({ ...channel, ...one })),
   })
-  const synced = { on: true, ready: true, cluster: 'Primary', state: 'Synced', size: 3 }
+  const provider = '/usr/lib/galera/libgalera_smm.so'
+  const synced = { answered: true, provider, on: 'ON', ready: true, cluster: 'Primary', state: 'Synced', size: 3 }
 
   test('MariaDB: boundaries belong to what is well; one figure is a warning', () => {
     expect(levels(evaluated(threads, { ...healthy, connected: 80, running: 60 }))).toBe('ok ok ok')
@@ -542,7 +543,12 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(replication, channels(), { replica: true }))).toBe('failed')
   })
   test('MariaDB: Galera: ready, in the primary component, synced', () => {
-    expect(evaluated(galera, { ...synced, on: false })).toEqual([])
+    expect(evaluated(galera, { ...synced, provider: 'none', on: 'OFF' })).toEqual([])
+    expect(evaluated(galera, { ...synced, provider: '', on: '' })).toEqual([])
+    expect(evaluated(galera, { ...synced, on: 'OFF' })[0]).toMatchObject({
+      status: 'failed',
+      message: 'wsrep_on is OFF: this node of a Galera cluster does not replicate its writes',
+    })
     expect(evaluated(galera, synced)[0]).toMatchObject({
       status: 'ok',
       message: 'Synced, Primary component of 3 nodes',
@@ -550,6 +556,17 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(galera, { ...synced, ready: false }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, cluster: 'non-Primary' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, state: 'Donor/Desynced' }))).toBe('warning')
+  })
+  test('MariaDB: what the server does not report is not checked', () => {
+    const missing = { status: 'failed', notChecked: 'missing' }
+    const unknown = { connected: undefined, running: undefined, max: 100, upMs: undefined }
+    expect(evaluated(threads, unknown)).toMatchObject([missing, missing, missing])
+    expect(evaluated(threads, { ...healthy, max: undefined })).toMatchObject([missing, missing, { status: 'ok' }])
+    const transaction = { open: undefined, longestMs: undefined, thread: undefined }
+    expect(evaluated(transactions, transaction)[0]).toMatchObject(missing)
+    expect(evaluated(transactions, { ...transaction, open: 1 })[0]).toMatchObject(missing)
+    expect(evaluated(galera, { ...synced, on: '' })[0]).toMatchObject(missing)
+    expect(evaluated(galera, { ...synced, answered: false, provider: '', on: '' })[0]).toMatchObject(missing)
   })
   test('MariaDB: each server is asked in its own words', () => {
     expect(replicationStatement('10.11.19-MariaDB-0+deb12u1')).toBe('SHOW ALL SLAVES STATUS')

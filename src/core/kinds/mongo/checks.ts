@@ -186,7 +186,7 @@ export const connections = onMongo({
     if ('obstacle' in observation) return warnOf('connections', observation)
     const { current, available } = observation
     const max = current + available
-    const what = `${current} of ${max} connections:`
+    const what = max > 0 ? `${current} of ${max} connections:` : 'the maximum number of connections'
     const value = max > 0 ? (current / max) * 100 : undefined
     return atMost({ check: 'connections', what, value, unit: 'percent', threshold })
   },
@@ -258,7 +258,7 @@ export const replicationLag = onMongo({
     if (!worst && isPrimary) return ok('replication lag', 'there is no secondary')
     if (!worst) return notChecked('replication lag', 'missing', 'the node does not report its own state')
     const delayed = worst.delayMs > 0 ? ` beyond its delay of ${show(worst.delayMs, 'duration')}` : ''
-    const what = `${worst.name} is behind${delayed} by`
+    const what = worst.ms === undefined ? `the state of ${worst.name}` : `${worst.name} is behind${delayed} by`
     return atMost({ check: 'replication lag', what, value: worst.lateMs, unit: 'duration', threshold })
   },
 })
@@ -311,7 +311,13 @@ export const oplogWindow = onMongo({
       const message = `reaches back ${show(value, 'duration')}, but is only ${show(full, 'percent')} full`
       return ok('oplog window', message)
     }
-    return atLeast({ check: 'oplog window', what: 'reaches back', value, unit: 'duration', threshold })
+    return atLeast({
+      check: 'oplog window',
+      what: value === undefined ? 'how far it reaches back' : 'reaches back',
+      value,
+      unit: 'duration',
+      threshold,
+    })
   },
 })
 
@@ -342,7 +348,7 @@ const readLoad = (mongo: MongoConnection) =>
 /** A share of the cache in percent, or undefined where the node does not report it. */
 const shareOf = (bytes: number | undefined, { max }: Cache): number | undefined =>
   bytes === undefined || max === undefined || max <= 0 ? undefined : (bytes / max) * 100
-const cacheOf = ({ max }: Cache): string => (max === undefined ? 'the cache' : `the cache of ${show(max, 'bytes')}`)
+const cacheOf = ({ max = 0 }: Cache): string => `the cache of ${show(max, 'bytes')}`
 
 export const queues = onMongo({
   depth: 'Advanced',
@@ -362,7 +368,13 @@ export const queues = onMongo({
     if ('obstacle' in load) return warnOf('queues', load)
     const { queued: value, hasQueue } = load
     if (!hasQueue) return []
-    return atMost({ check: 'queues', what: 'operations waiting for a lock:', value, unit: 'count', threshold })
+    return atMost({
+      check: 'queues',
+      what: value === undefined ? 'the number of waiting operations' : 'operations waiting for a lock:',
+      value,
+      unit: 'count',
+      threshold,
+    })
   },
 })
 
@@ -382,8 +394,8 @@ export const cache = onMongo({
   observe: readLoad,
   evaluate: (load, { cache: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
-    const what = `use of ${cacheOf(load.cache)}:`
     const value = shareOf(load.cache.used, load.cache)
+    const what = value === undefined ? 'the use of the cache' : `use of ${cacheOf(load.cache)}:`
     return atMost({ check: 'cache', what, value, unit: 'percent', threshold })
   },
 })
@@ -404,8 +416,8 @@ export const cacheDirty = onMongo({
   observe: readLoad,
   evaluate: (load, { cacheDirty: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
-    const what = `unwritten part of ${cacheOf(load.cache)}:`
     const value = shareOf(load.cache.dirty, load.cache)
+    const what = value === undefined ? 'the unwritten part of the cache' : `unwritten part of ${cacheOf(load.cache)}:`
     return atMost({ check: 'cache dirty', what, value, unit: 'percent', threshold })
   },
 })

@@ -1,8 +1,11 @@
 import { figure, onDatabase, type Row, text } from '../../database/index.ts'
-import { atLeast, atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 
 const minute = 60_000
+
+const milliseconds = (seconds: number | undefined): number | undefined =>
+  seconds === undefined ? undefined : seconds * 1_000
 
 /**
  * Combines rows of a name and a value into one row. Lower-cases the names, because servers differ in their spelling.
@@ -43,30 +46,41 @@ export const threads = onDatabase({
     )
     const limits = byName(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'max_connections'`))
     return {
-      connected: figure(status, 'threads_connected') ?? 0,
-      running: figure(status, 'threads_running') ?? 0,
-      max: figure(limits, 'max_connections') ?? 0,
-      upMs: (figure(status, 'uptime') ?? 0) * 1_000,
+      connected: figure(status, 'threads_connected'),
+      running: figure(status, 'threads_running'),
+      max: figure(limits, 'max_connections'),
+      upMs: milliseconds(figure(status, 'uptime')),
     }
   },
   evaluate: ({ connected, running, max, upMs }, settings) => {
-    const share = (threads: number): number => (max > 0 ? (threads / max) * 100 : 100)
+    const share = (threads: number | undefined): number | undefined =>
+      threads === undefined || !max ? undefined : (threads / max) * 100
     return [
       atMost({
         check: 'connections',
-        what: `${connected} of ${max} connections:`,
+        what:
+          connected === undefined || !max ? 'the share of connections in use' : `${connected} of ${max} connections:`,
         value: share(connected),
         unit: 'percent',
         threshold: settings.connections,
       }),
       atMost({
         check: 'running',
-        what: `${count(running, 'running thread')} of ${max}:`,
+        what:
+          running === undefined || !max
+            ? 'the share of running threads'
+            : `${count(running, 'running thread')} of ${max}:`,
         value: share(running),
         unit: 'percent',
         threshold: settings.running,
       }),
-      atLeast({ check: 'restarted', what: 'up for', value: upMs, unit: 'duration', threshold: settings.restarted }),
+      atLeast({
+        check: 'restarted',
+        what: upMs === undefined ? 'the uptime' : 'up for',
+        value: upMs,
+        unit: 'duration',
+        threshold: settings.restarted,
+      }),
     ]
   },
 })
@@ -102,7 +116,7 @@ export const replication = onDatabase({
   observe: async ({ ask }) => {
     const [row] = await ask('SELECT VERSION() AS version')
     const rows = await ask(replicationStatement(text(row, 'version')))
-    return { channels: rows.slice(0, 100).map(channelOf) }
+    return { channels: rows.map(channelOf) }
   },
   evaluate: ({ channels }, { replica, replicationLag: threshold }) => {
     if (channels.length === 0) {
@@ -137,7 +151,7 @@ function channelOf(row: Row): Channel {
     name: either('Channel_Name', 'Connection_name'),
     receives: either('Replica_IO_Running', 'Slave_IO_Running'),
     applies: either('Replica_SQL_Running', 'Slave_SQL_Running'),
-    lagMs: lag === undefined ? undefined : lag * 1_000,
+    lagMs: milliseconds(lag),
     errors: ['Last_IO_Error', 'Last_SQL_Error'].map((name) => text(row, name, 200)).filter(Boolean),
   }
 }
@@ -151,25 +165,39 @@ function describeStopped({ name, receives, applies }: Channel): string {
 
 export const galera = onDatabase({
   depth: 'Advanced',
-  results: { galera: 'A Galera node is ready and synced; left out elsewhere' },
+  results: { galera: 'A Galera node replicates, is ready and is synced; left out elsewhere' },
   settings: {},
   observe: async ({ ask }) => {
-    const on = byName(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name = 'wsrep_on'`))
+    const variables = byName(
+      await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'max_connections')`),
+    )
     const status = byName(
       await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN
         ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', 'wsrep_local_state_comment')`),
     )
     return {
-      on: text(on, 'wsrep_on') === 'ON',
+      /** Whether the server answered at all: every server has max_connections. */
+      answered: figure(variables, 'max_connections') !== undefined,
+      /** The library that makes a server a Galera node; `none` or empty elsewhere. */
+      provider: text(variables, 'wsrep_provider', 200),
+      on: text(variables, 'wsrep_on'),
       ready: text(status, 'wsrep_ready') === 'ON',
       cluster: text(status, 'wsrep_cluster_status'),
       state: text(status, 'wsrep_local_state_comment'),
-      size: figure(status, 'wsrep_cluster_size') ?? 0,
+      size: figure(status, 'wsrep_cluster_size'),
     }
   },
-  evaluate: ({ on, ready, cluster, state, size }): Result<'galera'> | [] => {
-    if (!on) return []
-    const summary = `${state || 'unknown state'}, ${cluster || 'unknown'} component of ${count(size, 'node')}`
+  evaluate: ({ answered, provider, on, ready, cluster, state, size }): Result<'galera'> | [] => {
+    const isNode = provider !== '' && provider !== 'none'
+    if (!answered || (isNode && on === '')) {
+      return notChecked('galera', 'missing', 'the server does not report whether it is a Galera node')
+    }
+    if (isNode && on !== 'ON') {
+      return fail('galera', 'data', `wsrep_on is ${on}: this node of a Galera cluster does not replicate its writes`)
+    }
+    if (on !== 'ON') return []
+    const nodes = size === undefined ? 'an unknown number of nodes' : count(size, 'node')
+    const summary = `${state || 'unknown state'}, ${cluster || 'unknown'} component of ${nodes}`
     if (!ready) return fail('galera', 'data', `not ready for queries: ${summary}`)
     if (cluster !== 'Primary') return fail('galera', 'data', `not in the primary component: ${summary}`)
     return state === 'Synced' ? ok('galera', summary) : warn('galera', summary)
@@ -195,14 +223,21 @@ export const transactions = onDatabase({
         TIMESTAMPDIFF(SECOND, MIN(trx_started), COALESCE(CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'), NOW())) AS age
       FROM information_schema.innodb_trx WHERE trx_mysql_thread_id <> CONNECTION_ID()`)
     return {
-      open: figure(row, 'open') ?? 0,
-      longestMs: Math.max(0, figure(row, 'age') ?? 0) * 1_000,
+      open: figure(row, 'open'),
+      longestMs: milliseconds(figure(row, 'age')),
       thread: figure(row, 'thread'),
     }
   },
-  evaluate: ({ open, longestMs: value, thread }, { longestTransaction: threshold }) => {
+  evaluate: ({ open, longestMs, thread }, { longestTransaction: threshold }) => {
+    if (open === undefined) {
+      return notChecked('longest transaction', 'missing', 'the server does not report its open transactions')
+    }
     if (open === 0) return ok('longest transaction', 'no other transaction is open')
-    const what = `${count(open, 'transaction is', 'transactions are')} open, the longest (thread ${thread ?? '?'}) for`
+    const what =
+      longestMs === undefined
+        ? 'the age of the longest transaction'
+        : `${count(open, 'transaction is', 'transactions are')} open, the longest (thread ${thread ?? '?'}) for`
+    const value = longestMs === undefined ? undefined : Math.max(0, longestMs)
     return atMost({ check: 'longest transaction', what, value, unit: 'duration', threshold })
   },
 })

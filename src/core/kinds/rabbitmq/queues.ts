@@ -186,7 +186,7 @@ export const unacknowledged = onManagement({
     const figures = figuresOf(reading)
     if (!of.unacknowledged || !figures) return []
     const value = figures.unacknowledged
-    const what = `${nameOf(of)}: unacknowledged messages:`
+    const what = `${nameOf(of)}: ${value === undefined ? 'the number of unacknowledged messages' : 'unacknowledged messages:'}`
     const threshold = of.unacknowledged
     return about(of.name, atMost({ check: 'unacknowledged', what, value, unit: 'count', threshold }))
   },
@@ -291,7 +291,7 @@ export const deadLetters = onManagement({
     if (ready === undefined)
       return about(of.name, warn('dead letters', `${name}: the server reports no statistics for it (yet)`))
     const value = unacknowledged === undefined ? undefined : ready + unacknowledged
-    const what = `${name}: dead letters:`
+    const what = `${name}: ${value === undefined ? 'the number of unacknowledged dead letters' : 'dead letters:'}`
     return about(of.name, atMost({ check: 'dead letters', what, value, unit: 'count', threshold: of.messages }))
   },
 })

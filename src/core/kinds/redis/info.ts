@@ -195,7 +195,13 @@ export const blocked = onRedis({
   observe: info,
   evaluate: ({ row }, { blocked: threshold }) => {
     if (!threshold) return []
-    return atMost({ check: 'blocked', what: 'blocked clients:', value: blockedClients(row), unit: 'count', threshold })
+    return atMost({
+      check: 'blocked',
+      what: blockedClients(row) === undefined ? 'the number of blocked clients' : 'blocked clients:',
+      value: blockedClients(row),
+      unit: 'count',
+      threshold,
+    })
   },
 })
 
@@ -210,7 +216,13 @@ export const evicted = onRedis({
   evaluate: ({ row }, { evicted: threshold }) => {
     if (!threshold) return []
     const value = figure(row, 'evicted_keys')
-    return atMost({ check: 'evicted', what: 'keys evicted since the server started:', value, unit: 'count', threshold })
+    return atMost({
+      check: 'evicted',
+      what: value === undefined ? 'the number of evicted keys' : 'keys evicted since the server started:',
+      value,
+      unit: 'count',
+      threshold,
+    })
   },
 })
 
@@ -268,7 +280,13 @@ export const restarted = onRedis({
   observe: info,
   evaluate: ({ row }, { restarted: threshold }) => {
     const value = milliseconds(figure(row, 'uptime_in_seconds'))
-    return atLeast({ check: 'restarted', what: 'up for', value, unit: 'duration', threshold })
+    return atLeast({
+      check: 'restarted',
+      what: value === undefined ? 'the uptime' : 'up for',
+      value,
+      unit: 'duration',
+      threshold,
+    })
   },
 })
 
@@ -348,11 +366,15 @@ export const replicationLag = onRedis({
       atMost({ check: 'replication lag', what, value, unit: 'duration', threshold })
     if (isPrimary(row)) {
       const late = worstReplica(row, ({ lagMs }) => lagMs)
-      return late ? lag(`last heard from replica ${late.at}`, late.lagMs) : []
+      return late
+        ? lag(`${late.lagMs === undefined ? 'the lag of' : 'last heard from'} replica ${late.at}`, late.lagMs)
+        : []
     }
     // Another check reports a broken link.
     const silent = milliseconds(figure(row, 'master_last_io_seconds_ago'))
-    return silent !== undefined && silent < 0 ? [] : lag('last heard from its primary', silent)
+    return silent !== undefined && silent < 0
+      ? []
+      : lag(silent === undefined ? 'the last contact with its primary' : 'last heard from its primary', silent)
   },
 })
 
@@ -375,8 +397,8 @@ export const replicationOffset = onRedis({
       own === undefined || offset === undefined ? undefined : Math.max(0, own - offset)
     const behind = worstReplica(row, distance)
     if (!isPrimary(row) || !behind) return []
-    const what = `replica ${behind.at} lags by`
     const value = distance(behind)
+    const what = value === undefined ? `the offset of replica ${behind.at}` : `replica ${behind.at} lags by`
     return atMost({ check: 'replication offset', what, value, unit: 'bytes', threshold })
   },
 })
