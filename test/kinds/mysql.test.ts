@@ -10,7 +10,7 @@ import { galera, replication, replicationStatement, threads, transactions } from
 import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import type { Values } from '../../src/core/settings/index.ts'
+import { Secret, type Values } from '../../src/core/settings/index.ts'
 import { endless, type Peer, peer, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
@@ -501,6 +501,22 @@ sqlSuite(
     })
   },
 )
+
+describe('mysql: a peer that closes the connection at once (simulated)', () => {
+  test.each([0, 50])('MariaDB: is reported at once, also if reading the password takes %i ms', async (ms) => {
+    await using closing = await peer((socket) => socket.end())
+    const password = new Secret('{file: slow}', () => wait(ms, word))
+    const url = `mysql://monitor@127.0.0.1:${closing.port}/`
+    const results = await runKind(mysql, { url, password }, 'Basic', { timeoutMs: 20_000 })
+    expect(results).toMatchObject([
+      {
+        check: 'connect',
+        fault: 'protocol',
+        message: `127.0.0.1:${closing.port} closed the connection before it answered`,
+      },
+    ])
+  })
+})
 
 describe('mysql: figures against limits', () => {
   const levels = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')

@@ -14,7 +14,7 @@ import {
   tlsChoice,
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { mysqlFault } from './errors.ts'
+import { closedBeforeAnswer, mysqlFault } from './errors.ts'
 import { type MysqlField, queried, readOnly, signedIn } from './statements.ts'
 
 /** Milliseconds to wait for the result of a statement that has finished on its own. */
@@ -61,6 +61,8 @@ export const openMysql: OpenDatabase = async (target, way) => {
   return openSession(way, {
     dialect: 'mysql',
     signIn: async () => {
+      // The driver does not notice an end that came before it listened, while the password was read.
+      if (socket.readableEnded || socket.destroyed) throw closedBeforeAnswer(address)
       await signedIn(connection)
       thread = connection.threadId ?? 0
       // The driver accepts almost any data as a greeting.

@@ -11,6 +11,9 @@ export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
   return fromDriver(code, reason, error, place)
 }
 
+export const closedBeforeAnswer = (address: string): ProbeError =>
+  new ProbeError('protocol', `${address} closed the connection before it answered`)
+
 /** Error numbers of the server, which MySQL and MariaDB share. */
 const meaning: Readonly<
   Record<
@@ -89,7 +92,7 @@ function fromDriver(code: unknown, reason: string, error: unknown, { address }: 
   if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   if (code === 'HANDSHAKE_SSL_ERROR') return new ProbeError('tls', `TLS with ${address} failed: ${reason}`)
   if (code === 'PROTOCOL_CONNECTION_LOST') {
-    return new ProbeError('protocol', `${address} closed the connection before it answered`)
+    return closedBeforeAnswer(address)
   }
   if (code === 'AUTH_SWITCH_PLUGIN_ERROR')
     return new ProbeError('protocol', `the sign-in at ${address} failed: ${reason}`)
