@@ -347,8 +347,9 @@ sqlSuite(
         expect(bad).toEqual([
           expect.objectContaining({
             check: 'archiver',
-            fault: 'data',
-            message: '"monitor" lacks a privilege for this check: permission denied for view pg_stat_archiver',
+            status: 'warning',
+            notChecked: 'permission',
+            message: 'not checked: "monitor" lacks a privilege: permission denied for view pg_stat_archiver',
           }),
         ])
         expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
@@ -363,8 +364,9 @@ sqlSuite(
       const results = await run({ url: server.url('stranger') }, 'Standard')
       await other.end()
       expect(checked(results, 'longest transaction')).toMatchObject({
-        fault: 'data',
-        message: expect.stringMatching(/hidden from this account/),
+        status: 'warning',
+        notChecked: 'permission',
+        message: expect.stringMatching(/^not checked: .*hidden from this account/),
         details: ['GRANT pg_monitor TO "stranger"'],
       })
       expect(checked(results, 'connections').measurement?.value).toBeGreaterThan(100 / 17)
@@ -596,10 +598,12 @@ sqlSuite(
             measurement: { value: 1, unit: 'count', limit: 2, bound: 'atLeast' },
             details: ['1 commit is waiting for a standby now', expect.stringContaining('inspect: SELECT')],
           })
-          const results = await run({ url: primary.url('limited') }, 'Advanced')
+          const results = await run({ url: primary.url('limited'), replicas: 1 }, 'Advanced')
+          expect(checked(results, 'replicas')).toMatchObject({ status: 'warning', notChecked: 'permission' })
           expect(checked(results, check)).toMatchObject({
-            fault: 'data',
-            message: '1 replica is hidden from this account',
+            status: 'warning',
+            notChecked: 'permission',
+            message: 'not checked: 1 replica is hidden from this account',
             details: ['GRANT pg_monitor TO "limited"'],
           })
           await configure({ synchronous_commit: 'local' }, "current_setting('synchronous_commit') = 'local'")
@@ -646,9 +650,20 @@ sqlSuite(
   },
 )
 
+test('PostgreSQL: a server that reports none of its figures (simulated) passes no check of them', async () => {
+  await using silent = await peer(postgresAnswering('one', 23, '1'))
+  const url = `postgres://monitor@127.0.0.1:${silent.port}/d`
+  const results = await runKind(postgres, { url, replicas: 1, role: 'primary' }, 'Advanced')
+  expect(results.filter(({ status }) => status === 'ok').map(({ check }) => check)).toEqual(['connect', 'query'])
+  const reported = results.map(({ check }) => check)
+  // It is without TLS, no query is configured, and one result reports the failure of what these two share.
+  const absent = ['certificate', 'replicas', 'queries']
+  expect(postgres.checks.map(({ name }) => name).filter((name) => !reported.includes(name))).toEqual(absent)
+})
+
 describe('postgres: figures against limits', () => {
   const status = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
-  const server = { role: 'primary', readOnly: false, version: '17.2', upMs: 3_600_000 } as const
+  const server = { isStandby: false, readOnly: false, version: '17.2', upMs: 3_600_000 } as const
   const replica = { name: 'r1', state: 'streaming', bytes: 0, lagMs: undefined, silentMs: 1_000 }
   const primary = { user: 'monitor', hidden: 0, replay: undefined }
   const lag = (...list: { readonly bytes: number; readonly lagMs: number; readonly silentMs?: number }[]) =>
@@ -668,7 +683,8 @@ describe('postgres: figures against limits', () => {
     expect(transaction(120_000)).toBe('ok')
     expect(transaction(120_001)).toBe('warning')
     expect(transaction(300_001)).toBe('failed')
-    const wait = (longestMs: number) => status(evaluated(lockWait, { waiting: 1, pid: 1, longestMs }))
+    const wait = (longestMs: number) =>
+      status(evaluated(lockWait, { user: 'monitor', waiting: 1, hidden: 0, pid: 1, longestMs }))
     expect(wait(60_000)).toBe('ok')
     expect(wait(60_001)).toBe('warning')
     expect(wait(120_001)).toBe('failed')
@@ -676,9 +692,12 @@ describe('postgres: figures against limits', () => {
     expect(prepared(1_000)).toBe('ok')
     expect(prepared(30_001)).toBe('failed')
   })
-  test('PostgreSQL: hidden sessions fail, but never hide a transaction that is too long', () => {
+  test('PostgreSQL: hidden sessions are not checked, but never hide a transaction that is too long', () => {
     const hidden = { user: 'monitor', hidden: 2 }
-    expect(evaluated(longestTransaction, { ...hidden, who: '', longestMs: 0 })[0]).toMatchObject({ fault: 'data' })
+    expect(evaluated(longestTransaction, { ...hidden, who: '', longestMs: undefined })[0]).toMatchObject({
+      status: 'warning',
+      notChecked: 'permission',
+    })
     expect(evaluated(longestTransaction, { ...hidden, who: 'pid 1', longestMs: 400_000 })[0]).toMatchObject({
       fault: 'threshold',
     })

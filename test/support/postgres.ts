@@ -19,6 +19,12 @@ function programs(): string | undefined {
 const bin = programs()
 export const postgresMissing = bin === undefined ? 'PostgreSQL (initdb) is not installed' : undefined
 
+/** The programs of Debian's PostgreSQL: a release before 17, which reports less. */
+export const debianPostgres = '/usr/lib/postgresql/15/bin'
+export const debianPostgresMissing = existsSync(join(debianPostgres, 'initdb'))
+  ? undefined
+  : 'PostgreSQL 15 of Debian is not installed'
+
 export type PostgresServer = Running & {
   readonly port: number
   readonly folder: string
@@ -54,8 +60,12 @@ export function tlsSettings({ cert, key }: ServerCertificate, folder: string): r
   return ['ssl=on', `ssl_cert_file=${file('cert.pem', cert)}`, `ssl_key_file=${file('key.pem', key)}`]
 }
 
-/** A real PostgreSQL on a free port of 127.0.0.1. `settings` are `name=value`. */
-export async function startPostgres(settings: readonly string[] = [], hbaLines = ''): Promise<PostgresServer> {
+/** A real PostgreSQL on a free port of 127.0.0.1. `settings` are `name=value`, `from` is the folder of its programs. */
+export async function startPostgres(
+  settings: readonly string[] = [],
+  hbaLines = '',
+  from = bin ?? '',
+): Promise<PostgresServer> {
   const folder = serverFolder('postgres')
   const data = join(folder, 'data')
   const args = [
@@ -70,22 +80,24 @@ export async function startPostgres(settings: readonly string[] = [], hbaLines =
     '--locale=C',
     '--data-checksums',
   ]
-  const made = spawnSync(join(bin ?? '', 'initdb'), args, { ...asServer, cwd: '/', encoding: 'utf8' })
+  const made = spawnSync(join(from, 'initdb'), args, { ...asServer, cwd: '/', encoding: 'utf8' })
   if (made.status !== 0) throw new Error(`initdb: ${made.stderr}${made.stdout}`)
   writeFileSync(join(data, 'pg_hba.conf'), `${hbaLines}${hba}host all all 127.0.0.1/32 scram-sha-256\n`)
-  return await launch(folder, await freePort(), settings)
+  return await launch(folder, await freePort(), { settings, from })
 }
 
-async function control(data: string, args: readonly string[]): Promise<void> {
-  const program = spawn(join(bin ?? '', 'pg_ctl'), ['-D', data, ...args], { ...asServer, cwd: '/', stdio: 'ignore' })
+async function control(from: string, data: string, args: readonly string[]): Promise<void> {
+  const program = spawn(join(from, 'pg_ctl'), ['-D', data, ...args], { ...asServer, cwd: '/', stdio: 'ignore' })
   const [code] = await once(program, 'exit')
   if (code !== 0) throw new Error(`pg_ctl ${args.join(' ')}: exit ${code}`)
 }
 
-async function launch(folder: string, port: number, settings: readonly string[]): Promise<PostgresServer> {
+type Made = { readonly settings: readonly string[]; readonly from: string }
+
+async function launch(folder: string, port: number, { settings, from }: Made): Promise<PostgresServer> {
   const data = join(folder, 'data')
   const options = [...calm, `port=${port}`, ...settings].flatMap((setting) => ['-c', setting])
-  const running = await run(join(bin ?? '', 'postgres'), ['-D', data, ...options], /ready to accept (read-only )?conn/)
+  const running = await run(join(from, 'postgres'), ['-D', data, ...options], /ready to accept (read-only )?conn/)
   const client = async (database = 'postgres'): Promise<pg.Client> => {
     const made = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false })
     made.on('error', () => {})
@@ -116,12 +128,12 @@ async function launch(folder: string, port: number, settings: readonly string[])
     },
     restart: async (more = []) => {
       await running.stop()
-      return await launch(folder, port, [...settings, ...more])
+      return await launch(folder, port, { settings: [...settings, ...more], from })
     },
     restartInPlace: async (mode) => {
       process.off('exit', killStray)
       process.once('exit', killStray)
-      await control(data, ['restart', '-m', mode, '-w', '-t', '30', '-l', join(folder, 'log')])
+      await control(from, data, ['restart', '-m', mode, '-w', '-t', '30', '-l', join(folder, 'log')])
     },
     standby: async () => {
       await running.stop()
@@ -135,13 +147,13 @@ async function launch(folder: string, port: number, settings: readonly string[])
       )
       writeFileSync(join(there, 'standby.signal'), '')
       if (asServer.uid !== undefined) spawnSync('chown', ['-R', `${asServer.uid}:${asServer.gid}`, there])
-      const primary = await launch(folder, port, settings)
-      return { primary, standby: await launch(copy, await freePort(), settings) }
+      const primary = await launch(folder, port, { settings, from })
+      return { primary, standby: await launch(copy, await freePort(), { settings, from }) }
     },
     remove: async () => {
       await running.stop('SIGQUIT')
       if (existsSync(join(data, 'postmaster.pid')))
-        await control(data, ['stop', '-m', 'immediate', '-w']).catch(() => {})
+        await control(from, data, ['stop', '-m', 'immediate', '-w']).catch(() => {})
       process.off('exit', killStray)
       remove(folder)
     },

@@ -16,6 +16,12 @@ export const text = (row: Row | undefined, name: string, max = 64): string => {
   return typeof value === 'string' || typeof value === 'number' ? sanitize(String(value), max) : ''
 }
 
+/** A boolean of a row. Undefined for NULL, or if the column is missing. */
+export const flag = (row: Row | undefined, name: string): boolean | undefined => {
+  const value = row?.[name]
+  return typeof value === 'boolean' ? value : undefined
+}
+
 export const truth = (row: Row | undefined, name: string): boolean => row?.[name] === true
 
 /** A value from a driver. A date with a known time zone is a Date. */

@@ -1,8 +1,9 @@
+import { MissingPrivilegeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
 import { classify } from './classify.ts'
 import { type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
-import type { Result } from './result.ts'
+import { notChecked, type Result } from './result.ts'
 
 /** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
 type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}` ? `${Head}${string}${Tail}` : N
@@ -212,6 +213,9 @@ export async function* runChecks<Connection>(
     const failed = (as: string, error: unknown): Result => {
       const { cause, about } = error instanceof ObservationError ? error : { cause: error, about: {} }
       const at = about.address ?? place
+      if (cause instanceof MissingPrivilegeError) {
+        return notChecked(as, 'permission', cause.message, { details: cause.details, ...about, address: at })
+      }
       const { fault, message, details } = classify(cause, at, context.now() - since)
       return { check: as, status: 'failed', fault, message, details, ...about, address: at }
     }

@@ -1,5 +1,5 @@
-import { figure, onDatabase, text, truth } from '../../database/index.ts'
-import { atLeast, atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
+import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { grantTo } from './errors.ts'
@@ -13,8 +13,8 @@ export const privilege = 'GRANT pg_monitor TO <account>'
 export const inMs = (interval: string): string => `(extract(epoch FROM ${interval}) * 1000)::float8`
 
 /**
- * The result for data that the server hides from this account in part. Never ok, because the hidden part may contain
- * the fault. `account` is the account's name, and `one` a singular noun for the `hidden` items.
+ * The result for data that the server hides from this account in part: the hidden part may contain the fault. `account`
+ * is the account's name, and `one` a singular noun for the `hidden` items.
  */
 export const hiddenFrom = <const Name extends string>(
   check: Name,
@@ -22,7 +22,7 @@ export const hiddenFrom = <const Name extends string>(
   hidden: number,
   one: string,
 ): Result<Name> =>
-  fail(check, 'data', `${count(hidden, one)} ${hidden === 1 ? 'is' : 'are'} hidden from this account`, {
+  notChecked(check, 'permission', `${count(hidden, one)} ${hidden === 1 ? 'is' : 'are'} hidden from this account`, {
     details: [grantTo(account)],
   })
 
@@ -54,32 +54,35 @@ export const server = onDatabase({
       current_setting('default_transaction_read_only') = 'on' AS read_only,
       ${inMs('clock_timestamp() - pg_postmaster_start_time()')} AS up`)
     return {
-      role: truth(row, 'standby') ? ('standby' as const) : ('primary' as const),
+      isStandby: flag(row, 'standby'),
       /** True if transactions are read-only by default. */
       readOnly: truth(row, 'read_only'),
       version: text(row, 'version').split(' ')[0] ?? '',
-      upMs: figure(row, 'up') ?? 0,
+      upMs: figure(row, 'up'),
     }
   },
   evaluate: ({ upMs, ...server }, { role, restarted: threshold }) => [
-    { ...evaluateRole(server, role), facts: { role: server.role, version: server.version } },
+    evaluateRole(server, role),
     atLeast({ check: 'restarted', what: 'up for', value: upMs, unit: 'duration', threshold }),
   ],
 })
 
-type Role = 'primary' | 'standby'
+type Server = { readonly isStandby: boolean | undefined; readonly version: string; readonly readOnly: boolean }
 
 function evaluateRole(
-  { role, version, readOnly }: { readonly role: Role; readonly version: string; readonly readOnly: boolean },
-  expected: Role | 'any',
+  { isStandby, version, readOnly }: Server,
+  expected: 'primary' | 'standby' | 'any',
 ): Result<'role'> {
+  if (isStandby === undefined) return notChecked('role', 'missing', 'the server does not report its role')
+  const role = isStandby ? 'standby' : 'primary'
+  const facts = { role, version }
   const message = `${role}, PostgreSQL ${version}`
   if (expected !== 'any' && expected !== role) {
-    return fail('role', 'data', `role is ${role}, expected ${expected}`)
+    return fail('role', 'data', `role is ${role}, expected ${expected}`, { facts })
   }
-  if (role === 'standby' || !readOnly) return ok('role', message)
+  if (isStandby || !readOnly) return ok('role', message, { facts })
   const but = `${message}, but read-only (default_transaction_read_only)`
-  return expected === 'primary' ? fail('role', 'data', but) : warn('role', but)
+  return expected === 'primary' ? fail('role', 'data', but, { facts }) : warn('role', but, { facts })
 }
 
 export const connections = onDatabase({
@@ -99,16 +102,20 @@ export const connections = onDatabase({
       count(*) FILTER (WHERE backend_type = 'client backend' OR (backend_type IS NULL AND usesysid IS NOT NULL)) AS used,
       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
         - coalesce(current_setting('reserved_connections', true)::int, 0) AS usable FROM pg_stat_activity`)
-    return { used: figure(row, 'used') ?? 0, usable: figure(row, 'usable') ?? 0 }
+    return { used: figure(row, 'used'), usable: figure(row, 'usable') }
   },
-  evaluate: ({ used, usable }, { connections: threshold }) =>
-    atMost({
+  evaluate: ({ used, usable }, { connections: threshold }) => {
+    if (used === undefined || usable === undefined) {
+      return notChecked('connections', 'missing', 'the number of connections is not reported')
+    }
+    return atMost({
       check: 'connections',
       what: `${used} of ${usable} usable connections:`,
       value: usable > 0 ? (used / usable) * 100 : 100,
       unit: 'percent',
       threshold,
-    }),
+    })
+  },
 })
 
 export const longestTransaction = onDatabase({
@@ -133,8 +140,8 @@ export const longestTransaction = onDatabase({
     return {
       user,
       /** The number of sessions whose details this account cannot see. */
-      hidden: figure(row, 'hidden') ?? 0,
-      longestMs: figure(row, 'longest') ?? 0,
+      hidden: figure(row, 'hidden'),
+      longestMs: figure(row, 'longest'),
       /**
        * The session with the longest transaction, e.g. `pid 42, user app, idle in transaction`; empty if none is open.
        */
@@ -143,10 +150,10 @@ export const longestTransaction = onDatabase({
   },
   evaluate: ({ user, hidden, longestMs: value, who }, { longestTransaction: threshold }) => {
     const check = 'longest transaction'
-    const what = who === '' ? 'no transaction is open, longest' : `${who}, for`
-    const result = atMost({ check, what, value, unit: 'duration', threshold })
-    if (result.status !== 'failed' && hidden > 0) return hiddenFrom(check, user, hidden, 'session')
-    return who === '' ? ok(check, 'no other transaction is open') : result
+    if (hidden === undefined) return notChecked(check, 'missing', 'the sessions are not reported')
+    const none = ok(check, 'no other transaction is open')
+    const result = who === '' ? none : atMost({ check, what: `${who}, for`, value, unit: 'duration', threshold })
+    return hidden > 0 && result.status !== 'failed' ? hiddenFrom(check, user, hidden, 'session') : result
   },
 })
 
@@ -161,29 +168,41 @@ export const lockWait = onDatabase({
       doc: 'Maximum time that a session waits for a lock',
     },
   },
-  observe: async ({ ask }) => {
-    // Since version 14, the server reports when the wait began; before, only when the query began.
-    const [row] = await ask(`SELECT count(*) OVER () AS waiting, l.pid, coalesce(${inMs(`clock_timestamp() -
-        CASE WHEN current_setting('server_version_num')::int >= 140000 THEN (to_jsonb(l)->>'waitstart')::timestamptz
-             ELSE a.query_start END`)}, 0) AS waited
-      FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a USING (pid) WHERE NOT l.granted ORDER BY waited DESC LIMIT 1`)
+  privilege,
+  observe: async ({ ask, user }) => {
+    // Since version 14, the server reports when the wait began, except in its first moment. Older versions report only
+    // when the query began, and hide that from some accounts.
+    const [row] = await ask(`SELECT (SELECT count(*) FROM pg_locks WHERE NOT granted) AS waiting,
+      longest.* FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT count(*) FILTER (WHERE since IS NULL) OVER () AS hidden,
+          pid, ${inMs('clock_timestamp() - since')} AS waited
+        FROM (SELECT l.pid, CASE WHEN current_setting('server_version_num')::int >= 140000
+            THEN coalesce((to_jsonb(l)->>'waitstart')::timestamptz, clock_timestamp()) ELSE a.query_start END AS since
+          FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a USING (pid) WHERE NOT l.granted) AS waits
+        ORDER BY since NULLS LAST LIMIT 1) AS longest ON true`)
     return {
-      waiting: figure(row, 'waiting') ?? 0,
-      longestMs: figure(row, 'waited') ?? 0,
+      user,
+      waiting: figure(row, 'waiting'),
+      /** The number of waiting sessions whose details this account cannot see. */
+      hidden: figure(row, 'hidden') ?? 0,
+      longestMs: figure(row, 'waited'),
       /** Of the session that has waited longest. */
       pid: figure(row, 'pid'),
     }
   },
-  evaluate: ({ waiting, longestMs, pid }, { lockWait: threshold }) => {
-    if (waiting === 0) return ok('lock wait', 'no session is waiting for a lock')
-    return atMost({
-      check: 'lock wait',
+  evaluate: ({ user, waiting, hidden, longestMs, pid }, { lockWait: threshold }) => {
+    const check = 'lock wait'
+    if (waiting === undefined) return notChecked(check, 'missing', 'the locks are not reported')
+    if (waiting === 0) return ok(check, 'no session is waiting for a lock')
+    const result = atMost({
+      check,
       what: `${count(waiting, 'session is', 'sessions are')} waiting for a lock, the longest for`,
       value: longestMs,
       unit: 'duration',
       threshold,
       details: pid === undefined ? [] : [`inspect: SELECT pg_blocking_pids(${pid})`],
     })
+    const isLong = result.status === 'failed' && result.notChecked === undefined
+    return hidden > 0 && !isLong ? hiddenFrom(check, user, hidden, 'waiting session') : result
   },
 })
 
@@ -210,21 +229,25 @@ export const wraparound = onDatabase({
       ) AS ages ORDER BY age / failsafe DESC LIMIT 1`)
     return {
       database: text(row, 'datname'),
-      age: figure(row, 'age') ?? 0,
+      age: figure(row, 'age'),
       /** The age at which the failsafe makes the server freeze at top priority. */
-      failsafe: figure(row, 'failsafe') ?? 1,
+      failsafe: figure(row, 'failsafe'),
       of: row?.kind === 'multixact' ? ('multixact' as const) : ('transaction' as const),
     }
   },
-  evaluate: ({ database, age, failsafe, of }, { wraparound: threshold }) =>
-    atMost({
+  evaluate: ({ database, age, failsafe, of }, { wraparound: threshold }) => {
+    if (age === undefined || failsafe === undefined) {
+      return notChecked('wraparound', 'missing', 'the age of the oldest transaction ID is not reported')
+    }
+    return atMost({
       check: 'wraparound',
       what: `oldest ${of} ID, in ${database}, is at`,
       value: (age / failsafe) * 100,
       unit: 'percent',
       threshold,
       details: [`age ${age}; emergency measures begin at ${failsafe}`],
-    }),
+    })
+  },
 })
 
 export const archiver = onDatabase({
@@ -232,25 +255,33 @@ export const archiver = onDatabase({
   results: { archiver: 'WAL files are archived' },
   settings: {},
   observe: async ({ ask }) => {
-    const [row] = await ask(`SELECT current_setting('archive_mode') <> 'off' AS on, failed_count AS failures,
-      coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false) AS failing, last_failed_wal AS wal,
+    const [row] = await ask(`SELECT current_setting('archive_mode') AS mode, pg_is_in_recovery() AS standby,
+      archived_count AS archived, failed_count AS failures, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false) AS failing, last_failed_wal AS wal,
       ${inMs('clock_timestamp() - last_archived_time')} AS since FROM pg_stat_archiver`)
     return {
-      on: truth(row, 'on'),
+      /** archive_mode: on, off or always. */
+      mode: text(row, 'mode'),
+      isStandby: truth(row, 'standby'),
       /** True if the last attempt failed. */
-      failing: truth(row, 'failing'),
-      failures: figure(row, 'failures') ?? 0,
+      failing: flag(row, 'failing'),
+      archived: figure(row, 'archived'),
+      failures: figure(row, 'failures'),
       lastFailedFile: text(row, 'wal'),
       /** Undefined if it has never succeeded. */
       sinceSuccessMs: figure(row, 'since'),
     }
   },
-  evaluate: ({ on, failing, failures, lastFailedFile, sinceSuccessMs }) => {
-    if (!on) return ok('archiver', 'archive_mode is off, so there is nothing to archive')
-    if (!failing) return ok('archiver', 'last WAL file archived')
+  evaluate: ({ mode, isStandby, failing, archived, failures, lastFailedFile, sinceSuccessMs }) => {
+    const check = 'archiver'
+    if (mode === '' || failing === undefined || archived === undefined || failures === undefined) {
+      return notChecked(check, 'missing', 'the state of the archiver is not reported')
+    }
+    if (mode === 'off') return ok(check, 'archive_mode is off, so there is nothing to archive')
+    if (mode === 'on' && isStandby) return ok(check, 'the primary archives, not this standby')
+    if (!failing) return ok(check, archived > 0 ? 'last WAL file archived' : 'no WAL file has been archived yet')
     const since = sinceSuccessMs === undefined ? 'never succeeded' : `last success ${showDuration(sinceSuccessMs)} ago`
     const message = `archiving is failing: ${count(failures, 'failure')}, most recently for ${lastFailedFile}; ${since}`
-    return fail('archiver', 'data', message, { details: ["check archive_command and the server's log"] })
+    return fail(check, 'data', message, { details: ["check archive_command and the server's log"] })
   },
 })
 
@@ -269,12 +300,13 @@ export const preparedTransactions = onDatabase({
     const [row] = await ask(`SELECT count(*) OVER () AS count, gid, owner, database,
       ${inMs('clock_timestamp() - prepared')} AS age FROM pg_prepared_xacts ORDER BY prepared LIMIT 1`)
     return {
-      prepared: figure(row, 'count') ?? 0,
-      oldestMs: figure(row, 'age') ?? 0,
+      prepared: row ? figure(row, 'count') : 0,
+      oldestMs: figure(row, 'age'),
       who: row ? `${text(row, 'gid')} of ${text(row, 'owner')} in ${text(row, 'database')}` : '',
     }
   },
   evaluate: ({ prepared, oldestMs: value, who }, { preparedTransactions: threshold }) => {
+    if (prepared === undefined) return notChecked('prepared transactions', 'missing', 'their number is not reported')
     if (prepared === 0) return ok('prepared transactions', 'none')
     const what = `${count(prepared, 'transaction is', 'transactions are')} waiting for the second phase, the oldest (${who}) for`
     return atMost({ check: 'prepared transactions', what, value, unit: 'duration', threshold })
@@ -287,15 +319,22 @@ export const checksumFailures = onDatabase({
   settings: {},
   observe: async ({ ask }) => {
     const rows = await ask(`SELECT current_setting('data_checksums') = 'on' AS on, coalesce(datname, 'shared') AS name,
-        coalesce((to_jsonb(d)->>'checksum_failures')::float8, 0) AS failures
-      FROM pg_stat_database AS d ORDER BY failures DESC LIMIT 100`)
-    const failed = rows.filter((row) => (figure(row, 'failures') ?? 0) > 0)
+        (to_jsonb(d)->>'checksum_failures')::float8 AS failures
+      FROM pg_stat_database AS d ORDER BY failures DESC NULLS LAST LIMIT 100`)
+    const counted = rows.filter((row) => figure(row, 'failures') !== undefined)
     return {
-      on: truth(rows[0], 'on'),
-      failures: failed.map((row) => `${text(row, 'name')}: ${figure(row, 'failures')}`),
+      on: flag(rows[0], 'on'),
+      /** False before version 12, which does not count them. */
+      isCounted: counted.length > 0,
+      failures: counted
+        .filter((row) => figure(row, 'failures') !== 0)
+        .map((row) => `${text(row, 'name')}: ${figure(row, 'failures')}`),
     }
   },
-  evaluate: ({ on, failures }) => {
+  evaluate: ({ on, isCounted, failures }) => {
+    if (on === undefined || (on && !isCounted)) {
+      return notChecked('checksum failures', 'missing', 'the server does not count pages with wrong checksums')
+    }
     if (!on) return ok('checksum failures', 'data checksums are off, so there is nothing to count')
     if (failures.length === 0) return ok('checksum failures', 'none')
     const first = failures.slice(0, 3).join(', ')

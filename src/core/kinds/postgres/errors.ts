@@ -1,6 +1,6 @@
 import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
-import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
 
 /** Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. */
 export function postgresFault(error: unknown, place: ErrorPlace): unknown {
@@ -43,7 +43,7 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
       if (phase === 'sign-in') return probeError('data', `${address} denies ${user} access to the database: ${reason}`)
       if (phase === 'query')
         return probeError('data', `${user} has no permission to read this: ${reason}`, 'next: grant SELECT on it')
-      return probeError('data', `${user} lacks a privilege for this check: ${reason}`, grantTo(target.user))
+      return new MissingPrivilegeError(`${user} lacks a privilege: ${reason}`, [grantTo(target.user)])
     default:
       if (phase === 'query' && code === '25006')
         return probeError('data', `the query was rejected because it writes: ${reason}`)

@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type DatabaseConnection, figure, onDatabase, type Row, text, truth } from '../../database/index.ts'
-import { atLeast, atMost, fail, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
+import { type DatabaseConnection, figure, flag, onDatabase, type Row, text, truth } from '../../database/index.ts'
+import { atLeast, atMost, fail, notChecked, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { hiddenFrom, inMs, privilege } from './checks.ts'
+import { grantTo } from './errors.ts'
 
 type Ask = DatabaseConnection['ask']
 
@@ -17,7 +18,7 @@ const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive
 type Replica = {
   readonly name: string
   readonly state: string
-  /** Bytes of this server's WAL that the replica has not replayed. */
+  /** Bytes of this server's WAL that the replica has not replayed, or not written if it replays none. */
   readonly bytes: number | undefined
   readonly lagMs: number | undefined
   /** Milliseconds since its last report; undefined before PostgreSQL 12. */
@@ -26,31 +27,35 @@ type Replica = {
 
 /** The replay status of a standby. */
 type Replay = {
-  /** Undefined if this account may not see it. */
   readonly connected: boolean | undefined
-  /** True if the configuration names a primary, so that the standby should be connected. */
-  readonly follows: boolean
+  /**
+   * True if the configuration names a primary, so that the standby should be connected. Undefined if this account may
+   * not see it.
+   */
+  readonly follows: boolean | undefined
   readonly paused: boolean
   /** True if everything received has been replayed. */
   readonly current: boolean
-  readonly sinceReplayMs: number
+  readonly sinceReplayMs: number | undefined
 }
 
 const lagDoc = 'Replication lag of its standbys, or its own as a standby, is within the limit'
 
 const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: DatabaseConnection) => {
   const [row] = await ask('SELECT pg_is_in_recovery() AS standby')
+  const isStandby = flag(row, 'standby')
+  if (isStandby === undefined) throw new ProbeError('protocol', 'the server does not report its role')
   return {
     user,
     ...(await readReplicas(ask)),
     /** Undefined on a primary. */
-    replay: truth(row, 'standby') ? await readReplay(ask) : undefined,
+    replay: isStandby ? await readReplay(ask) : undefined,
   }
 })
 
 async function readReplicas(ask: Ask) {
   const rows = await ask(`SELECT application_name AS name, state, ${inMs('replay_lag')} AS lag,
-      pg_wal_lsn_diff(${hereLsn}, replay_lsn)::float8 AS bytes,
+      pg_wal_lsn_diff(${hereLsn}, coalesce(replay_lsn, write_lsn))::float8 AS bytes,
       ${inMs(`clock_timestamp() - (to_jsonb(r)->>'reply_time')::timestamptz`)} AS silent
     FROM pg_stat_replication AS r 
     WHERE application_name NOT IN ('pg_basebackup', 'pg_receivewal') AND state IS DISTINCT FROM 'backup' LIMIT 200`)
@@ -83,11 +88,11 @@ async function readReplay(ask: Ask): Promise<Replay> {
     ;[row] = await read(`'${received}'::pg_lsn`)
   }
   return {
-    connected: truth(row, 'connected'),
-    follows: truth(row, 'follows'),
+    connected: flag(row, 'connected'),
+    follows: flag(row, 'follows'),
     paused: truth(row, 'paused'),
     current: truth(row, 'current'),
-    sinceReplayMs: figure(row, 'since') ?? 0,
+    sinceReplayMs: figure(row, 'since'),
   }
 }
 
@@ -106,7 +111,7 @@ export const replicationLag = onDatabase({
   observe: replication,
   // On a standby, evaluates its own replay; on a primary, its replicas.
   evaluate: ({ replay, replicas, hidden, user }, { replicationLag: threshold }) => {
-    if (replay) return evaluateReplay(replay, threshold)
+    if (replay) return evaluateReplay(replay, user, threshold)
     const result = evaluateReplicas(replicas, threshold)
     return hidden === 0 || result.status === 'failed' ? result : hiddenFrom('replication lag', user, hidden, 'replica')
   },
@@ -118,7 +123,13 @@ function evaluateReplicas(replicas: readonly Replica[], threshold: Threshold): R
     .map((replica) => ({ replica, lag: lagOf(replica) }))
     .sort((a, b) => b.lag - a.lag)
   const [worst] = lags
-  if (!worst) return ok('replication lag', 'no replica connected')
+  if (!worst) {
+    if (replicas.length === 0) return ok('replication lag', 'no replica connected')
+    const silent = `${count(replicas.length, 'replica')} connected, without a WAL position`
+    return notChecked('replication lag', 'missing', silent, {
+      details: replicas.map(({ name, state }) => `${name}: ${state}`),
+    })
+  }
   return atMost({
     check: 'replication lag',
     what: `${worst.replica.name} lags by`,
@@ -145,10 +156,16 @@ const resume = 'to resume replay: SELECT pg_wal_replay_resume() on the standby'
 
 function evaluateReplay(
   { connected, follows, paused, current, sinceReplayMs }: Replay,
+  user: string,
   threshold: Threshold,
 ): Result<'replication lag'> {
-  if (follows && connected === false) {
-    const message = `not connected to its primary (no WAL receiver); last replay ${showDuration(sinceReplayMs)} ago`
+  if (connected === false && follows === undefined) {
+    const why = 'it has no WAL receiver, and primary_conninfo is hidden from this account'
+    return notChecked('replication lag', 'permission', why, { details: [grantTo(user)] })
+  }
+  if (connected === false && follows) {
+    const last = sinceReplayMs === undefined ? '' : `; last replay ${showDuration(sinceReplayMs)} ago`
+    const message = `not connected to its primary (no WAL receiver)${last}`
     return fail('replication lag', 'data', message, { details: ["check the standby's log and primary_conninfo"] })
   }
   const result = atMost({
@@ -171,7 +188,7 @@ export const replicas = onDatabase({
   when: ['replicas'],
   privilege,
   observe: replication,
-  evaluate: ({ replicas }, { replicas: min = 0 }) => {
+  evaluate: ({ replicas, hidden, user }, { replicas: min = 0 }) => {
     const streaming = replicas.filter(({ state }) => state === 'streaming').length
     const are = `${count(streaming, 'replica is', 'replicas are')} streaming`
     const message = withThreshold(are, { limit: min }, 'count', 'atLeast')
@@ -179,6 +196,7 @@ export const replicas = onDatabase({
       measurement: { value: streaming, unit: 'count', limit: min, bound: 'atLeast' },
       details: replicas.map(({ name, state }) => `${name}: ${state}`).slice(0, 20),
     }
+    if (streaming < min && hidden > 0) return hiddenFrom('replicas', user, hidden, 'replica')
     return streaming >= min ? ok('replicas', message, more) : fail('replicas', 'threshold', message, more)
   },
 })
@@ -189,7 +207,7 @@ type Slot = {
   /** Undefined before PostgreSQL 17, or while the slot is active. */
   readonly inactiveMs: number | undefined
   /** Bytes of WAL that the slot retains. */
-  readonly bytes: number
+  readonly bytes: number | undefined
   readonly lost: boolean
 }
 
@@ -215,7 +233,7 @@ export const slots = onDatabase({
   observe: async ({ ask }) => {
     // A slot that is synchronized from the primary is always inactive on a standby.
     const rows = await ask(`SELECT slot_name AS name, active, to_jsonb(s)->>'wal_status' = 'lost' AS lost,
-        coalesce(pg_wal_lsn_diff(${hereLsn}, restart_lsn), 0)::float8 AS bytes,
+        CASE WHEN restart_lsn IS NULL THEN 0 ELSE pg_wal_lsn_diff(${hereLsn}, restart_lsn) END::float8 AS bytes,
         ${inMs(`clock_timestamp() - (to_jsonb(s)->>'inactive_since')::timestamptz`)} AS inactive
       FROM pg_replication_slots AS s WHERE NOT temporary AND coalesce(to_jsonb(s)->>'synced', 'false') = 'false'
       LIMIT 1000`)
@@ -224,7 +242,7 @@ export const slots = onDatabase({
         name: text(row, 'name'),
         active: truth(row, 'active'),
         inactiveMs: figure(row, 'inactive'),
-        bytes: figure(row, 'bytes') ?? 0,
+        bytes: figure(row, 'bytes'),
         lost: truth(row, 'lost'),
       }),
     )
@@ -253,7 +271,8 @@ function evaluateSlot(
   if (result.status === 'failed' || active) return result
   const since = inactiveMs ?? Number.POSITIVE_INFINITY
   const time = inactiveMs === undefined ? '' : ` for ${showDuration(inactiveMs)}`
-  const state = `${name} has had no consumer${time} and retains ${showBytes(bytes)}`
+  const retains = bytes === undefined ? '' : ` and retains ${showBytes(bytes)}`
+  const state = `${name} has had no consumer${time}${retains}`
   const message = withThreshold(state, inactive, 'duration', 'atMost')
   const more: Partial<Result> =
     inactiveMs === undefined
