@@ -1,6 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type DatabaseConnection, figure, flag, onDatabase, type Row, text, truth } from '../../database/index.ts'
-import { atLeast, atMost, fail, notChecked, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
+import {
+  atLeast,
+  atMost,
+  fail,
+  notChecked,
+  ok,
+  type Result,
+  sharedRead,
+  warn,
+  withThreshold,
+} from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'

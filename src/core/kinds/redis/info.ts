@@ -1,5 +1,15 @@
 import { figure, type Row, text } from '../../database/index.ts'
-import { atLeast, atMost, fail, notChecked, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
+import {
+  atLeast,
+  atMost,
+  fail,
+  notChecked,
+  ok,
+  type Result,
+  sharedRead,
+  warn,
+  withThreshold,
+} from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
