@@ -99,8 +99,8 @@ export const cluster = onRedis({
     const failed = figure(row, 'cluster_slots_fail')
     const doubtful = figure(row, 'cluster_slots_pfail')
     const nodes = figure(row, 'cluster_known_nodes')
-    const known = nodes === undefined ? '' : `${count(nodes, 'node')}, `
-    const size = `${known}${assigned ?? '?'} of ${slots} slots assigned`
+    const nodeCount = nodes === undefined ? '' : `${count(nodes, 'node')}, `
+    const size = `${nodeCount}${assigned ?? '?'} of ${slots} slots assigned`
     if (state !== 'ok')
       return fail('cluster', 'data', `cluster state is ${quote(state, 32)}: ${size}, ${failed ?? '?'} failed`)
     if (assigned === undefined || failed === undefined || doubtful === undefined) return missing('its slots')
