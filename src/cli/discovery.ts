@@ -31,6 +31,6 @@ export const proposedBy = (command: string): string =>
 export const discoveryLines = ({ proposals, others }: Discovery): readonly string[] => [
   ...proposals.map(({ entry, type }) => sanitizeLine(`${type}: ${entry.kind} ${entry.name}`)),
   ...others.map(({ host, port, product }) =>
-    sanitizeLine(`not recognised: ${host} port ${port}${product === undefined ? '' : ` (says ${product})`}`),
+    sanitizeLine(`not recognized: ${host} port ${port}${product === undefined ? '' : ` (says ${product})`}`),
   ),
 ]

@@ -1,8 +1,9 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import { exits, Fault } from '../core/errors.ts'
 import { openAdmin } from './admin.ts'
+import { waysToConfigure } from './first-config.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { type InForce, inForce } from './in-force.ts'
 import { settingsFolder } from './private-file.ts'
@@ -124,7 +125,7 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
   if (value === undefined) return warning(`no svc.yaml: ${note}`, 'svc init writes one for this machine.')
   const { types, warnings } = await configuration(flags, env)
   const monitors = Object.values(types).reduce((sum, entry) => sum + entry.monitors.length, 0)
-  if (monitors === 0) return warning(`${value} configures no monitor`, 'svc monitors discover proposes monitors.')
+  if (monitors === 0) return warning(`${value} configures no monitor`, waysToConfigure(value, env).at(-1))
   const [first] = warnings
   if (first !== undefined) return warning(first, 'svc monitors validate shows all warnings.')
   return ok(`${value}: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
@@ -240,12 +241,17 @@ function checkPath(env: ProcessEnvironment): Outcome {
     .filter(isProgram)
   const [first] = all
   if (first === undefined) return warning('svc is not on the PATH', `This one is ${own}.`)
-  // On Windows and in packages, a script starts svc, so the file on the PATH is another one.
-  const others = [...new Set(all.map(real))].filter((path) => path !== own && !path.startsWith(packageRoot()))
+  const others = [...new Set(all.map(real))].filter((path) => path !== own && !isLauncher(path))
   if (others.length === 0) return ok(first)
-  if (real(first) === own) return warning(`another svc is on the PATH, after this one: ${others.join(', ')}`)
+  if (!others.includes(real(first))) return warning(`another svc is on the PATH, after this one: ${others.join(', ')}`)
   return warning(`svc on the PATH is ${first}, not this one (${own})`, 'svc version tells them apart.')
 }
+
+/** Whether a file is the script that starts this svc: the Debian package has one, and npm has them on Windows. */
+const isLauncher = (path: string): boolean =>
+  ['../lib/svc', 'node_modules/@svc-cli/svc'].some(
+    (folder) => real(join(dirname(path), folder, 'bin', 'run.js')) === real(join(packageRoot(), 'bin', 'run.js')),
+  )
 
 const real = (path: string): string => {
   try {

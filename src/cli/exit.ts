@@ -29,7 +29,9 @@ export async function settle(error: unknown, report: ExitReport): Promise<void> 
   const reported = fault ?? error
   const written = report.json && writeOutput(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
   if (!written) {
-    writeError(`${renderError.text(reported, { colour: useColour(process.stderr), target: report.target })}\n`)
+    // 0 for a terminal that does not know its width.
+    const width = process.stderr.columns || undefined
+    writeError(`${renderError.text(reported, { colour: useColour(process.stderr), target: report.target, width })}\n`)
   }
   if (report.debug && error instanceof Error) writeError(`${error.stack ?? error.message}\n`)
 }

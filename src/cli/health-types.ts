@@ -2,6 +2,7 @@ import type { LoadedConfig } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { ServerType } from '../core/protocol/index.ts'
 import type { Call, RuntimeFacts } from '../core/service.ts'
+import { waysToConfigure } from './first-config.ts'
 import { type ProcessEnvironment, type TypeOrAll, variable } from './flags.ts'
 import type { CommandSession } from './session.ts'
 
@@ -82,11 +83,11 @@ function typesHere(
 
 /** What is not configured on this machine, and where svc looked for it. */
 function notConfigured(what: ServerType | 'nothing', { origin, searched, mistakes }: LoadedConfig): Fault {
-  const propose = 'svc monitors discover   proposes a svc.yaml for this machine'
+  const propose = waysToConfigure(origin, process.env)
   if (origin === undefined) {
     const message = what === 'nothing' ? 'nothing is configured' : `${what} is not configured`
     return new Fault('Local', `${message}: there is no svc.yaml`, {
-      hints: [...searched.map((path) => `Looked for ${path}`), propose],
+      hints: [...searched.map((path) => `Looked for ${path}`), ...propose],
     })
   }
   return new Fault(
@@ -96,7 +97,7 @@ function notConfigured(what: ServerType | 'nothing', { origin, searched, mistake
       places: mistakes,
       hints: [
         ...mistakes.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`),
-        what === 'nothing' ? propose : `Add it under types: in ${origin}, then: svc monitors validate`,
+        ...(what === 'nothing' ? propose : [`Add it under types: in ${origin}, then: svc monitors validate`]),
       ],
     },
   )

@@ -295,6 +295,8 @@ type DisplayOptions = {
   readonly text: string
   /** Present when the format has exit codes of its own. */
   readonly exitCode?: number | undefined
+  /** For standard error: what the log of a CI job shows beside a report that another program reads. */
+  readonly log?: string | undefined
 }
 
 /** Prints the answers in the requested format. */
@@ -304,23 +306,34 @@ export async function showHealth(outcomes: readonly HealthOutcome[], as: Present
   if (isReport(as.output)) {
     const { nagiosState, reports } = await import('../core/reports/index.ts')
     const { default: report } = await reports[as.output]()
-    return { text: report.render(entries), exitCode: as.output === 'nagios' ? nagiosState(entries) : undefined }
+    return {
+      text: report.render(entries),
+      exitCode: as.output === 'nagios' ? nagiosState(entries) : undefined,
+      log: as.output === 'junit' && !isTerminal('stdout') ? await screenOf(outcomes, entries, as) : undefined,
+    }
   }
   // An explicit table is one in a pipe too.
   if (as.output === undefined && !isTerminal('stdout')) {
     const { renderPlain } = await import('../core/reports/index.ts')
     return { text: renderPlain(entries, { header: as.header }) }
   }
+  return { text: await screenOf(outcomes, entries, as) }
+}
+
+async function screenOf(
+  outcomes: readonly HealthOutcome[],
+  entries: readonly Entry[],
+  { output, detail }: Presentation,
+): Promise<string> {
   const { renderHealth } = await import('./render/health.ts')
-  return {
-    text: renderHealth(entries, {
-      width: process.stdout.columns || Number(process.env.COLUMNS) || 80,
-      colour: useColour(process.stdout),
-      unicode: showsUnicode(process.env, process.platform),
-      detail: as.detail,
-      ages: outcomes.map((outcome) => outcome.ageSeconds),
-    }),
-  }
+  const stream = output === 'junit' ? process.stderr : process.stdout
+  return renderHealth(entries, {
+    width: stream.columns || Number(process.env.COLUMNS) || 80,
+    colour: useColour(stream),
+    unicode: showsUnicode(process.env, process.platform),
+    detail,
+    ages: outcomes.map((outcome) => outcome.ageSeconds),
+  }).trimEnd()
 }
 
 async function entry(outcome: HealthOutcome, as: { readonly target: string; readonly mode: string }): Promise<Entry> {

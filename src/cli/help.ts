@@ -200,6 +200,12 @@ class SvcHelp extends Help {
   }
 }
 
+const firstSteps = [
+  ['svc health', 'Check what svc.yaml names, and this machine'],
+  ['svc init', 'Write a first svc.yaml for this machine'],
+  ['svc doctor', 'Check the installation'],
+] as const
+
 /** Help for everything, a topic, a command or a subject. An unknown word or flag is a usage fault. */
 export async function showHelp(
   argv: readonly string[],
@@ -226,7 +232,9 @@ export async function showHelp(
     maxWidth: Math.min(process.stdout.columns || maxColumns, maxColumns),
   })
   await help.showHelp(requested === '' ? [] : [requested])
-  if (requested === '') writeOutput(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
+  if (requested !== '') return
+  writeOutput(`FIRST STEPS\n${aligned(firstSteps)}\n\n`)
+  writeOutput(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
 }
 
 async function loadable(

@@ -4,8 +4,8 @@ import { sanitizeLine } from '../core/sanitize.ts'
 export const shellWord = (word: string): string =>
   /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
-/** The flags that choose what a command acts on, in the order in which hints repeat them. */
-const targetFlags = ['server', 'profile', 'local', 'store', 'config', 'ca-file', 'insecure-http'] as const
+/** The flags that choose what a command acts on, and as whom, in the order in which hints repeat them. */
+const targetFlags = ['server', 'profile', 'local', 'store', 'config', 'ca-file', 'insecure-http', 'user'] as const
 type TargetFlag = (typeof targetFlags)[number]
 
 const withoutValue: ReadonlySet<TargetFlag> = new Set(['local', 'insecure-http'])
@@ -13,7 +13,7 @@ const withoutValue: ReadonlySet<TargetFlag> = new Set(['local', 'insecure-http']
 const destinations: ReadonlySet<TargetFlag> = new Set(['server', 'profile', 'local'])
 
 const store: readonly TargetFlag[] = ['local', 'store']
-const connection: readonly TargetFlag[] = targetFlags
+const connection: readonly TargetFlag[] = targetFlags.filter((flag) => flag !== 'user')
 const server: readonly TargetFlag[] = ['server', 'profile', 'ca-file', 'insecure-http']
 
 /** The target flags of every command that hints suggest. */
@@ -38,7 +38,7 @@ export const targetFlagsOf: Readonly<Record<string, readonly TargetFlag[]>> = {
   'roles show': connection,
   'roles unassign': connection,
   api: server,
-  login: server,
+  login: [...server, 'user'],
   logout: server,
   whoami: ['server', 'profile', 'local', 'ca-file', 'insecure-http'],
   serve: ['store', 'config'],
@@ -84,7 +84,9 @@ function targetWords(argv: readonly string[]): ReadonlyMap<TargetFlag, string> {
       if (own.includes(`--${flag}`)) words.set(flag, `--${flag}`)
       continue
     }
-    const at = own.findIndex((word) => word === `--${flag}` || word.startsWith(`--${flag}=`))
+    const at = own.findIndex(
+      (word) => word === `--${flag}` || word.startsWith(`--${flag}=`) || (flag === 'user' && word === '-u'),
+    )
     const word = own[at]
     if (word === undefined) continue
     const value = word.includes('=') ? word.slice(word.indexOf('=') + 1) : own[at + 1]

@@ -6,6 +6,7 @@ import type { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import { isBad, worst } from '../core/reports/index.ts'
 import type { Trial } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
+import { waysToConfigure } from './first-config.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { packageJson } from './process.ts'
 import { findings } from './render/lists.ts'
@@ -37,10 +38,7 @@ export function monitorNamed(config: Config, requestedName: string, type: Server
   const where = type === undefined ? '' : ` of ${type}`
   if (here.length === 0) {
     throw new Fault('Usage', `no monitor${where} is configured; there is no "${requestedName}"`, {
-      hints: [
-        'svc monitors discover   proposes a svc.yaml for this machine',
-        'svc monitors kinds      lists the kinds',
-      ],
+      hints: ['svc monitors kinds   lists the kinds of monitors', ...waysToConfigure(config.origin, process.env)],
     })
   }
   const nearest = didYouMean(requestedName, [...here.map(({ monitor }) => monitor), ...here.map(own)])

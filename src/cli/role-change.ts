@@ -89,9 +89,12 @@ async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session
     ...(remoteStatus === undefined ? {} : { remoteStatus }),
     hints: [
       ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-      session.runtime
-        ? 'svc users list shows the users; --server URL selects a server instead.'
-        : 'USER is a user name or an e-mail address.',
+      ...(session.runtime
+        ? [
+            'svc users list shows the users; --server URL selects a server instead.',
+            ...(nearest === undefined ? [`To add this user: svc users add ${shellWord(UserName)}`] : []),
+          ]
+        : ['USER is a user name or an e-mail address.']),
     ],
   })
 }

@@ -28,7 +28,7 @@ import {
 } from '../cli/health.ts'
 import { writeError } from '../cli/process.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session.ts'
-import { progress } from '../cli/terminal.ts'
+import { isTerminal, progress } from '../cli/terminal.ts'
 import { exits } from '../core/errors.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
@@ -178,14 +178,16 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     // A single failed request is an ordinary error. Monitoring formats have a representation for it.
     if (outcomes.length === 1 && only?.fault && !isReport(as.output)) throw only.fault
     const display = await showHealth(outcomes, as)
+    const forPeople = (as.output ?? 'table') === 'table'
+    // Before the answer: the verdict stays the last line on a terminal.
+    if (forPeople && notConfigured.length > 0) this.say(await wrapped(notConfiguredLine(notConfigured)))
     this.print(display.text)
+    if (display.log !== undefined) this.say(display.log)
     for (const { file, line, column, message } of mistakes) {
       const text = `${file}:${line}:${column}: ${message}`
       if (unread) writeError(`Error: ${text}\n`)
       else this.say(`Warning: ${text}`)
     }
-    const forPeople = (as.output ?? 'table') === 'table'
-    if (forPeople && notConfigured.length > 0) this.say(notConfiguredLine(notConfigured))
     if (forPeople && session.runtime && session.runtime.facts.configuration === undefined) {
       this.say(nextSteps())
     }
@@ -197,12 +199,19 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
 function nextSteps(): string {
   const svc = process.env.npm_command === 'exec' ? 'npx svc' : 'svc'
   const steps = [
+    ['init', 'writes a svc.yaml with what listens here'],
     ['health -m Advanced -t Sql', 'the embedded store, in depth'],
     ['serve', 'the same answers over HTTP'],
-    ['monitors discover', 'what listens here, proposed as a svc.yaml'],
   ]
   const lines = steps.map(([command, gives]) => `  ${`${svc} ${command}`.padEnd(34)}  ${gives}`)
   return `\nNothing is configured yet: this is what svc knows of this machine. Try next:\n${lines.join('\n')}`
+}
+
+/** Fits a line for people to the terminal that shows it. */
+async function wrapped(line: string): Promise<string> {
+  if (!isTerminal('stderr')) return line
+  const { wrap } = await import('../cli/render/width.ts')
+  return wrap(line, process.stderr.columns || 80).join('\n')
 }
 
 /** `10 types not configured (FtpApi, Ftp, …)`: no failure of a check of everything. */

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Home, svcHome } from '../support/svc.ts'
 
@@ -52,6 +52,19 @@ describe('svc doctor', () => {
     expect(finding('server')?.status).toBe('skipped')
     expect(finding('path')).toMatchObject({ status: 'ok', message: join(home.folder, 'bin', 'svc') })
     expect(finding('completion')).toMatchObject({ status: 'skipped', message: 'not installed for bash' })
+  })
+
+  test('the script that starts svc in the Debian package is no other svc', async () => {
+    const bin = join(home.folder, 'usr', 'bin')
+    mkdirSync(bin, { recursive: true })
+    mkdirSync(join(home.folder, 'usr', 'lib'))
+    symlinkSync(dirname(dirname(home.program)), join(home.folder, 'usr', 'lib', 'svc'))
+    writeFileSync(join(bin, 'svc'), '#!/bin/sh\n', { mode: 0o755 })
+    const { finding } = await doctor([], { PATH: `${bin}:/usr/bin:/bin` })
+    expect(finding('path')).toMatchObject({ status: 'ok', message: join(bin, 'svc') })
+    writeFileSync(join(home.folder, 'usr', 'svc'), '#!/bin/sh\n', { mode: 0o755 })
+    const second = await doctor([], { PATH: `${join(home.folder, 'usr')}:${bin}` })
+    expect(second.finding('path')).toMatchObject({ status: 'warning' })
   })
 
   test('a mistake in svc.yaml is exit 12 with its place, and one without monitors is no success', async () => {

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { onTerminal } from '../../tools/pages/terminal.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 let home: Home
@@ -58,6 +59,67 @@ describe('a pipe', () => {
     expect((await home.svc(['health', '-o', 'table', '-v'])).stdout).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)
     expect((await home.svc(['health', '-o', 'table', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
   })
+})
+
+describe('a JUnit report in a pipe', () => {
+  test('leaves the failures and the verdict in the log of the job', async () => {
+    const { code, stdout, stderr } = await home.svc(['health', '-o', 'junit'])
+    expect(code).toBe(3)
+    expect(stdout).toMatch(/^<\?xml /)
+    expect(stderr).toMatch(/^ {2}✗ Batch {2}tcp worker +connect +127\.0\.0\.1:1 refused/m)
+    expect(stderr.trimEnd().split('\n').at(-1)).toMatch(/^✗ UNHEALTHY {2}this machine · 1 monitor failed · Standard/)
+    expect((await home.svc(['health', '-o', 'junit', '-q'])).stderr).toBe('')
+  })
+
+  test('leaves the reason in the log when nothing is configured', async () => {
+    const { code, stderr } = await home.svc(['health', '-o', 'junit', '-t', 'Ftp'])
+    expect(code).toBe(12)
+    expect(stderr).toMatch(/does not configure Ftp/)
+    expect(stderr).toMatch(/^✗ NOT CHECKED /m)
+  })
+})
+
+test('a failure of a selected monitor is shown once', async () => {
+  const yaml = `types:
+  Batch:
+    host: false
+    monitors:
+      - {kind: tcp, name: worker, host: 127.0.0.1, port: 1}
+      - {kind: tcp, name: other, host: 127.0.0.1, port: 2}
+`
+  writeFileSync(join(home.folder, 'two.yaml'), yaml, { mode: 0o600 })
+  const config = join(home.folder, 'two.yaml')
+  const { stdout } = await home.svc(['health', '-o', 'table', '--only', 'worker', '--config', config])
+  expect(stdout.match(/127\.0\.0\.1:1 refused/g)).toHaveLength(1)
+  expect(stdout).not.toContain('selected monitors failed')
+})
+
+test('the types that are not configured stand above the answer, and the verdict is the last line', async () => {
+  const { shown } = await onTerminal('"$NODE" "$SVC" health', {
+    cwd: home.folder,
+    env: { ...home.env, NODE: process.execPath, SVC: home.program },
+    columns: 60,
+  })
+  const lines = shown
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.replace(/^.*\u001b\[2K/, ''))
+  expect(lines.findIndex((line) => line.includes('12 types not configured'))).toBeGreaterThanOrEqual(0)
+  expect(lines.findIndex((line) => line.includes('12 types not configured'))).toBeLessThan(
+    lines.findIndex((line) => line.includes('tcp worker')),
+  )
+  expect(lines.at(-1)).toMatch(/-v shows every check$/)
+  expect(lines.filter((line) => line.length > 60)).toEqual([])
+})
+
+test('an error is broken between words on a terminal, and a command in it is not broken', async () => {
+  const { shown } = await onTerminal('"$NODE" "$SVC" health --type Sql --config "$PWD/svc.yaml"', {
+    cwd: home.folder,
+    env: { ...home.env, NODE: process.execPath, SVC: home.program },
+    columns: 44,
+  })
+  expect(shown).toMatch(/^Error: .{1,37}\n {2}\S/m)
+  expect(shown).toMatch(/ {2}Add it under types: .*, then: svc monitors validate --config \S+$/m)
 })
 
 test('--wait reports an attempt where no line can move, and says that it gave up', async () => {

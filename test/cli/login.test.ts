@@ -40,6 +40,9 @@ describe('svc login without a keychain', () => {
     const ran = await home.svc(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toMatch(/SVC_TOKEN=….*\n.*--insecure-storage.*\n.*-- bash/)
+    for (const remedy of ['--insecure-storage', '-- bash']) {
+      expect(ran.stderr).toContain(`svc login --server ${server.url} --user ${user} ${remedy}`)
+    }
     expect(server.requests).toEqual([])
     expect(home.files()).toEqual([])
   })

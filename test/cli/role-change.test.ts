@@ -112,6 +112,11 @@ describe('a change of roles, in process', () => {
     expect(fault.details.hints).toContain('Did you mean root?')
   })
 
+  test('an unknown user without a similar name is reported with the command that adds the user', async () => {
+    const fault = await failure(changeRoles(asking, change('Ümit Ö', 'assign', ['Ops'])))
+    expect(fault.details.hints?.at(-1)).toBe("To add this user: svc users add 'Ümit Ö'")
+  })
+
   test('a probable typing error causes a note', async () => {
     const name = await user(['Ops'])
     const { notes } = await changeRoles(asking, change(name, 'assign', ['ops', 'admin', 'a,b']))

@@ -82,7 +82,7 @@ const waysOut: Record<What, readonly string[]> = {
   token: [
     'CI, containers   SVC_TOKEN=… svc …                 (nothing on disk)',
     'a 0600 file      svc login --insecure-storage      (anyone with your account can read it)',
-    'this shell only  svc login --server URL -- bash    (revoked when it ends)',
+    'this shell only  svc login -- bash                 (revoked when it ends)',
   ],
   secret: [
     'a daemon         {file: /run/credentials/svc/NAME} in svc.yaml (0600, of its account)',

@@ -31,9 +31,12 @@ function text(error: unknown, options: TextOptions): string {
     ...rest.map((line) => `  ${line}`),
     ...fields.flatMap((line) => broken(line)),
     ...where,
-    ...hints.flatMap((hint) => hint.split('\n')).flatMap((line) => broken(line)),
+    // A terminal wraps a command by itself, and it can still be copied in one piece.
+    ...hints.flatMap((hint) => hint.split('\n')).flatMap((line) => (isCommand(line) ? [`  ${line}`] : broken(line))),
   ].join('\n')
 }
+
+const isCommand = (hint: string): boolean => /\bsvc [a-z-]|^\s*\d* \|/.test(hint)
 
 /** The single JSON value on stdout when a command fails under `--json`, and an Entry's Error. */
 function json(error: unknown, target?: string): { readonly error: ReportedError } {

@@ -154,7 +154,8 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
     ...(detail === 'verbose' || isBad(entry.level) ? correlationLine(entry, readings.length > 1, look) : []),
   ])
   const blank = detail === 'verbose' || facts.length > 0 ? [''] : []
-  return `${[...body, ...(facts.length > 0 ? ['', ...facts] : []), ...blank, ...verdict].join('\n')}\n`
+  const gap = facts.length > 0 && body.at(-1) !== '' ? [''] : []
+  return `${[...body, ...gap, ...facts, ...blank, ...verdict].join('\n')}\n`
 }
 
 /** Every check of one entry, under its headline. */

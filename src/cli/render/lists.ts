@@ -128,7 +128,7 @@ export const heartbeats = list<ListedHeartbeat>()({
   beneath: 'store',
   rows: 'heartbeats',
   headline: ['agent', 'agents'],
-  empty: { sentence: 'No agent has reported yet yet yet', next: 'To report:   svc heartbeat NAME' },
+  empty: { sentence: 'No agent has reported yet', next: 'To report:   svc heartbeat NAME' },
   columns: [
     { key: 'name', title: 'AGENT', shrink: 2 },
     {

@@ -1,4 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
+import { waysToConfigure } from '../../cli/first-config.ts'
 import { text } from '../../cli/flags.ts'
 import { configuration } from '../../cli/session.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
@@ -29,16 +30,16 @@ export default class Validate extends SvcCommand {
 
 /** Throws Local without a file, for one that configures nothing, and for monitors that cannot run here. */
 function demandMonitors({ origin, searched, types, otherSections, cannotRun }: LoadedConfig): void {
-  const propose = 'svc monitors discover   proposes a svc.yaml for this machine'
+  const propose = waysToConfigure(origin, process.env)
   if (origin === undefined) {
     throw new Fault('Local', 'there is no svc.yaml to check', {
-      hints: [...searched.map((path) => `Looked for ${path}`), propose],
+      hints: [...searched.map((path) => `Looked for ${path}`), ...propose],
     })
   }
   const monitors = Object.values(types).flatMap((type) => type.monitors)
   if (monitors.length === 0 && otherSections.length === 0) {
     const places = [{ file: origin, line: 1, column: 1, message: 'configures nothing' }]
-    throw new Fault('Local', `${origin} configures nothing`, { places, hints: [propose] })
+    throw new Fault('Local', `${origin} configures nothing`, { places, hints: propose })
   }
   const [first] = cannotRun
   if (!first) return

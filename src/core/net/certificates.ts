@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../probe-error.ts'
 import type { Setting } from '../settings/index.ts'
+import { systemCertificates } from '../system-certificates.ts'
 import { count, sanitize } from './text.ts'
 
 /** The setting of all kinds that connect with TLS and read the file with `readCaFile`. */
@@ -26,7 +27,7 @@ export async function readCaFile(path: string | undefined): Promise<string | und
 export function anchorsFor(top: X509Certificate | undefined, ca?: string): readonly X509Certificate[] {
   if (top === undefined) return []
   const { getCACertificates } = process.getBuiltinModule('node:tls')
-  const roots = [...certificatesOf(ca ?? ''), ...getCACertificates('default'), ...getCACertificates('system')]
+  const roots = [...certificatesOf(ca ?? ''), ...getCACertificates('default'), ...systemCertificates()]
   // Parsing every root of a system takes a tenth of a second; searching for the issuer's name does not.
   const issuer = /^CN=([ -~]+)$/m.exec(top.issuer)?.[1]
   const candidates = roots.filter(
@@ -44,9 +45,9 @@ export function anchorsFor(top: X509Certificate | undefined, ca?: string): reado
  * empty list until the process ends.
  */
 export function preloadAnchors(): void {
-  const { createSecureContext, getCACertificates } = process.getBuiltinModule('node:tls')
+  const { createSecureContext } = process.getBuiltinModule('node:tls')
   createSecureContext()
-  getCACertificates('system')
+  systemCertificates()
 }
 
 /**

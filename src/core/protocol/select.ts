@@ -107,6 +107,12 @@ export function selectedHeadline(
   return `unhealthy: ${failed} of ${selectedCount} selected monitors failed${more}: ${why}`
 }
 
+const selectedPattern =
+  /^(?:healthy: \d{1,9} of \d{1,9} monitors selected|(?:unhealthy|not fully checked): \d{1,9} of \d{1,9} selected monitors)\b/
+
+/** Whether a message is `selectedHeadline`, whose facts the monitors of the answer repeat. */
+export const isSelectedHeadline = (message: string): boolean => selectedPattern.test(message)
+
 const fitsAny = (patterns: readonly string[], names: readonly string[]): boolean =>
   patterns.some((pattern) => names.some((name) => fits(pattern.toLowerCase(), name.toLowerCase())))
 

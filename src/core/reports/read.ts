@@ -1,5 +1,6 @@
 import {
   faultPrefix,
+  isSelectedHeadline,
   type MonitoringStatus,
   type RunDocument,
   type RunMeasurement,
@@ -198,7 +199,9 @@ function causes(type: string, level: Level, readings: readonly Reading[], messag
     .toSorted(bySeverity)
     .map(describeResult)
   // Our own StatusMessage repeats the headline and causes. A foreign one may contain unique information.
-  const ours = ['healthy', 'unhealthy', 'not fully checked'].some((state) => message.startsWith(`${type} is ${state}`))
+  const ours =
+    ['healthy', 'unhealthy', 'not fully checked'].some((state) => message.startsWith(`${type} is ${state}`)) ||
+    isSelectedHeadline(message)
   return message === '' || (ours && decisive.length > 0) ? decisive : [message, ...decisive]
 }
 

@@ -1,0 +1,19 @@
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { candidates } from '../core/config/index.ts'
+import type { ProcessEnvironment } from './flags.ts'
+
+/**
+ * Hints for somebody who has configured nothing: how to get a first svc.yaml. `origin` is the file that svc read, if
+ * there is one. The last line is the next step. `svc init` overwrites nothing, so it is proposed only where it can write.
+ */
+export function waysToConfigure(origin: string | undefined, env: ProcessEnvironment): readonly string[] {
+  const [own, system] = candidates({ env, platform: process.platform, home: homedir() })
+  if (origin === undefined) return ['svc init   writes a svc.yaml for this machine']
+  const isSystem = own !== undefined && origin === system?.path && !existsSync(own.path)
+  if (!isSystem) return ['svc monitors discover   proposes monitors for this file']
+  return [
+    `svc monitors discover   proposes monitors for ${origin}, which svc serve as a service reads`,
+    `svc init   writes ${own.path}, for your account`,
+  ]
+}
