@@ -68,17 +68,17 @@ async function candidatesFor(line: TypedLine, registry: Registry): Promise<Candi
   if (!command) return await nextWords(words, registry)
   const before = command.rest.at(-1) ?? ''
   const open = flagNamed(command.flags, before)
-  if (open && open.flag.type === 'option') return await valuesOf(open.name, command)
+  if (open && open.flag.type === 'option') return await valuesOf(open.name, command, current)
   const [, name, typed] = /^(--[\w-]+=)(.*)$/s.exec(current) ?? []
   if (name !== undefined && typed !== undefined) {
     const flag = flagNamed(command.flags, name.slice(0, -1))
-    const values = flag ? await valuesOf(flag.name, command) : []
+    const values = flag ? await valuesOf(flag.name, command, typed) : []
     return values === 'files' ? values : values.map((one) => ({ ...one, value: `${name}${one.value}` }))
   }
   if (current.startsWith('-')) return flagsOf(command)
   const arg = command.args[positionOf(command)]
   if (arg === undefined) return current === '' ? flagsOf(command) : []
-  return await argumentsOf(command.id, arg)
+  return await argumentsOf(command.id, arg, current)
 }
 
 /** The command that begins the line, loaded alone, or undefined while its name is incomplete. */
@@ -149,10 +149,18 @@ function positionOf({ flags, rest }: CommandTable): number {
 
 const fixed = (values: readonly string[]): readonly Word[] => values.map((value) => ({ value }))
 
-/** The values of a flag. Flags that no entry covers have values that cannot be known. */
-async function valuesOf(flag: string, { id, rest }: CommandTable): Promise<Candidates> {
+/** The server types for a word such as `App,S`, each behind the types that are already in it. */
+function types(current: string): readonly Word[] {
+  const before = current.slice(0, current.lastIndexOf(',') + 1)
+  const present = before.split(',')
+  const names = ServerType.values.filter((type) => !present.includes(type))
+  return fixed([...names.map((type) => before + type), ...(before === '' ? ['all'] : [])])
+}
+
+/** The values of a flag, for the value typed so far. Flags that no entry covers have values that cannot be known. */
+async function valuesOf(flag: string, { id, rest }: CommandTable, current: string): Promise<Candidates> {
   if (flag === 'mode') return fixed(ExecutionMode.values)
-  if (flag === 'type') return fixed([...ServerType.values, 'all'])
+  if (flag === 'type') return types(current)
   if (flag === 'output') return id === 'health' ? fixed(outputs) : []
   if (flag === 'color') return fixed(['auto', 'always', 'never'])
   if (flag === 'status') return fixed(HeartbeatStatus.values)
@@ -178,7 +186,7 @@ async function valuesOf(flag: string, { id, rest }: CommandTable): Promise<Candi
   return files.includes(flag) ? 'files' : []
 }
 
-async function argumentsOf(id: string, arg: string): Promise<Candidates> {
+async function argumentsOf(id: string, arg: string, current: string): Promise<Candidates> {
   const [topic = '', verb = ''] = id.split(':')
   if (topic === 'users' && verb !== 'add') return await stored('users', [])
   if (id === 'roles:holders') return await stored('roles', [])
@@ -196,7 +204,7 @@ async function argumentsOf(id: string, arg: string): Promise<Candidates> {
     const { describeProfiles } = await import('../../core/plan/index.ts')
     return (await describeProfiles()).map(({ name }) => ({ value: name }))
   }
-  if (id === 'health' && arg === 'type') return fixed([...ServerType.values, 'all'])
+  if (id === 'health' && arg === 'types') return types(current)
   if (id === 'completion') return fixed(shells)
   return id === 'api' && arg === 'method' ? fixed(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']) : []
 }

@@ -27,12 +27,15 @@ _svc() {
   local -a described
   for line in "\${(@f)$(svc __complete zsh "\${BUFFER[1,CURSOR]}" 2>/dev/null)}"; do
     if [[ $line == ":files" ]]; then
+      [[ $PREFIX == --*=* ]] && compset -P '*='
       _files
       return
     fi
     [[ -z $line ]] && continue
     value=\${line%%$'\\t'*}
-    described+=("\${value//:/\\\\:}:\${line#*$'\\t'}")
+    line=\${line#*$'\\t'}
+    # Without a description, zsh would show an empty one behind the value.
+    described+=("\${value//:/\\\\:}\${line:+:$line}")
   done
   _describe -V svc described
 }
@@ -47,7 +50,8 @@ fi
 function __svc_complete
     set -l lines (svc __complete fish (commandline -cp) 2>/dev/null)
     if test "$lines" = ":files"
-        __fish_complete_path (commandline -ct)
+        set -l flag (string match -r -- '^--[\\w-]+=' (commandline -ct))
+        __fish_complete_path (string replace -- "$flag" '' (commandline -ct)) | string replace -r -- '^' "$flag"
     else if set -q lines[1]
         printf '%s\\n' $lines
     end
