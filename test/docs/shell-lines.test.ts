@@ -19,6 +19,8 @@ const pages = [
   'docs/agents.md',
   'docs/clients.md',
   'docs/metrics.md',
+  'docs/development.md',
+  'docs/first-ten-minutes.md',
 ]
 
 /** Blocks that cannot run on a test machine (```sh norun), by page and first line, and why. */
@@ -40,7 +42,7 @@ const notRun: Readonly<Record<string, string>> = {
 const exits: Readonly<Record<string, readonly number[]>> = {
   // The example's worker refuses connections.
   'svc health': [3],
-  'svc health --type Batch --only worker --mode Advanced': [3],
+  'svc health --only worker -v': [3],
   // 1 is a warning: a test machine is busy.
   'svc health --type App --output nagios': [0, 1],
   // Without a keychain, as on most test machines.
