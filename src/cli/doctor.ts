@@ -16,7 +16,7 @@ import { type CommandTarget, chooseTarget } from './target.ts'
 /** What one check of the installation found. */
 export type InstallationFinding = {
   readonly check: string
-  readonly status: 'ok' | 'warning' | 'failed' | 'skipped'
+  readonly status: 'ok' | 'warning' | 'failed' | 'skipped' | 'not checked'
   readonly message: string
   /** What to do, where something is to be done. */
   readonly next?: string | undefined
@@ -27,6 +27,8 @@ export type InstallationFinding = {
 type Outcome = Omit<InstallationFinding, 'check'>
 const ok = (message: string, next?: string): Outcome => ({ status: 'ok', message, next })
 const skipped = (message: string, next?: string): Outcome => ({ status: 'skipped', message, next })
+/** What should have been checked and could not be. */
+const notChecked = (message: string): Outcome => ({ status: 'not checked', message })
 const warning = (message: string, next?: string): Outcome => ({ status: 'warning', message, next })
 const failed = (message: string, next?: string, exitCode: number = exits.local.code): Outcome => ({
   status: 'failed',
@@ -203,7 +205,7 @@ async function checkSignIn(examination: Examination): Promise<Outcome> {
     return ok(`signed in as ${UserName} (roles: ${Roles.length > 0 ? Roles.join(', ') : 'none'})`)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    if (error.fault !== 'Unauthorized') return skipped(`not checked: ${error.message}`)
+    if (error.fault !== 'Unauthorized') return notChecked(error.message)
     const isExpected = env['SVC_TOKEN'] !== undefined || target.profile?.user !== undefined
     const next = `svc login --server ${shownUrl(target.url)}`
     return isExpected ? failed(error.message, next, error.exitCode) : warning('nobody is signed in there', next)
@@ -222,7 +224,7 @@ async function checkClock(examination: Examination): Promise<Outcome> {
   const { rawHeaders } = await answerOf(target, examination)
   const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
   const theirs = Date.parse(at === -1 ? '' : (rawHeaders[at + 1] ?? ''))
-  if (Number.isNaN(theirs)) return skipped('the server sends no date')
+  if (Number.isNaN(theirs)) return notChecked('the server sends no date')
   const off = Math.abs(Date.now() - theirs)
   const message = `this clock and the server's differ by ${Math.round(off / 1_000)} s`
   const next = 'Synchronize both with NTP: certificates and tokens depend on the time.'

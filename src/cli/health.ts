@@ -262,7 +262,7 @@ export const outputs = [
 export type Output = (typeof outputs)[number]
 
 /**
- * `--output`, or `--json` for short; the two must not contradict each other. Undefined: the screen on a terminal,
+ * `--output`, or `--json` for short; the two cannot be combined otherwise. Undefined: the screen on a terminal,
  * records in a pipe.
  */
 export function chooseOutput(flags: {
@@ -271,8 +271,8 @@ export function chooseOutput(flags: {
 }): Output | undefined {
   if (!flags.json) return flags.output
   if (flags.output === undefined || flags.output === 'json') return 'json'
-  throw new Fault('Usage', `--json and --output ${flags.output} contradict each other`, {
-    hints: ['Leave one of them out.'],
+  throw new Fault('Usage', `--json and --output ${flags.output} cannot be combined`, {
+    hints: ['Omit one of them.'],
   })
 }
 
@@ -284,6 +284,8 @@ export const isReport = (output: Output | undefined): output is Output & ReportN
 export type Presentation = {
   readonly output: Output | undefined
   readonly target: string
+  /** Whether a server ran the checks, rather than this process. */
+  readonly atServer: boolean
   readonly mode: string
   /** For people. */
   readonly detail: 'verbose' | 'usual' | 'verdict'
@@ -323,7 +325,7 @@ export async function showHealth(outcomes: readonly HealthOutcome[], as: Present
 async function screenOf(
   outcomes: readonly HealthOutcome[],
   entries: readonly Entry[],
-  { output, detail }: Presentation,
+  { output, detail, atServer }: Presentation,
 ): Promise<string> {
   const { renderHealth } = await import('./render/health.ts')
   const stream = output === 'junit' ? process.stderr : process.stdout
@@ -332,6 +334,7 @@ async function screenOf(
     colour: useColour(stream),
     unicode: showsUnicode(process.env, process.platform),
     detail,
+    atServer,
     ages: outcomes.map((outcome) => outcome.ageSeconds),
   }).trimEnd()
 }

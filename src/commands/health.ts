@@ -146,6 +146,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
         everything: requested.length === 0 || requested.includes('all'),
         output,
         target: session.label,
+        atServer: session.target.kind === 'server',
         mode,
         detail: flags.verbose ? 'verbose' : flags.quiet ? 'verdict' : 'usual',
         header: !flags['no-header'],

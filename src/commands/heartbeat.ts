@@ -90,7 +90,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
   private async runJob(Name: string, command: readonly string[], flags: JobFlags): Promise<number> {
     const own = (['status', 'message'] as const).find((flag) => flags[flag] !== undefined)
     if (own) {
-      throw new Fault('Usage', `--${own} and a command contradict each other`, {
+      throw new Fault('Usage', `--${own} and a command cannot be combined`, {
         hints: ['The exit code of the command decides the status.'],
       })
     }

@@ -45,7 +45,9 @@ describe('svc doctor', () => {
     expect(checks.map(({ check }) => check)).toEqual(
       'node settings svc.yaml store keychain server sign-in clock path completion'.split(' '),
     )
-    expect(checks.every(({ status }) => ['ok', 'warning', 'failed', 'skipped'].includes(status))).toBe(true)
+    expect(checks.every(({ status }) => ['ok', 'warning', 'failed', 'skipped', 'not checked'].includes(status))).toBe(
+      true,
+    )
     expect(finding('svc.yaml')).toMatchObject({ status: 'warning', next: expect.stringContaining('svc init') })
     expect(finding('store')).toMatchObject({ status: 'ok', message: expect.stringContaining('does not exist yet') })
     expect(finding('keychain')).toMatchObject({ status: 'warning' })
@@ -107,7 +109,7 @@ describe('svc doctor', () => {
     const { code, finding } = await doctor(['--server', 'http://127.0.0.1:1'])
     expect(code).toBe(6)
     expect(finding('server')?.status).toBe('failed')
-    expect(finding('sign-in')?.status).toBe('skipped')
+    expect(finding('sign-in')?.status).toBe('not checked')
   })
 
   test('a reachable server with nobody signed in is a warning, and a refused token is exit 4', async () => {

@@ -23,6 +23,7 @@ const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen
   width: columns,
   colour: false,
   unicode: true,
+  atServer: true,
   ...more,
 })
 
@@ -173,7 +174,7 @@ describe('the health screen', () => {
     expect(last([healthy, failing, warning])).toMatch(
       /^✗ UNHEALTHY {2}prod · \S+ · 1 of 5 monitors failed · 1 warning · Standard · Advanced · 1\.28 s/,
     )
-    expect(last([healthy, unreachable])).toMatch(/^✗ NOT CHECKED .* 1 monitor · Mongo could not be checked · Standard/)
+    expect(last([healthy, unreachable])).toMatch(/^✗ NOT CHECKED .* 1 monitor · Mongo not checked · Standard/)
     expect(last([healthy, warning])).toMatch(/^! HEALTHY/)
     expect(last([healthy, healthy])).toMatch(/^✓ HEALTHY .* 2 monitors/)
     expect(last([])).toBe('✗ NOT CHECKED')
@@ -286,6 +287,31 @@ describe('a pipe', () => {
     expect(lines[1]).toBe(
       'prod · https://svc.example.com\tSql\tAdvanced\tsqlserver orders\tlast full backup\tFailure\t53 h old (fail 48 h)\tstarted 2026-02-26 22:00, job "nightly full"\\nfault: threshold\tfail\t\t\t\t\t\t\t\t\tthreshold\t',
     )
+  })
+
+  test('a skipped check and one without a verdict have their own words', () => {
+    const text = renderHealth([broken], screen(160, { detail: 'verbose' }))
+    expect(text).toMatch(/not run +· skipped +not run: tcp 10\.1\.2\.3:5432 failed/)
+    const [run] = [measured.Run]
+    if (!run) throw new Error('the sample has no run')
+    const message = 'not checked: the figure is not reported'
+    const results = [{ check: 'cache', status: 'failed', fault: 'data', message, notChecked: 'missing' }] as const
+    const unread = { ...measured, Run: { ...run, monitors: [{ ...run.monitors?.[0], results }] } } as Entry
+    expect(renderHealth([unread], screen(120, { detail: 'verbose' }))).toMatch(
+      /cache +\? not checked +not checked: the/,
+    )
+    for (const columns of [24, 40, 60]) {
+      for (const line of renderHealth([unread], screen(columns, { detail: 'verbose' })).split('\n'))
+        expect(width(line)).toBeLessThanOrEqual(columns)
+    }
+  })
+
+  test('the correlation id is shown for a run at a server only, whose log has it', () => {
+    expect(renderHealth([failing], screen(120))).toContain('correlation 7f3c2a9e')
+    const here = [false, true].map((verbose) =>
+      renderHealth([failing], screen(120, { atServer: false, detail: verbose ? 'verbose' : 'usual' })),
+    )
+    for (const text of here) expect(text).not.toContain('correlation')
   })
 })
 

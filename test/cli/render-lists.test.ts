@@ -480,3 +480,34 @@ test.each([
 ])('an audit entry, %j, shows the change %j', (entry, text) => {
   expect(auditChange({ before: undefined, after: undefined, reason: undefined, ...entry })).toBe(text)
 })
+
+test('a terminal shows the status of an agent in the words of all states, and a record as the interface has it', () => {
+  const agent = (status: 'Ok' | 'Warn' | 'Fail'): lists.ListedHeartbeat => ({
+    ...{ name: status, at, who: 'svc', status, ageMs: 5_000, message: undefined, version: undefined },
+    ...{ intervalMs: undefined, backlog: undefined, diskFreePercent: undefined, skewMs: undefined, run: undefined },
+  })
+  const rows = [agent('Ok'), agent('Warn'), agent('Fail')] as const
+  const shown = lists.heartbeats.table(rows, terminal(80)).split('\n').slice(1)
+  expect(shown.map((line) => line.trim().split(/\s+/).slice(0, 2))).toEqual([
+    ['Ok', 'ok'],
+    ['Warn', 'warning'],
+    ['Fail', 'failed'],
+  ])
+  expect(lists.heartbeats.record(rows[1], { store: 's' }).split('\t')[2]).toBe('Warn')
+})
+
+test('a check that another failure stopped is skipped, and one without a verdict is not checked', () => {
+  const finding = (fault: string, message: string, level: 'fail' | 'not checked' = 'fail') => ({
+    check: 'query',
+    level,
+    message,
+    fault,
+  })
+  const rows = [
+    finding('dependency', 'not run: connect failed'),
+    finding('data', 'not checked: no figure', 'not checked'),
+    finding('data', '7'),
+  ]
+  const shown = lists.findings.table(rows, terminal(100)).split('\n').slice(1)
+  expect(shown.map((line) => /query +(\w+(?: checked)?)/.exec(line)?.[1])).toEqual(['skipped', 'not checked', 'failed'])
+})

@@ -138,7 +138,7 @@ async function expectFigures(entry: Entry): Promise<void> {
     const { default: report } = await reports[name as ReportName]()
     check(report.render([entry]), ms)
   }
-  const screen = renderHealth([entry], { width: 120, colour: false, unicode: true, detail: 'verbose' })
+  const screen = renderHealth([entry], { width: 120, colour: false, unicode: true, detail: 'verbose', atServer: false })
   expect(screen).toContain(roundTrip?.message)
 }
 

@@ -47,7 +47,7 @@ const many = (size: number): Entry =>
     })),
   })
 
-const screen = { width: 80, colour: true, unicode: true }
+const screen = { width: 80, colour: true, unicode: true, atServer: true }
 const renderers: Record<string, (entry: Entry) => unknown> = {
   'a terminal': (entry) => renderHealth([entry], screen),
   'a pipe': (entry) => renderPlain([entry], { header: true }),

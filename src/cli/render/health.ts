@@ -13,6 +13,7 @@ import {
   read,
   results,
   shownFault,
+  stateWord,
 } from '../../core/reports/index.ts'
 import { type Paint, painter } from '../terminal.ts'
 import {
@@ -25,7 +26,6 @@ import {
   type Table,
   type TableCell,
   table,
-  words,
 } from './table.ts'
 import { cut, padEnd, width, wrap } from './width.ts'
 
@@ -59,6 +59,8 @@ export function resultTable(entry: EntryReading, look: Look): Table {
 }
 
 function list(entry: EntryReading, look: Look): Table {
+  const checks = entry.monitors.flatMap((monitor) => monitor.results)
+  const statusRoom = Math.max(11, ...checks.map((result) => width(status(result, look.marks).text) + 2))
   const inset = (line: Line, from: number): readonly string[] => {
     const by = from + (line.inset ?? 0)
     return wrap(line.text, Math.max(12, look.width - by)).map((text) => ' '.repeat(by) + look.paint(line.style, text))
@@ -67,10 +69,13 @@ function list(entry: EntryReading, look: Look): Table {
     ...inset({ text: limited(monitor.name, look.marks, maxName), style: 'strong' }, 2),
     ...monitor.results.flatMap((result) => {
       const { text, style } = status(result, look.marks)
-      const [check = '', ...rest] = wrap(limited(result.check, look.marks, maxName), Math.max(9, look.width - 15))
+      const [check = '', ...rest] = wrap(
+        limited(result.check, look.marks, maxName),
+        Math.max(5, look.width - 4 - statusRoom),
+      )
       return [
-        `    ${look.paint(style, text)}${' '.repeat(Math.max(1, 11 - width(text)))}${check}`.trimEnd(),
-        ...rest.map((line) => ' '.repeat(15) + line),
+        `    ${look.paint(style, text)}${' '.repeat(Math.max(1, statusRoom - width(text)))}${check}`.trimEnd(),
+        ...rest.map((line) => ' '.repeat(4 + statusRoom) + line),
         ...message(result, look.marks).flatMap((line) => inset(line, 6)),
       ]
     }),
@@ -79,8 +84,8 @@ function list(entry: EntryReading, look: Look): Table {
 }
 
 const status = (result: Reading, marks: Marks): Line => ({
-  text: `${marks[result.level]} ${words[result.level]}`,
-  // A check that did not run is a consequence, so it is dimmed: the cause should stand out.
+  text: `${isConsequence(result) ? marks.dot : marks[result.level]} ${stateWord(result)}`,
+  // A skipped check is a consequence, so it is dimmed: the cause should stand out.
   style: isConsequence(result) ? 'dim' : styles[result.level],
 })
 
@@ -128,6 +133,8 @@ export type HealthScreen = {
   readonly unicode: boolean
   /** `verbose` shows every check, `verdict` the last line alone. */
   readonly detail?: 'verbose' | 'usual' | 'verdict'
+  /** Whether a server ran the checks. Its log has the correlation id; after a run in process, no log has it. */
+  readonly atServer: boolean
   /** Seconds since the run of each answer ended, in the order of the entries, as the transport reports. */
   readonly ages?: readonly (number | undefined)[]
 }
@@ -151,7 +158,9 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
   const body = detail === 'verbose' ? readings.flatMap((entry) => fullBlock(entry, look)) : monitorLines(readings, look)
   const facts = readings.flatMap((entry) => [
     ...stateLines(entry, look),
-    ...(detail === 'verbose' || isBad(entry.level) ? correlationLine(entry, readings.length > 1, look) : []),
+    ...(screen.atServer && (detail === 'verbose' || isBad(entry.level))
+      ? correlationLine(entry, readings.length > 1, look)
+      : []),
   ])
   const blank = detail === 'verbose' || facts.length > 0 ? [''] : []
   const gap = facts.length > 0 && body.at(-1) !== '' ? [''] : []
@@ -231,7 +240,7 @@ function monitorRows(type: string, monitor: MonitorReading, look: Look): readonl
   const well = ran.length - wrong.length
   const rest = [
     ...(well > 0 ? [`${count(well, 'other check')} ok`] : []),
-    ...(idle > 0 ? [`${count(idle, 'check')} did not run`] : []),
+    ...(idle > 0 ? [`${count(idle, 'check')} skipped`] : []),
   ].join(', ')
   return [
     ...wrong.map((result, at) => ({
@@ -412,7 +421,7 @@ function verdictLines(
   return [...lastLines.slice(0, -1), `${lastLines.at(-1)}${' '.repeat(3)}${paint('dim', hint)}`]
 }
 
-/** `1 of 4 monitors failed`, `2 warnings`, `Ftp could not be checked`. The host counts once. */
+/** `1 of 4 monitors failed`, `2 warnings`, `Ftp not checked`. The host counts once. */
 function monitorCounts(readings: readonly EntryReading[]): readonly string[] {
   const host = worstHost(readings)
   const monitors = [
@@ -429,7 +438,7 @@ function monitorCounts(readings: readonly EntryReading[]): readonly string[] {
     ...(total === 0 || (unchecked > 0 && failed + unnamed === 0) ? [] : [failedText(failed + unnamed, total)]),
     ...(unchecked > 0 ? [uncheckedText(unchecked, failed + unnamed, total)] : []),
     ...(warnings > 0 ? [count(warnings, 'warning')] : []),
-    ...unknown.map((entry) => `${entry.type} could not be checked`),
+    ...unknown.map((entry) => `${entry.type} not checked`),
   ]
 }
 

@@ -3,6 +3,7 @@ import type { Fault } from '../../core/errors.ts'
 import { showDuration } from '../../core/format.ts'
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
+import { stateWord, stateWords } from '../../core/reports/index.ts'
 import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
 import { auditChange } from '../audit-change.ts'
 import type { InstallationFinding } from '../doctor.ts'
@@ -12,7 +13,7 @@ import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
 import type { FileChange } from '../role-file.ts'
 import { renderError } from './errors.ts'
 import { type Headline, list, type RecordList } from './list.ts'
-import { type CellText, day, jsvNames, moment, names, styles, words } from './table.ts'
+import { type CellText, day, jsvNames, type Mark, moment, names, styles } from './table.ts'
 
 const stateOf = ({ disabled }: UserFacts): string => (disabled ? 'disabled' : 'active')
 const stateCell = (user: UserFacts): CellText => ({
@@ -123,6 +124,8 @@ const runText = ({ run, ageMs, at }: ListedHeartbeat): string => {
   return `took ${showDuration(run.durationMs ?? 0)}`
 }
 
+const heartbeatLevels: Readonly<Record<HeartbeatFacts['status'], Mark>> = { Ok: 'ok', Warn: 'warn', Fail: 'fail' }
+
 export const heartbeats = list<ListedHeartbeat>()({
   around: ['store'],
   beneath: 'store',
@@ -134,7 +137,10 @@ export const heartbeats = list<ListedHeartbeat>()({
     {
       key: 'status',
       title: 'STATUS',
-      cell: ({ status }) => ({ text: status, style: status === 'Ok' ? undefined : 'caution' }),
+      cell: ({ status }) => ({
+        text: stateWords[heartbeatLevels[status]],
+        style: status === 'Ok' ? undefined : styles[heartbeatLevels[status]],
+      }),
     },
     { key: 'at' },
     {
@@ -335,7 +341,10 @@ export const findings = list<Finding>()({
       key: 'Level',
       value: ({ level }) => level,
       title: 'RESULT',
-      cell: ({ level }) => ({ text: words[level], style: styles[level] }),
+      cell: (finding) => {
+        const text = stateWord({ ...finding, fault: finding.fault })
+        return { text, style: text === 'skipped' ? 'dim' : styles[finding.level] }
+      },
     },
     { key: 'Fault', value: ({ fault }) => fault, title: 'FAULT' },
     {
@@ -463,7 +472,13 @@ export const configuration = list<InForce>()({
   ],
 })
 
-const installationStyles = { ok: 'good', warning: 'caution', failed: 'bad', skipped: 'dim' } as const
+const installationStyles = {
+  ok: 'good',
+  warning: 'caution',
+  failed: 'bad',
+  skipped: 'dim',
+  'not checked': 'caution',
+} as const
 
 /** What `svc doctor` found. */
 export const installation = list<InstallationFinding>()({
@@ -471,12 +486,13 @@ export const installation = list<InstallationFinding>()({
   headline: (findings) => {
     const of = (status: InstallationFinding['status']): number =>
       findings.filter((finding) => finding.status === status).length
-    const [failures, warnings] = [of('failed'), of('warning')]
+    const [failures, warnings, unchecked] = [of('failed'), of('warning'), of('not checked')]
     const parts = [
       ...(failures > 0 ? [`${failures} failed`] : []),
       ...(warnings > 0 ? [`${warnings} ${warnings === 1 ? 'warning' : 'warnings'}`] : []),
+      ...(unchecked > 0 ? [`${unchecked} not checked`] : []),
     ]
-    const mark = failures > 0 ? 'fail' : warnings > 0 ? 'warn' : 'ok'
+    const mark = failures > 0 ? 'fail' : parts.length > 0 ? 'warn' : 'ok'
     return { mark, sentence: parts.join(', ') || 'This installation is in order' }
   },
   columns: [

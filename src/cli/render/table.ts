@@ -12,12 +12,6 @@ export const marks = (unicode: boolean): Marks =>
     ? { ok: '✓', warn: '!', 'not checked': '?', fail: '✗', dot: '·', more: '…' }
     : { ok: '+', warn: '!', 'not checked': '?', fail: 'x', dot: '-', more: '...' }
 
-export const words: Readonly<Record<Mark, string>> = {
-  ok: 'ok',
-  warn: 'warning',
-  'not checked': 'not checked',
-  fail: 'failed',
-}
 export const styles: Readonly<Record<Mark, Style>> = {
   ok: 'good',
   warn: 'caution',

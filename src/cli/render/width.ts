@@ -121,20 +121,26 @@ function endBehindBreak(signs: readonly string[], from: number, end: number): nu
 /** Units that follow a number, with closing brackets or punctuation. */
 const unit = /^(?:%|ms|s|min|h|d|days?|B|[KMGTP]iB)(?:\/s)?[)\]"'.,;:!?]*$/
 
-/** The words of a line. A number and its unit count as one word if they fit into a line. */
+/** The words before the value of a threshold: `(warn`, `fail below`. */
+const bound = /(?:^|\()(?:warn|fail)(?: below)?$/
+
+/** Whether a line never ends between two words: a number and its unit, a threshold and its value. */
+const belongTogether = (last: string, word: string): boolean =>
+  (/\d$/.test(last) && unit.test(word)) || (bound.test(last) && (word === 'below' || /^\d/.test(word)))
+
+/** The words of a line. Words that belong together count as one if they fit into a line. */
 function wordsOf(text: string, columns: number): readonly string[] {
   const words: string[] = []
   for (const word of text.split(' ')) {
     const last = words.at(-1)
     const joined = `${last} ${word}`
-    if (last !== undefined && /\d$/.test(last) && unit.test(word) && width(joined) <= columns)
-      words[words.length - 1] = joined
+    if (last !== undefined && belongTogether(last, word) && width(joined) <= columns) words[words.length - 1] = joined
     else words.push(word)
   }
   return words
 }
 
-/** Wraps a line between words, never between a number and its unit. A word longer than a line is split. */
+/** Wraps a line between words, never between a number and its unit or a threshold and its value. A word longer than a line is split. */
 export function wrap(text: string, columns: number): readonly string[] {
   if (width(text) <= columns) return [text]
   const lines: string[] = []

@@ -20,6 +20,8 @@ export {
   type ReportedError,
   results,
   shownFault,
+  stateWord,
+  stateWords,
   worst,
   worstFirst,
 } from './reading.ts'

@@ -208,7 +208,21 @@ export const figureName = ({ monitor, check, item }: Reading): string =>
   [monitor, check, item !== undefined && check.endsWith(item) ? undefined : item].filter(Boolean).join(' ')
 
 /** Did not run because something else failed or was not checked: a consequence, not a cause. */
-export const isConsequence = ({ level, fault }: Reading): boolean => isBad(level) && fault === 'dependency'
+export const isConsequence = ({ level, fault }: Pick<Reading, 'level' | 'fault'>): boolean =>
+  isBad(level) && fault === 'dependency'
+
+/** The words for states, the same in every output for people. */
+export const stateWords = {
+  ok: 'ok',
+  warn: 'warning',
+  'not checked': 'not checked',
+  fail: 'failed',
+} as const satisfies Record<Level, string>
+export type StateWord = (typeof stateWords)[Level] | 'skipped'
+
+/** The state of a result in one word: `skipped` if something else failed. */
+export const stateWord = (reading: Pick<Reading, 'level' | 'fault'>): StateWord =>
+  isConsequence(reading) ? 'skipped' : stateWords[reading.level]
 
 /** A result in one line, e.g. `postgres orders round trip: 14 ms (warn 1 s, fail 3 s)`. */
 export function describeResult(reading: Reading): string {

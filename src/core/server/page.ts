@@ -1,5 +1,5 @@
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { count, type EntryReading, type Level, read, worstFirst } from '../reports/index.ts'
+import { count, type EntryReading, isConsequence, type Level, read, stateWord, worstFirst } from '../reports/index.ts'
 import type { RecentRun } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
@@ -174,7 +174,7 @@ function details(mode: ExecutionMode, { monitors }: EntryReading): Markup {
     (monitor) =>
       html`<h3>${monitor.name}</h3><ul class="checks">${monitor.results.map(
         (result) =>
-          html`<li><span class="mark ${classOf(result.level)}">${marks[result.level]}</span>${
+          html`<li><span class="mark ${isConsequence(result) ? '' : classOf(result.level)}" title="${stateWord(result)}">${isConsequence(result) ? '·' : marks[result.level]}</span>${
             result.check === '' ? '' : `${result.check}: `
           }${result.message}${result.details.map((detail) => html`<span class="detail">${detail}</span>`)}</li>`,
       )}</ul>`,
