@@ -123,7 +123,7 @@ async function run(one: Case, runs: number): Promise<Ran> {
         },
       }
       // A refused sign-in is not repeated, so each run begins without a memory of the last.
-      const limits = { slots, refusals: new Refusals() }
+      const limits = { slots, refusals: new Refusals(), lastPassed: new Map() }
       const { monitors } = await runMonitors([{ ...monitor, kind: watched }], { ...context, limits } as EngineContext, {
         mode,
         signal: life.signal,

@@ -1,64 +1,150 @@
 import { showDuration } from '../format.ts'
 import type { Target } from '../settings/index.ts'
 
-/** State that lasts from run to run: slots and refused sign-ins. Made once and passed down. */
-export type Limits = { readonly slots: Slots; readonly refusals: Refusals }
-export const limits = (): Limits => ({ slots: new Slots(), refusals: new Refusals() })
+/** State that lasts from run to run. Made once and passed down. */
+export type Limits = {
+  readonly slots: Slots
+  readonly refusals: Refusals
+  /** The outcome of the last run of each monitor, by its fingerprint: true when nothing failed. */
+  readonly lastPassed: Map<string, boolean>
+}
+export const limits = (): Limits => ({ slots: new Slots(), refusals: new Refusals(), lastPassed: new Map() })
 
-/** Concurrency limits: 200 at once, 4 per host, 1 per database. */
+/** One request for a slot. */
+export type SlotRequest = {
+  readonly target: Target
+  /** The monitor's name, for those who wait for it. */
+  readonly name: string
+  /** The lowest comes first among those that wait: healthy servers do not wait behind silent ones. */
+  readonly priority?: number
+}
+
+export type Slot = {
+  /** What the request had to wait for; undefined when the slot was free at once. */
+  readonly waitedFor: string | undefined
+  readonly release: () => void
+  /**
+   * Frees the slot for others although its monitor continues: its peer is silent, and silence is no load. Keeps the
+   * slot of the database with `keepDatabase`. Returns false, and keeps everything, when too many others continue so.
+   */
+  readonly detach: (options: { readonly keepDatabase: boolean }) => boolean
+}
+
+/** Why a request never got its slot: the signal aborted first. The message says what it waited for. */
+export class NoSlot extends Error {
+  override readonly name = 'NoSlot'
+}
+
+type Scope = 'all' | 'host' | 'database'
+const units: Record<Scope, string> = {
+  all: 'at a time',
+  host: 'at a time per host',
+  database: 'at a time per database',
+}
+/** How many monitors may run at once. */
+const usual: Record<Scope, number> = { all: 200, host: 4, database: 1 }
+/** How many detached monitors may wait for silent peers besides them. */
+const maxDetached: Record<Scope, number> = { all: 200, host: 32, database: 32 }
+
+type Key = { readonly key: string; readonly scope: Scope }
+type Waiting = { readonly keys: readonly Key[]; readonly priority: number; readonly start: () => void }
+type Holders = { readonly attached: Set<object>; readonly detached: Set<object> }
+
+/** Bounds how many monitors run at once: 200, 4 per host, 1 per database. */
 export class Slots {
-  readonly #max: { readonly all: number; readonly host: number; readonly database: number }
-  readonly #used = new Map<string, number>()
-  #waiting: { readonly keys: readonly Key[]; readonly start: () => void }[] = []
+  readonly #max: Record<Scope, number>
+  readonly #holders = new Map<string, Holders>()
+  /** The names of the monitors that hold slots. */
+  readonly #names = new Map<object, string>()
+  #waiting: readonly Waiting[] = []
 
-  constructor(max = { all: 200, host: 4, database: 1 }) {
+  constructor(max = usual) {
     this.#max = max
   }
 
-  /** Resolves with a function that releases the slot. Rejects when the signal aborts first. */
-  take(target: Target, signal: AbortSignal): Promise<() => void> {
-    const keys: Key[] = [{ key: 'all', max: this.#max.all }]
-    if (target.host) keys.push({ key: `host ${target.host.toLowerCase()}`, max: this.#max.host })
-    if (target.database) keys.push({ key: `database ${target.database}`, max: this.#max.database })
-    if (signal.aborted) return Promise.reject(signal.reason as Error)
-    if (this.#free(keys)) return Promise.resolve(this.#occupy(keys))
+  /** Resolves when the slot is free. Rejects with `NoSlot` when the signal aborts first. */
+  take({ target, name, priority = 0 }: SlotRequest, signal: AbortSignal): Promise<Slot> {
+    const keys: Key[] = [{ key: 'all', scope: 'all' }]
+    if (target.host) keys.push({ key: `host ${target.host.toLowerCase()}`, scope: 'host' })
+    if (target.database) keys.push({ key: `database ${target.database}`, scope: 'database' })
+    if (signal.aborted) return Promise.reject(new NoSlot('its turn', { cause: signal.reason }))
+    if (this.#free(keys)) return Promise.resolve(this.#occupy(keys, name))
     return new Promise((resolve, reject) => {
+      const waitedFor = this.#taken(keys)
       const abort = (): void => {
+        const now = this.#taken(keys) ?? waitedFor
         this.#waiting = this.#waiting.filter((other) => other !== entry)
-        reject(signal.reason as Error)
+        reject(new NoSlot(now, { cause: signal.reason }))
       }
-      const entry = {
+      const entry: Waiting = {
         keys,
+        priority,
         start: (): void => {
           signal.removeEventListener('abort', abort)
-          resolve(this.#occupy(keys))
+          resolve(this.#occupy(keys, name, waitedFor))
         },
       }
-      this.#waiting.push(entry)
+      this.#waiting = [...this.#waiting, entry].toSorted((a, b) => a.priority - b.priority)
       signal.addEventListener('abort', abort, { once: true })
     })
   }
 
-  #free(keys: readonly Key[]): boolean {
-    return keys.every(({ key, max }) => (this.#used.get(key) ?? 0) < max)
+  #of({ key }: Key): Holders {
+    const existing = this.#holders.get(key)
+    if (existing) return existing
+    const made: Holders = { attached: new Set(), detached: new Set() }
+    this.#holders.set(key, made)
+    return made
   }
 
-  #occupy(keys: readonly Key[]): () => void {
-    for (const { key } of keys) this.#used.set(key, (this.#used.get(key) ?? 0) + 1)
-    let isHeld = true
-    return () => {
-      if (!isHeld) return
-      isHeld = false
-      for (const { key } of keys) {
-        const left = (this.#used.get(key) ?? 1) - 1
-        if (left > 0) this.#used.set(key, left)
-        else this.#used.delete(key)
-      }
-      this.#next()
+  #isFull({ key, scope }: Key): boolean {
+    return (this.#holders.get(key)?.attached.size ?? 0) >= this.#max[scope]
+  }
+
+  #free(keys: readonly Key[]): boolean {
+    return !keys.some((key) => this.#isFull(key))
+  }
+
+  /** Who holds the slots of the first full key: `http a, http b and 2 more (4 monitors at a time per host)`. */
+  #taken(keys: readonly Key[]): string | undefined {
+    const full = keys.findLast((key) => this.#isFull(key))
+    if (!full) return undefined
+    const names = [...this.#of(full).attached].map((holder) => this.#names.get(holder) ?? '')
+    const more = names.length > 3 ? ` and ${names.length - 3} more` : ''
+    const most = this.#max[full.scope]
+    return `${names.slice(0, 3).join(', ')}${more} (${most} ${most === 1 ? 'monitor' : 'monitors'} ${units[full.scope]})`
+  }
+
+  #occupy(keys: readonly Key[], name: string, waitedFor?: string): Slot {
+    const holder = {}
+    this.#names.set(holder, name)
+    for (const key of keys) this.#of(key).attached.add(holder)
+    return {
+      waitedFor,
+      release: () => {
+        this.#names.delete(holder)
+        for (const key of keys) {
+          const { attached, detached } = this.#of(key)
+          attached.delete(holder)
+          detached.delete(holder)
+          if (attached.size + detached.size === 0) this.#holders.delete(key.key)
+        }
+        this.#next()
+      },
+      detach: ({ keepDatabase }) => {
+        const freed = keepDatabase ? keys.filter(({ scope }) => scope !== 'database') : keys
+        if (freed.some((key) => this.#of(key).detached.size >= maxDetached[key.scope])) return false
+        for (const key of freed) {
+          const { attached, detached } = this.#of(key)
+          if (attached.delete(holder)) detached.add(holder)
+        }
+        this.#next()
+        return true
+      },
     }
   }
 
-  /** First come, first served, among those whose slots are free. */
+  /** By priority, then first come, first served, among those whose slots are free. */
   #next(): void {
     for (const entry of this.#waiting) {
       if (!this.#free(entry.keys)) continue
@@ -67,7 +153,6 @@ export class Slots {
     }
   }
 }
-type Key = { readonly key: string; readonly max: number }
 
 const firstPauseMs = 5 * 60_000
 const maxPauseMs = 60 * 60_000

@@ -13,8 +13,8 @@ import {
   includes,
   type RunMemory,
 } from './kind.ts'
-import { deadlineSignal, type Limits, orAborted } from './limits.ts'
-import type { Result } from './result.ts'
+import { deadlineSignal, type Limits, NoSlot, orAborted, type Slot } from './limits.ts'
+import { notChecked, type Result } from './result.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
 export type PlannedMonitor = {
@@ -74,6 +74,10 @@ export const deadlines: Record<ExecutionMode, { readonly monitor: number; readon
 }
 /** How long an aborted observation may take to clean up before the run continues without it. */
 const graceMs = 500
+/** A peer that shows nothing for this long is silent: no step, no result. Its slot is then free for others. */
+const silentMs = 1_000
+/** A monitor may lose this much of its own time and still count as having had it. */
+const toleranceMs = 250
 
 /** The engine's external dependencies. */
 export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> &
@@ -128,6 +132,10 @@ export async function runMonitors(
   const due = plan.filter((monitor) => includes(options.mode, monitor.depth))
   const reports = new Map<string, Promise<MonitorReport>>()
 
+  const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context)]))
+  const run: RunClock = { signal: runDeadline.signal, began: start, ends: start + runMs, ms: runMs, priorities }
+  const priority = (monitor: PlannedMonitor): number => priorities.get(monitor) ?? 0
+
   const report = (monitor: PlannedMonitor): Promise<MonitorReport> => {
     const existing = reports.get(monitor.name)
     if (existing) return existing
@@ -138,14 +146,16 @@ export async function runMonitors(
       // A parent that really failed decides before one that was not checked.
       const cause = failed.find((parent) => parent.results.some(reallyFailed)) ?? failed[0]
       if (cause) return notRun(monitor, cause)
-      const run = (): Promise<MonitorReport> => attempts(monitor, context, options, runDeadline.signal, start + runMs)
+      const observe = (): Promise<MonitorReport> => attempts(monitor, context, options, run, parents)
       const { machineReports, mode } = options
-      return await (monitor.host && machineReports ? sharedReport(machineReports, mode, monitor, run) : run())
+      return await (monitor.host && machineReports ? sharedReport(machineReports, mode, monitor, observe) : observe())
     })
     reports.set(monitor.name, made)
     return made
   }
   try {
+    const byPriority = due.toSorted((a, b) => priority(a) - priority(b))
+    await Promise.all(byPriority.map(report))
     const monitors = await Promise.all(due.map(report))
     options.signal.throwIfAborted()
     const durationMs = context.now() - start
@@ -161,6 +171,23 @@ export async function runMonitors(
   } finally {
     runDeadline.clear()
   }
+}
+
+/** The time of a run, in monotonic milliseconds, and its order. */
+type RunClock = {
+  /** Aborts at the deadline of the run. */
+  readonly signal: AbortSignal
+  readonly began: number
+  readonly ends: number
+  readonly ms: number
+  /** The order in which monitors get slots, the lowest first. */
+  readonly priorities: ReadonlyMap<PlannedMonitor, number>
+}
+
+/** Monitors that passed last time come first, then those without a last time, then those that did not pass. */
+function priorityOf(monitor: PlannedMonitor, { limits: { lastPassed } }: EngineContext): number {
+  const passed = lastPassed.size === 0 ? undefined : lastPassed.get(fingerprint(monitor))
+  return passed === undefined ? 1 : passed ? 0 : 2
 }
 
 const hasFailed = (report: MonitorReport): boolean => report.results.some((result) => result.status === 'failed')
@@ -203,10 +230,13 @@ async function attempts(
   monitor: PlannedMonitor,
   context: EngineContext,
   options: RunOptions,
-  signal: AbortSignal,
-  runEnds: number,
+  run: RunClock,
+  parents: readonly PlannedMonitor[],
 ): Promise<MonitorReport> {
+  const { signal } = run
   const started = context.now()
+  const waits =
+    started - run.began > toleranceMs && parents.length > 0 ? [waitText(started - run.began, namesOf(parents))] : []
   let results: readonly Result[] = []
   let attempt = 0
   const { refusals } = context.limits
@@ -217,10 +247,17 @@ async function attempts(
     return base(monitor, [{ check: 'sign-in', status: 'failed', fault: 'auth', message }], 0, 0)
   }
   do {
+    const before = results
+    results = await observeOnce(monitor, context, options, run, waits)
+    // A further attempt that had no time proves nothing; the one before did.
+    if (attempt > 0 && results.some(({ notChecked: reason }) => reason === 'starved' || reason === 'budget')) {
+      results = before
+      break
+    }
     attempt += 1
-    results = await observeOnce(monitor, context, options, signal, runEnds)
     if (results.some(isRefusal)) break
-  } while (attempt <= monitor.retries && results.some((f) => f.status === 'failed') && !signal.aborted)
+  } while (attempt <= monitor.retries && results.some(isWorthRepeating) && !signal.aborted)
+  remember(monitor, results, context)
   if (refusalKey !== undefined) {
     if (results.some(isRefusal)) refusals.refused(refusalKey, context.now())
     // A server that is down has not accepted the sign-in.
@@ -236,6 +273,23 @@ async function attempts(
 const isRefusal = ({ fault, foundElsewhere, notChecked }: Result): boolean =>
   fault === 'auth' && foundElsewhere !== true && notChecked === undefined
 
+/** Another attempt gets neither more time nor more privileges. */
+const isWorthRepeating = ({ status, notChecked: reason }: Result): boolean =>
+  status === 'failed' && (reason === undefined || reason === 'missing')
+
+/** Keeps the outcome for the order of the next run. What was not checked does not change it. */
+function remember(
+  monitor: PlannedMonitor,
+  results: readonly Result[],
+  { limits: { lastPassed } }: EngineContext,
+): void {
+  if (results.some(reallyFailed)) lastPassed.set(fingerprint(monitor), false)
+  else if (results.every(({ status }) => status !== 'failed')) lastPassed.set(fingerprint(monitor), true)
+}
+
+const namesOf = (monitors: readonly PlannedMonitor[]): string => monitors.map(({ name }) => name).join(', ')
+const waitText = (ms: number, what: string): string => `waited ${seconds(ms)} for ${what}`
+
 /** A result that passes after a retry says so, because retries hide flapping. */
 const passedLate = (result: Result, attempt: number): Result =>
   result.status === 'failed' ? result : { ...result, message: `${result.message} (passed on attempt ${attempt})` }
@@ -247,28 +301,29 @@ async function observeOnce(
   monitor: PlannedMonitor,
   context: EngineContext,
   options: RunOptions,
-  runSignal: AbortSignal,
-  runEnds: number,
+  run: RunClock,
+  waits: readonly string[],
 ): Promise<readonly Result[]> {
   const unusable = monitor.kind.validate?.(monitor.settings as never)
   if (unusable !== undefined) return [{ check: 'settings', status: 'failed', fault: 'data', message: unusable }]
   const target = monitor.kind.target?.(monitor.settings as never) ?? {}
-  let release: () => void
+  const reason = run.ms < deadlines[options.mode].run ? 'budget' : 'starved'
+  const asked = context.now()
+  let slot: Slot
   try {
-    release = await context.limits.slots.take(target, runSignal)
-  } catch {
-    return [
-      {
-        check: 'not run',
-        status: 'failed',
-        fault: 'timeout',
-        message: 'not run: the deadline of the whole run passed first',
-      },
-    ]
+    const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0 }
+    slot = await context.limits.slots.take(request, run.signal)
+  } catch (error) {
+    const all =
+      error instanceof NoSlot && asked < run.ends ? [...waits, waitText(context.now() - asked, error.message)] : waits
+    return [notChecked('not run', reason, `${all.join(', then ')}${all.length > 0 ? '; ' : ''}${endOf(run, options)}`)]
   }
   const started = context.now()
-  const allowed = Math.min(monitor.timeoutMs ?? deadlines[options.mode].monitor, Math.max(1, runEnds - started))
-  const deadline = deadlineSignal(runSignal, allowed)
+  const time = timeOf(monitor, options, run, started)
+  const { allowed } = time
+  const waited = slot.waitedFor === undefined ? waits : [...waits, waitText(started - asked, slot.waitedFor)]
+  // Without a timer for what is left of the run: whoever still waits for a slot then would get one without any time.
+  const deadline = deadlineSignal(run.signal, time.own)
   const { signal } = deadline
   let step: { check: string; address: string | undefined; since: number } = {
     check: monitor.kind.checks[0]?.name ?? 'probe',
@@ -284,6 +339,7 @@ async function observeOnce(
     date: context.date,
     step: (check, address) => {
       step = { check, address: address ?? step.address, since: context.now() }
+      watch.progress()
     },
     resolve,
     lookup: lookupWith(resolve),
@@ -296,6 +352,8 @@ async function observeOnce(
     calledByPeer: options.calledByPeer ?? false,
   }
   const results: Result[] = []
+  // A database that has answered is at work, not silent.
+  const watch = watchSilence(() => slot.detach({ keepDatabase: results.length > 0 }))
   const iterator = monitor.kind.run(monitor.settings as never, checkContext)[Symbol.asyncIterator]()
   const failedStep = (error: unknown): Result => {
     const took = context.now() - step.since
@@ -304,17 +362,29 @@ async function observeOnce(
       signal.aborted && !(error instanceof ProbeError)
         ? new ProbeError(
             'timeout',
-            `${step.address ? `${step.address} did not answer` : 'no answer'} within ${seconds(allowed)}`,
+            `${step.address ? `${step.address} did not answer` : 'no answer'} within ${time.text}`,
           )
         : error
     const { fault, message, details } = classify(cause, step.address, took)
-    return { check: step.check, status: 'failed', fault, message, details, address: step.address }
+    return judged({ check: step.check, status: 'failed', fault, message, details, address: step.address })
+  }
+  /** A timeout at the end of a time that was cut short proves nothing about the server. */
+  const judged = (result: Result): Result => {
+    const { fault, message, details = [] } = result
+    const isLate = context.now() >= started + allowed - toleranceMs
+    if (!time.isCut || !isLate || !reallyFailed(result) || fault !== 'timeout') return result
+    const text = message.endsWith(time.text) ? message : `${message}; it had ${time.text}`
+    return notChecked(result.check, reason, text, {
+      ...result,
+      details: [...details, ...waited.map((wait) => `it ${wait}`)],
+    })
   }
   try {
     for (;;) {
       const next = await orAborted(iterator.next(), signal)
       if (next.done) break
-      results.push(...[next.value].flat())
+      watch.progress()
+      results.push(...[next.value].flat().map(judged))
     }
   } catch (error) {
     results.push(failedStep(error))
@@ -322,12 +392,55 @@ async function observeOnce(
     await closed(iterator)
   } finally {
     deadline.clear()
-    release()
+    watch.end()
+    slot.release()
   }
   if (results.length === 0) {
     results.push({ check: step.check, status: 'failed', fault: 'internal', message: 'the check produced no result' })
   }
   return results
+}
+
+/** How long a monitor may run, and how that reads: `3 s of its 10 s: the run ended after 20 s`. */
+type Time = { readonly own: number; readonly allowed: number; readonly isCut: boolean; readonly text: string }
+
+/**
+ * The time of a monitor that begins now. It is cut when the monitor waited so long, or the caller's time limit is so
+ * short, that less is left than a run of this mode gives it.
+ */
+function timeOf(monitor: PlannedMonitor, options: RunOptions, run: RunClock, started: number): Time {
+  const { mode } = options
+  const own = monitor.timeoutMs ?? deadlines[mode].monitor
+  const allowed = Math.min(own, Math.max(1, run.ends - started))
+  const full = Math.min(own, Math.max(run.ms, deadlines[mode].run))
+  const isCut = full - allowed > toleranceMs
+  if (own - allowed <= toleranceMs) return { own, allowed, isCut, text: seconds(own) }
+  return { own, allowed, isCut, text: `${seconds(allowed)} of its ${seconds(own)}: ${endOf(run, options)}` }
+}
+
+const endOf = ({ ms }: RunClock, { mode }: RunOptions): string =>
+  ms < deadlines[mode].run ? `the time limit of this run is ${seconds(ms)}` : `the run ended after ${seconds(ms)}`
+
+/** Calls `silent` each time that nothing has happened for `silentMs`, until it returns true. */
+function watchSilence(silent: () => boolean) {
+  let timer: NodeJS.Timeout | undefined
+  let done = false
+  const arm = (): void => {
+    clearTimeout(timer)
+    if (done) return
+    timer = setTimeout(() => {
+      done = silent()
+      arm()
+    }, silentMs)
+  }
+  arm()
+  return {
+    progress: arm,
+    end: (): void => {
+      done = true
+      clearTimeout(timer)
+    },
+  }
 }
 
 const seconds = (ms: number): string => `${Number((ms / 1_000).toFixed(1))} s`
