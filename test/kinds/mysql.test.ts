@@ -9,10 +9,12 @@ import type { Result } from '../../src/core/engine/index.ts'
 import { galera, replication, replicationStatement, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
 import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
+import { role } from '../../src/core/kinds/mysql/role.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { Secret, type Values } from '../../src/core/settings/index.ts'
 import { endless, type Peer, peer, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
+import { readOnly } from '../support/mariadb-faults.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
 import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -66,7 +68,7 @@ sqlSuite(
     runWell: (given = {}, ...more) => run({ url: server.url('monitor', 'orders'), restarted: {}, ...given }, ...more),
     checks: {
       Basic: ['connect', 'query'],
-      Standard: ['connect', 'query', 'connections', 'running', 'restarted'],
+      Standard: ['connect', 'query', 'connections', 'running', 'restarted', 'role'],
       Advanced: all,
     },
     messages: {
@@ -302,6 +304,31 @@ sqlSuite(
       expect(await one('replication', { replica: true }, 'Advanced')).toMatchObject({ fault: 'data' })
     })
 
+    test('MariaDB: a source that is read-only warns, and fails where a source is expected', async () => {
+      const standard = (given: Given = {}): Promise<Result> => one('role', given, 'Standard')
+      expect(await standard({ role: 'source' })).toMatchObject({ status: 'ok', message: 'accepts writes' })
+      expect(await standard({ role: 'replica' })).toMatchObject({
+        status: 'failed',
+        message: 'accepts writes and has no source, expected a replica',
+      })
+      const fault = await readOnly(server)
+      try {
+        expect(await standard()).toMatchObject({
+          status: 'warning',
+          message: 'accepts no writes although it is not a replica: read_only is on',
+        })
+        expect(await standard({ role: 'source' })).toMatchObject({ status: 'failed', fault: 'data' })
+        expect(await standard({ role: 'replica' })).toMatchObject({ status: 'ok' })
+      } finally {
+        await fault.end()
+      }
+      await server.query('SET GLOBAL tx_read_only = 1')
+      expect((await standard({ role: 'source' })).message).toBe(
+        'accepts no writes, expected a source: tx_read_only is on',
+      )
+      await server.query('SET GLOBAL tx_read_only = 0')
+    })
+
     test('MariaDB: a real replica: running, stopped, behind, and without its source', async () => {
       const replica = await startMariadb(['--server-id=2'])
       try {
@@ -317,6 +344,14 @@ sqlSuite(
         await until(async () => (await at('replication')).status === 'ok')
         await until(async () => (await at('replication lag')).measurement?.value === 0)
         expect((await at('replication')).message).toBe('replicates from 1 source: both threads are running')
+
+        expect(await at('role', { role: 'replica' })).toMatchObject({
+          status: 'warning',
+          message: 'is a replica that accepts writes of clients: read_only is off',
+        })
+        await replica.query('SET GLOBAL read_only = 1')
+        expect(await at('role')).toMatchObject({ status: 'ok', message: 'is a read-only replica: read_only is on' })
+        expect(await at('role', { role: 'source' })).toMatchObject({ status: 'failed', fault: 'data' })
 
         await replica.query('STOP SLAVE SQL_THREAD')
         expect(await at('replication')).toMatchObject({
@@ -572,6 +607,10 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(galera, { ...synced, ready: false }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, cluster: 'non-Primary' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, state: 'Donor/Desynced' }))).toBe('warning')
+  })
+  test('MariaDB: the role is not checked where the server does not report read_only', () => {
+    const missing = { status: 'failed', notChecked: 'missing' }
+    expect(evaluated(role, { readOnly: undefined, replicates: undefined })[0]).toMatchObject(missing)
   })
   test('MariaDB: what the server does not report is not checked', () => {
     const missing = { status: 'failed', notChecked: 'missing' }

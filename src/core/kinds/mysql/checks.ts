@@ -2,15 +2,15 @@ import { figure, onDatabase, type Row, text } from '../../database/index.ts'
 import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 
-const minute = 60_000
+export const minute = 60_000
 
-const milliseconds = (seconds: number | undefined): number | undefined =>
+export const milliseconds = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : seconds * 1_000
 
 /**
  * Combines rows of a name and a value into one row. Lower-cases the names, because servers differ in their spelling.
  */
-const byName = (rows: readonly Row[]): Row =>
+export const byName = (rows: readonly Row[]): Row =>
   Object.fromEntries(rows.map((row) => [text(row, 'Variable_name').toLowerCase(), row.Value]))
 
 export const threads = onDatabase({
@@ -96,6 +96,9 @@ type Channel = {
   readonly errors: readonly string[]
 }
 
+export const mayReadReplication =
+  'GRANT REPLICATION CLIENT ON *.* TO <account>; on MariaDB since 10.5: GRANT SLAVE MONITOR ON *.* TO <account>'
+
 export const replication = onDatabase({
   depth: 'Advanced',
   results: {
@@ -111,8 +114,7 @@ export const replication = onDatabase({
       doc: 'How far a replica may be behind',
     },
   },
-  privilege:
-    'GRANT REPLICATION CLIENT ON *.* TO <account>; on MariaDB since 10.5: GRANT SLAVE MONITOR ON *.* TO <account>',
+  privilege: mayReadReplication,
   observe: async ({ ask }) => {
     const [row] = await ask('SELECT VERSION() AS version')
     const rows = await ask(replicationStatement(text(row, 'version')))
@@ -241,6 +243,3 @@ export const transactions = onDatabase({
     return atMost({ check: 'longest transaction', what, value, unit: 'duration', threshold })
   },
 })
-
-/** In the order of their results. */
-export const mysqlChecks = [threads, replication, galera, transactions]

@@ -1,6 +1,7 @@
 import { databaseKind, figure } from '../../database/index.ts'
-import { mysqlChecks } from './checks.ts'
+import { galera, replication, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
+import { role } from './role.ts'
 
 export default databaseKind({
   name: 'mysql',
@@ -32,5 +33,5 @@ export default databaseKind({
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
-  checks: mysqlChecks,
+  checks: [threads, role, replication, galera, transactions],
 })
