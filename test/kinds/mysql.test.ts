@@ -9,12 +9,13 @@ import type { Result } from '../../src/core/engine/index.ts'
 import { galera, replication, replicationStatement, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
 import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
+import { lockWait } from '../../src/core/kinds/mysql/locks.ts'
 import { role } from '../../src/core/kinds/mysql/role.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { Secret, type Values } from '../../src/core/settings/index.ts'
 import { endless, type Peer, peer, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
-import { readOnly } from '../support/mariadb-faults.ts'
+import { globalReadLockHeld, metadataLockHeld, readOnly, tableLockHeld } from '../support/mariadb-faults.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
 import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -68,7 +69,7 @@ sqlSuite(
     runWell: (given = {}, ...more) => run({ url: server.url('monitor', 'orders'), restarted: {}, ...given }, ...more),
     checks: {
       Basic: ['connect', 'query'],
-      Standard: ['connect', 'query', 'connections', 'running', 'restarted', 'role'],
+      Standard: ['connect', 'query', 'connections', 'running', 'restarted', 'role', 'lock wait'],
       Advanced: all,
     },
     messages: {
@@ -144,7 +145,7 @@ sqlSuite(
         kind: mysql,
         begin: () => server.query(`CREATE USER limited@${here} IDENTIFIED BY '${word}'`),
         query: (grant) => server.query(grant.replace('<account>', `limited@${here}`)),
-        unwell: ['replication', 'longest transaction'],
+        unwell: ['lock wait', 'replication', 'longest transaction'],
         end: () => server.query(`DROP USER limited@${here}`),
       },
       restarted: true,
@@ -272,10 +273,11 @@ sqlSuite(
       const results = await run({ url: server.url('stranger'), restarted: {} }, 'Advanced')
       const bad = results.filter((result) => result.status !== 'ok')
       expect(bad.map(({ check, fault }) => [check, fault])).toEqual([
+        ['lock wait', 'data'],
         ['replication', 'data'],
         ['longest transaction', 'data'],
       ])
-      expect(bad[0]?.message).toMatch(
+      expect(bad[1]?.message).toMatch(
         /^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
       )
     })
@@ -298,6 +300,30 @@ sqlSuite(
       )
       expect(elsewhere).toMatchObject({ status: 'ok' })
       expect(elsewhere.measurement?.value).toBeGreaterThan(500)
+    })
+
+    test.each([
+      ['FLUSH TABLES WITH READ LOCK', globalReadLockHeld, 'waiting for backup lock'],
+      ['a transaction that has read the table', metadataLockHeld, 'waiting for table metadata lock'],
+      ['LOCK TABLES', tableLockHeld, 'waiting for table metadata lock'],
+    ])('MariaDB: a write that waits for %s is a lock wait', async (_, plant, state) => {
+      expect(await one('lock wait', {}, 'Standard')).toMatchObject({
+        status: 'ok',
+        message: 'no session is waiting for a lock',
+      })
+      const fault = await plant(server)
+      try {
+        const wait = (): Promise<Result> => one('lock wait', { lockWait: { limit: 500 } }, 'Standard')
+        await until(async () => (await wait()).status === 'failed')
+        const found = await wait()
+        expect(found).toMatchObject({ fault: 'threshold', measurement: { unit: 'milliseconds', limit: 500 } })
+        expect(found.message).toMatch(
+          new RegExp(`^1 session is waiting for a lock, the longest \\(thread \\d+, ${state}\\) for \\d+ s `),
+        )
+        expect(await one('lock wait', {}, 'Standard')).toMatchObject({ status: 'ok', measurement: { warn: 60_000 } })
+      } finally {
+        await fault.end()
+      }
     })
 
     test('MariaDB: a replica is expected, and there is none', async () => {
@@ -608,9 +634,15 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(galera, { ...synced, cluster: 'non-Primary' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, state: 'Donor/Desynced' }))).toBe('warning')
   })
-  test('MariaDB: the role is not checked where the server does not report read_only', () => {
+  test('MariaDB: the role and lock waits are not checked where the server does not report them', () => {
     const missing = { status: 'failed', notChecked: 'missing' }
     expect(evaluated(role, { readOnly: undefined, replicates: undefined })[0]).toMatchObject(missing)
+    const waits = { total: 2, waiting: 1, longestMs: 60_000, session: 7, state: 'Waiting for backup lock' }
+    expect(levels(evaluated(lockWait, waits))).toBe('ok')
+    expect(levels(evaluated(lockWait, { ...waits, longestMs: 61_000 }))).toBe('warning')
+    expect(levels(evaluated(lockWait, { ...waits, longestMs: 121_000 }))).toBe('failed')
+    expect(evaluated(lockWait, { ...waits, longestMs: undefined })[0]).toMatchObject(missing)
+    expect(evaluated(lockWait, { ...waits, total: 0, waiting: 0 })[0]).toMatchObject(missing)
   })
   test('MariaDB: what the server does not report is not checked', () => {
     const missing = { status: 'failed', notChecked: 'missing' }

@@ -1,6 +1,7 @@
 import { databaseKind, figure } from '../../database/index.ts'
 import { galera, replication, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
+import { lockWait } from './locks.ts'
 import { role } from './role.ts'
 
 export default databaseKind({
@@ -33,5 +34,5 @@ export default databaseKind({
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
-  checks: [threads, role, replication, galera, transactions],
+  checks: [threads, role, lockWait, replication, galera, transactions],
 })
