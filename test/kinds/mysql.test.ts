@@ -15,7 +15,15 @@ import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { Secret, type Values } from '../../src/core/settings/index.ts'
 import { endless, type Peer, peer, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
-import { globalReadLockHeld, metadataLockHeld, readOnly, tableLockHeld } from '../support/mariadb-faults.ts'
+import {
+  globalReadLockHeld,
+  metadataLockHeld,
+  mountMissing,
+  readOnly,
+  startMariadbOnSmallDisk,
+  tableLockHeld,
+} from '../support/mariadb-faults.ts'
+import { peerSuite } from '../support/peer.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
 import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
@@ -43,7 +51,7 @@ const grants = (privilege: string) => ({
 // It is without TLS, neither a replica nor a Galera node, and nothing of one's own is asked.
 const all = mysql.checks
   .map(({ name }) => name)
-  .filter((name) => !['certificate', 'replication lag', 'galera', 'queries'].includes(name))
+  .filter((name) => !['certificate', 'replication lag', 'galera', 'write', 'queries'].includes(name))
 
 sqlSuite(
   {
@@ -144,7 +152,7 @@ sqlSuite(
         account: 'limited',
         kind: mysql,
         begin: () => server.query(`CREATE USER limited@${here} IDENTIFIED BY '${word}'`),
-        query: (grant) => server.query(grant.replace('<account>', `limited@${here}`)),
+        query: (grant) => server.query(grant.replace('<account>', `limited@${here}`).replace('<database>', 'orders')),
         unwell: ['lock wait', 'replication', 'longest transaction'],
         end: () => server.query(`DROP USER limited@${here}`),
       },
@@ -324,6 +332,53 @@ sqlSuite(
       } finally {
         await fault.end()
       }
+    })
+
+    describe('the round trip of allowWrites', () => {
+      const trip = (given: Given = {}, options: RunKindOptions = {}): Promise<Result> =>
+        one('write', { url: server.url('writer', 'orders'), allowWrites: true, ...given }, 'Advanced', options)
+      beforeAll(() => server.query(`CREATE USER writer@${here} IDENTIFIED BY '${word}'`))
+      afterAll(() => server.query(`DROP USER writer@${here}; DROP TABLE orders.svc_probe`))
+      test('MariaDB: an account with nothing but the declared privilege writes, commits, reads and deletes', async () => {
+        const { privilege = '' } = mysql.checks.find(({ name }) => name === 'write') ?? {}
+        await server.query(privilege.replace('<database>', 'orders').replace('<account>', `writer@${here}`))
+        const found = await trip()
+        expect(found).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
+        expect(found.message).toMatch(/^a row was written, committed, read and deleted in /)
+        expect(await server.query('SELECT * FROM orders.svc_probe')).toEqual([])
+      })
+      test('MariaDB: a row that an earlier run left behind is deleted', async () => {
+        await server.query("INSERT INTO orders.svc_probe VALUES ('old', NULL)")
+        expect(await trip()).toMatchObject({ status: 'ok' })
+        expect(await server.query('SELECT * FROM orders.svc_probe')).toEqual([])
+      })
+      test('MariaDB: it is left out without allowWrites and on a read-only server', async () => {
+        const names = async (given: Given): Promise<readonly string[]> =>
+          (await run({ url: server.url('writer', 'orders'), ...given }, 'Advanced')).map(({ check }) => check)
+        expect(await names({})).not.toContain('write')
+        const fault = await readOnly(server)
+        expect(await names({ allowWrites: true })).not.toContain('write')
+        await fault.end()
+      })
+      test('MariaDB: a url without a database cannot be written to, and that is reported', async () => {
+        expect(await trip({ url: server.url('writer') })).toMatchObject({
+          status: 'failed',
+          message: 'allowWrites needs the database of its table in the url',
+        })
+      })
+      test('MariaDB: a write that a global read lock stops fails', async () => {
+        const fault = await globalReadLockHeld(server)
+        try {
+          const found = await trip()
+          expect(found).toMatchObject({ status: 'failed', fault: 'timeout' })
+          expect(found.message).toBe(
+            'another session holds a lock: Lock wait timeout exceeded; try restarting transaction',
+          )
+        } finally {
+          await fault.end()
+        }
+        expect(await trip()).toMatchObject({ status: 'ok' })
+      })
     })
 
     test('MariaDB: a replica is expected, and there is none', async () => {
@@ -562,6 +617,33 @@ sqlSuite(
     })
   },
 )
+
+peerSuite(mariadbMissing ?? mountMissing, 'mysql: a data directory that is full', () => {
+  let small: Awaited<ReturnType<typeof startMariadbOnSmallDisk>>
+  beforeAll(async () => {
+    small = await startMariadbOnSmallDisk(220)
+    await small.query(`CREATE DATABASE orders; CREATE USER monitor@${here} IDENTIFIED BY '${word}';
+      GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@${here}; GRANT ALL ON orders.* TO monitor@${here}`)
+  })
+  afterAll(() => small.remove())
+  test('MariaDB: a full data directory fails the round trip, before and after the first one', async () => {
+    const given = { url: small.url('monitor', 'orders'), password: secret(word), allowWrites: true, restarted: {} }
+    const trip = async (): Promise<Result> => checked(await runKind(mysql, given, 'Advanced'), 'write')
+    small.fill()
+    const first = await trip()
+    expect(first).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(first.message).toMatch(/^127\.0\.0\.1:\d+ has no space left for data: .*No space left on device/)
+    small.free()
+    expect(await trip()).toMatchObject({ status: 'ok' })
+    small.fill()
+    const again = await trip()
+    expect(again).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(again.message).toContain("has no space left for data: The table 'svc_probe' is full")
+    expect(again.details?.join()).toContain('free space on the disk of its data directory')
+    small.free()
+    expect(await trip()).toMatchObject({ status: 'ok' })
+  })
+})
 
 describe('mysql: a peer that closes the connection at once (simulated)', () => {
   test.each([0, 50])('MariaDB: is reported at once, also if reading the password takes %i ms', async (ms) => {

@@ -1,5 +1,9 @@
+import { spawnSync } from 'node:child_process'
+import { chownSync, closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Connection } from 'mysql2/promise'
-import type { MariadbServer } from './mariadb.ts'
+import { type MariadbServer, startMariadb } from './mariadb.ts'
+import { asServer, serverFolder } from './server.ts'
 import { until } from './until.ts'
 
 /** A fault on a server, and how to take it back. */
@@ -61,4 +65,53 @@ export const tableLockHeld = (server: MariadbServer): Promise<PlantedFault> =>
 export async function readOnly(server: MariadbServer): Promise<PlantedFault> {
   await server.query('SET GLOBAL read_only = 1')
   return { end: async () => void (await server.query('SET GLOBAL read_only = 0')) }
+}
+
+/** Why no file system can be mounted here, or undefined. Containers often refuse it even to root. */
+export const mountMissing: string | undefined = (() => {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'mounting a file system needs root on Linux'
+  const folder = serverFolder('mount')
+  const made = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', folder])
+  if (made.status === 0) spawnSync('umount', [folder])
+  rmSync(folder, { recursive: true, force: true })
+  return made.status === 0 ? undefined : 'this machine does not let root mount a tmpfs'
+})()
+
+/** A real MariaDB whose data directory is a file system of its own, with `megabytes` of space. Needs `mountMissing`. */
+export async function startMariadbOnSmallDisk(megabytes: number, settings: readonly string[] = []) {
+  const folder = serverFolder('mariadb-disk')
+  const data = join(folder, 'data')
+  mkdirSync(data)
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'none', data])
+  if (mounted.status !== 0) throw new Error(`mount: ${mounted.stderr}`)
+  if (asServer.uid !== undefined) chownSync(data, asServer.uid, asServer.gid)
+  const unmount = (): void => void spawnSync('umount', ['-l', data])
+  const server = await startMariadb(settings, folder).catch((error: unknown) => {
+    unmount()
+    throw error
+  })
+  const filler = join(data, 'filler')
+  return {
+    ...server,
+    /** Fills the file system to its last byte. */
+    fill: () => {
+      const file = openSync(filler, 'w')
+      for (let size = 1024 ** 2; size >= 1; ) {
+        try {
+          if (writeSync(file, Buffer.alloc(size)) < size) size = Math.floor(size / 2)
+        } catch (error) {
+          if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+          size = Math.floor(size / 2)
+        }
+      }
+      closeSync(file)
+    },
+    free: () => rmSync(filler),
+    remove: async () => {
+      rmSync(filler, { force: true })
+      await server.stop('SIGTERM')
+      unmount()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
 }

@@ -21,9 +21,14 @@ export type MariadbServer = Running & {
   readonly remove: () => Promise<void>
 }
 
-/** A real MariaDB on a free port of 127.0.0.1. `settings` are `--name=value`. */
-export async function startMariadb(settings: readonly string[] = []): Promise<MariadbServer> {
-  const folder = serverFolder('mariadb')
+/**
+ * A real MariaDB on a free port of 127.0.0.1. `settings` are `--name=value`. Its data goes to the subfolder `data` of
+ * `folder`, which may exist and be empty.
+ */
+export async function startMariadb(
+  settings: readonly string[] = [],
+  folder = serverFolder('mariadb'),
+): Promise<MariadbServer> {
   const data = join(folder, 'data')
   const made = spawnSync(
     install ?? '',

@@ -18,7 +18,17 @@ export const closedBeforeAnswer = (address: string): ProbeError =>
 const meaning: Readonly<
   Record<
     number,
-    'refused sign-in' | 'full' | 'no database' | 'not in' | 'down' | 'may not' | 'would write' | 'too long'
+    | 'refused sign-in'
+    | 'full'
+    | 'no database'
+    | 'not in'
+    | 'down'
+    | 'may not'
+    | 'would write'
+    | 'too long'
+    | 'no space'
+    | 'read-only'
+    | 'locked'
   >
 > = {
   1040: 'full',
@@ -43,6 +53,12 @@ const meaning: Readonly<
   1317: 'too long',
   1969: 'too long',
   3024: 'too long',
+  3: 'no space',
+  1021: 'no space',
+  1114: 'no space',
+  1290: 'read-only',
+  1836: 'read-only',
+  1205: 'locked',
 }
 /** A Galera node outside its cluster rejects every query with this number. */
 const unknownCommand = 1_047
@@ -77,6 +93,16 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
         `${user} lacks a privilege: ${reason}`,
         'next: grant that privilege to the account, on *.*',
       )
+    case 'no space':
+      return probeError(
+        'data',
+        `${address} has no space left for data: ${reason}`,
+        'next: free space on the disk of its data directory',
+      )
+    case 'read-only':
+      return probeError('data', `${address} accepts no writes: ${reason}`)
+    case 'locked':
+      return probeError('timeout', `another session holds a lock: ${reason}`, 'inspect: SHOW FULL PROCESSLIST')
     case 'too long':
       return probeError('timeout', reason)
     default:

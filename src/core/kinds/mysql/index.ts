@@ -3,6 +3,7 @@ import { galera, replication, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
 import { lockWait } from './locks.ts'
 import { role } from './role.ts'
+import { write } from './write.ts'
 
 export default databaseKind({
   name: 'mysql',
@@ -34,5 +35,5 @@ export default databaseKind({
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
-  checks: [threads, role, lockWait, replication, galera, transactions],
+  checks: [threads, role, lockWait, replication, galera, transactions, write],
 })

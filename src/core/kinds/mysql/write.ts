@@ -1,0 +1,84 @@
+import { randomUUID } from 'node:crypto'
+import { type DatabaseConnection, figure, onDatabase, text } from '../../database/index.ts'
+import { atMost } from '../../engine/index.ts'
+import { ProbeError } from '../../probe-error.ts'
+import { byName } from './checks.ts'
+
+/**
+ * Bytes that a round trip writes. A new table has some free pages, so that a small row would fit even on a full disk;
+ * this many need new space.
+ */
+const payloadBytes = 256 * 1024
+
+/** Another svc may empty the table between two statements. */
+const maxTries = 3
+
+export const write = onDatabase({
+  depth: 'Advanced',
+  results: {
+    write: 'With `allowWrites`: a row can be written, committed, read and deleted; left out on a read-only server',
+  },
+  settings: {
+    allowWrites: {
+      type: 'flag',
+      default: false,
+      doc: 'Lets `write` create and empty its own table in the database of the url, and write a row of 256 KiB to it',
+    },
+    probeTable: {
+      type: 'text',
+      default: 'svc_probe',
+      pattern: /^\w{1,64}$/,
+      doc: 'The table of `write`, which svc creates and empties; no other program may use it',
+    },
+    write: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 1_000, limit: 5_000 },
+      doc: 'Maximum time to write, commit, read and delete a row',
+    },
+  },
+  when: ['allowWrites'],
+  privilege: 'GRANT CREATE, DROP, SELECT, INSERT, DELETE ON <database>.svc_probe TO <account>',
+  async *observe({ ask }, { probeTable }, { now }) {
+    const variables = byName(
+      await ask("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'innodb_read_only')"),
+    )
+    if (Object.keys(variables).some((name) => text(variables, name) === 'ON')) return
+    const [row] = await ask('SELECT DATABASE() AS name')
+    if (text(row, 'name') === '') {
+      throw new ProbeError('internal', 'allowWrites needs the database of its table in the url')
+    }
+    const table = `\`${probeTable}\``
+    await ask(
+      `CREATE TABLE IF NOT EXISTS ${table} (id char(36) NOT NULL PRIMARY KEY, payload longblob) ENGINE = InnoDB`,
+    )
+    for (let tries = 1; ; tries += 1) {
+      // Returns the space of earlier round trips, and their rows where they ended early.
+      await ask(`TRUNCATE TABLE ${table}`)
+      const since = now()
+      if (await roundTrip(ask, table)) return yield { ms: now() - since }
+      if (tries === maxTries) throw new ProbeError('data', 'the row that was written is not in the table')
+    }
+  },
+  evaluate: ({ ms: value }, { write: threshold }) => {
+    const what = 'a row was written, committed, read and deleted in'
+    return atMost({ check: 'write', what, value, unit: 'duration', threshold })
+  },
+})
+
+/** True if the row was found after the commit. */
+async function roundTrip(ask: DatabaseConnection['ask'], table: string): Promise<boolean> {
+  const id = randomUUID()
+  await ask('START TRANSACTION')
+  try {
+    await ask(`INSERT INTO ${table} VALUES ('${id}', REPEAT('x', ${payloadBytes}))`)
+  } catch (error) {
+    await ask('ROLLBACK').catch(() => {})
+    throw error
+  }
+  await ask('COMMIT')
+  const [row] = await ask(`SELECT LENGTH(payload) AS bytes FROM ${table} WHERE id = '${id}'`)
+  await ask(`DELETE FROM ${table} WHERE id = '${id}'`)
+  await ask('COMMIT')
+  return figure(row, 'bytes') === payloadBytes
+}
