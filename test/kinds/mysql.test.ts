@@ -8,6 +8,7 @@ import { databaseTarget, PeerSocket } from '../../src/core/database/index.ts'
 import type { Result } from '../../src/core/engine/index.ts'
 import { galera, replication, replicationStatement, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
 import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
+import { historyList } from '../../src/core/kinds/mysql/history-list.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
 import { lockWait } from '../../src/core/kinds/mysql/locks.ts'
 import { role } from '../../src/core/kinds/mysql/role.ts'
@@ -17,6 +18,7 @@ import { endless, type Peer, peer, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import {
   globalReadLockHeld,
+  historyKept,
   metadataLockHeld,
   mountMissing,
   readOnly,
@@ -153,7 +155,7 @@ sqlSuite(
         kind: mysql,
         begin: () => server.query(`CREATE USER limited@${here} IDENTIFIED BY '${word}'`),
         query: (grant) => server.query(grant.replace('<account>', `limited@${here}`).replace('<database>', 'orders')),
-        unwell: ['lock wait', 'replication', 'longest transaction'],
+        unwell: ['lock wait', 'replication', 'longest transaction', 'history list'],
         end: () => server.query(`DROP USER limited@${here}`),
       },
       restarted: true,
@@ -284,6 +286,7 @@ sqlSuite(
         ['lock wait', 'data'],
         ['replication', 'data'],
         ['longest transaction', 'data'],
+        ['history list', 'data'],
       ])
       expect(bad[1]?.message).toMatch(
         /^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
@@ -332,6 +335,29 @@ sqlSuite(
       } finally {
         await fault.end()
       }
+    })
+
+    test('MariaDB: a transaction that stays open lengthens the history list', async () => {
+      const list = (given: Given = {}): Promise<Result> => one('history list', given, 'Advanced')
+      const before = (await list()).measurement?.value ?? Number.NaN
+      expect(await list()).toMatchObject({ status: 'ok', measurement: { warn: 100_000, limit: 1_000_000 } })
+      const fault = await historyKept(server, 500)
+      try {
+        const found = await list({ historyList: { warn: before + 400, limit: 1_000_000 } })
+        expect(found.status).toBe('warning')
+        expect(found.message).toMatch(/^transactions in the history list: \d+ \(/)
+        expect(await list({ historyList: { limit: before + 400 } })).toMatchObject({ fault: 'threshold' })
+      } finally {
+        await fault.end()
+      }
+    })
+
+    test('MariaDB: a history list that is not counted is not taken for an empty one', async () => {
+      await server.query("SET GLOBAL innodb_monitor_disable = 'trx_rseg_history_len'")
+      const found = await one('history list', {}, 'Advanced')
+      await server.query("SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len'")
+      expect(found).toMatchObject({ status: 'failed', notChecked: 'missing' })
+      expect(found.details?.join()).toContain("innodb_monitor_enable = 'trx_rseg_history_len'")
     })
 
     describe('the round trip of allowWrites', () => {
@@ -725,6 +751,16 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(lockWait, { ...waits, longestMs: 121_000 }))).toBe('failed')
     expect(evaluated(lockWait, { ...waits, longestMs: undefined })[0]).toMatchObject(missing)
     expect(evaluated(lockWait, { ...waits, total: 0, waiting: 0 })[0]).toMatchObject(missing)
+  })
+  test('MariaDB: history list: 100,000 and 1,000,000 are ok to the boundary', () => {
+    const length = (n: number | undefined) => evaluated(historyList, { isCounted: true, length: n })
+    expect([100_000, 100_001, 1_000_000, 1_000_001].map((n) => levels(length(n)))).toEqual([
+      'ok',
+      'warning',
+      'warning',
+      'failed',
+    ])
+    expect(length(undefined)[0]).toMatchObject({ notChecked: 'missing' })
   })
   test('MariaDB: what the server does not report is not checked', () => {
     const missing = { status: 'failed', notChecked: 'missing' }

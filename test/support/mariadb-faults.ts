@@ -61,6 +61,23 @@ export const tableLockHeld = (server: MariadbServer): Promise<PlantedFault> =>
     state: 'Waiting for table metadata lock',
   })
 
+/** An open transaction keeps the old row versions of `updates` later transactions. Creates the database `kept`. */
+export async function historyKept(server: MariadbServer, updates: number): Promise<PlantedFault> {
+  await server.query('CREATE DATABASE kept; CREATE TABLE kept.counter (n int) ENGINE = InnoDB')
+  await server.query('INSERT INTO kept.counter VALUES (0)')
+  const reader: Connection = await server.client()
+  await reader.query('START TRANSACTION WITH CONSISTENT SNAPSHOT')
+  const writer: Connection = await server.client()
+  await writer.query('UPDATE kept.counter SET n = n + 1;'.repeat(updates))
+  await writer.end()
+  return {
+    end: async () => {
+      await reader.end()
+      await server.query('DROP DATABASE kept')
+    },
+  }
+}
+
 /** A source refuses the writes of clients, as after a failover that was not finished. */
 export async function readOnly(server: MariadbServer): Promise<PlantedFault> {
   await server.query('SET GLOBAL read_only = 1')

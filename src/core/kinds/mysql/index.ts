@@ -1,6 +1,7 @@
 import { databaseKind, figure } from '../../database/index.ts'
 import { galera, replication, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
+import { historyList } from './history-list.ts'
 import { lockWait } from './locks.ts'
 import { role } from './role.ts'
 import { write } from './write.ts'
@@ -35,5 +36,5 @@ export default databaseKind({
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
-  checks: [threads, role, lockWait, replication, galera, transactions, write],
+  checks: [threads, role, lockWait, replication, galera, transactions, historyList, write],
 })
