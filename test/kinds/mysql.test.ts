@@ -6,6 +6,7 @@ import { type Connection, createConnection } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { databaseTarget, PeerSocket } from '../../src/core/database/index.ts'
 import type { Result } from '../../src/core/engine/index.ts'
+import { autoIncrement } from '../../src/core/kinds/mysql/auto-increment.ts'
 import { galera, replication, replicationStatement, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
 import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
 import { historyList } from '../../src/core/kinds/mysql/history-list.ts'
@@ -17,6 +18,7 @@ import { Secret, type Values } from '../../src/core/settings/index.ts'
 import { endless, type Peer, peer, speaks } from '../support/faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import {
+  autoIncrementAt,
   globalReadLockHeld,
   historyKept,
   metadataLockHeld,
@@ -155,7 +157,7 @@ sqlSuite(
         kind: mysql,
         begin: () => server.query(`CREATE USER limited@${here} IDENTIFIED BY '${word}'`),
         query: (grant) => server.query(grant.replace('<account>', `limited@${here}`).replace('<database>', 'orders')),
-        unwell: ['lock wait', 'replication', 'longest transaction', 'history list'],
+        unwell: ['lock wait', 'replication', 'longest transaction', 'history list', 'auto-increment'],
         end: () => server.query(`DROP USER limited@${here}`),
       },
       restarted: true,
@@ -287,6 +289,7 @@ sqlSuite(
         ['replication', 'data'],
         ['longest transaction', 'data'],
         ['history list', 'data'],
+        ['auto-increment', undefined],
       ])
       expect(bad[1]?.message).toMatch(
         /^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
@@ -358,6 +361,42 @@ sqlSuite(
       await server.query("SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len'")
       expect(found).toMatchObject({ status: 'failed', notChecked: 'missing' })
       expect(found.details?.join()).toContain("innodb_monitor_enable = 'trx_rseg_history_len'")
+    })
+
+    test('MariaDB: an AUTO_INCREMENT column that runs out of values is reported, whatever the name of its type', async () => {
+      const counted = (database: string): Promise<Result> =>
+        one('auto-increment', { url: server.url('counter', database) }, 'Advanced')
+      await server.query(`CREATE USER counter@${here} IDENTIFIED BY '${word}'`)
+      const fault = await autoIncrementAt(server, 45_875)
+      try {
+        expect(await counted('')).toMatchObject({
+          status: 'warning',
+          notChecked: 'permission',
+          message: 'not checked: this account sees no table',
+          details: ["GRANT SELECT ON *.* TO 'counter'"],
+        })
+        await server.query(`GRANT SELECT ON counted.* TO counter@${here}`)
+        expect(await counted('counted')).toMatchObject({ status: 'ok' })
+        await server.query('ALTER TABLE counted.jobs AUTO_INCREMENT = 45876')
+        const found = await counted('counted')
+        expect(found).toMatchObject({ status: 'warning', measurement: { warn: 70, limit: 90 } })
+        expect(found.message).toMatch(/^counted\.jobs\.id \(smallint\(5\) unsigned\), values used: 70 % /)
+        await server.query('ALTER TABLE counted.jobs AUTO_INCREMENT = 60000')
+        expect(await counted('')).toMatchObject({ status: 'failed', fault: 'threshold' })
+        await server.query(`DROP TABLE counted.jobs; CREATE TABLE counted.large (id bigint unsigned NOT NULL
+          AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = 17000000000000000000`)
+        expect((await counted('counted')).message).toMatch(
+          /^counted\.large\.id \(bigint\(20\) unsigned\), values used: 92/,
+        )
+        await server.query('DROP TABLE counted.large')
+        expect(await counted('counted')).toMatchObject({
+          status: 'ok',
+          message: 'none of 0 tables has an AUTO_INCREMENT column',
+        })
+      } finally {
+        await fault.end()
+        await server.query(`DROP USER counter@${here}`)
+      }
     })
 
     describe('the round trip of allowWrites', () => {
@@ -751,6 +790,14 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(lockWait, { ...waits, longestMs: 121_000 }))).toBe('failed')
     expect(evaluated(lockWait, { ...waits, longestMs: undefined })[0]).toMatchObject(missing)
     expect(evaluated(lockWait, { ...waits, total: 0, waiting: 0 })[0]).toMatchObject(missing)
+  })
+  test('MariaDB: values of AUTO_INCREMENT: 70 % and 90 % are ok to the boundary', () => {
+    const counted = (used: number | undefined, tables: number | undefined = 1) =>
+      evaluated(autoIncrement, { tables, mayRead: true, grant: '', columns: [{ name: 'o.j.id', type: 'int', used }] })
+    expect([70, 70.1, 90, 90.1].map((used) => levels(counted(used)))).toEqual(['ok', 'warning', 'warning', 'failed'])
+    expect(counted(undefined)[0]).toMatchObject({ notChecked: 'missing' })
+    const none = { tables: undefined, mayRead: true, grant: '', columns: [] }
+    expect(evaluated(autoIncrement, none)[0]).toMatchObject({ notChecked: 'missing' })
   })
   test('MariaDB: history list: 100,000 and 1,000,000 are ok to the boundary', () => {
     const length = (n: number | undefined) => evaluated(historyList, { isCounted: true, length: n })

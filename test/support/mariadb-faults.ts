@@ -78,6 +78,13 @@ export async function historyKept(server: MariadbServer, updates: number): Promi
   }
 }
 
+/** The column `id` of `counted.jobs` is a `smallint unsigned`, and `next` is its next value. */
+export async function autoIncrementAt(server: MariadbServer, next: number): Promise<PlantedFault> {
+  await server.query(`CREATE DATABASE counted; CREATE TABLE counted.jobs
+    (id smallint unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY) AUTO_INCREMENT = ${next}`)
+  return { end: async () => void (await server.query('DROP DATABASE counted')) }
+}
+
 /** A source refuses the writes of clients, as after a failover that was not finished. */
 export async function readOnly(server: MariadbServer): Promise<PlantedFault> {
   await server.query('SET GLOBAL read_only = 1')

@@ -85,6 +85,11 @@ export const threads = onDatabase({
   },
 })
 
+/** The own account as the tables of privileges show it. A user name may contain an @, a host name may not. */
+export const ownGrantee = `CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER())
+  - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''',
+  SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')`
+
 /** One source of a replica. Most replicas have a single source with an empty name. */
 type Channel = {
   readonly name: string

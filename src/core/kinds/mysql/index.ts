@@ -1,5 +1,6 @@
 import { databaseKind, figure } from '../../database/index.ts'
-import { galera, replication, threads, transactions } from './checks.ts'
+import { autoIncrement } from './auto-increment.ts'
+import { galera, ownGrantee, replication, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
 import { historyList } from './history-list.ts'
 import { lockWait } from './locks.ts'
@@ -24,17 +25,13 @@ export default databaseKind({
   // Independent of the time zones of the server and the session.
   clock: "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000 AS at",
   account: {
-    // A user name may contain an @, a host name may not.
     sql: `SELECT MAX(privilege_type = 'SUPER') AS super, MAX(privilege_type = 'FILE') AS file
-      FROM information_schema.user_privileges
-      WHERE grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER())
-        - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''',
-        SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')`,
+      FROM information_schema.user_privileges WHERE grantee = ${ownGrantee}`,
     powers: ([row]) => {
       const privileges = ['super', 'file'].filter((name) => figure(row, name) === 1).map((name) => name.toUpperCase())
       if (privileges.length === 0) return undefined
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
-  checks: [threads, role, lockWait, replication, galera, transactions, historyList, write],
+  checks: [threads, role, lockWait, replication, galera, transactions, historyList, autoIncrement, write],
 })
