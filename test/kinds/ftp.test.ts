@@ -13,6 +13,7 @@ import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../support/ftp-server.ts'
+import { fillDisk } from '../support/full-disk.ts'
 import { sessionsLeft } from '../support/own-daemon.ts'
 import { peerSuite, suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
@@ -269,6 +270,16 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
       expect(names(results)).not.toContain('delete')
       expect(checked(results, 'sweep').status).toBe('ok')
     })
+    test('a full disk fails the round trip, and the message names the likely cause', async () => {
+      const disk = fillDisk(plain.incoming)
+      try {
+        const results = await clear(writes, 'Advanced')
+        expect(checked(results, 'round trip')).toMatchObject({ status: 'failed' })
+        expect(checked(results, 'round trip').message).toContain('often a full disk or quota')
+      } finally {
+        disk.free()
+      }
+    })
     test('a missing drop folder fails its check, and the round trip continues', async () => {
       const results = await clear({ ...writes, folder: 'gone' }, 'Advanced')
       expect(checked(results, 'oldest file')).toMatchObject({ status: 'failed', fault: 'data' })
@@ -343,6 +354,26 @@ describe('ftp against servers that misbehave', () => {
     expect(checked(results, 'banner').message).toContain(
       'greeted with "220-Welcome 220-to the 229 indented 220 Ready" in',
     )
+  })
+
+  test('a server that accepts a rename without renaming anything fails (simulated)', async () => {
+    const result = await one('rename', { answers: { RNTO: '250 Renamed' } }, { allowWrites: true }, 'Advanced')
+    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(result.message).toContain('the listing of its folder does not show it')
+  })
+  test('a server that delivers empty listings fails the rename (simulated)', async () => {
+    const result = await one('rename', { listing: '' }, { allowWrites: true }, 'Advanced')
+    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+  })
+  test('files whose names begin with a dot do not wait in a drop folder, unless `ending` is their name', async () => {
+    const old = (name: string) => `type=file;modify=20250101000000; ${name}\r\n`
+    const script = { listing: `${old('.bashrc')}${old('.order.xml')}` }
+    for (const ending of [undefined, '.xml']) {
+      const result = await one('oldest file', script, { folder: 'in', ending }, 'Advanced')
+      expect(result).toMatchObject({ status: 'ok', message: 'no file is waiting in "in"' })
+    }
+    const result = await one('oldest file', script, { folder: 'in', ending: '.bashrc' }, 'Advanced')
+    expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
   })
 
   describe('before the sign-in', () => {

@@ -1,5 +1,6 @@
-import { readdirSync, utimesSync, writeFileSync } from 'node:fs'
-import type { Socket } from 'node:net'
+import { once } from 'node:events'
+import { readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
@@ -9,6 +10,7 @@ import { hostKeyOf } from '../../src/core/kinds/sftp/ssh.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { blackHole, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
+import { fillDisk } from '../support/full-disk.ts'
 import { sessionsLeft } from '../support/own-daemon.ts'
 import { peerSuite } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
@@ -77,6 +79,53 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     expect(textOf('host key')).toBe(`${server.address} presented ssh-ed25519 ${server.hostKey}`)
     expect(textOf('sign-in')).toMatch(new RegExp(`^signed in to .* as "${server.user}" in [\\d.]+ m?s`))
     expect(textOf('listing')).toMatch(/^(?:more than )?\d+ entr(?:y|ies) of "\/.*" listed in /)
+  })
+  test('a full disk fails the round trip, and the message names the likely cause', async (context) => {
+    if (process.getuid?.() !== 0) return context.skip('mounting needs root')
+    const disk = fillDisk(server.files)
+    try {
+      const results = await run({ allowWrites: true, probeFolder: server.files }, 'Advanced')
+      expect(checked(results, 'round trip')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(results, 'round trip').message).toMatch(/"Failure": often a full disk or quota$/)
+    } finally {
+      disk.free()
+    }
+  })
+  test('files whose names begin with a dot do not wait in a drop folder', async () => {
+    const path = join(server.files, '.bashrc')
+    writeFileSync(path, 'x')
+    utimesSync(path, 1_000, 1_000)
+    try {
+      const result = checked(await run({ folder: server.files }, 'Advanced'), 'oldest file')
+      expect(result).toMatchObject({ status: 'ok', message: expect.stringContaining('no file is waiting') })
+      const named = checked(await run({ folder: server.files, ending: '.bashrc' }, 'Advanced'), 'oldest file')
+      expect(named).toMatchObject({ status: 'failed', fault: 'threshold' })
+    } finally {
+      rmSync(path)
+    }
+  })
+  test('a server with too many sign-ins in progress says so, and is not another service', async () => {
+    const busy = await startSshd(['MaxStartups 1:100:1'])
+    const first = connect(busy.port, host)
+    try {
+      await once(first, 'data')
+      const result = checked(await runKind(sftp, { host, port: busy.port }, 'Basic'), 'banner')
+      expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
+      expect(result.message).toContain('it sent "Exceeded MaxStartups"')
+    } finally {
+      first.destroy()
+      await busy.remove()
+    }
+  })
+  test('without an account, the server must prove that it owns the expected key, and nobody signs in', async () => {
+    const before = server.log().length
+    const results = await runKind(sftp, { host, port: server.port, hostKey: [server.hostKey] }, 'Standard')
+    expect(bad(results)).toEqual([])
+    expect(names(results)).toEqual(['banner', 'host key'])
+    const other = await runKind(sftp, { host, port: server.port, hostKey: [strange] }, 'Standard')
+    expect(checked(other, 'host key')).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(await sessionsLeft(server)).toBe(0)
+    expect(server.log().slice(before)).not.toContain('Accepted')
   })
   test('the software of the server and the fingerprint of its key are details', async () => {
     const results = await run()

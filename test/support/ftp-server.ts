@@ -73,6 +73,8 @@ export async function scriptedFtp(script: FtpScript = {}): Promise<Peer> {
   const gates = new Set<ReturnType<typeof createServer>>()
   const dataSockets = new Set<Socket>()
   let stored: Buffer = Buffer.alloc(0)
+  /** The name of the stored file, while it is there. */
+  let name: string | undefined
   const control = await peer((socket) => {
     // Two short answers in a row would wait for each other.
     socket.setNoDelay(true)
@@ -114,18 +116,31 @@ export async function scriptedFtp(script: FtpScript = {}): Promise<Peer> {
       FEAT: features,
       OPTS: '200 Well',
       CWD: '250 There',
-      DELE: '250 Gone',
+      DELE: () => {
+        name = undefined
+        return '250 Gone'
+      },
       RNFR: '350 And to?',
-      RNTO: '250 Renamed',
+      RNTO: ({ argument }) => {
+        name = argument
+        return '250 Renamed'
+      },
       QUIT: '221 Bye',
       EPSV: () => void openGate().then((port) => say(`229 Extended passive (|||${port}|)`)),
       PASV: () => void openGate().then((port) => say(`227 Passive (127,0,0,1,${port >> 8},${port & 255})`)),
-      LIST: () => void send(script.listing ?? '-rw-r--r-- 1 o g 5 Nov 21 04:27 a.txt\r\n'),
-      MLSD: () => void send(script.listing ?? ''),
+      LIST: () => {
+        const lines = ['a.txt', ...(name === undefined ? [] : [name])].map(
+          (one) => `-rw-r--r-- 1 o g 5 Nov 21 04:27 ${one}\r\n`,
+        )
+        void send(script.listing ?? lines.join(''))
+      },
+      MLSD: () =>
+        void send(script.listing ?? (name === undefined ? '' : `type=file;modify=20261121042700; ${name}\r\n`)),
       RETR: () => void send(script.spoil ? script.spoil(stored) : stored),
-      STOR: () =>
+      STOR: ({ argument }) =>
         void data?.then((from) => {
           const chunks: Buffer[] = []
+          name = argument
           from.on('data', (chunk) => chunks.push(chunk))
           from.once('end', () => {
             stored = Buffer.concat(chunks)

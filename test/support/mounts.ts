@@ -3,7 +3,9 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Result } from '../../src/core/engine/index.ts'
+import { findProgram } from './server.ts'
 
+const unshare = findProgram('unshare') ?? ''
 const root = process.getuid?.() === 0
 /** Mounting needs root, and a kernel that lets it mount. */
 export const mountsMissing =
@@ -67,7 +69,7 @@ export function hostWithMount(fault: MountFault, { asNobody = false, fstab = '' 
   exec ${account} ${process.execPath} ${child}`
   try {
     const options = { encoding: 'utf8', timeout: 60_000 } as const
-    const { stdout, stderr, status } = spawnSync('unshare', ['-m', 'sh', '-c', lines], options)
+    const { stdout, stderr, status } = spawnSync(unshare, ['-m', 'sh', '-c', lines], options)
     if (status !== 0) throw new Error(stderr)
     return { folder, results: JSON.parse(stdout) as readonly Result[] }
   } finally {

@@ -13,7 +13,10 @@ export const backlog = checksOn<FolderConnection>()({
   },
   settings: {
     folder: { type: 'text', doc: 'Drop folder; the age of its oldest file is checked (Advanced)' },
-    ending: { type: 'text', doc: 'In the drop folder, only files whose names end with this, for example .xml' },
+    ending: {
+      type: 'text',
+      doc: 'In the drop folder, only files whose names end with this, for example .xml. Names that begin with a dot do not count, unless this is the whole name',
+    },
     age: {
       type: 'threshold',
       unit: 'duration',
@@ -138,7 +141,7 @@ export const roundTrip = check({
 
 export const rename = check({
   depth: 'Advanced',
-  results: { rename: 'With `allowWrites`: the test file can be renamed' },
+  results: { rename: 'With `allowWrites`: the test file can be renamed, and is then listed and read by its new name' },
   settings: { allowWrites },
   when: ['allowWrites'],
   async observe({ trip }, _, { now }) {
@@ -146,9 +149,18 @@ export const rename = check({
     const { files, file } = trip
     const ms = await timed(now, () => files.rename(file.name, file.renamed))
     trip.name = file.renamed
-    return ms
+    const { length } = file.bytes
+    const isSame = sha256(await files.read(file.renamed, length + 1)) === sha256(file.bytes)
+    return { ms, isSame, isListed: await files.isListed(file.renamed) }
   },
-  evaluate: (ms) => (ms === undefined ? [] : ok('rename', `test file renamed in ${showDuration(ms)}`)),
+  evaluate(renamed) {
+    if (renamed === undefined) return []
+    const { ms, isSame, isListed } = renamed
+    const message = `test file renamed in ${showDuration(ms)}`
+    if (!isSame) return fail('rename', 'data', `${message}, but its new name leads to other content`)
+    if (isListed === false) return fail('rename', 'data', `${message}, but the listing of its folder does not show it`)
+    return ok('rename', message, { measurement: { value: ms, unit: 'milliseconds' } })
+  },
 })
 
 export const deletion = check({

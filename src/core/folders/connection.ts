@@ -24,6 +24,8 @@ export type Files = {
   readonly rename: (from: string, to: string) => Promise<void>
   readonly remove: (name: string) => Promise<void>
   readonly names: () => Promise<readonly string[]>
+  /** Whether the listing shows a file; undefined if the folder has more entries than are read. */
+  readonly isListed: (name: string) => Promise<boolean | undefined>
 }
 
 /** The state of the round trip's file. */

@@ -57,6 +57,13 @@ export function fileTrouble(error: unknown): string {
   return typeof message === 'string' ? message : 'cannot be read'
 }
 
+/**
+ * Whether a file of a folder waits to be processed: its name ends with `ending`, and does not begin with a dot unless
+ * `ending` is the whole name. Programs hide the files that they still write behind a dot, and shells their settings.
+ */
+export const isWaiting = (name: string, ending: string): boolean =>
+  name.endsWith(ending) && (!name.startsWith('.') || name === ending)
+
 /** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
 export type Mount = {
   /** `major:minor` of the file system, the same for every bind of it. */

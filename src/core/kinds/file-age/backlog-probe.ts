@@ -1,6 +1,6 @@
 import { opendirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileTrouble } from '../../system/files.ts'
+import { fileTrouble, isWaiting } from '../../system/files.ts'
 
 /** The request to the child process. A share that hangs blocks only the child. */
 export type BacklogTask = {
@@ -61,7 +61,7 @@ function folder({ path, list, ending, hidden }: BacklogTask): BacklogAnswer {
         break
       }
       const { name } = entry
-      if (!name.endsWith(ending) || (!hidden && name.startsWith('.'))) continue
+      if (!(hidden ? name.endsWith(ending) : isWaiting(name, ending))) continue
       if (!entry.isFile() && !entry.isSymbolicLink()) continue
       const modified = dateOf(join(path, name))
       if (modified === undefined) continue

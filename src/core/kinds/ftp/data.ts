@@ -141,9 +141,16 @@ function troubleOf(address: string, name: string, reply: FtpReply, description: 
     return new ProbeError('refused', `${address} did not receive our data connection: ${description}`)
   if (reply.code === 521 || reply.code === 522 || reply.code === 534)
     return new ProbeError('tls', `${address} did not accept the encryption of the data connection: ${description}`)
-  if (reply.code === 426) return new ProbeError('protocol', `${address} aborted the transfer: ${description}`)
-  return new ProbeError(faultOf(reply), `${address} answered ${name} with ${description}`)
+  if (reply.code === 426) {
+    const full = name === 'STOR' ? ': often a full disk or quota' : ''
+    return new ProbeError('protocol', `${address} aborted the transfer: ${description}${full}`)
+  }
+  const full = name === 'STOR' && writeFailures.has(reply.code) ? ': often a full disk or quota' : ''
+  return new ProbeError(faultOf(reply), `${address} answered ${name} with ${description}${full}`)
 }
+
+/** Replies to a file that the server could not store; few servers name the cause. */
+const writeFailures = new Set([450, 451, 452, 552])
 
 function brokenOff(address: string, name: string, cause: unknown, late: boolean, ms: number): ProbeError {
   if (late)

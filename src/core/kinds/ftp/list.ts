@@ -1,5 +1,6 @@
 import { type Backlog, type DatedFile, maxEntries } from '../../folders/index.ts'
 import { ProbeError } from '../../probe-error.ts'
+import { isWaiting } from '../../system/files.ts'
 import { type FtpLink, wait } from './control.ts'
 import { describeEndpoint, type Passive, reach, requestPassive, transfer } from './data.ts'
 
@@ -116,7 +117,7 @@ export function roughly(written: string, now: Date): number {
 /** The age of the oldest file in the current folder of the session. Throws ProbeError. */
 export async function backlog(link: FtpLink, mode: Passive, machine: boolean, ending: string): Promise<Backlog> {
   const { files: all, more } = await entries(link, mode, machine)
-  const files = all.filter((file) => file.name.endsWith(ending)).sort((a, b) => a.rough - b.rough)
+  const files = all.filter((file) => isWaiting(file.name, ending)).sort((a, b) => a.rough - b.rough)
   const waiting = { files: files.length, more }
   const now = link.context.date().getTime()
   const of = (file: Entry, at: Date) => ({ name: link.redact(file.name), ms: Math.max(0, now - at.getTime()), at })

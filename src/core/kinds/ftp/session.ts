@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
-import type { Backlog, Files, FolderConnection, Trip } from '../../folders/index.ts'
+import { type Backlog, type Files, type FolderConnection, maxEntries, type Trip } from '../../folders/index.ts'
 import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
 import { createRedactor, noRedaction, type Redact } from '../../net/text.ts'
@@ -9,7 +9,7 @@ import { ProbeError } from '../../probe-error.ts'
 import type { Secret, Values } from '../../settings/index.ts'
 import { Control, type FtpLink, type LinkTls, wait } from './control.ts'
 import { type Passive, transfer } from './data.ts'
-import { backlog, dataSocket, entries } from './list.ts'
+import { backlog, dataSocket, entries, listed } from './list.ts'
 import { type ftpSettings, portOf, type TlsMode } from './settings.ts'
 import { expected, folderOf, mayHear, signIn } from './sign-in.ts'
 
@@ -292,6 +292,11 @@ export class FtpSession implements Connection, FolderConnection {
       },
       remove: async (name) => void (await expected(link, `DELE ${name}`, [200, 250])),
       names: async () => (await entries(link, way, isMachine)).files.map((file) => file.name),
+      isListed: async (name) => {
+        const { lines, cut } = await listed(link, way, isMachine ? 'MLSD' : 'LIST')
+        // Every format of a listing ends with the name.
+        return lines.some((line) => line.endsWith(name)) || (cut || lines.length > maxEntries ? undefined : false)
+      },
     }
   }
 

@@ -114,6 +114,10 @@ export class Sftp {
       rename: (from, to) => plain('renaming', (sftp, done) => sftp.rename(at(from), at(to), done)),
       remove: (name) => plain('deleting', (sftp, done) => sftp.unlink(at(name), done)),
       names: async () => (await this.list(folder, most)).entries.map((entry) => entry.filename),
+      isListed: async (name) => {
+        const { entries, more } = await this.list(folder, most)
+        return entries.some((entry) => entry.filename === name) || (more ? undefined : false)
+      },
     }
   }
 
@@ -185,7 +189,11 @@ export class Sftp {
   #refused(what: string, error: Error): unknown {
     const { code } = error as { readonly code?: unknown }
     const reason = quote(this.#redact(error.message), 120)
-    if (typeof code === 'number') return new ProbeError('data', `${this.#address} refused ${what}: ${reason}`)
+    if (typeof code === 'number') {
+      // The protocol has no code for a full disk before version 5, and OpenSSH speaks version 3.
+      const full = code === failureCode && writes.has(what) ? ': often a full disk or quota' : ''
+      return new ProbeError('data', `${this.#address} refused ${what}: ${reason}${full}`)
+    }
     return this.#ended?.cause ?? new ProbeError('protocol', `${what} failed: ${reason}`)
   }
 
@@ -195,6 +203,10 @@ export class Sftp {
     this.#lost.reject(cause)
   }
 }
+
+/** SSH_FX_FAILURE: an error without a code of its own. */
+const failureCode = 4
+const writes = new Set(['creating the test file', 'writing', 'closing the test file'])
 
 /** SSH_FX_EOF: not an error, but the end. */
 const isEnd = (error: Error | null | undefined): boolean =>

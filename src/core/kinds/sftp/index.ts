@@ -14,6 +14,9 @@ const latency = latencySetting(
 
 const check = checksOn<SftpSession>()
 
+/** What OpenSSH sends in place of its banner when it drops a connection. */
+const refusals = /^"(?:Exceeded MaxStartups|Not allowed at this time)/
+
 export const banner = check({
   depth: 'Basic',
   results: { banner: 'The server sends the banner of SSH 2 in time' },
@@ -35,6 +38,12 @@ export const banner = check({
     if (nothing) {
       const details = ['check its limit of unauthenticated connections (MaxStartups) and its blocked addresses']
       return fail('banner', 'refused', `${address} closed the connection before sending anything`, { details })
+    }
+    if (refusals.test(banner)) {
+      const details = [
+        'OpenSSH: too many sign-ins are in progress (MaxStartups), or it penalizes this address (PerSourcePenalties); see its log',
+      ]
+      return fail('banner', 'refused', `${address} accepts no more connections for now: it sent ${banner}`, { details })
     }
     return fail('banner', 'protocol', `${address} does not speak SSH: it sent ${banner}`)
   },

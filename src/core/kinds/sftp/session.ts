@@ -11,6 +11,7 @@ import {
 } from '../../folders/index.ts'
 import { hostPort } from '../../net/connect.ts'
 import { createRedactor, noRedaction, type Redact } from '../../net/text.ts'
+import { isWaiting } from '../../system/files.ts'
 import { Sftp } from './files.ts'
 import type { ConnectionSettings } from './settings.ts'
 import {
@@ -181,7 +182,7 @@ function backlogOf(
   // An entry without a file type counts as a file: it may be the one that waits.
   const files = entries.filter(({ filename, attrs }) => {
     const mode: number | undefined = attrs.mode
-    return filename.endsWith(ending) && (mode === undefined || (mode & kindMask) === regularFile)
+    return isWaiting(filename, ending) && (mode === undefined || (mode & kindMask) === regularFile)
   })
   let oldest: DatedFile | undefined
   for (const { filename, attrs } of files) {

@@ -119,7 +119,8 @@ export type Handshake = {
 }
 
 /**
- * Exchanges keys and signs in if the server's key is one of `fingerprints`. Throws ProbeError, or a socket's error, if
+ * Exchanges keys and, with credentials, signs in if the server's key is one of `fingerprints`. Without credentials it
+ * stops as soon as the server has proved that it owns the key. Throws ProbeError, or a socket's error, if
  * the connection fails before the server's key is rejected or the sign-in starts.
  */
 export async function handshake(
@@ -138,7 +139,7 @@ export async function handshake(
   return await new Promise((resolve, reject) => {
     const isKnown = (blob: Buffer): boolean => {
       hostKey = hostKeyOf(blob)
-      return auth !== undefined && fingerprints.some((one) => one.replace(/=$/, '') === hostKey?.fingerprint)
+      return fingerprints.some((one) => one.replace(/=$/, '') === hostKey?.fingerprint)
     }
     let refusedKey = false
     const failed = (cause: unknown): void => {
@@ -165,8 +166,13 @@ export async function handshake(
         return !refusedKey
       },
       authHandler: (left, _, next) => {
-        if (!auth?.started()) step('sign-in')
-        next((auth?.next(left) ?? false) as AnyAuthMethod)
+        if (auth === undefined) {
+          if (hostKey) resolve({ hostKey })
+          client.destroy()
+          return
+        }
+        if (!auth.started()) step('sign-in')
+        next(auth.next(left) as AnyAuthMethod)
       },
     })
   })
