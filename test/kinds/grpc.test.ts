@@ -701,8 +701,9 @@ test.each([
 })
 
 test.each<[Settings, string]>([
-  [{ caFile: '/ca.pem' }, 'caFile, servername and verify need tls: true'],
-  [{ verify: false }, 'caFile, servername and verify need tls: true'],
+  [{ caFile: '/ca.pem' }, 'caFile needs tls: true'],
+  [{ servername: 'a', fingerprint: ['ab'] }, 'servername and fingerprint need tls: true'],
+  [{ verify: false }, 'verify needs tls: true'],
   [{ services: Array.from({ length: 51 }, (_, index) => `s${index}`) }, 'services has more than 50 names'],
   [{ services: ['a'.repeat(121)] }, 'is longer than 120 characters'],
   [{ services: ['a\nb'] }, 'or contains unprintable characters'],

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Document, Timestamp } from 'bson'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -591,6 +592,18 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
       (await tlsChecks(certificates.good, { ...verify(), servername: 'svc.test' }, 'db1.internal'))[0].status,
     ).toBe('ok')
   })
+  test('a pinned certificate is accepted, even if it has expired, and another is refused before the sign-in', async () => {
+    for (const name of ['selfSigned', 'expired', 'wrongHost'] as const) {
+      const { fingerprint256 } = new X509Certificate(certificates[name].cert)
+      const [found] = await tlsChecks(certificates[name], { mode: 'auto', fingerprint: [fingerprint256] })
+      expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLS in') })
+    }
+    const [refused, server] = await tlsChecks(certificates.good, { ...verify(), fingerprint: ['00'.repeat(32)] })
+    expect(refused).toMatchObject({ status: 'failed', fault: 'tls' })
+    expect(refused.message).toContain('does not match the pinned fingerprint')
+    expect(server.signIns()).toEqual({ attempts: 0, right: 0 })
+  })
+
   test('a certificate that is not trusted is tls, and no sign-in is sent', async () => {
     for (const [certificate, tls, words] of [
       [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],

@@ -154,7 +154,14 @@ suiteWith(opensslMissing(), 'tls', () => {
         }
         return evaluateExpiry(
           'expiry',
-          { ...observation, certificates: [own], hostError: undefined, at },
+          {
+            ...observation,
+            certificates: [own],
+            hostError: undefined,
+            pin: undefined,
+            trustedBy: 'caFile' as const,
+            at,
+          },
           { warn: 20, limit: 3 },
         ).status
       }

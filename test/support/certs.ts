@@ -24,6 +24,8 @@ export type Certificates = {
   readonly notYetValid: ServerCertificate
   /** For elsewhere.test only. */
   readonly wrongHost: ServerCertificate
+  /** Names svc.test in its subject only, as private CAs and old appliances issue them. */
+  readonly commonNameOnly: ServerCertificate
   readonly selfSigned: ServerCertificate
   /** `selfSigned` as a caFile. */
   readonly selfSignedFile: string
@@ -38,7 +40,7 @@ const dayMs = 86_400_000
 const extensions = {
   ca: 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n',
   server: (names: string) =>
-    `basicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\nsubjectAltName=${names}\n`,
+    `basicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\n${names === '' ? '' : `subjectAltName=${names}\n`}`,
 }
 const ours = 'DNS:localhost,DNS:svc.test,IP:127.0.0.1'
 
@@ -129,6 +131,7 @@ export function makeCertificates(): Certificates {
   })
   const notYetValid = once(() => server('early', ours, 2, 90))
   const wrongHost = once(() => server('wrong', 'DNS:elsewhere.test', -1, 90))
+  const commonNameOnly = once(() => server('plain', '', -1, 90))
   const fiveDays = once(() => server('five', ours, -1, 5.5))
   const twoDays = once(() => server('two', ours, -1, 2.5))
   const hostile = once(() => server('hostile', ours, -1, 2.5, middle, '\x1b[2Jevil\x07\x1b[31m'))
@@ -152,6 +155,9 @@ export function makeCertificates(): Certificates {
     },
     get wrongHost() {
       return wrongHost()
+    },
+    get commonNameOnly() {
+      return commonNameOnly()
     },
     get selfSigned() {
       return selfSigned()

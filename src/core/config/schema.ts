@@ -239,8 +239,10 @@ function shapeOf(setting: Setting): Json {
       return secretShape
     case 'choice':
       return { enum: setting.values }
-    case 'texts':
-      return { anyOf: [someText, wholeNumber, { type: 'array', items: { anyOf: [someText, wholeNumber] } }] }
+    case 'texts': {
+      const one = setting.pattern ? [{ type: 'string', pattern: setting.pattern.source }] : [someText, wholeNumber]
+      return { anyOf: [...one, { type: 'array', items: { anyOf: one } }] }
+    }
     case 'map':
       return { type: 'object', additionalProperties: { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] } }
     case 'threshold':

@@ -14,6 +14,7 @@ import {
 } from '../engine/index.ts'
 import { type Chain, chainOf, describeChain } from '../net/certificates.ts'
 import { sanitize } from '../net/text.ts'
+import { pinnedOf } from '../net/trust.ts'
 import { databaseSlot } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -33,7 +34,7 @@ import {
 import { figure } from './rows.ts'
 import type { Ask, OpenDatabase, Read } from './session.ts'
 import type { Dialect } from './sql.ts'
-import { type DatabaseTarget, databaseTarget, tlsSetting } from './target.ts'
+import { type DatabaseTarget, databaseTarget, tlsProblem, tlsSetting, whyUnpinned } from './target.ts'
 
 /** A database after the sign-in, on which checks run. */
 export type DatabaseConnection = Connection & {
@@ -88,7 +89,10 @@ function describeSecured(
   { host, tls }: DatabaseTarget,
   { date }: Pick<CheckContext, 'date'>,
 ): Chain {
-  return describeChain(socket, chainOf(socket), { address, host: tls.servername ?? host, verify: true, date })
+  const pinned = pinnedOf(tls.fingerprint ?? [])
+  const signer = tls.caFile === undefined ? 'system' : 'caFile'
+  const options = { address, host: tls.servername ?? host, signer, pinned, verify: true, date } as const
+  return describeChain(socket, chainOf(socket), options)
 }
 
 /** `sql` selects one `at`: milliseconds since 1970, in UTC. */
@@ -167,6 +171,7 @@ export function databaseKind<
     target: (settings) => databaseSlot(settings, port),
     signsIn: () => true,
     validate: (settings) =>
+      tlsProblem(settings) ??
       queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, name),
     prepare: async (settings) => {
       await preload()
@@ -177,6 +182,7 @@ export function databaseKind<
       async open(at, _, context, target): Promise<DatabaseConnection> {
         const { ip, address, signal, commit } = at
         const socket = await PeerSocket.reach(ip, at.port, signal)
+        socket.verify = (secure) => whyUnpinned(secure, target, address)
         try {
           commit()
           const session = await open(target, { socket, ip, address, signal, msLeft: context.msLeft })

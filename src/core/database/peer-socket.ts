@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
 import { showBytes } from '../format.ts'
 import { ProbeError } from '../probe-error.ts'
 
@@ -15,6 +16,8 @@ export class PeerSocket extends Socket {
   #taken = 0
   #most = maxBytes
   #secure: Duplex | undefined
+  /** Why the server at the other end of a new TLS stream is not trusted: then the driver never learns of the stream. */
+  verify: (secure: TLSSocket) => Error | undefined = () => undefined
 
   /** Connects. The signal destroys the socket with its reason, also after it has connected. */
   static reach(host: string, port: number, signal: AbortSignal, most = maxBytes): Promise<PeerSocket> {
@@ -53,7 +56,17 @@ export class PeerSocket extends Socket {
   watch(secure: Duplex): void {
     this.#secure = secure
     const emit = secure.emit.bind(secure) as Emit
-    secure.emit = (event: string | symbol, ...args: unknown[]): boolean => this.#guard(emit, event, args)
+    secure.emit = (event: string | symbol, ...args: unknown[]): boolean => {
+      if (event === 'secureConnect' && this.refuse(secure as TLSSocket)) return true
+      return this.#guard(emit, event, args)
+    }
+  }
+
+  /** Ends the connection if `verify` refuses the server. */
+  refuse(secure: TLSSocket): boolean {
+    const why = this.verify(secure)
+    if (why) this.destroy(why)
+    return why !== undefined
   }
 
   /** Passes the reason on to the TLS stream. */

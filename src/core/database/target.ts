@@ -1,8 +1,9 @@
 import { isIP } from 'node:net'
-import type { PeerCertificate } from 'node:tls'
+import type { PeerCertificate, TLSSocket } from 'node:tls'
 import { isLoopback } from '../loopback.ts'
-import { readCaFile } from '../net/certificates.ts'
+import { pinOf, pinProblem } from '../net/certificates.ts'
 import { sanitize } from '../net/text.ts'
+import { pinnedOf, readTrust, trustSettings, unusedTrust } from '../net/trust.ts'
 import { hostOf, portOf } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { Secret, SettingsSpec, Values } from '../settings/index.ts'
@@ -16,13 +17,17 @@ export const tlsSetting = {
       type: 'choice',
       values: ['auto', 'off', 'verify'],
       default: 'auto',
-      doc: '`verify`: TLS with a trusted certificate; `off`: no TLS; `auto`: off for loopback, verify for any other address',
+      doc: '`verify`: TLS with a trusted certificate; `off`: no TLS; `auto`: off for loopback without a fingerprint, otherwise verify',
     },
-    servername: { type: 'text', doc: "Expected name in the certificate, if it differs from the URL's host" },
+    ...trustSettings,
     caFile: { type: 'text', doc: 'PEM file of CAs to trust instead of the bundled ones' },
   },
 } as const satisfies SettingsSpec[string]
 export type TlsSetting = Values<(typeof tlsSetting)['fields']>
+
+/** Why the settings of `tls` cannot be combined, or undefined. */
+export const tlsProblem = ({ tls }: { readonly tls?: TlsSetting | undefined }): string | undefined =>
+  tls?.mode === 'off' ? unusedTrust({ fingerprint: tls.fingerprint }, 'TLS, and tls is off') : undefined
 
 export type DatabaseTarget = {
   readonly host: string
@@ -69,23 +74,34 @@ export type TlsChoice = {
   /** The name for SNI. Absent for an IP address. */
   readonly servername?: string
   readonly ca?: string
-  readonly rejectUnauthorized: true
+  /** False with a pinned certificate: `whyUnpinned` then decides, before anything secret is sent. */
+  readonly rejectUnauthorized: boolean
   readonly checkServerIdentity: (host: string, certificate: PeerCertificate) => Error | undefined
 }
 
 /** How to encrypt the connection to an address, or undefined for no encryption. */
 export async function tlsChoice(target: DatabaseTarget, ip: string): Promise<TlsChoice | undefined> {
-  const { mode, servername, caFile } = target.tls
-  if (mode === 'off' || (mode === 'auto' && isLoopback(ip))) return undefined
+  const { mode, servername } = target.tls
+  const { ca, pinned } = await readTrust(target.tls)
+  if (mode === 'off' || (mode === 'auto' && pinned.length === 0 && isLoopback(ip))) return undefined
   const name = servername ?? target.host
-  const ca = await readCaFile(caFile)
   const { checkServerIdentity } = process.getBuiltinModule('node:tls')
   return {
     ...(isIP(name) === 0 ? { servername: name } : {}),
     ...(ca === undefined ? {} : { ca }),
-    rejectUnauthorized: true,
-    checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate),
+    rejectUnauthorized: pinned.length === 0,
+    checkServerIdentity: (_, certificate) => (pinned.length > 0 ? undefined : checkServerIdentity(name, certificate)),
   }
+}
+
+/** Why the certificate of a new TLS connection is not the pinned one. Undefined when it is, or when none is pinned. */
+export function whyUnpinned(socket: TLSSocket, { tls }: DatabaseTarget, address: string): ProbeError | undefined {
+  const pinned = pinnedOf(tls.fingerprint ?? [])
+  if (pinned.length === 0) return undefined
+  // Not `getPeerX509Certificate`, which leaves nothing for the next reader of the chain.
+  const { fingerprint256: fingerprint } = socket.getPeerCertificate()
+  const why = pinProblem({ address, pin: pinOf(fingerprint, pinned), fingerprint })
+  return why === undefined ? undefined : new ProbeError('tls', why)
 }
 
 /** The remedy when a server offers no TLS. */

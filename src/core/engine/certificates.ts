@@ -5,12 +5,14 @@ import {
   describeExpiry,
   formatDay,
   hostProblem,
+  pinProblem,
+  trustDecision,
   trustedSentence,
   trustProblem,
 } from '../net/certificates.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, Threshold } from '../settings/index.ts'
-import { atLeast, fail, ok, type Result } from './result.ts'
+import { atLeast, fail, ok, type Result, warn } from './result.ts'
 
 const certificateDays = { warn: 20, limit: 3 } as const
 
@@ -30,13 +32,18 @@ export const httpsCertificateSetting = {
   doc: 'Minimum remaining validity of every certificate in the chain, in days (https)',
 } as const satisfies Setting
 
-/** Checks the dates of every certificate in the chain; the earliest expiry decides. */
+/**
+ * Checks the dates of every certificate in the chain; the earliest expiry decides. A pinned certificate only warns: who
+ * pins it decides how long it is used.
+ */
 export function evaluateExpiry<const Name extends string>(
   check: Name,
   chain: Chain,
   threshold: Threshold,
 ): Result<Name> {
   const { address } = chain
+  const isPinned = chain.pin === 'matches'
+  const pinned = isPinned ? `certificate ${trustDecision(chain)}; ` : ''
   const [first, ...rest] = [...chain.certificates].sort((a, b) => a.to.getTime() - b.to.getTime())
   if (first === undefined) return fail(check, 'tls', `${address} presented no certificate`, { address })
   const early = chain.certificates.find((one) => chain.at < one.from)
@@ -52,18 +59,45 @@ export function evaluateExpiry<const Name extends string>(
       measurement: { value: left, unit: 'days', ...threshold, bound: 'atLeast', at: first.to },
       details: [...others, ...spared],
     }
-    return fail(check, 'tls', `${address}: ${describeExpiry(chain, worst)}`, more)
+    const message = `${address}: ${pinned}${describeExpiry(chain, worst)}`
+    return isPinned ? warn(check, message, more) : fail(check, 'tls', message, more)
   }
   return atLeast({
     check,
-    what: `${address}: ${certificateName(chain, first)} expires on ${formatDay(first.to)}, in`,
+    what: `${address}: ${pinned}${certificateName(chain, first)} expires on ${formatDay(first.to)}, in`,
     value: left,
     unit: 'days',
-    threshold,
+    threshold: isPinned ? { warn: threshold.warn ?? threshold.limit } : threshold,
     at: first.to,
     address,
     details,
   })
+}
+
+/** The result of `evaluateExpiry`, with what made svc trust the server. */
+function withDecision<R extends Result>(result: R, chain: Chain): R {
+  const decision = chain.pin === undefined ? trustDecision(chain) : undefined
+  return decision === undefined
+    ? result
+    : { ...result, details: [`the certificate ${decision}`, ...(result.details ?? [])] }
+}
+
+/**
+ * The result of a connection that the server accepted, in milliseconds. A pinned certificate that has expired is a
+ * warning already here, because not every kind checks the dates.
+ */
+export function evaluateAccepted<const Name extends string>(
+  check: Name,
+  { address, chain, ms }: { readonly address: string; readonly chain: Chain | undefined; readonly ms: number },
+): Result<Name> {
+  const measurement = { value: ms, unit: 'milliseconds' } as const
+  if (chain?.pin !== 'matches')
+    return ok(check, `${address} accepted${chain ? `, ${chain.protocol}` : ''}`, { measurement })
+  const text = `${address} accepted, ${chain.protocol}, certificate ${trustDecision(chain)}`
+  const wrong = chain.certificates.find((one) => chain.at > one.to || chain.at < one.from)
+  return wrong
+    ? warn(check, `${text}; ${describeExpiry(chain, wrong)}`, { measurement })
+    : ok(check, text, { measurement })
 }
 
 type CertificateOptions<Connection, S> = {
@@ -94,14 +128,15 @@ export function certificateCheck<Connection, const S extends Setting & { readonl
     settings: { certificate: setting },
     observe: async (connection: Connection) => ({ chain: chainOf(connection) }),
     evaluate: ({ chain }: { readonly chain: Chain | undefined }, settings: { readonly certificate: Threshold }) =>
-      chain ? evaluateExpiry('certificate', chain, settings.certificate) : [],
+      chain ? withDecision(evaluateExpiry('certificate', chain, settings.certificate), chain) : [],
   } as const
 }
 
-/** Whether the chain leads to a root that this machine or `caFile` trusts. */
+/** Whether the certificate is the pinned one or, if none is pinned, its chain leads to a trusted root. */
 export function evaluateTrust<const Name extends string>(check: Name, chain: Chain): Result<Name> {
   const { address, trustError } = chain
-  const problem = trustProblem(chain)
+  if (chain.pin === 'matches') return ok(check, `${address}: certificate ${trustDecision(chain)}`, { address })
+  const problem = pinProblem(chain) ?? trustProblem(chain)
   if (problem === undefined) return ok(check, `${address}: ${trustedSentence(chain)}`, { address })
   return fail(check, 'tls', problem, { address, details: trustError === undefined ? [] : [trustError] })
 }
@@ -110,9 +145,10 @@ export function evaluateTrust<const Name extends string>(check: Name, chain: Cha
 export function evaluateHost<const Name extends string>(check: Name, chain: Chain): Result<Name> {
   const { address, host } = chain
   const problem = hostProblem(chain)
-  return problem === undefined
-    ? ok(check, `${address}: the certificate is for ${host}`, { address })
-    : fail(check, 'tls', problem, { address })
+  if (problem === undefined) return ok(check, `${address}: the certificate is for ${host}`, { address })
+  // The fingerprint identifies the server, so the names in its certificate do not matter.
+  if (chain.pin === 'matches') return ok(check, `${problem}; accepted, because it is pinned`, { address })
+  return fail(check, 'tls', problem, { address })
 }
 
 const versions = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3']

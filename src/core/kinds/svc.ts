@@ -5,6 +5,7 @@ import {
   atMost,
   type CheckContext,
   checksOn,
+  evaluateAccepted,
   fail,
   latencySetting,
   type Measurement,
@@ -12,16 +13,15 @@ import {
   networkKind,
   notChecked,
   notCheckedReasons,
-  ok,
   type Result,
   sharedRead,
   warn,
 } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
 import { showBytes, showDuration } from '../format.ts'
-import { caFileSetting } from '../net/certificates.ts'
 import { asksPeerAt, type Route, verifySetting } from '../net/http/route.ts'
 import { count, quote, type Redact, sanitize } from '../net/text.ts'
+import { trustSettings } from '../net/trust.ts'
 import { urlTarget } from '../net/url.ts'
 import { type FaultClass, faultClasses } from '../probe-error.ts'
 import {
@@ -70,7 +70,7 @@ const peerSettings = {
     doc: 'Request that the server ignores its own deployment-related failures',
   },
   verify: verifySetting,
-  caFile: caFileSetting,
+  ...trustSettings,
 } as const satisfies SettingsSpec
 type PeerSettings = Values<typeof peerSettings>
 
@@ -95,8 +95,9 @@ async function preparePeer(settings: PeerSettings, context: CheckContext): Promi
   context.step('connect', url.host)
   // The peer then ends its run before our deadline, and answers with the results that it has by then.
   const headers = { 'X-Prometheus-Scrape-Timeout-Seconds': (context.msLeft() / 1_000).toFixed(3) }
-  const { token, insecureHttp, verify, caFile } = settings
-  const request = { url: url.href, method: 'GET', headers, token, insecureHttp, redirects: 0, verify, caFile } as const
+  const { token, insecureHttp, verify, servername, caFile, fingerprint } = settings
+  const trust = { verify, servername, caFile, fingerprint }
+  const request = { url: url.href, method: 'GET', headers, token, insecureHttp, redirects: 0, ...trust } as const
   return await routeOf(request, url, { mode: context.mode, accept, asksPeer: true })
 }
 
@@ -371,15 +372,14 @@ export default networkKind({
   settings: peerSettings,
   target: urlTarget,
   signsIn,
-  validate: ({ url }) => urlProblem(url),
+  validate: urlProblem,
   declineRun: (_, context) => declineForPeer(context),
   declineAddress: (at, _, context) => declineOwnProcess(at, context),
   prepare: preparePeer,
   connect: {
     results: { connect: 'The port accepts a connection; over https the certificate is trusted and for this server' },
     open: openPeer,
-    evaluate: ({ connection: { at }, ms }) =>
-      ok('connect', `${at.address} accepted`, { measurement: { value: ms, unit: 'milliseconds' } }),
+    evaluate: ({ connection: { at, chain }, ms }) => evaluateAccepted('connect', { address: at.address, chain, ms }),
   },
   checks: [health, latency, remoteChecks],
 })

@@ -16,8 +16,9 @@ import {
   latencySetting,
   networkKind,
 } from '../engine/index.ts'
-import { type Chain, caFileSetting, readCaFile } from '../net/certificates.ts'
+import type { Chain } from '../net/certificates.ts'
 import { connectTls } from '../net/tls-connect.ts'
+import { readTrust, type TlsTrust, trustSettings } from '../net/trust.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 
 /** The result of a handshake; by then the connection is closed. */
@@ -42,11 +43,11 @@ const expiry = check({
 const trust = check({
   depth: 'Standard',
   results: {
-    trust: 'The certificate chain leads to a root that the system or caFile trusts',
+    trust: 'The certificate is the pinned one, or its chain leads to a root that the system or caFile trusts',
     'host name': 'The certificate is valid for the name that clients use',
   },
-  settings: { verify },
-  applies: (_, { verify }) => verify,
+  settings: { verify, fingerprint: trustSettings.fingerprint },
+  applies: (_, { verify, fingerprint }) => verify || fingerprint !== undefined,
   observe: async ({ chain }) => chain,
   evaluate: (chain) => [evaluateTrust('trust', chain), evaluateHost('host name', chain)],
 })
@@ -69,13 +70,9 @@ const protocol = check({
 const tlsSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address to connect to' },
   port: { type: 'integer', default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
-  servername: {
-    type: 'text',
-    doc: 'Name for SNI and in the certificate, if it differs from `host`',
-  },
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum time for connection and handshake'),
   verify,
-  caFile: caFileSetting,
+  ...trustSettings,
   addresses: addressesSetting,
 } as const satisfies SettingsSpec
 type TlsSettings = Values<typeof tlsSettings>
@@ -84,11 +81,11 @@ async function shakeHands(
   at: AddressTurn,
   { host, servername, verify }: TlsSettings,
   { mode, date }: CheckContext,
-  ca: string | undefined,
+  trust: TlsTrust,
 ): Promise<Handshake> {
   const { socket, chain } = await connectTls(at, {
     host: servername ?? host.replace(/^\[(.*)\]$/, '$1'),
-    ca,
+    ...trust,
     verify: verify && includes(mode, 'Standard'),
     weak: true,
     date,
@@ -104,7 +101,7 @@ export default networkKind({
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,
-  prepare: ({ caFile }: TlsSettings) => readCaFile(caFile),
+  prepare: (settings: TlsSettings) => readTrust(settings),
   connect: {
     results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },
     open: shakeHands,

@@ -3,15 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../probe-error.ts'
-import type { Setting } from '../settings/index.ts'
 import { systemCertificates } from '../system-certificates.ts'
 import { count, sanitize } from './text.ts'
-
-/** The setting of all kinds that connect with TLS and read the file with `readCaFile`. */
-export const caFileSetting = {
-  type: 'text',
-  doc: 'PEM file of CAs to trust in addition to those of the system',
-} as const satisfies Setting
 
 /** The CAs of a `caFile`. Throws ProbeError `data`, naming the file. */
 export async function readCaFile(path: string | undefined): Promise<string | undefined> {
@@ -101,8 +94,12 @@ export type Chain = {
   readonly trustError: string | undefined
   /** When `trustError` is about a date: whether signatures lead to a trusted root anyway. */
   readonly trustedButForDates: boolean
-  /** The names that the certificate is valid for, when `host` is not one of them. */
+  /** Why the certificate is not valid for `host`: continues a sentence about it. Undefined when it is. */
   readonly hostError: string | undefined
+  /** Whether the certificate has one of the pinned fingerprints. Undefined when none is pinned. */
+  readonly pin: 'matches' | 'differs' | undefined
+  /** What signed the chain. Undefined when it is not trusted. */
+  readonly trustedBy: 'caFile' | 'system' | undefined
   readonly at: Date
 }
 
@@ -139,6 +136,10 @@ type ChainOptions = {
   readonly address: string
   readonly host: string
   readonly ca?: string | undefined
+  /** What signed the chain, if it is trusted. Default: `caFile` with `ca`, otherwise the system. */
+  readonly signer?: 'caFile' | 'system'
+  /** Fingerprints of `TlsTrust`. */
+  readonly pinned?: readonly string[]
   readonly verify: boolean
   readonly date: () => Date
 }
@@ -171,6 +172,9 @@ export function describeChain(
       dateErrors.has(trustError) &&
       signedByTrusted(certificates, options.ca),
     hostError: hostError(own, options.host),
+    pin: pinOf(own.fingerprint256, options.pinned),
+    trustedBy:
+      trustError === undefined ? (options.signer ?? (options.ca === undefined ? 'system' : 'caFile')) : undefined,
     at: options.date(),
   }
 }
@@ -188,9 +192,13 @@ function hostError(own: X509Certificate, host: string): string | undefined {
   if (match !== undefined) return undefined
   const names = (own.subjectAltName ?? '').replaceAll(/\b(?:DNS|IP Address):/g, '')
   return names === ''
-    ? `only for "${nameOf(own, own.subject)}", without alternative names`
-    : `for ${sanitize(names, 128)}`
+    ? `has no subjectAltName, and clients do not read the name "${nameOf(own, own.subject)}" in its subject: issue it again with one for ${host}`
+    : `is not for ${host}, but for ${sanitize(names, 128)}`
 }
+
+/** Whether a certificate has one of the pinned fingerprints. Undefined when none is pinned. */
+export const pinOf = (fingerprint: string | undefined, pinned: readonly string[] = []): Chain['pin'] =>
+  pinned.length === 0 ? undefined : fingerprint !== undefined && pinned.includes(fingerprint) ? 'matches' : 'differs'
 
 const dayMs = 86_400_000
 
@@ -233,12 +241,26 @@ export function trustProblem(chain: Chain): string | undefined {
 }
 
 /** Why the certificate is not valid for the name that clients use. Undefined when it is. */
-export const hostProblem = ({ address, host, hostError }: Chain): string | undefined =>
-  hostError === undefined ? undefined : `${address}: the certificate is not for ${host}, but ${hostError}`
+export const hostProblem = ({ address, hostError }: Chain): string | undefined =>
+  hostError === undefined ? undefined : `${address}: the certificate ${hostError}`
 
-/** Why nothing may be sent to this server, the most urgent reason first. Undefined when the server is trusted. */
+/** Why the certificate is not the pinned one. Undefined when it is, or when none is pinned. */
+export const pinProblem = ({
+  address,
+  pin,
+  fingerprint,
+}: Pick<Chain, 'address' | 'pin' | 'fingerprint'>): string | undefined =>
+  pin === 'differs'
+    ? `${address}: the certificate does not match the pinned fingerprint; its fingerprint is ${fingerprint ?? 'unknown'}`
+    : undefined
+
+/**
+ * Why nothing may be sent to this server, the most urgent reason first. Undefined when the server is trusted. A pinned
+ * certificate is trusted whatever its chain, its name and its dates.
+ */
 export function whyDistrusted(chain: Chain): string | undefined {
   const { trustError } = chain
+  if (chain.pin !== undefined) return pinProblem(chain)
   if (trustError === undefined) return hostProblem(chain)
   const wrong = chain.certificates.find((one) => chain.at > one.to || chain.at < one.from)
   if (dateErrors.has(trustError) && wrong) return `${chain.address}: ${describeExpiry(chain, wrong)}`
@@ -246,5 +268,14 @@ export function whyDistrusted(chain: Chain): string | undefined {
 }
 
 /** The description of a trusted chain. */
-export const trustedSentence = ({ certificates, trustError }: Chain): string =>
-  `${count(certificates.length, 'certificate')} up to a trusted root${trustError === undefined ? '' : ', ignoring dates'}`
+export const trustedSentence = ({ certificates, trustError, trustedBy }: Chain): string => {
+  const where = trustedBy === undefined ? '' : trustedBy === 'caFile' ? ' in caFile' : ' of this system'
+  return `${count(certificates.length, 'certificate')} up to a trusted root${where}${trustError === undefined ? '' : ', ignoring dates'}`
+}
+
+/** What made svc trust the server: continues a sentence about its certificate. Undefined when it is not trusted. */
+export function trustDecision({ pin, trustedBy, host, hostError }: Chain): string | undefined {
+  if (pin === 'matches') return 'matches the pinned fingerprint'
+  if (pin === 'differs' || trustedBy === undefined || hostError !== undefined) return undefined
+  return `is for ${host} and trusted by ${trustedBy === 'caFile' ? 'caFile' : 'the CAs of this system'}`
+}

@@ -2,7 +2,7 @@ import { isIP, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../probe-error.ts'
 import type { PeerAddress } from './addresses.ts'
-import { anchorsFor, type Chain, chainOf, describeChain, verdict } from './certificates.ts'
+import { anchorsFor, type Chain, chainOf, describeChain, pinOf, verdict } from './certificates.ts'
 import { connectTcp } from './connect.ts'
 import { sanitize } from './text.ts'
 
@@ -11,6 +11,8 @@ export type TlsOptions = {
   readonly host: string
   /** PEM of CAs trusted besides the system's. */
   readonly ca?: string | undefined
+  /** Fingerprints of `TlsTrust`. */
+  readonly pinned?: readonly string[]
   /** False when the trust of the chain does not matter. This saves the second connection. */
   readonly verify: boolean
   /**
@@ -51,14 +53,16 @@ export async function connectTls(
   const first = socket
   try {
     let certificates = chainOf(first)
-    const unknown = options.verify && noIssuer.has(verdict(first) ?? '')
+    const isPinned = pinOf(certificates[0]?.fingerprint256, options.pinned) === 'matches'
+    const unknown = options.verify && !isPinned && noIssuer.has(verdict(first) ?? '')
     const anchors = unknown ? anchorsFor(certificates.at(-1)).map((anchor) => anchor.toString()) : []
     if (anchors.length > 0) {
       socket = await shake(target, options, [...(trusted ?? []), ...anchors])
       first.destroy()
       certificates = chainOf(socket)
     }
-    return { socket, chain: describeChain(socket, certificates, { ...options, address: target.address }) }
+    const signer = anchors.length > 0 ? { signer: 'system' as const } : {}
+    return { socket, chain: describeChain(socket, certificates, { ...options, ...signer, address: target.address }) }
   } catch (error) {
     first.destroy()
     socket.destroy()

@@ -109,11 +109,7 @@ const read = (setting: Setting, value: unknown, at: At): unknown =>
 
 /** One reader for each type of setting. It returns the value in base units, or undefined when it reported a problem. */
 const readers: { readonly [T in Setting['type']]: Reader<T> } = {
-  text: (value, setting, at) => {
-    const written = readText(value, at)
-    if (written === undefined || !setting.pattern || setting.pattern.test(written)) return written
-    return at.wrong(`has the invalid value ${describe(written)}: ${setting.doc}`)
-  },
+  text: (value, setting, at) => readPattern(value, setting, at),
   url: readUrl,
   number: readNumber,
   integer: (value, setting, at) =>
@@ -131,11 +127,13 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
     const suggestion = meant === undefined ? '' : `: did you mean ${meant}?`
     return at.wrong(`must be one of ${setting.values.join(', ')}, not ${describe(value)}${suggestion}`)
   },
-  texts: (value, _, at) => {
-    if (Array.isArray(value)) return allText(value, at)
+  texts: (value, setting, at) => {
+    if (Array.isArray(value)) return allText(value, setting, at)
     // A single text counts as a list of one.
     const one = plainText(value)
-    return typeof one === 'string' ? allText([one], at) : at.wrong(`must be a list of texts, not ${describe(value)}`)
+    return typeof one === 'string'
+      ? allText([one], setting, at)
+      : at.wrong(`must be a list of texts, not ${describe(value)}`)
   },
   map: (raw, _, at) => {
     if (!isMap(raw)) return at.wrong(`must be a map (\`name: text\`), not ${describe(raw)}`)
@@ -160,8 +158,17 @@ function readText(value: unknown, at: At): string | undefined {
 const plainText = (value: unknown): unknown =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
 
-const allText = (value: readonly unknown[], at: At): readonly string[] =>
-  value.map((item, index) => readText(plainText(item), at.in(index)) ?? '')
+type Patterned = { readonly pattern?: RegExp; readonly doc: string }
+
+/** Text that matches the pattern of its setting, if that has one. */
+function readPattern(value: unknown, { pattern, doc }: Patterned, at: At): string | undefined {
+  const written = readText(value, at)
+  if (written === undefined || !pattern || pattern.test(written)) return written
+  return at.wrong(`has the invalid value ${describe(written)}: ${doc}`)
+}
+
+const allText = (value: readonly unknown[], setting: Patterned, at: At): readonly string[] =>
+  value.map((item, index) => readPattern(plainText(item), setting, at.in(index)) ?? '')
 
 const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
 

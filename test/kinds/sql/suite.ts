@@ -557,6 +557,31 @@ function certificates({ name, run }: SqlDatabase, network: Network, { opened }: 
         expect(await connect(host, tls)).toMatchObject({ status: 'ok', message })
       }
     })
+    test(`${name}: a pinned certificate is accepted whatever its CA and name, and any other is refused before the sign-in`, async () => {
+      const { fingerprint256 } = new X509Certificate(made.good.cert)
+      for (const pinned of [[fingerprint256], ['00'.repeat(32), fingerprint256.replaceAll(':', '').toLowerCase()]]) {
+        for (const host of ['other.test', '127.0.0.1']) {
+          // Without a mode, a fingerprint turns TLS on, also for loopback.
+          const results = await run(
+            { url: urlOf(host), tls: { mode: 'auto', fingerprint: pinned } },
+            'Standard',
+            options,
+          )
+          const message = expect.stringContaining(`as monitor over ${network.tls.version} in`)
+          expect(checked(results, 'connect')).toMatchObject({ status: 'ok', message })
+          const pin = expect.stringContaining(
+            'certificate matches the pinned fingerprint; certificate "svc.test" expires',
+          )
+          expect(checked(results, 'certificate')).toMatchObject({ status: 'ok', message: pin })
+        }
+      }
+      const trusted = { mode: 'verify', caFile: made.caFile, fingerprint: ['00'.repeat(32)] } as const
+      const refused = await run({ url: urlOf('svc.test'), tls: trusted, password: secret('wrong') }, 'Basic', options)
+      expect(refused).toMatchObject([{ check: 'connect', status: 'failed', fault: 'tls' }])
+      expect(refused[0]?.message).toContain(
+        `does not match the pinned fingerprint; its fingerprint is ${fingerprint256}`,
+      )
+    })
     test(`${name}: from Standard on the end of its certificate is a figure, at every connection`, async () => {
       const at = (mode: ExecutionMode, more: SqlSettings = {}) =>
         run({ url: urlOf('svc.test'), tls: { mode: 'verify', caFile: made.caFile }, ...more }, mode, options)

@@ -3,6 +3,7 @@ export { ftpSettings, portOf } from './settings.ts'
 
 import { atMost, certificateCheck, checksOn, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
+import { trustDecision } from '../../net/certificates.ts'
 import { quote } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
 import { loadFtpLists } from './list.ts'
@@ -43,7 +44,10 @@ function evaluateBanner({ address, code, text, ms: value }: FtpBanner, threshold
 function evaluateEncryption({ address, chain, distrust }: FtpEncryption, mode: TlsMode): Result<'TLS'> {
   if (distrust !== undefined) return fail('TLS', 'tls', distrust, { details: ['no credentials were sent'] })
   const how = mode === 'explicit' ? 'accepts AUTH TLS and ' : ''
-  return ok('TLS', `${address} ${how}speaks ${chain.protocol}, certificate trusted`)
+  return ok(
+    'TLS',
+    `${address} ${how}speaks ${chain.protocol}, certificate ${chain.pin ? trustDecision(chain) : 'trusted'}`,
+  )
 }
 
 export const certificate = certificateCheck({

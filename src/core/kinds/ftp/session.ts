@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
 import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
 import { type Backlog, type Files, type FolderConnection, maxEntries, type Trip } from '../../folders/index.ts'
-import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { type Chain, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
 import { createRedactor, noRedaction, type Redact } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
+import { readTrust } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, Values } from '../../settings/index.ts'
 import { Control, type FtpLink, type LinkTls, wait } from './control.ts'
@@ -49,7 +50,7 @@ type Account = {
 }
 
 type ConnectionSettings = Values<
-  Pick<typeof ftpSettings, 'host' | 'port' | 'tls' | 'servername' | 'caFile' | 'dataHosts'>
+  Pick<typeof ftpSettings, 'host' | 'port' | 'tls' | 'servername' | 'caFile' | 'fingerprint' | 'dataHosts'>
 >
 type AccountSettings = {
   readonly host: string
@@ -205,7 +206,7 @@ export class FtpSession implements Connection, FolderConnection {
   }
 
   async #encrypt(): Promise<FtpEncryption> {
-    const { tls, servername, host: name, caFile } = this.#settings
+    const { tls, servername, host: name } = this.#settings
     const begin = async (): Promise<Socket> => {
       if (tls === 'implicit') return await this.#connect()
       const control = this.#control ?? (await this.#greetAgain())
@@ -214,7 +215,7 @@ export class FtpSession implements Connection, FolderConnection {
     }
     let socket: Socket | undefined = tls === 'explicit' ? await begin() : undefined
     const host = servername ?? name.replace(/^\[(.*)\]$/, '$1')
-    const ca = await readCaFile(caFile)
+    const trust = await readTrust(this.#settings)
     const open = async (): Promise<Socket> => {
       const first = socket
       socket = undefined
@@ -222,7 +223,7 @@ export class FtpSession implements Connection, FolderConnection {
       // connection.
       return first ?? (await begin())
     }
-    const connection = await connectTls(this.#at, { host, ca, verify: true, date: this.#context.date, open })
+    const connection = await connectTls(this.#at, { host, ...trust, verify: true, date: this.#context.date, open })
     const secure = this.#keep(connection.socket)
     let session: Buffer | undefined
     // In TLS 1.3, the session ticket for data connections arrives after the handshake, and the server may renew it.

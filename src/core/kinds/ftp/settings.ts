@@ -1,6 +1,6 @@
 import { certificateSetting, latencySetting } from '../../engine/index.ts'
 import { validateFolders } from '../../folders/index.ts'
-import { caFileSetting } from '../../net/certificates.ts'
+import { type TrustValues, trustSettings, unusedTrust } from '../../net/trust.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 
 /** The settings for opening, signing in and testing a session; http-steps declares the same for its FTP steps. */
@@ -13,8 +13,7 @@ export const ftpSettings = {
     default: 'explicit',
     doc: '`explicit`: AUTH TLS; `implicit`: TLS from the first byte; `off`: no encryption',
   },
-  servername: { type: 'text', doc: 'Name expected in the certificate, if it is not `host`' },
-  caFile: caFileSetting,
+  ...trustSettings,
   username: { type: 'text', doc: 'Account to sign in with, from Standard on; without it, svc does not sign in' },
   password: { type: 'secret', doc: 'Password of the account' },
   insecureFtp: { type: 'flag', default: false, doc: 'With `tls: off`, send the password to other machines too' },
@@ -38,17 +37,15 @@ const defaultPorts = { explicit: 21, implicit: 990, off: 21 } as const
 export const portOf = ({ port, tls }: { readonly port?: number | undefined; readonly tls: TlsMode }): number =>
   port ?? defaultPorts[tls]
 
-type FtpValues = Parameters<typeof validateFolders>[0] & {
-  readonly tls: TlsMode
-  readonly servername?: string | undefined
-  readonly caFile?: string | undefined
-  readonly password?: unknown
-}
+type FtpValues = Parameters<typeof validateFolders>[0] &
+  TrustValues & {
+    readonly tls: TlsMode
+    readonly password?: unknown
+  }
 
 /** Why the settings cannot be combined, or undefined. */
 export function validateFtp(settings: FtpValues): string | undefined {
   if (settings.password !== undefined && settings.username === undefined) return 'password needs a username'
-  if (settings.tls === 'off' && settings.servername !== undefined) return 'servername needs TLS, and tls is off'
-  if (settings.tls === 'off' && settings.caFile !== undefined) return 'caFile needs TLS, and tls is off'
-  return validateFolders(settings)
+  const unused = settings.tls === 'off' ? unusedTrust(settings, 'TLS, and tls is off') : undefined
+  return unused ?? validateFolders(settings)
 }

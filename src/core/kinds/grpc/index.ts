@@ -16,11 +16,12 @@ import {
   type Result,
 } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
-import { caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
 import { verifySetting } from '../../net/http/route.ts'
 import { createRedactor, quote, sanitize } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
+import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type GrpcAnswer, GrpcConnection, type GrpcLink } from './connection.ts'
@@ -38,12 +39,8 @@ const connectSettings = {
   host: { type: 'text', required: true, doc: 'Host name or address' },
   port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
   tls: { type: 'flag', default: false, doc: 'TLS from the first byte (ALPN h2); without it HTTP/2 in clear (h2c)' },
-  servername: {
-    type: 'text',
-    doc: 'Name sent as SNI and expected in the certificate, if it is not `host`',
-  },
   verify: verifySetting,
-  caFile: caFileSetting,
+  ...trustSettings,
   authority: {
     type: 'text',
     pattern: /^[!-~]{1,255}$/,
@@ -80,9 +77,9 @@ type GrpcSettings = ConnectSettings & Values<typeof health.settings>
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: GrpcSettings): string | undefined {
   const { tls, services = [], headers = {}, token, tokenHeader } = settings
-  if (!tls && (settings.caFile !== undefined || settings.servername !== undefined || !settings.verify)) {
-    return 'caFile, servername and verify need tls: true'
-  }
+  const unused = tls ? undefined : unusedTrust(settings, 'tls: true')
+  if (unused !== undefined) return unused
+  if (!tls && !settings.verify) return 'verify needs tls: true'
   if (services.length > maxServices) return `services has more than ${maxServices} names`
   const wrong = services.find((name) => name.length > maxNameLength || /\p{C}/u.test(name))
   if (wrong !== undefined)
@@ -111,7 +108,7 @@ async function prepare(settings: ConnectSettings, { mode }: CheckContext) {
   if (token !== undefined && (token.trim() !== token || !/^[ -~]+$/.test(token))) {
     throw new ProbeError('data', 'the token contains a character that a header does not allow')
   }
-  return { ca: await readCaFile(settings.caFile), token }
+  return { trust: await readTrust(settings), token }
 }
 type Prepared = Awaited<ReturnType<typeof prepare>>
 
@@ -119,7 +116,7 @@ async function open(
   at: AddressTurn,
   settings: ConnectSettings,
   context: CheckContext,
-  { ca, token }: Prepared,
+  { trust, token }: Prepared,
 ): Promise<GrpcConnection> {
   const { address } = at
   if (token !== undefined && !settings.tls && !settings.insecureGrpc && !isLoopback(at.ip)) {
@@ -136,7 +133,7 @@ async function open(
   const plain = Object.entries(settings.headers ?? {}).map(([key, value]) => [key.toLowerCase(), value] as const)
   return await GrpcConnection.open({
     ...(settings.tls
-      ? await openTls(at, { host, ca, verify: settings.verify, date: context.date })
+      ? await openTls(at, { host, ...trust, verify: settings.verify, date: context.date })
       : { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined }),
     address,
     authority: settings.authority ?? hostPort(host, settings.port),
@@ -146,9 +143,8 @@ async function open(
   })
 }
 
-type TlsSettings = {
+type TlsSettings = TlsTrust & {
   readonly host: string
-  readonly ca: string | undefined
   readonly verify: boolean
   readonly date: () => Date
 }
@@ -161,7 +157,7 @@ async function openTls(at: AddressTurn, settings: TlsSettings): Promise<Pick<Grp
       error instanceof ProbeError && error.details.some((code) => code.endsWith('NO_APPLICATION_PROTOCOL'))
     throw isRefused ? new ProbeError('protocol', noHttp2, error.details) : error
   })
-  const why = settings.verify ? whyDistrusted(link.chain) : undefined
+  const why = settings.verify || link.chain.pin !== undefined ? whyDistrusted(link.chain) : undefined
   if (why === undefined && link.socket.alpnProtocol === 'h2') return link
   link.socket.destroy()
   throw why === undefined ? new ProbeError('protocol', noHttp2) : new ProbeError('tls', why)

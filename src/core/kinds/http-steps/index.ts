@@ -4,6 +4,7 @@ import { loadXmlParser } from '../../assert/xml.ts'
 import { includes, type Kind } from '../../engine/index.ts'
 import { asksPeerAt } from '../../net/http/route.ts'
 import { quote, sanitize } from '../../net/text.ts'
+import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
 import { loadFtpLists } from '../ftp/index.ts'
 import { reservedHeaders } from '../http/index.ts'
@@ -31,7 +32,7 @@ export function validate(settings: StepsSettings): string | undefined {
     return 'url contains a query or a fragment: move a query to the path of a step'
   if (settings.password !== undefined && settings.username === undefined) return 'password needs a username'
   if (settings.steps.length === 0) return 'steps is empty: add at least one'
-  const unusable = valuesProblem(settings) ?? signedProblem(settings)
+  const unusable = trustProblem(settings) ?? valuesProblem(settings) ?? signedProblem(settings)
   if (unusable !== undefined) return unusable
   const names = [...settings.steps, ...(settings.cleanup ?? [])].map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) < index)
@@ -69,6 +70,9 @@ function valuesProblem(settings: StepsSettings): string | undefined {
   }
   return undefined
 }
+
+const trustProblem = ({ url, fingerprint }: StepsSettings): string | undefined =>
+  url.startsWith('http:') ? unusedTrust({ fingerprint }, 'https') : undefined
 
 function signedProblem({ signed, authorization, token, password, tokenHeader }: StepsSettings): string | undefined {
   if (!signed) return tokenHeader === undefined ? undefined : 'tokenHeader needs signed: true'
@@ -220,7 +224,7 @@ function ftpProblem(step: Step, settings: StepsSettings, defined: ReadonlySet<st
     return 'has ftp, so there is no answer for until, fails or expect'
   }
   if (ftp.host.includes(`\${`)) return 'has a value in its ftp host: write the host in svc.yaml'
-  if (ftp.tls === 'off' && (ftp.servername !== undefined || ftp.caFile !== undefined)) {
+  if (ftp.tls === 'off' && unusedTrust(ftp, 'TLS') !== undefined) {
     return 'has ftp with tls: off, but settings that only apply to TLS'
   }
   const used = [...namesIn(ftp.username), ...namesIn(ftp.password)]

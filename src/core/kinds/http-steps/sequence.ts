@@ -3,16 +3,16 @@ import {
   type CheckContext,
   deadlineSignal,
   eachAddress,
+  evaluateAccepted,
   evaluateUnreached,
   fail,
-  ok,
   type Result,
 } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
-import { readCaFile } from '../../net/certificates.ts'
 import { hostPort } from '../../net/connect.ts'
 import { open, type Route } from '../../net/http/route.ts'
 import { quote } from '../../net/text.ts'
+import { readTrust } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { readSettings, Secret } from '../../settings/index.ts'
@@ -40,7 +40,7 @@ export async function* runSteps(settings: StepsSettings, context: CheckContext):
   const url = new URL(settings.url)
   const [host, port] = [hostOf(url), portOf(url)]
   context.step('connect', url.host)
-  const [values, ca] = await Promise.all([firstValues(settings), readCaFile(settings.caFile)])
+  const [values, trust] = await Promise.all([firstValues(settings), readTrust(settings)])
   const route: Route = {
     url,
     method: 'GET',
@@ -50,7 +50,8 @@ export async function* runSteps(settings: StepsSettings, context: CheckContext):
     insecureHttp: settings.insecureHttp,
     redirects: 0,
     verify: settings.verify,
-    ca,
+    trust,
+    servername: settings.servername,
     redact: values.redact,
   }
   const results = eachAddress<Result>(
@@ -65,10 +66,10 @@ export async function* runSteps(settings: StepsSettings, context: CheckContext):
       const due = new Set(settings.cleanup ?? [])
       try {
         // Tries no other address from here on, so that no request is repeated there.
-        yield ok('connect', `${address} accepted${first.chain ? `, ${first.chain.protocol}` : ''}`, {
+        yield {
+          ...evaluateAccepted('connect', { address, chain: first.chain, ms: context.now() - start }),
           address,
-          measurement: { value: context.now() - start, unit: 'milliseconds' },
-        })
+        }
         yield* forward(run)
         for (const step of settings.cleanup ?? []) {
           due.delete(step)

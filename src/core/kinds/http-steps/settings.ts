@@ -1,6 +1,6 @@
 import { latencySetting } from '../../engine/index.ts'
-import { caFileSetting } from '../../net/certificates.ts'
 import { verifySetting } from '../../net/http/route.ts'
+import { trustSettings } from '../../net/trust.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
 
@@ -9,7 +9,7 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 const authorization = /^[A-Za-z][A-Za-z0-9-]* \$\{[A-Za-z]\w*\}$/
 const authorizationDoc = `Authorization header: a scheme and a value, such as Bearer \${token} or Basic \${basic}`
 
-const { host, port, tls, servername, caFile, insecureFtp, latency, certificate, passive, dataHosts } = ftpSettings
+const { host, port, tls, insecureFtp, latency, certificate, passive, dataHosts } = ftpSettings
 
 /** The request of one step and its expectations. */
 const requestFields = {
@@ -37,8 +37,7 @@ const ftpFields = {
   host,
   port,
   tls,
-  servername,
-  caFile,
+  ...trustSettings,
   username: { type: 'text', required: true, doc: `Account, such as \${probe} or a captured value` },
   password: {
     type: 'text',
@@ -153,7 +152,7 @@ export const stepsSettings = {
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'How long each step may take, with its connection'),
   insecureHttp: { type: 'flag', default: false, doc: 'Send credentials over http:// to other machines too' },
   verify: verifySetting,
-  caFile: caFileSetting,
+  ...trustSettings,
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum bytes that are read of an answer' },
 } as const satisfies SettingsSpec
 

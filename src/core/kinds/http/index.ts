@@ -2,7 +2,7 @@ import { expectationProblem, patternProblem } from '../../assert/expectation.ts'
 import { assertionProblem, linkProblem } from '../../assert/link-settings.ts'
 import { holdsNonce } from '../../assert/nonce.ts'
 import { loadXmlParser } from '../../assert/xml.ts'
-import { includes, type JoinedSettings, networkKind, ok } from '../../engine/index.ts'
+import { evaluateAccepted, includes, type JoinedSettings, networkKind } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
@@ -38,10 +38,7 @@ export default networkKind({
   connect: {
     results: { connect: 'The port accepts a connection, over https with a trusted certificate' },
     open: openHttp,
-    evaluate: ({ connection: { at, chain }, ms }) =>
-      ok('connect', `${at.address} accepted${chain ? `, ${chain.protocol}` : ''}`, {
-        measurement: { value: ms, unit: 'milliseconds' },
-      }),
+    evaluate: ({ connection: { at, chain }, ms }) => evaluateAccepted('connect', { address: at.address, chain, ms }),
   },
   checks,
 })
@@ -56,8 +53,8 @@ const ownHeaders = new Set([...reservedHeaders, 'host'].filter((name) => name !=
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: HttpSettings): string | undefined {
-  const { url, method, username, password, token, tokenHeader, headers, body } = settings
-  const wrongUrl = urlProblem(url)
+  const { method, username, url, password, token, tokenHeader, headers, body } = settings
+  const wrongUrl = urlProblem(settings)
   if (wrongUrl !== undefined) return wrongUrl
   if (body !== undefined && method !== 'POST') return 'a body needs method: POST'
   if (token !== undefined && password !== undefined) return 'token and password exclude each other'

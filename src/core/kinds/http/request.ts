@@ -9,9 +9,10 @@ import {
   warn,
 } from '../../engine/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
+import type { Chain } from '../../net/certificates.ts'
 import { type Arrival, open, type Route, travel, verifySetting } from '../../net/http/route.ts'
 import { createRedactor } from '../../net/text.ts'
+import { readTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { isOwnProcess } from '../../system/own-process.ts'
@@ -45,7 +46,7 @@ export const requestSettings = {
     doc: 'How many redirects are followed; headers and credentials are not sent to another origin, and a POST follows none',
   },
   verify: verifySetting,
-  caFile: caFileSetting,
+  ...trustSettings,
 } as const satisfies SettingsSpec
 export type RequestSettings = Values<typeof requestSettings>
 
@@ -113,7 +114,8 @@ export async function routeOf(
     insecureHttp: settings.insecureHttp,
     redirects: settings.redirects,
     verify: settings.verify,
-    ca: await readCaFile(settings.caFile),
+    trust: await readTrust(settings),
+    servername: settings.servername,
     redact: createRedactor(secrets),
   }
 }
@@ -185,9 +187,15 @@ export async function openRequest<R extends Route>(
   }
 }
 
-/** Why a URL cannot be used, or undefined. */
-export function urlProblem(text: string): string | undefined {
+/** Why `url` cannot be used, or undefined. */
+export function urlProblem({
+  url: text,
+  fingerprint,
+  redirects = 0,
+}: Pick<RequestSettings, 'url' | 'fingerprint'> & Partial<Pick<RequestSettings, 'redirects'>>): string | undefined {
   const { username, password, protocol } = new URL(text)
+  const unused = protocol === 'http:' && redirects === 0 ? unusedTrust({ fingerprint }, 'https') : undefined
+  if (unused !== undefined) return unused
   if (username !== '' || password !== '') return 'url contains a user or a password: use username and password'
   if (protocol !== 'http:' && protocol !== 'https:') return 'url is neither http nor https'
   return leadsAway(text) ? 'url contains {nonce} before its path: move it to the path or the query' : undefined

@@ -11,10 +11,11 @@ import {
 import { showDuration } from '../../format.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { type Chain, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
 import { createRedactor, noRedaction } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
+import { readTrust, type TlsTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
@@ -42,8 +43,7 @@ export const connectSettings = {
     doc: 'ldaps://host or ldap://host:port, without a path',
   },
   startTls: { type: 'flag', default: false, doc: 'Upgrade an ldap:// connection to TLS before any other request' },
-  servername: { type: 'text', doc: 'Name expected in the certificate, if it is not the host of the URL' },
-  caFile: caFileSetting,
+  ...trustSettings,
   insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to other machines too' },
   user: userSetting,
   password: { type: 'secret', doc: "The user's password" },
@@ -54,7 +54,7 @@ export type LdapConnectSettings = Values<typeof connectSettings>
 export const isLdaps = ({ url }: Pick<LdapConnectSettings, 'url'>): boolean => new URL(url).protocol === 'ldaps:'
 
 type Link = { readonly socket: Socket; readonly chain: Chain | undefined }
-type Route = { readonly settings: LdapConnectSettings; readonly ca: string | undefined; readonly context: CheckContext }
+type Route = { readonly settings: LdapConnectSettings; readonly trust: TlsTrust; readonly context: CheckContext }
 
 /** A directory at one address. The checks sign in and search over it. */
 export class LdapConnection implements Connection {
@@ -105,8 +105,8 @@ export class LdapConnection implements Connection {
 
   /** Signs in over a connection of its own that protects the password. Throws ProbeError: `auth` for a refusal. */
   async signInElsewhere(user: string, password: string): Promise<void> {
-    const { settings, ca, context } = this.#route
-    const link = await openSocket(this.#at, settings, ca, context)
+    const { settings, trust, context } = this.#route
+    const link = await openSocket(this.#at, settings, trust, context)
     try {
       refuseReadable(link, this.#at, settings)
       const session = await this.#speak(link, password)
@@ -146,22 +146,22 @@ export class LdapConnection implements Connection {
 export const onLdap = checksOn<LdapConnection>()
 
 /** Reads the CA file, which all addresses share. Throws its errors. */
-export const prepareLdap = async ({ caFile }: LdapConnectSettings) => ({ ca: await readCaFile(caFile) })
+export const prepareLdap = async (settings: LdapConnectSettings) => ({ trust: await readTrust(settings) })
 
 export async function connectLdap(
   at: AddressTurn,
   settings: LdapConnectSettings,
   context: CheckContext,
-  { ca }: Awaited<ReturnType<typeof prepareLdap>>,
+  { trust }: Awaited<ReturnType<typeof prepareLdap>>,
 ): Promise<LdapConnection> {
-  return new LdapConnection(at, await openSocket(at, settings, ca, context), { settings, ca, context })
+  return new LdapConnection(at, await openSocket(at, settings, trust, context), { settings, trust, context })
 }
 
 /** Connects, with TLS as configured. An untrusted server receives nothing but the handshake. */
 async function openSocket(
   target: PeerAddress,
   settings: LdapConnectSettings,
-  ca: string | undefined,
+  trust: TlsTrust,
   context: CheckContext,
 ): Promise<Link> {
   const { ip, port, signal } = target
@@ -169,7 +169,7 @@ async function openSocket(
   const host = settings.servername ?? hostOf(new URL(settings.url))
   const { socket, chain } = await connectTls(target, {
     host,
-    ca,
+    ...trust,
     verify: true,
     date: context.date,
     ...(settings.startTls ? { open: () => startTls(target, context) } : {}),

@@ -1,4 +1,5 @@
 import { includes, networkKind } from '../../engine/index.ts'
+import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import {
@@ -17,13 +18,15 @@ import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
-  const { user, password, startTls } = settings
+  const { user, password, startTls, fingerprint } = settings
   const url = new URL(settings.url)
   if (url.username !== '') return 'url contains a user: use user and password'
   if (!/^\/?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
     return 'url contains more than host and port: put the entry in base'
   }
   if (isLdaps(settings) && startTls) return 'startTls is for ldap://: ldaps:// begins with TLS'
+  const unused = isLdaps(settings) || startTls ? undefined : unusedTrust({ fingerprint }, 'ldaps:// or startTls')
+  if (unused !== undefined) return unused
   if (user !== undefined && password === undefined) return 'user needs a password'
   if (password !== undefined && user === undefined) return 'password needs a user'
   const dedicated = settings.refusesWrongPassword?.user

@@ -6,6 +6,7 @@ import {
   statementMs,
   type TlsChoice,
   tlsChoice,
+  whyUnpinned,
 } from '../../database/index.ts'
 import { hostPort } from '../../net/connect.ts'
 import { optionalDriver } from '../../net/driver.ts'
@@ -73,7 +74,7 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
   const { MongoClient: Client } = await loadMongodb()
   // Checked here, because nothing listened to the signal while the driver was loaded.
   signal.throwIfAborted()
-  const wire = wires()
+  const wire = wires((secure) => whyUnpinned(secure, target, address))
   const end = (): void => wire.end()
   signal.addEventListener('abort', end, { once: true })
   let client: MongoClient | undefined
@@ -124,7 +125,7 @@ function optionsFor(
           tls: true,
           ...(tls.ca === undefined ? {} : { ca: tls.ca }),
           ...(tls.servername === undefined ? {} : { servername: tls.servername }),
-          rejectUnauthorized: true,
+          rejectUnauthorized: tls.rejectUnauthorized,
           checkServerIdentity: tls.checkServerIdentity,
         }
       : {}),

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../../probe-error.ts'
 
 /** Maximum bytes received over all connections of one run. */
@@ -21,9 +22,12 @@ export type Wires = {
   readonly forget: () => void
 }
 
+type Verify = (secure: TLSSocket) => Error | undefined
+
 const opened = 'net.client.socket'
 
-export function wires(): Wires {
+/** `verify` tells why the server at the other end of a new TLS socket is not trusted. */
+export function wires(verify: Verify = () => undefined): Wires {
   const mine = new AsyncLocalStorage<true>()
   const sockets = new Set<Socket>()
   let taken = 0
@@ -39,10 +43,11 @@ export function wires(): Wires {
     }
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
-    guard(socket, (bytes) => {
+    const count = (bytes: number): boolean => {
       taken += bytes
       return taken <= maxBytes
-    })
+    }
+    guard(socket, count, verify)
   }
   subscribe(opened, take)
   return {
@@ -59,7 +64,7 @@ export function wires(): Wires {
  * Passes on only complete messages within limits. The driver itself accepts messages of any length, loops for ever on
  * one of length 0, decompresses any data, and computes as many rounds as the server requests.
  */
-function guard(socket: Socket, count: (bytes: number) => boolean): void {
+function guard(socket: Socket, count: (bytes: number) => boolean, verify: Verify): void {
   const pass = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean
   const refuse = (what: string): boolean => {
     socket.destroy(new ProbeError('protocol', what))
@@ -68,6 +73,14 @@ function guard(socket: Socket, count: (bytes: number) => boolean): void {
   let buffered: Buffer[] = []
   let have = 0
   const emit = (event: string | symbol, ...args: unknown[]): boolean => {
+    if (event === 'secureConnect') {
+      const why = verify(socket as TLSSocket)
+      if (why) {
+        // The driver begins the sign-in when it learns of the connection.
+        socket.destroy(why)
+        return true
+      }
+    }
     if (event !== 'data') return pass(event, ...args)
     const chunk = args[0] as Buffer
     if (!count(chunk.length)) return refuse('the peer sent more than 8 MiB')

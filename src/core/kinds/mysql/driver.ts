@@ -11,6 +11,7 @@ import {
   openSession,
   PeerSocket,
   settleWithin,
+  type TlsChoice,
   tlsChoice,
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -31,7 +32,11 @@ export const openMysql: OpenDatabase = async (target, way) => {
   const { socket, ip, address, signal } = way
   const options = await optionsFor(target, ip)
   const { createConnection } = await loadMysql()
-  const connect = (over: PeerSocket): Connection => watched(createConnection({ ...options, stream: over }), over)
+  const connect = (over: PeerSocket): Connection => {
+    // The second connection signs in too.
+    over.verify = socket.verify
+    return watched(createConnection({ ...options, stream: over }), over)
+  }
   const connection = connect(socket)
   // A broken connection also fails the pending query, which reports the error.
   connection.on('error', () => {})
@@ -80,9 +85,15 @@ export const openMysql: OpenDatabase = async (target, way) => {
   })
 }
 
+const sslOf = ({ ca, rejectUnauthorized }: TlsChoice) => ({
+  ...(ca === undefined ? {} : { ca }),
+  rejectUnauthorized,
+  verifyIdentity: rejectUnauthorized,
+})
+
 async function optionsFor(target: DatabaseTarget, ip: string): Promise<ConnectionOptions> {
   const tls = await tlsChoice(target, ip)
-  if (tls && tls.servername === undefined) {
+  if (tls?.rejectUnauthorized && tls.servername === undefined) {
     // The driver can verify a certificate only against a name.
     throw new ProbeError(
       'tls',
@@ -95,7 +106,7 @@ async function optionsFor(target: DatabaseTarget, ip: string): Promise<Connectio
     user: target.user,
     password: (await target.password?.reveal()) ?? '',
     ...(target.database === '' ? {} : { database: target.database }),
-    ...(tls ? { ssl: { ...(tls.ca ? { ca: tls.ca } : {}), rejectUnauthorized: true, verifyIdentity: true } } : {}),
+    ...(tls ? { ssl: sslOf(tls) } : {}),
     connectAttributes: { program_name: 'svc-health' },
     // The engine's deadline applies instead.
     connectTimeout: 0,

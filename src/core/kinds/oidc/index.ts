@@ -1,4 +1,5 @@
 import { includes, networkKind } from '../../engine/index.ts'
+import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import {
@@ -37,7 +38,9 @@ function validate(
   if (settings.issuer.includes('/.well-known/')) return 'issuer ends before /.well-known/'
   const odd = settings.endpointHosts?.find((entry) => listedPlace(entry) === undefined)
   if (odd !== undefined) return 'endpointHosts takes host or host:port, without https://'
-  const { clientId, clientSecret, user, password } = settings
+  const { clientId, clientSecret, user, password, fingerprint } = settings
+  const unused = url.protocol === 'http:' ? unusedTrust({ fingerprint }, 'an https issuer') : undefined
+  if (unused !== undefined) return unused
   if (clientSecret !== undefined && clientId === undefined) return 'clientSecret needs a clientId'
   if (clientId !== undefined && clientSecret === undefined && user === undefined) return 'clientId needs a clientSecret'
   if (user !== undefined && password === undefined) return 'user needs a password'

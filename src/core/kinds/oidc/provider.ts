@@ -1,11 +1,12 @@
 import { type CheckContext, latencySetting } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
+import type { Chain } from '../../net/certificates.ts'
 import { hostPort } from '../../net/connect.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
 import { createRedactor, type Redact, safeUrl } from '../../net/text.ts'
+import { readTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
@@ -22,7 +23,7 @@ export const sharedSettings = {
     type: 'texts',
     doc: 'Other hosts of its endpoints: `host`, or `host:port` if the port is not the default',
   },
-  caFile: caFileSetting,
+  ...trustSettings,
   insecureHttp: { type: 'flag', default: false, doc: 'Allow http://, also for sending secrets to other machines' },
   clientId: { type: 'text', doc: 'A dedicated client: Advanced requests a token with its client credentials' },
   clientSecret: { type: 'secret', doc: 'Secret of the client, sent only to the token endpoint' },
@@ -92,12 +93,14 @@ export async function providerAt(
   context: CheckContext,
 ): Promise<OidcProvider> {
   const issuer = new URL(settings.issuer)
-  const ca = await readCaFile(settings.caFile)
+  const trust = await readTrust(settings)
   const chains = new Map<string, Chain>()
   const hidden = new Set<string>()
   const redact: Redact = (text) => createRedactor([...hidden])(text)
   const ask = async (url: URL, { authorization, form, secrets = [] }: OidcAsk = {}): Promise<OidcAnswer> => {
     for (const secret of secrets) hidden.add(secret)
+    // The fingerprint and the name are those of the issuer's own host.
+    const isIssuer = hostOf(url) === hostOf(issuer)
     const route: Route = {
       url,
       method: form ? 'POST' : 'GET',
@@ -107,7 +110,8 @@ export async function providerAt(
       insecureHttp: settings.insecureHttp,
       redirects: 0,
       verify: true,
-      ca,
+      trust: isIssuer ? trust : { ...trust, pinned: [] },
+      servername: isIssuer ? settings.servername : undefined,
       redact,
     }
     const began = context.now()

@@ -1,8 +1,9 @@
 import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
-import { type Chain, caFileSetting, readCaFile } from '../../net/certificates.ts'
+import type { Chain } from '../../net/certificates.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../../net/text.ts'
+import { readTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
@@ -17,16 +18,17 @@ export const connectSettings = {
   username: { type: 'text', required: true, doc: 'Account with the tag monitoring and a permission in each vhost' },
   password: { type: 'secret', required: true, doc: 'Password of the account; sent in Standard and Advanced' },
   insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// even to another machine' },
-  caFile: caFileSetting,
+  ...trustSettings,
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum response time of the management API'),
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
 
 /** Why url and username cannot be combined, or undefined. */
-export function validateUrl({ url: written, username }: ConnectSettings): string | undefined {
+export function validateUrl({ url: written, username, fingerprint }: ConnectSettings): string | undefined {
   const url = new URL(written)
   if (url.username !== '' || url.password !== '') return 'url contains a user or a password: use username and password'
   if (url.search !== '') return 'url has query parameters, which are not supported'
+  if (url.protocol === 'http:' && fingerprint !== undefined) return unusedTrust({ fingerprint }, 'https')
   if (username.includes(':')) return 'username contains a colon, which HTTP basic authentication does not allow'
   return undefined
 }
@@ -72,13 +74,13 @@ const isManagement = ({ status, body }: ManagementAnswer): boolean =>
 /** Sends an anonymous request to the management. Throws ProbeError, or a socket's error. */
 export async function openManagement(
   at: AddressTurn,
-  { url, username, password, insecureHttp, caFile }: ConnectSettings,
+  { url, username, password, insecureHttp, ...trustValues }: ConnectSettings,
   context: CheckContext,
 ): Promise<Management> {
   const base = new URL(url)
   const prefix = base.pathname.replace(/(?<!\/)\/+$/, '')
   const common = { Host: base.host, 'User-Agent': 'svc', Accept: 'application/json', Connection: 'close' }
-  const ca = await readCaFile(caFile)
+  const trust = await readTrust(trustValues)
   let chain: Chain | undefined
   const getter =
     (own: Readonly<Record<string, string>>, redact: Redact) =>
@@ -93,7 +95,8 @@ export async function openManagement(
         insecureHttp,
         redirects: 0,
         verify: true,
-        ca,
+        trust,
+        servername: trustValues.servername,
         redact,
       }
       const link = await open(at, base, route, context)

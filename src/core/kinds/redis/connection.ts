@@ -2,11 +2,12 @@ import type { Socket } from 'node:net'
 import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { type Chain, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
 import { RequestReplyConnection } from '../../net/request-reply.ts'
 import { createRedactor, type Redact, sanitize } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
+import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
@@ -29,8 +30,7 @@ export const connectSettings = {
   },
   password: { type: 'secret', doc: 'Password of the user, or of the server (requirepass)' },
   insecure: { type: 'flag', default: false, doc: 'Send the password over redis:// even to another machine' },
-  caFile: { type: 'text', doc: 'PEM file of CAs to trust in addition to those of the system (rediss)' },
-  servername: { type: 'text', doc: "Expected name in the certificate, if it differs from the URL's host (rediss)" },
+  ...trustSettings,
   latency: connectLatency,
 } as const satisfies SettingsSpec
 type ConnectSettings = Values<typeof connectSettings>
@@ -65,10 +65,7 @@ export function validateUrl(settings: ConnectSettings): string | undefined {
     return 'url has a "%" that is not followed by two hexadecimal digits'
   }
   if (url.username !== '' && settings.password === undefined) return 'url names a user, but no password is set'
-  if (url.protocol === 'redis:' && (settings.caFile !== undefined || settings.servername !== undefined)) {
-    return 'caFile and servername require rediss://'
-  }
-  return undefined
+  return url.protocol === 'redis:' ? unusedTrust(settings, 'rediss://') : undefined
 }
 
 type Peer = {
@@ -159,7 +156,7 @@ export async function prepareRedis(settings: ConnectSettings) {
     target,
     password,
     redact: createRedactor(password === undefined ? [] : [password]),
-    ca: await readCaFile(settings.caFile),
+    trust: await readTrust(settings),
   }
 }
 type Prepared = Awaited<ReturnType<typeof prepareRedis>>
@@ -169,7 +166,7 @@ export async function openRedis(
   at: AddressTurn,
   { insecure, servername }: ConnectSettings,
   context: CheckContext,
-  { target, password, redact, ca }: Prepared,
+  { target, password, redact, trust }: Prepared,
 ): Promise<RedisConnection> {
   const { address } = at
   const { user, database } = target
@@ -177,7 +174,7 @@ export async function openRedis(
     const advice = 'use rediss://, or insecure: true if the network is trusted'
     throw new ProbeError('data', `the password is not sent to ${address} without TLS: ${advice}`)
   }
-  const tls = target.tls ? { host: servername ?? target.host, ca, date: context.date } : undefined
+  const tls = target.tls ? { host: servername ?? target.host, ...trust, date: context.date } : undefined
   const { socket, chain } = await openSocket(at, tls)
   try {
     // Tries no other address from here on, so that a refused sign-in is not repeated there.
@@ -194,7 +191,7 @@ export async function openRedis(
 /** With TLS, throws ProbeError `tls` for a server that is not trusted. */
 async function openSocket(
   at: PeerAddress,
-  tls: { readonly host: string; readonly ca: string | undefined; readonly date: () => Date } | undefined,
+  tls: (TlsTrust & { readonly host: string; readonly date: () => Date }) | undefined,
 ): Promise<{ readonly socket: Socket; readonly chain: Chain | undefined }> {
   if (tls === undefined) return { socket: await connectTcp(at.ip, at.port, at.signal), chain: undefined }
   const link = await connectTls(at, { ...tls, verify: true })

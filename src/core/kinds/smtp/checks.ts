@@ -11,6 +11,7 @@ import {
   type Result,
   warn,
 } from '../../engine/index.ts'
+import { trustDecision } from '../../net/certificates.ts'
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
@@ -83,7 +84,10 @@ export const transport = onSmtp({
     if (!encryption) return []
     const { chain, distrust } = encryption
     if (distrust !== undefined) return fail('TLS', 'tls', distrust)
-    return ok('TLS', `${address} speaks ${chain.protocol} with a trusted certificate for ${sanitize(chain.host, 100)}`)
+    const how = chain.pin
+      ? `, certificate ${trustDecision(chain)}`
+      : ` with a trusted certificate for ${sanitize(chain.host, 100)}`
+    return ok('TLS', `${address} speaks ${chain.protocol}${how}`)
   },
 })
 

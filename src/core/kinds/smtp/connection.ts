@@ -9,10 +9,11 @@ import {
 } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { type Chain, caFileSetting, readCaFile, whyDistrusted } from '../../net/certificates.ts'
+import { type Chain, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp } from '../../net/connect.ts'
 import { createRedactor, type Redact } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
+import { readTrust, type TlsTrust, trustSettings } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Extensions, type SmtpReply, SmtpSession } from './session.ts'
@@ -44,8 +45,7 @@ export const connectSettings = {
     default: 'auto',
     doc: '`implicit`: TLS from the first byte; `starttls`: STARTTLS is required; `off`: no TLS; `auto`: implicit on port 465, otherwise STARTTLS if offered, with a warning if not',
   },
-  servername: { type: 'text', doc: 'Expected name in the certificate, if it differs from `host`' },
-  caFile: caFileSetting,
+  ...trustSettings,
   hello: {
     type: 'text',
     pattern: /^[A-Za-z0-9.:[\]-]{1,255}$/,
@@ -70,7 +70,7 @@ export type SmtpEncryption = { readonly chain: Chain; readonly distrust: string 
 type Credentials = { readonly username: string; readonly password: string }
 type Route = {
   readonly settings: SmtpConnectSettings
-  readonly ca: string | undefined
+  readonly trust: TlsTrust
   readonly redact: Redact
   readonly credentials: Credentials | undefined
 }
@@ -223,9 +223,15 @@ export class SmtpConnection implements Connection {
   }
 
   async #encrypt(open: () => Promise<Socket>): Promise<Socket> {
-    const { settings, ca } = this.#route
+    const { settings, trust } = this.#route
     const host = settings.servername ?? settings.host.replace(/^\[(.*)\]$/, '$1')
-    const { socket, chain } = await connectTls(this.#at, { host, ca, verify: true, date: this.#context.date, open })
+    const { socket, chain } = await connectTls(this.#at, {
+      host,
+      ...trust,
+      verify: true,
+      date: this.#context.date,
+      open,
+    })
     this.#sockets.add(socket)
     const distrust = whyDistrusted(chain)
     this.#encryption = { chain, distrust }
@@ -274,8 +280,8 @@ export async function openSmtp(
   const password = signsIn ? await settings.password?.reveal() : undefined
   const credentials = username === undefined || password === undefined ? undefined : { username, password }
   const secrets = credentials ? [credentials.password, base64(credentials.password), plainCredentials(credentials)] : []
-  const ca = await readCaFile(settings.caFile)
-  const smtp = new SmtpConnection(at, { settings, ca, redact: createRedactor(secrets), credentials }, context)
+  const trust = await readTrust(settings)
+  const smtp = new SmtpConnection(at, { settings, trust, redact: createRedactor(secrets), credentials }, context)
   if (smtp.implicit) at.step('TLS')
   try {
     await smtp.connect()

@@ -46,6 +46,8 @@ export const openSqlserver: OpenDatabase = async (target, way) => {
   let secured: TLSSocket | undefined
   connection.on('secure', (secure) => {
     secured = secure
+    // Before the driver sends the password.
+    socket.refuse(secure)
   })
   const signInErrors: ServerError[] = []
   return openSession(way, {
@@ -84,7 +86,8 @@ function configuration(
       appName: 'svc-health',
       encrypt: tls !== undefined,
       cryptoCredentialsDetails: tls?.ca === undefined ? {} : { ca: tls.ca },
-      trustServerCertificate: false,
+      // With a pinned certificate, `refuse` decides.
+      trustServerCertificate: tls?.rejectUnauthorized === false,
       // Never retries, least of all a refused sign-in.
       maxRetriesOnTransientErrors: 0,
       // The engine's deadline applies instead.

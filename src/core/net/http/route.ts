@@ -7,6 +7,7 @@ import { type Chain, whyDistrusted } from '../certificates.ts'
 import { connectTcp, hostPort } from '../connect.ts'
 import { quote, type Redact, safeUrl } from '../text.ts'
 import { connectTls } from '../tls-connect.ts'
+import type { TlsTrust } from '../trust.ts'
 import { hostOf, portOf } from '../url.ts'
 import { call, type Head } from './call.ts'
 
@@ -30,7 +31,10 @@ export type Route = {
   readonly insecureHttp: boolean
   readonly redirects: number
   readonly verify: boolean
-  readonly ca: string | undefined
+  /** The trust of the host of `url`. Another host is trusted by its CAs alone. */
+  readonly trust: TlsTrust
+  /** Name for SNI and in the certificate of that host, if it is not the host itself. */
+  readonly servername?: string | undefined
   readonly redact: Redact
 }
 
@@ -45,9 +49,17 @@ export async function open(target: PeerAddress, url: URL, route: Route, context:
     }
     return { socket: await connectTcp(target.ip, target.port, target.signal), chain: undefined }
   }
-  const { verify, ca } = route
-  const { socket, chain } = await connectTls(target, { host: hostOf(url), ca, verify, date: context.date })
-  const why = verify ? whyDistrusted(chain) : undefined
+  const { verify, trust } = route
+  const isOwnHost = hostOf(url) === hostOf(route.url)
+  const { socket, chain } = await connectTls(target, {
+    host: (isOwnHost ? route.servername : undefined) ?? hostOf(url),
+    ca: trust.ca,
+    pinned: isOwnHost ? trust.pinned : [],
+    verify,
+    date: context.date,
+  })
+  // A pinned certificate is required even where the chain does not matter.
+  const why = verify || chain.pin !== undefined ? whyDistrusted(chain) : undefined
   if (why === undefined) return { socket, chain }
   socket.destroy()
   throw new ProbeError('tls', why)
