@@ -38,8 +38,13 @@ export type PostgresServer = Running & {
   readonly restart: (settings?: readonly string[]) => Promise<PostgresServer>
   /** `pg_ctl restart`: the same data, port and settings, in a process that is no child of this one any more. */
   readonly restartInPlace: (mode: 'fast' | 'immediate') => Promise<void>
-  /** A streaming standby of it, made of a copy of its data. It is stopped for the copy, and runs again after. */
-  readonly standby: () => Promise<{ readonly primary: PostgresServer; readonly standby: PostgresServer }>
+  /**
+   * A streaming standby of it, made of a copy of its data. It is stopped for the copy, and runs again after. The standby
+   * connects to `through`, if given, instead of the port of the server.
+   */
+  readonly standby: (
+    through?: number,
+  ) => Promise<{ readonly primary: PostgresServer; readonly standby: PostgresServer }>
   /** Ends it and removes its data. */
   readonly remove: () => Promise<void>
 }
@@ -135,7 +140,7 @@ async function launch(folder: string, port: number, { settings, from }: Made): P
       process.once('exit', killStray)
       await control(from, data, ['restart', '-m', mode, '-w', '-t', '30', '-l', join(folder, 'log')])
     },
-    standby: async () => {
+    standby: async (through = port) => {
       await running.stop()
       const copy = serverFolder('standby')
       const there = join(copy, 'data')
@@ -143,7 +148,7 @@ async function launch(folder: string, port: number, { settings, from }: Made): P
       chmodSync(there, 0o700)
       appendFileSync(
         join(there, 'postgresql.auto.conf'),
-        `primary_conninfo = 'host=127.0.0.1 port=${port} user=postgres application_name=reporting-1'\n`,
+        `primary_conninfo = 'host=127.0.0.1 port=${through} user=postgres application_name=reporting-1'\n`,
       )
       writeFileSync(join(there, 'standby.signal'), '')
       if (asServer.uid !== undefined) spawnSync('chown', ['-R', `${asServer.uid}:${asServer.gid}`, there])

@@ -2,6 +2,8 @@ import { databaseKind, truth } from '../../database/index.ts'
 import { maintenanceChecks, sessionChecks } from './checks.ts'
 import { loadPg, openPostgres } from './driver.ts'
 import { replicationChecks } from './replication.ts'
+import { slots } from './slots.ts'
+import { synchronousChecks } from './synchronous.ts'
 
 export default databaseKind({
   name: 'postgres',
@@ -24,5 +26,5 @@ export default databaseKind({
     powers: ([row]) =>
       truth(row, 'super') ? 'as a superuser' : truth(row, 'replication') ? 'as an account with REPLICATION' : undefined,
   },
-  checks: [...sessionChecks, ...replicationChecks, ...maintenanceChecks],
+  checks: [...sessionChecks, ...synchronousChecks, ...replicationChecks, slots, ...maintenanceChecks],
 })

@@ -1,16 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type DatabaseConnection, figure, flag, onDatabase, type Row, text, truth } from '../../database/index.ts'
-import {
-  atLeast,
-  atMost,
-  fail,
-  notChecked,
-  ok,
-  type Result,
-  sharedRead,
-  warn,
-  withThreshold,
-} from '../../engine/index.ts'
+import { atMost, fail, notChecked, ok, type Result, sharedRead } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -21,7 +11,7 @@ import { grantTo } from './errors.ts'
 type Ask = DatabaseConnection['ask']
 
 /** The newest WAL position of this server: written on a primary, received on a standby. */
-const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
+export const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())
   ELSE pg_current_wal_lsn() END`
 
 /** A replica that streams from this server. */
@@ -35,14 +25,20 @@ type Replica = {
   readonly silentMs: number | undefined
 }
 
-/** The replay status of a standby. */
-type Replay = {
+/** What a standby receives from its primary. */
+type Receiver = {
   readonly connected: boolean | undefined
   /**
    * True if the configuration names a primary, so that the standby should be connected. Undefined if this account may
    * not see it.
    */
   readonly follows: boolean | undefined
+  /** Milliseconds since the last message of the primary; undefined if this account may not see it. */
+  readonly silentMs: number | undefined
+}
+
+/** The replay status of a standby. */
+type Replay = Receiver & {
   readonly paused: boolean
   /** True if everything received has been replayed. */
   readonly current: boolean
@@ -81,6 +77,61 @@ async function readReplicas(ask: Ask) {
   return { replicas, hidden: rows.length - visible.length }
 }
 
+/** The columns of `receiverOf`. A primary sends a message at least every half of wal_sender_timeout, usually 30 s. */
+const receiver = `(SELECT count(*) FROM pg_stat_wal_receiver WHERE pid IS NOT NULL) > 0 AS connected,
+  (SELECT ${inMs('clock_timestamp() - last_msg_receipt_time')} FROM pg_stat_wal_receiver) AS silent,
+  (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows`
+
+const receiverOf = (row: Row | undefined): Receiver => ({
+  connected: flag(row, 'connected'),
+  follows: flag(row, 'follows'),
+  silentMs: figure(row, 'silent'),
+})
+
+const walReceiverSetting = {
+  type: 'threshold',
+  unit: 'duration',
+  default: { warn: 35_000, limit: 60_000 },
+  doc: 'Maximum time since a standby received a message from its primary; after a longer one, its lag is unknown',
+} as const satisfies SettingsSpec[string]
+
+export const walReceiver = onDatabase({
+  depth: 'Standard',
+  results: { 'wal receiver': 'As a standby, it receives messages from its primary; omitted on a primary' },
+  settings: { walReceiver: walReceiverSetting },
+  privilege,
+  observe: async ({ ask, user }) => {
+    const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, ${receiver}`)
+    return { user, isStandby: flag(row, 'standby'), ...receiverOf(row) }
+  },
+  evaluate: ({ user, isStandby, ...receiver }, { walReceiver: threshold }) => {
+    const check = 'wal receiver'
+    if (isStandby === false) return []
+    const { connected, follows, silentMs: value } = receiver
+    if (isStandby === undefined || connected === undefined) {
+      return notChecked(check, 'missing', 'the state of the WAL receiver is not reported')
+    }
+    if (connected && value === undefined) return hiddenReceiver(check, user)
+    if (connected) {
+      return atMost({ check, what: 'last message from its primary', value, unit: 'duration', after: 'ago', threshold })
+    }
+    if (follows === undefined) return hiddenPrimary(check, user)
+    return follows
+      ? fail(check, 'data', 'not connected to its primary (no WAL receiver)', { details: [checkConninfo] })
+      : ok(check, 'primary_conninfo is empty: this standby reads WAL from an archive')
+  },
+})
+
+const checkConninfo = "check the standby's log and primary_conninfo"
+
+const hiddenReceiver = <const Name extends string>(check: Name, user: string): Result<Name> =>
+  notChecked(check, 'permission', 'its WAL receiver is hidden from this account', { details: [grantTo(user)] })
+
+const hiddenPrimary = <const Name extends string>(check: Name, user: string): Result<Name> =>
+  notChecked(check, 'permission', 'it has no WAL receiver, and primary_conninfo is hidden from this account', {
+    details: [grantTo(user)],
+  })
+
 /** Milliseconds until a standby that lags is read again: a record may have arrived just before. */
 const secondReadMs = 200
 
@@ -89,8 +140,7 @@ async function readReplay(ask: Ask): Promise<Replay> {
     ask(`SELECT ${received} <= pg_last_wal_replay_lsn() AS current, pg_last_wal_receive_lsn()::text AS received,
       pg_is_wal_replay_paused() AS paused,
       ${inMs('clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time())')} AS since,
-      (SELECT count(*) FROM pg_stat_wal_receiver WHERE pid IS NOT NULL) > 0 AS connected,
-      (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows`)
+      ${receiver}`)
   let [row] = await read('pg_last_wal_receive_lsn()')
   const received = text(row, 'received')
   if (!truth(row, 'current') && /^[0-9A-F]+\/[0-9A-F]+$/.test(received)) {
@@ -98,8 +148,7 @@ async function readReplay(ask: Ask): Promise<Replay> {
     ;[row] = await read(`'${received}'::pg_lsn`)
   }
   return {
-    connected: flag(row, 'connected'),
-    follows: flag(row, 'follows'),
+    ...receiverOf(row),
     paused: truth(row, 'paused'),
     current: truth(row, 'current'),
     sinceReplayMs: figure(row, 'since'),
@@ -116,12 +165,13 @@ export const replicationLag = onDatabase({
       default: { warn: 5_000, limit: 30_000 },
       doc: 'Maximum replication lag of a standby',
     },
+    walReceiver: walReceiverSetting,
   },
   privilege,
   observe: replication,
   // On a standby, evaluates its own replay; on a primary, its replicas.
-  evaluate: ({ replay, replicas, hidden, user }, { replicationLag: threshold }) => {
-    if (replay) return evaluateReplay(replay, user, threshold)
+  evaluate: ({ replay, replicas, hidden, user }, { replicationLag: threshold, walReceiver }) => {
+    if (replay) return evaluateReplay(replay, { user, threshold, silence: walReceiver })
     const result = evaluateReplicas(replicas, threshold)
     return hidden === 0 || result.status === 'failed' ? result : hiddenFrom('replication lag', user, hidden, 'replica')
   },
@@ -165,26 +215,30 @@ const describeReplica = ({ name, state, bytes = 0 }: Replica, lag: number): stri
 const resume = 'to resume replay: SELECT pg_wal_replay_resume() on the standby'
 
 function evaluateReplay(
-  { connected, follows, paused, current, sinceReplayMs }: Replay,
-  user: string,
-  threshold: Threshold,
+  { connected, follows, silentMs, paused, current, sinceReplayMs }: Replay,
+  { user, threshold, silence }: { readonly user: string; readonly threshold: Threshold; readonly silence: Threshold },
 ): Result<'replication lag'> {
-  if (connected === false && follows === undefined) {
-    const why = 'it has no WAL receiver, and primary_conninfo is hidden from this account'
-    return notChecked('replication lag', 'permission', why, { details: [grantTo(user)] })
-  }
-  if (connected === false && follows) {
+  const check = 'replication lag'
+  if (connected === undefined) return notChecked(check, 'missing', 'the state of the WAL receiver is not reported')
+  if (connected && silentMs === undefined) return hiddenReceiver(check, user)
+  if (!connected && follows === undefined) return hiddenPrimary(check, user)
+  if (!connected && follows) {
     const last = sinceReplayMs === undefined ? '' : `; last replay ${showDuration(sinceReplayMs)} ago`
-    const message = `not connected to its primary (no WAL receiver)${last}`
-    return fail('replication lag', 'data', message, { details: ["check the standby's log and primary_conninfo"] })
+    return fail(check, 'data', `not connected to its primary (no WAL receiver)${last}`, { details: [checkConninfo] })
   }
+  // A standby that has replayed all it received cannot know what a silent primary has written since.
+  const longest = silence.warn ?? silence.limit ?? Number.POSITIVE_INFINITY
+  const unknownMs = silentMs !== undefined && silentMs > longest ? silentMs : 0
   const result = atMost({
-    check: 'replication lag',
+    check,
     what: 'lag',
-    value: current ? 0 : sinceReplayMs,
+    value: current ? unknownMs : sinceReplayMs,
     unit: 'duration',
     threshold,
-    ...(current ? {} : { details: [paused ? resume : 'check for a long query on the standby'] }),
+    details: [
+      ...(current ? [] : [paused ? resume : 'check for a long query on the standby']),
+      ...(unknownMs > 0 ? [`no message from its primary for ${showDuration(unknownMs)}`] : []),
+    ],
   })
   return paused ? { ...result, message: `${result.message}; replay is paused` } : result
 }
@@ -200,8 +254,7 @@ export const replicas = onDatabase({
   observe: replication,
   evaluate: ({ replicas, hidden, user }, { replicas: min = 0 }) => {
     const streaming = replicas.filter(({ state }) => state === 'streaming').length
-    const are = `${count(streaming, 'replica is', 'replicas are')} streaming`
-    const message = withThreshold(are, { limit: min }, 'count', 'atLeast')
+    const message = `${streaming} of ${min} expected replicas ${streaming === 1 ? 'is' : 'are'} streaming`
     const more: Partial<Result> = {
       measurement: { value: streaming, unit: 'count', limit: min, bound: 'atLeast' },
       details: replicas.map(({ name, state }) => `${name}: ${state}`).slice(0, 20),
@@ -211,158 +264,5 @@ export const replicas = onDatabase({
   },
 })
 
-type Slot = {
-  readonly name: string
-  readonly active: boolean
-  /** Undefined before PostgreSQL 17, or while the slot is active. */
-  readonly inactiveMs: number | undefined
-  /** Bytes of WAL that the slot retains. */
-  readonly bytes: number | undefined
-  readonly lost: boolean
-}
-
-const slotSettings = {
-  slots: {
-    type: 'threshold',
-    unit: 'bytes',
-    default: { warn: 10 * 1024 ** 3 },
-    doc: 'Maximum amount of WAL that a replication slot retains',
-  },
-  inactiveSlots: {
-    type: 'threshold',
-    unit: 'duration',
-    default: { warn: 600_000 },
-    doc: 'Maximum time that a replication slot is without its consumer; before PostgreSQL 17, any such time counts',
-  },
-} as const satisfies SettingsSpec
-
-export const slots = onDatabase({
-  depth: 'Advanced',
-  results: { slots: 'No replication slot is abandoned or retains too much WAL' },
-  settings: slotSettings,
-  observe: async ({ ask }) => {
-    // A slot that is synchronized from the primary is always inactive on a standby.
-    const rows = await ask(`SELECT slot_name AS name, active, to_jsonb(s)->>'wal_status' = 'lost' AS lost,
-        CASE WHEN restart_lsn IS NULL THEN 0 ELSE pg_wal_lsn_diff(${hereLsn}, restart_lsn) END::float8 AS bytes,
-        ${inMs(`clock_timestamp() - (to_jsonb(s)->>'inactive_since')::timestamptz`)} AS inactive
-      FROM pg_replication_slots AS s WHERE NOT temporary AND coalesce(to_jsonb(s)->>'synced', 'false') = 'false'
-      LIMIT 1000`)
-    return rows.map(
-      (row): Slot => ({
-        name: text(row, 'name'),
-        active: truth(row, 'active'),
-        inactiveMs: figure(row, 'inactive'),
-        bytes: figure(row, 'bytes'),
-        lost: truth(row, 'lost'),
-      }),
-    )
-  },
-  evaluate: (slots, settings) => {
-    if (slots.length === 0) return ok('slots', 'none')
-    const results = slots
-      .map((slot) => evaluateSlot(slot, settings.slots, settings.inactiveSlots))
-      .sort((a, b) => severity[b.status] - severity[a.status])
-    const [first, ...others] = results.filter(({ status }) => status !== 'ok')
-    if (!first) return ok('slots', `${count(slots.length, 'slot')}, all in use`)
-    return { ...first, details: others.slice(0, 19).map(({ message }) => message) }
-  },
-})
-
-const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
-
-function evaluateSlot(
-  { name, active, inactiveMs, bytes, lost }: Slot,
-  size: Threshold,
-  inactive: Threshold,
-): Result<'slots'> {
-  if (lost) return warn('slots', `${name} has lost WAL that its consumer needs: set up the replica again`)
-  const what = `${name} retains`
-  const result = atMost({ check: 'slots', what, value: bytes, unit: 'bytes', threshold: size })
-  if (result.status === 'failed' || active) return result
-  const since = inactiveMs ?? Number.POSITIVE_INFINITY
-  const time = inactiveMs === undefined ? '' : ` for ${showDuration(inactiveMs)}`
-  const retains = bytes === undefined ? '' : ` and retains ${showBytes(bytes)}`
-  const state = `${name} has had no consumer${time}${retains}`
-  const message = withThreshold(state, inactive, 'duration', 'atMost')
-  const more: Partial<Result> =
-    inactiveMs === undefined
-      ? {}
-      : { measurement: { value: inactiveMs, unit: 'milliseconds', ...inactive, bound: 'atMost' } }
-  if (inactive.limit !== undefined && since > inactive.limit) return fail('slots', 'threshold', message, more)
-  if (inactive.warn === undefined || since <= inactive.warn) return result
-  return warn('slots', message, more)
-}
-
-/**
- * The number of standbys that a commit waits for, according to synchronous_standby_names: `FIRST 2 (a, b, c)`, `ANY 2
- * (*)`, `2 (a, b)`, and one for a plain list.
- */
-function requiredStandbys(names: string): number {
-  if (names === '') return 0
-  const [, number] = /^(?:(?:first|any) ?)?(\d{1,9}) ?\(/i.exec(names) ?? []
-  return number === undefined ? 1 : Number(number)
-}
-
-/** Values of synchronous_commit with which a commit waits for no standby. */
-const localCommits = new Set(['off', 'local'])
-
-export const synchronousStandbys = onDatabase({
-  depth: 'Advanced',
-  results: { 'synchronous standbys': 'The standbys that commits wait for are connected; omitted on a standby' },
-  settings: {
-    spareStandbys: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 0 },
-      doc: 'Number of standbys in synchronous_standby_names that stream beyond those that a commit waits for',
-    },
-  },
-  privilege,
-  observe: async ({ ask, user }) => {
-    const [row] =
-      await ask(`SELECT pg_is_in_recovery() AS standby, current_setting('synchronous_standby_names') AS names,
-      current_setting('synchronous_commit') AS commit,
-      (SELECT count(*) FROM pg_stat_replication
-        WHERE state = 'streaming' AND sync_state IN ('sync', 'potential', 'quorum')) AS streaming,
-      (SELECT count(*) FROM pg_stat_replication WHERE state IS NULL) AS hidden,
-      (SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep') AS waiting`)
-    const streaming = figure(row, 'streaming')
-    const hidden = figure(row, 'hidden')
-    if (typeof row?.names !== 'string' || streaming === undefined || hidden === undefined) {
-      throw new ProbeError('protocol', 'the server does not report its synchronous standbys')
-    }
-    return {
-      user,
-      isStandby: truth(row, 'standby'),
-      /** The number of standbys that a commit waits for. */
-      required: requiredStandbys(text(row, 'names')),
-      streaming,
-      /** The number of replicas whose details this account cannot see. */
-      hidden,
-      /** The number of visible sessions whose commit is waiting. */
-      waiting: figure(row, 'waiting'),
-      commit: text(row, 'commit'),
-    }
-  },
-  evaluate: ({ user, isStandby, required, streaming, hidden, waiting = 0, commit }, { spareStandbys: spare }) => {
-    const check = 'synchronous standbys'
-    if (isStandby) return []
-    if (required === 0) return ok(check, 'no commit waits for a standby (synchronous_standby_names is empty)')
-    const what = `a commit waits for ${count(required, 'standby')}; streaming standbys:`
-    const threshold: Threshold = {
-      ...(spare.warn === undefined ? {} : { warn: required + spare.warn }),
-      ...(spare.limit === undefined ? {} : { limit: required + spare.limit }),
-    }
-    const waits = waiting === 0 ? [] : [`${count(waiting, 'commit is', 'commits are')} waiting for a standby now`]
-    const details = [...waits, 'inspect: SELECT application_name, state, sync_state FROM pg_stat_replication']
-    const result = atLeast({ check, what, value: streaming, unit: 'count', threshold })
-    if (result.status === 'ok') return result
-    if (hidden > 0) return hiddenFrom(check, user, hidden, 'replica')
-    if (!localCommits.has(commit)) return { ...result, details }
-    const message = `${result.message}; synchronous_commit is ${commit}, so only a session that sets it otherwise waits`
-    return warn(check, message, { measurement: result.measurement, details })
-  },
-})
-
 /** In the order of their results. */
-export const replicationChecks = [replicationLag, replicas, slots, synchronousStandbys]
+export const replicationChecks = [walReceiver, replicationLag, replicas]

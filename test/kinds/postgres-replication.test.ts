@@ -1,0 +1,122 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import postgres from '../../src/core/kinds/postgres/index.ts'
+import type { Values } from '../../src/core/settings/index.ts'
+import { type CutProxy, cutProxy } from '../support/cut-proxy.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { hangingCommits } from '../support/postgres-faults.ts'
+import { checked, runKind, secret } from '../support/run-kind.ts'
+import { freePort } from '../support/server.ts'
+import { until } from '../support/until.ts'
+
+const word = 'correct horse'
+type Given = Partial<Values<typeof postgres.settings>>
+const ask = (server: PostgresServer, given: Given = {}, mode: 'Standard' | 'Advanced' = 'Standard') =>
+  runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {}, ...given }, mode)
+
+suiteWith(postgresMissing, 'PostgreSQL: replication', () => {
+  let primary: PostgresServer
+  let standby: PostgresServer
+  let link: CutProxy
+  beforeAll(async () => {
+    // The primary sends a message at least every second.
+    const fresh = await startPostgres(['wal_sender_timeout=2s', 'hot_standby=on'])
+    await fresh.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor;
+      CREATE ROLE limited LOGIN PASSWORD '${word}'`)
+    link = await cutProxy(fresh.port)
+    ;({ primary, standby } = await fresh.standby(link.port))
+    await until(async () => (await primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")).length)
+  })
+  afterAll(async () => {
+    await standby.remove()
+    await link.close()
+    await primary.remove()
+  })
+
+  test('PostgreSQL: commits that hang for want of a synchronous standby fail at Standard, and are counted', async () => {
+    const sound = await ask(primary)
+    expect(checked(sound, 'synchronous standbys').status).toBe('ok')
+    expect(checked(sound, 'commit wait')).toMatchObject({ status: 'ok' })
+    const fault = await hangingCommits(primary)
+    try {
+      const results = await ask(primary, { commitWait: { limit: 10 } })
+      expect(checked(results, 'synchronous standbys')).toMatchObject({
+        status: 'failed',
+        fault: 'threshold',
+        message: expect.stringMatching(/^a commit waits for 1 standby; streaming standbys: 0 /),
+        measurement: { value: 0, limit: 1, bound: 'atLeast' },
+      })
+      expect(checked(results, 'commit wait')).toMatchObject({
+        status: 'failed',
+        fault: 'threshold',
+        message: expect.stringMatching(/^1 commit is waiting for a standby, its statement for \d/),
+      })
+      const limited = await ask(primary, { url: primary.url('limited') })
+      for (const check of ['synchronous standbys', 'commit wait']) {
+        expect(checked(limited, check).status).not.toBe('ok')
+      }
+      expect(checked(limited, 'commit wait')).toMatchObject({
+        notChecked: 'permission',
+        details: ['GRANT pg_monitor TO "limited"'],
+      })
+    } finally {
+      await fault.end()
+    }
+    expect(checked(await ask(primary), 'commit wait').status).toBe('ok')
+  })
+
+  test('PostgreSQL: a standby whose link is dead is late by its silence, although it has replayed all it has', async () => {
+    const limits: Given = { walReceiver: { warn: 3_000, limit: 4_000 } }
+    const sound = await ask(standby, limits, 'Advanced')
+    expect(checked(sound, 'wal receiver')).toMatchObject({ status: 'ok', measurement: { limit: 4_000 } })
+    expect(sound.map(({ check }) => check)).not.toContain('synchronous standbys')
+    expect((await ask(primary)).map(({ check }) => check)).not.toContain('wal receiver')
+    link.stall()
+    try {
+      await wait(4_500)
+      const results = await ask(standby, limits, 'Advanced')
+      expect(checked(results, 'wal receiver')).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(checked(results, 'replication lag').measurement?.value).toBeGreaterThan(4_000)
+      expect(checked(results, 'replication lag').details).toEqual([
+        expect.stringMatching(/^no message from its primary for /),
+      ])
+    } finally {
+      link.heal('lost')
+      await standby.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_wal_receiver`)
+    }
+    await until(async () => checked(await ask(standby, limits), 'wal receiver').status === 'ok', 15_000)
+  })
+
+  test('PostgreSQL: what an account may not see of the WAL receiver is not checked', async () => {
+    const results = await ask(standby, { url: standby.url('limited') }, 'Advanced')
+    for (const check of ['wal receiver', 'replication lag']) {
+      expect(checked(results, check)).toMatchObject({
+        notChecked: 'permission',
+        details: ['GRANT pg_monitor TO "limited"'],
+      })
+    }
+  })
+
+  test('PostgreSQL: a standby without a WAL receiver fails at Standard', async () => {
+    const nowhere = `host=127.0.0.1 port=${await freePort()} user=postgres`
+    const [row] = await standby.query("SELECT current_setting('primary_conninfo') AS conninfo")
+    await standby.query(`ALTER SYSTEM SET primary_conninfo = '${nowhere}'`)
+    await standby.query('SELECT pg_reload_conf()')
+    try {
+      await until(async () => checked(await ask(standby), 'wal receiver').status === 'failed', 15_000)
+      expect(checked(await ask(standby), 'wal receiver')).toMatchObject({
+        fault: 'data',
+        message: expect.stringMatching(/^not connected to its primary \(no WAL receiver\)/),
+      })
+      const limited = await ask(standby, { url: standby.url('limited') }, 'Advanced')
+      for (const check of ['wal receiver', 'replication lag']) {
+        expect(checked(limited, check)).toMatchObject({ notChecked: 'permission' })
+      }
+    } finally {
+      await standby.query(`ALTER SYSTEM SET primary_conninfo = '${String(row?.['conninfo'])}'`)
+      await standby.query('SELECT pg_reload_conf()')
+    }
+    await until(async () => checked(await ask(standby), 'wal receiver').status === 'ok', 15_000)
+  })
+})

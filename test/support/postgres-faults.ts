@@ -1,0 +1,47 @@
+import type { PostgresServer } from './postgres.ts'
+import { until } from './until.ts'
+
+/** A fault on a server, and how to take it back. */
+export type PlantedFault = { readonly end: () => Promise<void> }
+
+/** Sets parameters as `ALTER SYSTEM` does. `end` resets all of them. */
+export async function configured(
+  server: PostgresServer,
+  settings: Readonly<Record<string, string>>,
+): Promise<PlantedFault> {
+  const inForce = async (): Promise<boolean> => {
+    const [row] = await server.query(
+      `SELECT ${Object.entries(settings)
+        .map(([name, value]) => `current_setting('${name}') = '${value}'`)
+        .join(' AND ')} AS all`,
+    )
+    return row?.['all'] === true
+  }
+  for (const [name, value] of Object.entries(settings)) await server.query(`ALTER SYSTEM SET ${name} = '${value}'`)
+  await server.query('SELECT pg_reload_conf()')
+  await until(inForce)
+  return {
+    end: async () => {
+      for (const name of Object.keys(settings)) await server.query(`ALTER SYSTEM RESET ${name}`)
+      await server.query('SELECT pg_reload_conf()')
+      await until(async () => !(await inForce()))
+    },
+  }
+}
+
+/** No standby confirms commits any more, although every commit waits for one. One commit hangs from then on. */
+export async function hangingCommits(primary: PostgresServer, names = 'gone'): Promise<PlantedFault> {
+  const setting = await configured(primary, { synchronous_standby_names: names })
+  const writer = await primary.client()
+  const commit = writer.query('CREATE TABLE IF NOT EXISTS waits_for_a_standby ()')
+  await until(
+    async () => (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length > 0,
+  )
+  return {
+    end: async () => {
+      await setting.end()
+      await commit
+      await writer.end()
+    },
+  }
+}
