@@ -45,3 +45,45 @@ export async function hangingCommits(primary: PostgresServer, names = 'gone'): P
     },
   }
 }
+
+/**
+ * A publication of the table `events`, and a subscription to it that works: rows of the publisher arrive. `end` drops
+ * both.
+ */
+export async function subscribed(publisher: PostgresServer, subscriber: PostgresServer): Promise<PlantedFault> {
+  await publisher.query('CREATE TABLE events (id int PRIMARY KEY)')
+  await publisher.query('CREATE PUBLICATION events FOR TABLE events')
+  await subscriber.query('CREATE TABLE events (id int PRIMARY KEY)')
+  await subscriber.query(`CREATE SUBSCRIPTION events
+    CONNECTION 'host=127.0.0.1 port=${publisher.port} user=postgres dbname=postgres' PUBLICATION events`)
+  await publisher.query('INSERT INTO events VALUES (1)')
+  await until(async () => (await subscriber.query('SELECT 1 FROM events')).length > 0)
+  await until(async () => (await subscriber.query("SELECT 1 FROM pg_subscription_rel WHERE srsubstate = 'r'")).length)
+  return {
+    end: async () => {
+      await subscriber.query('ALTER SUBSCRIPTION events ENABLE')
+      await subscriber.query('DROP SUBSCRIPTION events')
+      await subscriber.query('DROP TABLE events')
+      await publisher.query('DROP PUBLICATION events')
+      await publisher.query('DROP TABLE events')
+    },
+  }
+}
+
+/** A row that the subscriber already has: the worker of its subscription fails, and fails again at every restart. */
+export async function conflictingRow(publisher: PostgresServer, subscriber: PostgresServer): Promise<PlantedFault> {
+  await subscriber.query('INSERT INTO events VALUES (2)')
+  await publisher.query('INSERT INTO events VALUES (2)')
+  await until(
+    async () => (await subscriber.query('SELECT 1 FROM pg_stat_subscription WHERE pid IS NOT NULL')).length === 0,
+  )
+  return {
+    end: async () => {
+      await subscriber.query('DELETE FROM events WHERE id = 2')
+      await until(
+        async () => (await subscriber.query('SELECT 1 FROM pg_stat_subscription WHERE pid IS NOT NULL')).length > 0,
+        30_000,
+      )
+    },
+  }
+}

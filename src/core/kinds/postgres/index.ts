@@ -3,6 +3,7 @@ import { maintenanceChecks, sessionChecks } from './checks.ts'
 import { loadPg, openPostgres } from './driver.ts'
 import { replicationChecks } from './replication.ts'
 import { slots } from './slots.ts'
+import { subscriptions } from './subscriptions.ts'
 import { synchronousChecks } from './synchronous.ts'
 
 export default databaseKind({
@@ -26,5 +27,5 @@ export default databaseKind({
     powers: ([row]) =>
       truth(row, 'super') ? 'as a superuser' : truth(row, 'replication') ? 'as an account with REPLICATION' : undefined,
   },
-  checks: [...sessionChecks, ...synchronousChecks, ...replicationChecks, slots, ...maintenanceChecks],
+  checks: [...sessionChecks, ...synchronousChecks, ...replicationChecks, slots, subscriptions, ...maintenanceChecks],
 })

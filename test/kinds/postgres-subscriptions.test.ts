@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Result } from '../../src/core/engine/index.ts'
+import postgres from '../../src/core/kinds/postgres/index.ts'
+import type { Values } from '../../src/core/settings/index.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { conflictingRow, type PlantedFault, subscribed } from '../support/postgres-faults.ts'
+import { checked, runKind, secret } from '../support/run-kind.ts'
+import { until } from '../support/until.ts'
+
+const word = 'correct horse'
+
+suiteWith(postgresMissing, 'PostgreSQL: logical subscriptions', () => {
+  let publisher: PostgresServer
+  let subscriber: PostgresServer
+  let subscription: PlantedFault
+  const check = async (given: Partial<Values<typeof postgres.settings>> = {}): Promise<Result> =>
+    checked(
+      await runKind(postgres, { url: subscriber.url('monitor'), password: secret(word), ...given }, 'Advanced'),
+      'subscriptions',
+    )
+  beforeAll(async () => {
+    publisher = await startPostgres(['wal_level=logical'])
+    subscriber = await startPostgres()
+    await subscriber.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'`)
+    expect(await check()).toMatchObject({ status: 'ok', message: 'none' })
+    subscription = await subscribed(publisher, subscriber)
+  })
+  afterAll(async () => {
+    await subscription.end()
+    await subscriber.remove()
+    await publisher.remove()
+  })
+
+  test('PostgreSQL: a subscription whose worker hears from its publisher is sound, without any privilege', async () => {
+    const found = await check()
+    expect(found).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds', warn: 35_000, limit: 60_000 } })
+    expect(found.message).toMatch(/^events in postgres: last message from its publisher .* ago/)
+    expect(await check({ subscriptions: { limit: -1 } })).toMatchObject({ status: 'failed', fault: 'threshold' })
+  })
+  test('PostgreSQL: a disabled subscription is a warning', async () => {
+    await subscriber.query('ALTER SUBSCRIPTION events DISABLE')
+    expect(await check()).toMatchObject({ status: 'warning', message: 'events in postgres is disabled' })
+    await subscriber.query('ALTER SUBSCRIPTION events ENABLE')
+    await until(async () => (await check()).status === 'ok')
+  })
+  test('PostgreSQL: a subscription whose worker fails again and again fails, and one that has recovered does not', async () => {
+    const conflict = await conflictingRow(publisher, subscriber)
+    try {
+      for (let round = 0; round < 5; round += 1) {
+        expect(await check()).toMatchObject({
+          status: 'failed',
+          fault: 'data',
+          message: expect.stringMatching(/events in postgres.*, \d+ errors? since the statistics were reset$/),
+        })
+      }
+    } finally {
+      await conflict.end()
+    }
+    await until(async () => (await check()).status === 'ok')
+  })
+})
