@@ -737,16 +737,25 @@ describe('postgres: figures against limits', () => {
     })
   })
   test('PostgreSQL: slots: too much is a warning unless a limit is set; unused for long, or lost, is one too', () => {
-    const slot = { name: 's', active: true, inactiveMs: undefined as number | undefined, bytes: 0, lost: false }
-    const at = (more: Partial<typeof slot>, given: Partial<Values<typeof slots.settings>> = {}) =>
-      evaluated(slots, [{ ...slot, ...more }], given)
+    const slot = { name: 's', active: true, idle: undefined, bytes: 0, lost: false }
+    const at = (
+      more: Partial<Omit<typeof slot, 'idle'>> & {
+        readonly idle?: { atLeastMs: number; atMostMs: number | undefined }
+      },
+      given: Partial<Values<typeof slots.settings>> = {},
+    ) => evaluated(slots, [{ ...slot, ...more }], given)
+    const idle = (atLeastMs: number, atMostMs: number | undefined = atLeastMs) => ({
+      active: false,
+      idle: { atLeastMs, atMostMs },
+    })
     expect(status(at({ bytes: 10 * 1024 ** 3 }))).toBe('ok')
     const large = { bytes: 10 * 1024 ** 3 + 1 }
     expect(status(at(large))).toBe('warning')
     expect(status(at(large, { slots: { limit: 1 } }))).toBe('failed')
-    expect(status(at({ active: false, inactiveMs: 600_000 }))).toBe('ok')
-    expect(status(at({ active: false, inactiveMs: 600_001 }))).toBe('warning')
-    expect(status(at({ active: false }))).toBe('warning')
+    expect(status(at(idle(600_000)))).toBe('ok')
+    expect(status(at(idle(600_001)))).toBe('warning')
+    expect(at(idle(300_000))[0]?.message).toBe('1 slot, 1 without a consumer for a short time')
+    expect(status(at({ active: false, idle: { atLeastMs: 0, atMostMs: undefined } }))).toBe('warning')
     expect(at({ lost: true })[0]?.message).toContain('has lost WAL')
   })
   test('PostgreSQL: wraparound is judged against the age of emergency measures', () => {

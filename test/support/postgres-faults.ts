@@ -1,4 +1,8 @@
-import type { PostgresServer } from './postgres.ts'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { debianPostgres, type PostgresServer } from './postgres.ts'
+import { asServer, remove, serverFolder } from './server.ts'
 import { until } from './until.ts'
 
 /** A fault on a server, and how to take it back. */
@@ -84,6 +88,28 @@ export async function conflictingRow(publisher: PostgresServer, subscriber: Post
         async () => (await subscriber.query('SELECT 1 FROM pg_stat_subscription WHERE pid IS NOT NULL')).length > 0,
         30_000,
       )
+    },
+  }
+}
+
+/** A consumer of a physical slot, `pg_receivewal`. `end` ends it, and its slot is without a consumer. */
+export async function walConsumer(server: PostgresServer, slot: string): Promise<PlantedFault> {
+  const folder = serverFolder('wal')
+  const isActive = async (): Promise<boolean> =>
+    (await server.query(`SELECT 1 FROM pg_replication_slots WHERE slot_name = '${slot}' AND active`)).length > 0
+  const program = spawn(
+    join(debianPostgres, 'pg_receivewal'),
+    ['-h', '127.0.0.1', '-p', String(server.port), '-U', 'postgres', '-S', slot, '-D', folder],
+    { ...asServer, cwd: '/', stdio: 'ignore' },
+  )
+  await until(isActive)
+  return {
+    end: async () => {
+      const ended = once(program, 'exit')
+      program.kill('SIGKILL')
+      await ended
+      await until(async () => !(await isActive()))
+      remove(folder)
     },
   }
 }

@@ -1,16 +1,27 @@
 import { figure, onDatabase, text, truth } from '../../database/index.ts'
-import { atMost, fail, ok, type Result, warn } from '../../engine/index.ts'
-import { show, showBytes, showDuration } from '../../format.ts'
+import {
+  atMost,
+  type CheckContext,
+  type HistoryReading,
+  notChecked,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
+import { showBytes } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import { inMs } from './checks.ts'
 import { hereLsn } from './replication.ts'
 
+/** How long a slot has been without its consumer, in milliseconds, as far as it is known. */
+type Idle = { readonly atLeastMs: number; readonly atMostMs: number | undefined }
+
 type Slot = {
   readonly name: string
   readonly active: boolean
-  /** Undefined before PostgreSQL 17, or while the slot is active. */
-  readonly inactiveMs: number | undefined
+  /** Undefined while the slot is active. */
+  readonly idle: Idle | undefined
   /** Bytes of WAL that the slot retains. */
   readonly bytes: number | undefined
   readonly lost: boolean
@@ -27,30 +38,48 @@ const slotSettings = {
     type: 'threshold',
     unit: 'duration',
     default: { warn: 600_000 },
-    doc: 'Maximum time that a replication slot is without its consumer; before PostgreSQL 17, any such time counts',
+    doc: 'Maximum time that a replication slot is without its consumer. PostgreSQL before 17 does not report it: the readings of earlier runs then count, and without them any such slot is a warning',
   },
 } as const satisfies SettingsSpec
+
+/** Milliseconds between stored readings. */
+const readEveryMs = 60_000
+/** The number of slots for which readings are stored. */
+const maxRecorded = 50
+
+/**
+ * How long a slot has been idle, according to readings of 1 (active) or 0, oldest first. The last one is the present.
+ */
+function idleOf(readings: readonly HistoryReading[] | undefined): Idle {
+  const now = readings?.at(-1)?.at
+  if (!readings || now === undefined) return { atLeastMs: 0, atMostMs: undefined }
+  const active = readings.findLast(({ value }) => value === 1)
+  const first = readings.find(({ at }) => !active || at > active.at)
+  return { atLeastMs: now - (first?.at ?? now), atMostMs: active && now - active.at }
+}
 
 export const slots = onDatabase({
   depth: 'Advanced',
   results: { slots: 'No replication slot is abandoned or retains too much WAL' },
   settings: slotSettings,
-  observe: async ({ ask }) => {
+  observe: async ({ ask }, _, { history }: CheckContext) => {
     // A slot that is synchronized from the primary is always inactive on a standby.
     const rows = await ask(`SELECT slot_name AS name, active, to_jsonb(s)->>'wal_status' = 'lost' AS lost,
         CASE WHEN restart_lsn IS NULL THEN 0 ELSE pg_wal_lsn_diff(${hereLsn}, restart_lsn) END::float8 AS bytes,
+        to_jsonb(s) ? 'inactive_since' AS timed,
         ${inMs(`clock_timestamp() - (to_jsonb(s)->>'inactive_since')::timestamptz`)} AS inactive
       FROM pg_replication_slots AS s WHERE NOT temporary AND coalesce(to_jsonb(s)->>'synced', 'false') = 'false'
-      LIMIT 1000`)
-    return rows.map(
-      (row): Slot => ({
-        name: text(row, 'name'),
-        active: truth(row, 'active'),
-        inactiveMs: figure(row, 'inactive'),
-        bytes: figure(row, 'bytes'),
-        lost: truth(row, 'lost'),
-      }),
-    )
+      ORDER BY active, slot_name LIMIT 1000`)
+    const observed: Slot[] = []
+    for (const row of rows) {
+      const [name, active, inactiveMs] = [text(row, 'name'), truth(row, 'active'), figure(row, 'inactive')]
+      const isRecorded = !truth(row, 'timed') && observed.length < maxRecorded
+      const readings = isRecorded ? await history(`active slot ${name}`, active ? 1 : 0, readEveryMs) : undefined
+      const known = inactiveMs === undefined ? idleOf(readings) : { atLeastMs: inactiveMs, atMostMs: inactiveMs }
+      const idle = active ? undefined : known
+      observed.push({ name, active, idle, bytes: figure(row, 'bytes'), lost: truth(row, 'lost') })
+    }
+    return observed
   },
   evaluate: (slots, settings) => {
     if (slots.length === 0) return ok('slots', 'none')
@@ -58,33 +87,39 @@ export const slots = onDatabase({
       .map((slot) => evaluateSlot(slot, settings.slots, settings.inactiveSlots))
       .sort((a, b) => severity[b.status] - severity[a.status])
     const [first, ...others] = results.filter(({ status }) => status !== 'ok')
-    if (!first) return ok('slots', `${count(slots.length, 'slot')}, all in use`)
-    return { ...first, details: others.slice(0, 19).map(({ message }) => message) }
+    if (first) return { ...first, details: others.slice(0, 19).map(({ message }) => message) }
+    const idle = slots.filter(({ active }) => !active).length
+    const message = `${count(slots.length, 'slot')}, ${idle === 0 ? 'all in use' : `${idle} without a consumer for a short time`}`
+    const bytes = Math.max(...slots.map((slot) => slot.bytes ?? 0))
+    return ok('slots', message, {
+      measurement: { value: bytes, unit: 'bytes', ...settings.slots, bound: 'atMost' },
+    })
   },
 })
 
 const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
 
-function evaluateSlot(
-  { name, active, inactiveMs, bytes, lost }: Slot,
-  size: Threshold,
-  inactive: Threshold,
-): Result<'slots'> {
-  if (lost) return warn('slots', `${name} has lost WAL that its consumer needs: set up the replica again`)
-  const what = `${name} retains`
-  const result = atMost({ check: 'slots', what, value: bytes, unit: 'bytes', threshold: size })
-  if (result.status === 'failed' || active) return result
-  const since = inactiveMs ?? Number.POSITIVE_INFINITY
-  const time = inactiveMs === undefined ? '' : ` for ${showDuration(inactiveMs)}`
-  const retains = bytes === undefined ? '' : ` and retains ${showBytes(bytes)}`
-  const message = `${name} has had no consumer${time}${retains}`
-  const more: Partial<Result> =
-    inactiveMs === undefined
-      ? {}
-      : { measurement: { value: inactiveMs, unit: 'milliseconds', ...inactive, bound: 'atMost' } }
-  if (inactive.limit !== undefined && since > inactive.limit) {
-    return fail('slots', 'threshold', `${message} (limit ${show(inactive.limit, 'duration')})`, more)
-  }
-  if (inactive.warn === undefined || since <= inactive.warn) return result
-  return warn('slots', `${message} (warns above ${show(inactive.warn, 'duration')})`, more)
+function evaluateSlot({ name, idle, bytes, lost }: Slot, size: Threshold, inactive: Threshold): Result<'slots'> {
+  const check = 'slots'
+  if (lost) return warn(check, `${name} has lost WAL that its consumer needs: set up the replica again`)
+  if (bytes === undefined) return notChecked(check, 'missing', `the WAL that ${name} retains is not reported`)
+  const result = atMost({ check, what: `${name} retains`, value: bytes, unit: 'bytes', threshold: size })
+  if (result.status === 'failed' || !idle) return result
+  const { atLeastMs, atMostMs } = idle
+  const isExact = atLeastMs === atMostMs
+  const known = atMost({
+    check,
+    what: `${name} has had no consumer for${isExact ? '' : ' at least'}`,
+    value: atLeastMs,
+    unit: 'duration',
+    after: `and retains ${showBytes(bytes)}`,
+    threshold: inactive,
+  })
+  if (known.status !== 'ok') return known
+  const { warn: bound = inactive.limit } = inactive
+  if (bound === undefined || (atMostMs !== undefined && atMostMs <= bound)) return result
+  const unknown = 'PostgreSQL before 17 does not report since when'
+  return warn(check, `${name} has no consumer and retains ${showBytes(bytes)} (${unknown})`, {
+    measurement: result.measurement,
+  })
 }

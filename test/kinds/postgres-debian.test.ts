@@ -1,0 +1,74 @@
+// @module-tag peers
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { History, HistoryReading, Result } from '../../src/core/engine/index.ts'
+import postgres from '../../src/core/kinds/postgres/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { peerSuite } from '../support/peer.ts'
+import { debianPostgres, debianPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { walConsumer } from '../support/postgres-faults.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+
+const word = 'correct horse'
+
+/** A history in memory, with the time of the last reading at `now()`. */
+function memory(now: () => number): { readonly history: History; readonly date: () => Date } {
+  const stored = new Map<string, HistoryReading[]>()
+  const keep: History['keep'] = async ({ series, value, everyMs }) => {
+    const readings = stored.get(series) ?? []
+    stored.set(series, readings)
+    const reading = { at: now(), value }
+    const last = readings.at(-1)
+    if (!last || reading.at - last.at >= everyMs) readings.push(reading)
+    return readings.at(-1) === reading ? [...readings] : [...readings, reading]
+  }
+  return { history: { keep, exceededSince: async () => new Map() }, date: () => new Date(now()) }
+}
+
+peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
+  let server: PostgresServer
+  const run = (mode: ExecutionMode, options: RunKindOptions = {}): Promise<readonly Result[]> =>
+    runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {} }, mode, options)
+  beforeAll(async () => {
+    server = await startPostgres([], '', debianPostgres)
+    await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+  })
+  afterAll(() => server.remove())
+
+  test('PostgreSQL 15: all checks of a healthy server are well', async () => {
+    const results = await run('Advanced')
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+    expect(checked(results, 'role').message).toMatch(/^primary, PostgreSQL 15\./)
+  })
+
+  test('PostgreSQL 15: how long a slot is idle is known from earlier runs, and otherwise no time is made up', async () => {
+    await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
+    try {
+      const unknown = checked(await run('Advanced'), 'slots')
+      expect(unknown).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
+      expect(unknown.message).toMatch(
+        /^forgotten has no consumer and retains .* \(PostgreSQL before 17 does not report since when\)$/,
+      )
+      let at = Date.now()
+      const options = memory(() => at)
+      const later = async (ms: number): Promise<Result> => {
+        at += ms
+        return checked(await run('Advanced', options), 'slots')
+      }
+      expect(await later(0)).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
+      const long = await later(1_200_000)
+      expect(long).toMatchObject({ status: 'warning', measurement: { value: 1_200_000, warn: 600_000 } })
+      expect(long.message).toMatch(/^forgotten has had no consumer for at least 20 min and retains /)
+      const consumer = await walConsumer(server, 'forgotten')
+      expect(await later(60_000)).toMatchObject({ status: 'ok', message: '1 slot, all in use' })
+      await consumer.end()
+      expect(await later(120_000)).toMatchObject({
+        status: 'ok',
+        message: '1 slot, 1 without a consumer for a short time',
+      })
+      expect(await later(600_000)).toMatchObject({ status: 'warning', measurement: { unit: 'bytes' } })
+      expect(await later(600_000)).toMatchObject({ status: 'warning', measurement: { value: 1_200_000 } })
+    } finally {
+      await server.query("SELECT pg_drop_replication_slot('forgotten')")
+    }
+  })
+})
