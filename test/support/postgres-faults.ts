@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import pg from 'pg'
 import { debianPostgres, type PostgresServer } from './postgres.ts'
 import { asServer, remove, serverFolder } from './server.ts'
 import { until } from './until.ts'
@@ -110,6 +112,31 @@ export async function walConsumer(server: PostgresServer, slot: string): Promise
       await ended
       await until(async () => !(await isActive()))
       remove(folder)
+    },
+  }
+}
+
+/** One client keeps the only server connection of a pool, and another waits for it. */
+export async function exhaustedPool(
+  { port }: { readonly port: number },
+  account: { readonly user: string; readonly password: string; readonly database: string },
+): Promise<PlantedFault> {
+  const connect = async (): Promise<pg.Client> => {
+    const client = new pg.Client({ host: '127.0.0.1', port, ...account })
+    client.on('error', () => {})
+    await client.connect()
+    return client
+  }
+  const [holder, waiter] = [await connect(), await connect()]
+  await holder.query('BEGIN')
+  const waiting = waiter.query('SELECT 1').catch(() => {})
+  await wait(50)
+  return {
+    end: async () => {
+      await holder.query('ROLLBACK').catch(() => {})
+      await waiting
+      await holder.end()
+      await waiter.end()
     },
   }
 }

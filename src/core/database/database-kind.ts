@@ -1,5 +1,6 @@
 import type { TLSSocket } from 'node:tls'
 import {
+  type AddressTurn,
   atMost,
   type Check,
   type CheckContext,
@@ -11,13 +12,14 @@ import {
   type Kind,
   latencySetting,
   networkKind,
+  type Result,
 } from '../engine/index.ts'
 import { type Chain, chainOf, describeChain } from '../net/certificates.ts'
 import { sanitize } from '../net/text.ts'
 import { pinnedOf } from '../net/trust.ts'
 import { databaseSlot } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
-import type { SettingsSpec, Values } from '../settings/index.ts'
+import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { clockSetting, evaluateClock, readClock } from './clock.ts'
 import { PeerSocket } from './peer-socket.ts'
 import {
@@ -76,7 +78,7 @@ const answers = onDatabase({
 })
 
 /** Checks how long the certificate stays valid. An untrusted connection fails before. */
-const validity = () =>
+export const validity = () =>
   certificateCheck({
     depth: 'Standard',
     setting: certificateSetting,
@@ -124,6 +126,53 @@ const queriesCheck = (account: AccountQuestion) =>
     evaluate: (observation) =>
       'powers' in observation ? warnOfPowers(observation.powers) : evaluateAsked(observation),
   })
+
+/** Connects to an address and signs in. Closes the socket when the sign-in fails. Throws what the driver throws. */
+export async function connectDatabase(
+  open: OpenDatabase,
+  {
+    at: { ip, port, address, signal, commit },
+    context,
+    target,
+  }: { readonly at: AddressTurn; readonly context: CheckContext; readonly target: DatabaseTarget },
+): Promise<DatabaseConnection> {
+  const socket = await PeerSocket.reach(ip, port, signal)
+  socket.verify = (secure) => whyUnpinned(secure, target, address)
+  try {
+    commit()
+    const session = await open(target, { socket, ip, address, signal, msLeft: context.msLeft })
+    const as = session.encryption ? `${target.user} over ${session.encryption}` : target.user
+    return {
+      address,
+      user: target.user,
+      as: sanitize(as, 80),
+      chain: session.secured && describeSecured(session.secured, address, target, context),
+      ask: session.ask,
+      read: session.read,
+      get usable() {
+        return !socket.destroyed
+      },
+      close: async () => {
+        try {
+          await session.close()
+        } finally {
+          socket.destroy()
+        }
+      },
+    }
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+/** Whether the sign-in was in time. `ms` is how long it took. */
+export const evaluateSignIn = (
+  { address, as }: DatabaseConnection,
+  ms: number,
+  threshold: Threshold,
+): Result<'connect'> =>
+  atMost({ check: 'connect', what: `signed in to ${address} as ${as} in`, value: ms, unit: 'duration', threshold })
 
 /** The settings of every database. Each kind adds its own texts. */
 type Own = {
@@ -179,45 +228,8 @@ export function databaseKind<
     },
     connect: {
       results: { connect: connectDoc },
-      async open(at, _, context, target): Promise<DatabaseConnection> {
-        const { ip, address, signal, commit } = at
-        const socket = await PeerSocket.reach(ip, at.port, signal)
-        socket.verify = (secure) => whyUnpinned(secure, target, address)
-        try {
-          commit()
-          const session = await open(target, { socket, ip, address, signal, msLeft: context.msLeft })
-          const as = session.encryption ? `${target.user} over ${session.encryption}` : target.user
-          return {
-            address,
-            user: target.user,
-            as: sanitize(as, 80),
-            chain: session.secured && describeSecured(session.secured, address, target, context),
-            ask: session.ask,
-            read: session.read,
-            get usable() {
-              return !socket.destroyed
-            },
-            close: async () => {
-              try {
-                await session.close()
-              } finally {
-                socket.destroy()
-              }
-            },
-          }
-        } catch (error) {
-          socket.destroy()
-          throw error
-        }
-      },
-      evaluate: ({ connection: { address, as }, ms: value }, { latency }) =>
-        atMost({
-          check: 'connect',
-          what: `signed in to ${address} as ${as} in`,
-          value,
-          unit: 'duration',
-          threshold: latency,
-        }),
+      open: (at, _, context, target) => connectDatabase(open, { at, context, target }),
+      evaluate: ({ connection, ms }, { latency }) => evaluateSignIn(connection, ms, latency),
     },
     checks: [answers, validity(), ...checks, clockCheck(clock), queriesCheck(account)],
   }) as unknown as DatabaseKind<O, Checks>

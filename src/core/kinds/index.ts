@@ -20,6 +20,7 @@ export const monitors = {
   mongo: () => import('./mongo/index.ts'),
   mysql: () => import('./mysql/index.ts'),
   oidc: () => import('./oidc/index.ts'),
+  pgbouncer: () => import('./pgbouncer/index.ts'),
   postgres: () => import('./postgres/index.ts'),
   process: () => import('./process.ts'),
   rabbitmq: () => import('./rabbitmq/index.ts'),

@@ -9,14 +9,16 @@ import {
   calledOff,
   closeTimeoutMs,
   type DatabaseTarget,
+  type ErrorPlace,
   type OpenDatabase,
   openSession,
   type Row,
   settleWithin,
+  type Transport,
   tlsChoice,
 } from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { postgresFault } from './errors.ts'
+import { inspectPools, postgresFault } from './errors.ts'
 
 /** Milliseconds. A check that waits longer for a lock fails, because it would block others. */
 const lockMs = 500
@@ -28,7 +30,49 @@ const portion = 50
 export const loadPg = async () => (await import('pg')).default
 
 export const openPostgres: OpenDatabase = async (target, way) => {
-  const { socket, ip, address, signal } = way
+  const { signal } = way
+  const { client, ...shared } = await makeClient(target, way)
+  return openSession(way, {
+    ...shared,
+    signIn: async () => {
+      await shared.signIn()
+      if (isConsole(client)) throw new ProbeError('data', `${way.address} is the console of PgBouncer`, [useKind])
+    },
+    ask: (sql, ms) => shared.answer(query(client, sql, ms), ms),
+    read: (sql, { ms }) => shared.answer(readColumn(client, sql, { ms, signal }), ms),
+  })
+}
+
+const useKind = 'next: use the kind pgbouncer for it, and the kind postgres for a database behind it'
+
+/** Opens the console of PgBouncer, which understands only commands such as SHOW POOLS. */
+export const openConsole: OpenDatabase = async (target, way) => {
+  const { client, ...shared } = await makeClient(target, way)
+  return openSession(way, {
+    ...shared,
+    signIn: async () => {
+      await shared.signIn()
+      if (!isConsole(client)) throw new ProbeError('data', `${way.address} is not the console of PgBouncer`, [useKind])
+    },
+    ask: async (command) => (await client.query<Row>(command)).rows,
+    read: () => Promise.reject(new ProbeError('internal', 'the console of PgBouncer has no queries')),
+  })
+}
+
+/** The console reports its version like `1.18.0/bouncer`. */
+const isConsole = (client: Client): boolean => /\/bouncer$/.test(versions.get(client) ?? '')
+/** The `server_version` of each connection. */
+const versions = new WeakMap<Client, string>()
+
+/** The largest process ID of Linux. PgBouncer sends a random number of 32 bits in its place. */
+const maxProcessId = 4_194_304
+const isPooled = ({ processID }: Key): boolean => processID < 0 || processID > maxProcessId
+
+/** Milliseconds before the deadline at which a sign-in that a pooler accepted fails with an explanation. */
+const reserveMs = 300
+
+async function makeClient(target: DatabaseTarget, way: Transport) {
+  const { socket, ip, address, msLeft } = way
   const ssl = await tlsChoice(target, ip)
   const pg = await loadPg()
   const client = new pg.Client({
@@ -48,13 +92,48 @@ export const openPostgres: OpenDatabase = async (target, way) => {
   client.on('error', () => {})
   const { connection } = inner(client)
   connection.once('sslconnect', () => socket.watch(connection.stream))
-  return openSession(way, {
-    signIn: () => client.connect(),
+  connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
+    if (parameterName === 'server_version') versions.set(client, String(parameterValue).slice(0, 64))
+  })
+  let isPasswordSent = false
+  for (const request of ['authenticationMD5Password', 'authenticationSASLFinal']) {
+    connection.once(request, () => {
+      isPasswordSent = true
+    })
+  }
+  /** Ends the connection with an explanation when a pooler waits for its server for longer than `ms`. */
+  const explained = async <T>(work: Promise<T>, ms: number, why: () => string | undefined): Promise<T> => {
+    const timer = setTimeout(
+      () => {
+        const message = why()
+        if (message !== undefined) socket.destroy(new ProbeError('timeout', message, [inspectPools]))
+      },
+      Math.max(1, ms),
+    )
+    try {
+      return await work
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+  return {
+    client,
+    signIn: () =>
+      explained(client.connect(), msLeft() - reserveMs, () =>
+        isPasswordSent
+          ? `${address} accepts connections and took the password, but sends nothing more: if it is PgBouncer, its server does not answer`
+          : undefined,
+      ),
+    /** The answer to a statement that may take `ms`. */
+    answer: <T>(work: Promise<T>, ms: number): Promise<T> =>
+      explained(work, Math.min(ms + reserveMs, msLeft() - reserveMs), () =>
+        isPooled(inner(client))
+          ? `PgBouncer at ${address} accepted the connection, but its server does not answer`
+          : undefined,
+      ),
     encryption: () => (ssl ? protocolOf(client) : undefined),
     secured: () => (ssl ? (connection.stream as TLSSocket) : undefined),
-    ask: (sql, ms) => query(client, sql, ms),
-    read: (sql, { ms }) => readColumn(client, sql, { ms, signal }),
-    stop: async (running) => {
+    stop: async (running: () => Promise<unknown> | undefined) => {
       const end = performance.now() + closeTimeoutMs
       // Repeats the cancel request until the query has ended, because a request that arrives before the query has no
       // effect.
@@ -65,9 +144,11 @@ export const openPostgres: OpenDatabase = async (target, way) => {
       }
     },
     signOff: () => client.end(),
-    fault: (error, phase) => postgresFault(error, { target, address, phase }),
-  })
+    fault: (error: unknown, phase: ErrorPlace['phase']) => postgresFault(error, { target, address, phase }),
+  }
 }
+
+type ParameterStatus = { readonly parameterName: string; readonly parameterValue: string }
 
 /** Type OIDs: boolean; int2, int4, oid, float4, float8. */
 const boolean = 16

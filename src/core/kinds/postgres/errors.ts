@@ -18,6 +18,8 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
   const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `SQLSTATE ${sanitize(code, 8)}`])
   const user = `"${sanitize(target.user, 64)}"`
+  const pooler = code === '08P01' ? fromPooler(reason, { address, user }) : undefined
+  if (pooler) return pooler
   switch (code) {
     case '28P01':
     case '28000':
@@ -51,6 +53,37 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
       if (phase === 'sign-in') return probeError('protocol', `${address} refused the connection: ${reason}`)
       return probeError('protocol', `the query failed: ${reason}`)
   }
+}
+
+export const inspectPools = 'inspect: SHOW POOLS and SHOW SERVERS on the console of PgBouncer'
+
+/** PgBouncer reports every error with the code of a protocol violation. */
+function fromPooler(
+  reason: string,
+  { address, user }: { readonly address: string; readonly user: string },
+): ProbeError | undefined {
+  const accepted = `PgBouncer at ${address} accepted the connection`
+  const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
+    new ProbeError(fault, message, [...details, 'SQLSTATE 08P01'])
+  if (/^(?:query_wait_timeout|client_login_timeout)/.test(reason)) {
+    const why = 'no connection to its server became free: the pool is exhausted, or the server is gone'
+    return probeError('timeout', `${accepted}, but ${why} (${reason})`, inspectPools)
+  }
+  if (/^(?:server (?:login|conn)|pgbouncer cannot connect|connect failed|(?:server_)?connect_timeout)/.test(reason))
+    return probeError('refused', `${accepted}, but cannot reach its server: ${reason}`, inspectPools)
+  if (/^no such database/.test(reason))
+    return probeError('data', `PgBouncer at ${address} does not have this database: ${reason}`)
+  if (/^(?:SASL|password) authentication failed/.test(reason))
+    return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
+  if (reason === 'not allowed')
+    return probeError(
+      'data',
+      `PgBouncer at ${address} does not let ${user} use its console`,
+      'next: add it to stats_users',
+    )
+  if (/^no more connections allowed/.test(reason))
+    return probeError('refused', `PgBouncer at ${address} has no free connection: ${reason}`)
+  return undefined
 }
 
 /** The statement that lets a role see what the checks read. */

@@ -6,6 +6,8 @@ import { slots } from './slots.ts'
 import { subscriptions } from './subscriptions.ts'
 import { synchronousChecks } from './synchronous.ts'
 
+export { loadPg, openConsole } from './driver.ts'
+
 export default databaseKind({
   name: 'postgres',
   title: 'A PostgreSQL server works, and nothing in it is about to fail',

@@ -1,0 +1,220 @@
+import { type DatabaseConnection, figure, onDatabase, type Row, text } from '../../database/index.ts'
+import { atMost, fail, notChecked, ok, sharedRead, warn } from '../../engine/index.ts'
+import { count } from '../../net/text.ts'
+
+/** The line of PgBouncer's configuration that lets an account read the console. */
+const privilege = 'stats_users = <account>'
+
+export const version = onDatabase({
+  depth: 'Basic',
+  results: { console: 'The console answers SHOW VERSION' },
+  settings: {},
+  gate: true,
+  observe: async ({ ask }) => {
+    const [row] = await ask('SHOW VERSION')
+    return { version: text(row, 'version') }
+  },
+  evaluate: ({ version }) =>
+    version === ''
+      ? notChecked('console', 'missing', 'the console does not report its version')
+      : ok('console', version, { facts: { version: version.replace(/^PgBouncer /, '') } }),
+})
+
+type Pool = {
+  /** `database/user`. */
+  readonly name: string
+  readonly waiting: number | undefined
+  /** Milliseconds that the oldest waiting client has waited. */
+  readonly longestMs: number | undefined
+  /** Server connections of the pool, whatever they do. */
+  readonly servers: number | undefined
+}
+
+const servers = ['sv_active', 'sv_idle', 'sv_used', 'sv_tested', 'sv_login'] as const
+
+/** Undefined if one of the figures is missing. */
+const sum = (row: Row, names: readonly string[]): number | undefined =>
+  names.reduce<number | undefined>((total, name) => {
+    const value = figure(row, name)
+    return total === undefined || value === undefined ? undefined : total + value
+  }, 0)
+
+const pools = sharedRead('pools', 'The console answers SHOW POOLS', async ({ ask }: DatabaseConnection) => {
+  const rows = await ask('SHOW POOLS')
+  return rows
+    .filter((row) => row['database'] !== 'pgbouncer')
+    .map((row): Pool => {
+      const [seconds, micros] = [figure(row, 'maxwait'), figure(row, 'maxwait_us')]
+      return {
+        name: `${text(row, 'database')}/${text(row, 'user')}`,
+        waiting: figure(row, 'cl_waiting'),
+        longestMs: seconds === undefined ? undefined : seconds * 1_000 + (micros ?? 0) / 1_000,
+        servers: sum(row, servers),
+      }
+    })
+})
+
+const describePool = ({ name, waiting = 0, servers = 0 }: Pool): string =>
+  `${name}: ${count(waiting, 'client')} waiting, ${count(servers, 'server connection')}`
+
+/** The figure is missing in one of the pools. */
+const isMissing = (pools: readonly Pool[], name: keyof Pool): boolean => pools.some((pool) => pool[name] === undefined)
+
+const noPools = 'no client has connected since the start'
+
+export const maxWait = onDatabase({
+  depth: 'Standard',
+  results: { 'wait time': 'No client waits too long for a server connection, and every pool in use has one' },
+  settings: {
+    maxWait: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 1_000, limit: 5_000 },
+      doc: 'Maximum time that a client waits for a server connection (maxwait of SHOW POOLS)',
+    },
+  },
+  privilege,
+  observe: pools,
+  evaluate: (pools, { maxWait: threshold }) => {
+    const check = 'wait time'
+    if (pools.length === 0) return ok(check, noPools)
+    if (isMissing(pools, 'longestMs')) return notChecked(check, 'missing', 'SHOW POOLS does not report maxwait')
+    const [worst] = pools.toSorted((a, b) => (b.longestMs ?? 0) - (a.longestMs ?? 0))
+    const result = atMost({
+      check,
+      what: `longest wait for a server connection, in ${worst?.name}:`,
+      value: worst?.longestMs,
+      unit: 'duration',
+      threshold,
+      details: pools
+        .filter(({ waiting = 0 }) => waiting > 0)
+        .map(describePool)
+        .slice(0, 20),
+    })
+    const without = pools.find((pool) => (pool.waiting ?? 0) > 0 && pool.servers === 0)
+    if (!without || result.status === 'failed') return result
+    const message = `${describePool(without)}: its server may be gone`
+    return fail(check, 'refused', message, { measurement: result.measurement, details: result.details })
+  },
+})
+
+export const waitingClients = onDatabase({
+  depth: 'Standard',
+  results: { 'waiting clients': 'Few clients wait for a server connection' },
+  settings: {
+    waitingClients: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 10, limit: 100 },
+      doc: 'Maximum number of clients of one pool that wait for a server connection (cl_waiting of SHOW POOLS)',
+    },
+  },
+  privilege,
+  observe: pools,
+  evaluate: (pools, { waitingClients: threshold }) => {
+    const check = 'waiting clients'
+    if (pools.length === 0) return ok(check, noPools)
+    if (isMissing(pools, 'waiting')) return notChecked(check, 'missing', 'SHOW POOLS does not report cl_waiting')
+    const [worst] = pools.toSorted((a, b) => (b.waiting ?? 0) - (a.waiting ?? 0))
+    return atMost({
+      check,
+      what: `most clients wait in ${worst?.name}:`,
+      value: worst?.waiting,
+      unit: 'count',
+      threshold,
+    })
+  },
+})
+
+export const databases = onDatabase({
+  depth: 'Standard',
+  results: { databases: 'No database is paused or disabled, and connections remain for each' },
+  settings: {
+    databaseConnections: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80, limit: 95 },
+      doc: 'Server connections of a database, in percent of its max_db_connections, if that is set',
+    },
+  },
+  privilege,
+  observe: async ({ ask }) =>
+    (await ask('SHOW DATABASES'))
+      .filter((row) => row['name'] !== 'pgbouncer')
+      .map((row) => ({
+        name: text(row, 'name'),
+        paused: figure(row, 'paused'),
+        disabled: figure(row, 'disabled'),
+        current: figure(row, 'current_connections'),
+        /** 0 means no limit. */
+        max: figure(row, 'max_connections'),
+      })),
+  evaluate: (databases, { databaseConnections: threshold }) => {
+    const check = 'databases'
+    if (databases.length === 0) return warn(check, 'no database is configured')
+    if (databases.some(({ paused, disabled }) => paused === undefined || disabled === undefined)) {
+      return notChecked(check, 'missing', 'SHOW DATABASES does not report what is paused or disabled')
+    }
+    const stopped = databases.filter(({ paused, disabled }) => paused === 1 || disabled === 1)
+    const used = databases
+      .map(({ name, current, max = 0 }) => ({
+        name,
+        current,
+        max,
+        percent: max > 0 ? ((current ?? 0) / max) * 100 : 0,
+      }))
+      .filter(({ max }) => max > 0)
+      .toSorted((a, b) => b.percent - a.percent)
+    const [fullest] = used
+    const result = fullest
+      ? atMost({
+          check,
+          what: `${fullest.name} has ${fullest.current} of ${fullest.max} connections:`,
+          value: fullest.current === undefined ? undefined : fullest.percent,
+          unit: 'percent',
+          threshold,
+        })
+      : ok(check, count(databases.length, 'database'))
+    const [first] = stopped
+    if (!first || result.status === 'failed') return result
+    return warn(check, `${first.name} is ${first.paused === 1 ? 'paused' : 'disabled'}`, {
+      measurement: result.measurement,
+      details: stopped.slice(1, 20).map(({ name, paused }) => `${name} is ${paused === 1 ? 'paused' : 'disabled'}`),
+    })
+  },
+})
+
+export const clients = onDatabase({
+  depth: 'Standard',
+  results: { clients: 'PgBouncer accepts more clients' },
+  settings: {
+    clients: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 80, limit: 95 },
+      doc: 'Clients, in percent of max_client_conn',
+    },
+  },
+  privilege,
+  observe: async ({ ask }) => {
+    const [lists, config] = [await ask('SHOW LISTS'), await ask('SHOW CONFIG')]
+    return {
+      used: figure(
+        lists.find((row) => row['list'] === 'used_clients'),
+        'items',
+      ),
+      max: figure(
+        config.find((row) => row['key'] === 'max_client_conn'),
+        'value',
+      ),
+    }
+  },
+  evaluate: ({ used, max }, { clients: threshold }) =>
+    atMost({
+      check: 'clients',
+      what: used === undefined || max === undefined ? 'the number of clients' : `${used} of ${max} clients:`,
+      value: used === undefined || max === undefined ? undefined : (used / max) * 100,
+      unit: 'percent',
+      threshold,
+    }),
+})

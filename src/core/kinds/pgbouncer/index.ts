@@ -1,0 +1,58 @@
+import {
+  connectDatabase,
+  type DatabaseConnection,
+  type DatabaseTarget,
+  databaseLatency,
+  databaseTarget,
+  evaluateSignIn,
+  tlsSetting,
+  validity,
+} from '../../database/index.ts'
+import { type AddressTurn, type CheckContext, networkKind } from '../../engine/index.ts'
+import { databaseSlot } from '../../net/url.ts'
+import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { loadPg, openConsole } from '../postgres/index.ts'
+import { clients, databases, maxWait, version, waitingClients } from './checks.ts'
+
+const port = 6_432
+
+const own = {
+  url: {
+    type: 'url',
+    protocols: ['postgres', 'postgresql'],
+    required: true,
+    doc: 'postgres://user@host:6432/pgbouncer, the console, without a password; the user stands in `stats_users`',
+  },
+  password: { type: 'secret', doc: "The user's password" },
+  tls: tlsSetting,
+  latency: databaseLatency,
+} as const satisfies SettingsSpec
+
+async function prepare(settings: Values<typeof own>): Promise<DatabaseTarget> {
+  await loadPg()
+  return databaseTarget(settings, port)
+}
+
+const open = (
+  at: AddressTurn,
+  _: unknown,
+  context: CheckContext,
+  target: DatabaseTarget,
+): Promise<DatabaseConnection> => connectDatabase(openConsole, { at, context, target })
+
+/** Signs in to the console of one PgBouncer, and only sends SHOW commands. */
+export default networkKind({
+  name: 'pgbouncer',
+  title: 'A PgBouncer has server connections for its clients',
+  preload: loadPg,
+  settings: own,
+  target: (settings) => databaseSlot(settings, port),
+  signsIn: () => true,
+  prepare,
+  connect: {
+    results: { connect: 'The account can sign in to the console, in time' },
+    open,
+    evaluate: ({ connection, ms }, { latency }) => evaluateSignIn(connection, ms, latency),
+  },
+  checks: [version, validity(), maxWait, waitingClients, databases, clients],
+})
