@@ -36,10 +36,10 @@ const one = async (check: string, ...args: Parameters<typeof run>): Promise<Resu
   checked(await run(...args), check)
 const sessions = (which: string): Promise<Record<string, unknown>[]> =>
   server.query(`SELECT pid, state, query FROM pg_stat_activity WHERE application_name = 'svc-health' AND ${which}`)
-// It is without TLS, no query is configured, and it is a primary.
+// It is a primary without TLS, and what these need is not configured.
 const all = postgres.checks
   .map(({ name }) => name)
-  .filter((name) => !['certificate', 'queries', 'wal receiver'].includes(name))
+  .filter((name) => !['certificate', 'queries', 'wal receiver', 'write', 'backup age'].includes(name))
 const atStandard = (name: string): boolean =>
   postgres.checks.some((check) => check.name === name && check.depth !== 'Advanced')
 const role = (attribute: string) => () => server.query(`ALTER ROLE monitor ${attribute}`)
@@ -655,8 +655,8 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
   const results = await runKind(postgres, { url, replicas: 1, role: 'primary' }, 'Advanced')
   expect(results.filter(({ status }) => status === 'ok').map(({ check }) => check)).toEqual(['connect', 'query'])
   const reported = results.map(({ check }) => check)
-  // It is without TLS, no query is configured, and one result reports the failure of what these two share.
-  const absent = ['certificate', 'replicas', 'queries']
+  // It is without TLS, writes and queries are not configured, and one result reports the failure of what these two share.
+  const absent = ['certificate', 'replicas', 'write', 'queries']
   expect(postgres.checks.map(({ name }) => name).filter((name) => !reported.includes(name))).toEqual(absent)
 })
 

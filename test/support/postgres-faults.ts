@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { chownSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
@@ -39,7 +40,7 @@ export async function configured(
 export async function hangingCommits(primary: PostgresServer, names = 'gone'): Promise<PlantedFault> {
   const setting = await configured(primary, { synchronous_standby_names: names })
   const writer = await primary.client()
-  const commit = writer.query('CREATE TABLE IF NOT EXISTS waits_for_a_standby ()')
+  const commit = writer.query("COMMENT ON DATABASE postgres IS 'waits for a standby'")
   await until(
     async () => (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length > 0,
   )
@@ -137,6 +138,34 @@ export async function exhaustedPool(
       await waiting
       await holder.end()
       await waiter.end()
+    },
+  }
+}
+
+/** Why no small tablespace can be made here. */
+export const tablespaceMissing =
+  process.getuid?.() === 0 ? undefined : 'a small file system for a tablespace needs root'
+
+/** A tablespace on a file system of 1 MiB, full to the last byte, which the account writes to by default. */
+export async function fullTablespace(server: PostgresServer, account: string): Promise<PlantedFault> {
+  const folder = serverFolder('tablespace')
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder], { encoding: 'utf8' })
+  if (mounted.status !== 0) throw new Error(`mount: ${mounted.stderr}`)
+  if (asServer.uid !== undefined) chownSync(folder, asServer.uid, asServer.gid)
+  await server.query(`CREATE TABLESPACE small LOCATION '${folder}'`)
+  await server.query(`GRANT CREATE ON TABLESPACE small TO ${account}`)
+  await server.query(`ALTER ROLE ${account} SET default_tablespace = small`)
+  spawnSync('dd', ['if=/dev/zero', `of=${join(folder, 'filler')}`, 'bs=4k'])
+  return {
+    end: async () => {
+      await server.query(`ALTER ROLE ${account} RESET default_tablespace`)
+      await server.query('DROP TABLE IF EXISTS svc_probe.round_trip')
+      await server.query(`REVOKE ALL ON TABLESPACE small FROM ${account}`)
+      // Files of dropped tables may stay until the next checkpoint.
+      await server.query('CHECKPOINT')
+      await server.query('DROP TABLESPACE small')
+      spawnSync('umount', [folder])
+      remove(folder)
     },
   }
 }

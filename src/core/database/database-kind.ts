@@ -34,7 +34,7 @@ import {
   warnOfPowers,
 } from './queries.ts'
 import { figure } from './rows.ts'
-import type { Ask, OpenDatabase, Read } from './session.ts'
+import type { Ask, Commit, OpenDatabase, Read } from './session.ts'
 import type { Dialect } from './sql.ts'
 import { type DatabaseTarget, databaseTarget, tlsProblem, tlsSetting, whyUnpinned } from './target.ts'
 
@@ -51,6 +51,8 @@ export type DatabaseConnection = Connection & {
   readonly ask: Ask
   /** Runs one statement from svc.yaml and reads its first column. */
   readonly read: Read
+  /** Commits statements that write, for checks that `allowWrites` permits. */
+  readonly commit: Commit
 }
 
 /** Types the checks of a database. */
@@ -149,6 +151,7 @@ export async function connectDatabase(
       chain: session.secured && describeSecured(session.secured, address, target, context),
       ask: session.ask,
       read: session.read,
+      commit: session.commit,
       get usable() {
         return !socket.destroyed
       },

@@ -15,10 +15,17 @@ export type Ask = (sql: string) => Promise<readonly Row[]>
  */
 export type Read = (sql: string, dates: boolean) => Promise<Column>
 
+/**
+ * Runs statements that write in one transaction and commits it. Each statement, and the COMMIT, may take `ms`. Only for
+ * checks that `allowWrites` permits. Throws like `Ask`, and ProbeError `timeout` when the COMMIT does not return.
+ */
+export type Commit = (sql: string, ms: number) => Promise<void>
+
 /** A database that svc has signed in to. */
 export type DatabaseSession = {
   readonly ask: Ask
   readonly read: Read
+  readonly commit: Commit
   /** The TLS version, or undefined without TLS. */
   readonly encryption: string | undefined
   /** The encrypted stream, to read its certificates. Undefined without TLS. */
@@ -45,11 +52,11 @@ export type Transport = {
  */
 export type OpenDatabase = (target: DatabaseTarget, way: Transport) => Promise<DatabaseSession>
 
-/** Where an error occurred. It means different things during the sign-in, in a check and in a query from svc.yaml. */
+/** Where an error occurred. It means different things during the sign-in, in a check, in a query from svc.yaml and in a write. */
 export type ErrorPlace = {
   readonly target: DatabaseTarget
   readonly address: string
-  readonly phase: 'sign-in' | 'check' | 'query'
+  readonly phase: 'sign-in' | 'check' | 'query' | 'write'
 }
 
 /** The operations of a driver on its connection. `openSession` adds what all drivers have in common. */
@@ -65,6 +72,8 @@ export type Driver = {
    * Runs one statement from svc.yaml in a transaction that changes no rows, for at most `ms`. `dates` as for `Read`.
    */
   readonly read: (sql: string, options: { readonly ms: number; readonly dates: boolean }) => Promise<Column>
+  /** As for `Commit`. Absent: svc never writes to this kind of server. */
+  readonly commit?: Commit
   /** The SQL dialect, for servers that would not refuse every statement that writes. svc itself refuses those. */
   readonly dialect?: Dialect
   /**
@@ -125,6 +134,12 @@ export async function openSession({ socket, signal, msLeft }: Transport, driver:
       if (driver.dialect) refuseToWrite(sql, driver.dialect)
       const ms = queryMs(msLeft())
       return await run('query', () => driver.read(sql, { ms, dates }))
+    },
+    async commit(sql, ms) {
+      signal.throwIfAborted()
+      const { commit } = driver
+      if (!commit) throw new ProbeError('internal', 'svc does not write to this kind of server')
+      await run('write', () => commit(sql, Math.min(ms, msLeft())))
     },
     encryption: driver.encryption(),
     secured: driver.secured(),

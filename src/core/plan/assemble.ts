@@ -65,7 +65,7 @@ export const plans: Record<ServerType, TypePlan> = {
       { port: 3306, what: 'mysql' },
       { port: 1433, what: 'sqlserver' },
     ],
-    kinds: ['postgres', 'mysql', 'sqlserver', 'sqlite'],
+    kinds: ['postgres', 'pgbouncer', 'mysql', 'sqlserver', 'sqlite'],
   },
   FtpApi: {
     title: 'API in front of FTP accounts',

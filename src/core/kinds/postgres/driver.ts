@@ -17,6 +17,7 @@ import {
   type Transport,
   tlsChoice,
 } from '../../database/index.ts'
+import { showDuration } from '../../format.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { inspectPools, postgresFault } from './errors.ts'
 
@@ -40,6 +41,7 @@ export const openPostgres: OpenDatabase = async (target, way) => {
     },
     ask: (sql, ms) => shared.answer(query(client, sql, ms), ms),
     read: (sql, { ms }) => shared.answer(readColumn(client, sql, { ms, signal }), ms),
+    commit: (sql, ms) => commit(client, { sql, ms, stop: shared.stop }),
   })
 }
 
@@ -60,7 +62,7 @@ export const openConsole: OpenDatabase = async (target, way) => {
 }
 
 /** The console reports its version like `1.18.0/bouncer`. */
-const isConsole = (client: Client): boolean => /\/bouncer$/.test(versions.get(client) ?? '')
+const isConsole = (client: Client): boolean => (versions.get(client) ?? '').endsWith('/bouncer')
 /** The `server_version` of each connection. */
 const versions = new WeakMap<Client, string>()
 
@@ -220,6 +222,42 @@ async function fetchRows(client: Client, msLeft: number): Promise<readonly (read
 const asText = {
   getTypeParser: (oid: number) => (value: unknown) => (oid === boolean ? String(value === 't') : value),
 }
+
+type Writing = {
+  readonly sql: string
+  readonly ms: number
+  readonly stop: (running: () => Promise<unknown> | undefined) => Promise<void>
+}
+
+/**
+ * Commits statements that write, each of which may take `ms`. The server's timeout does not apply to the COMMIT, which
+ * waits for standbys without end, so it is cancelled from here. The server then reports success with a warning: the
+ * transaction is committed, but not confirmed.
+ */
+async function commit(client: Client, { sql, ms, stop }: Writing): Promise<void> {
+  try {
+    await client.query(`BEGIN; SET LOCAL statement_timeout = ${Math.max(1, Math.floor(ms))};
+      SET LOCAL lock_timeout = ${lockMs}; SET LOCAL search_path = pg_catalog, pg_temp; ${sql}`)
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {})
+    throw error
+  }
+  let running: Promise<unknown> | undefined = client.query('COMMIT')
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    void stop(() => running)
+  }, ms)
+  try {
+    await running
+  } finally {
+    clearTimeout(timer)
+    running = undefined
+  }
+  if (isLate) throw new ProbeError('timeout', `COMMIT did not return within ${showDuration(ms)}`, [inspectWaits])
+}
+
+const inspectWaits = "inspect: SELECT pid, wait_event FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
 type Key = { readonly processID: number; readonly secretKey: number }
 

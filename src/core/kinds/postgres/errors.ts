@@ -37,18 +37,22 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
     case '57P01':
     case '57P02':
       return probeError('refused', `${address} is shutting down: ${reason}`)
+    case '53100':
+      return probeError('data', `${address} has no space left: ${reason}`)
     case '57014':
       return probeError('timeout', reason)
     case '55P03':
       return probeError('timeout', 'timed out waiting for a lock', 'inspect: SELECT * FROM pg_locks WHERE NOT granted')
     case '42501':
       if (phase === 'sign-in') return probeError('data', `${address} denies ${user} access to the database: ${reason}`)
+      if (phase === 'write') return new MissingPrivilegeError(`${user} may not write: ${reason}`, [])
       if (phase === 'query')
         return probeError('data', `${user} has no permission to read this: ${reason}`, 'next: grant SELECT on it')
       return new MissingPrivilegeError(`${user} lacks a privilege: ${reason}`, [grantTo(target.user)])
     default:
       if (phase === 'query' && code === '25006')
         return probeError('data', `the query was rejected because it writes: ${reason}`)
+      if (phase === 'write') return probeError('data', `the write failed: ${reason}`)
       if (phase === 'query') return probeError('data', `the query failed: ${reason}`)
       if (phase === 'sign-in') return probeError('protocol', `${address} refused the connection: ${reason}`)
       return probeError('protocol', `the query failed: ${reason}`)
@@ -71,7 +75,7 @@ function fromPooler(
   }
   if (/^(?:server (?:login|conn)|pgbouncer cannot connect|connect failed|(?:server_)?connect_timeout)/.test(reason))
     return probeError('refused', `${accepted}, but cannot reach its server: ${reason}`, inspectPools)
-  if (/^no such database/.test(reason))
+  if (reason.startsWith('no such database'))
     return probeError('data', `PgBouncer at ${address} does not have this database: ${reason}`)
   if (/^(?:SASL|password) authentication failed/.test(reason))
     return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
@@ -81,7 +85,7 @@ function fromPooler(
       `PgBouncer at ${address} does not let ${user} use its console`,
       'next: add it to stats_users',
     )
-  if (/^no more connections allowed/.test(reason))
+  if (reason.startsWith('no more connections allowed'))
     return probeError('refused', `PgBouncer at ${address} has no free connection: ${reason}`)
   return undefined
 }

@@ -5,6 +5,7 @@ import { replicationChecks } from './replication.ts'
 import { slots } from './slots.ts'
 import { subscriptions } from './subscriptions.ts'
 import { synchronousChecks } from './synchronous.ts'
+import { write } from './write.ts'
 
 export { loadPg, openConsole } from './driver.ts'
 
@@ -29,5 +30,13 @@ export default databaseKind({
     powers: ([row]) =>
       truth(row, 'super') ? 'as a superuser' : truth(row, 'replication') ? 'as an account with REPLICATION' : undefined,
   },
-  checks: [...sessionChecks, ...synchronousChecks, ...replicationChecks, slots, subscriptions, ...maintenanceChecks],
+  checks: [
+    ...sessionChecks,
+    ...synchronousChecks,
+    ...replicationChecks,
+    slots,
+    subscriptions,
+    ...maintenanceChecks,
+    write,
+  ],
 })
