@@ -69,9 +69,9 @@ sqlSuite(
     messages: {
       mode: 'Standard',
       of: {
-        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(limit 3 s\)$/,
+        connect: /^signed in to 127\.0\.0\.1:\d+ as monitor in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/,
         role: /^primary, PostgreSQL \d+\.\d+$/,
-        connections: /^\d+ of 17 usable connections: [\d.]+ % \(limit 95 %\)$/,
+        connections: /^\d+ of 17 usable connections: [\d.]+ % \(warn 80 %, fail 95 %\)$/,
       },
     },
     open: () => sessions('true'),
@@ -196,10 +196,10 @@ sqlSuite(
         [
           { name: 'day', sql: 'SELECT ended FROM jobs;', age: { limit: 1 } },
           'failed',
-          /^day: oldest \d{4}[\d.]* d \(limit 1 ms\)$/,
+          /^day: oldest \d{4}[\d.]* d \(fail 1 ms\)$/,
         ],
         [{ name: 'flag', sql: 'SELECT true, 17', expect: 'true' }, 'ok', 'flag: is "true"'],
-        [{ name: 'share', sql: 'SELECT 0.5::numeric', atLeast: { limit: 0.5 } }, 'ok', 'share: 0.5 (at least 0.5)'],
+        [{ name: 'share', sql: 'SELECT 0.5::numeric', atLeast: { limit: 0.5 } }, 'ok', 'share: 0.5 (fail below 0.5)'],
       ],
       fails: [
         {
@@ -240,7 +240,7 @@ sqlSuite(
       slow: {
         sql: 'SELECT 1 FROM pg_sleep(60)',
         message: 'slow: canceling statement due to statement timeout',
-        next: /^next: (1 \(limit 1\)|not run: )/,
+        next: /^next: (1 \(fail 1\)|not run: )/,
         timeoutMs: 1_500,
       },
       wide: (rows) => `SELECT repeat(n::text || 'x', 600) FROM generate_series(1, ${rows}) n`,
@@ -384,7 +384,9 @@ sqlSuite(
       const found = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
       await other.end()
       expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^pid \d+, user postgres, idle in transaction, for \d+ ms \(limit 60 ms\)$/)
+      expect(found.message).toMatch(
+        /^pid \d+, user postgres, idle in transaction, for \d+ ms \(warn 10 ms, fail 60 ms\)$/,
+      )
     })
 
     test('PostgreSQL: a session that waits for a lock for too long', async () => {
@@ -429,7 +431,7 @@ sqlSuite(
         await wait(20)
         const found = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
         expect(found.status).toBe('warning')
-        expect(found.message).toMatch(/^forgotten has had no consumer for \d+ ms and retains .* \(warns above 10 ms\)$/)
+        expect(found.message).toMatch(/^forgotten has had no consumer for \d+ ms and retains .* \(warn 10 ms\)$/)
         await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
         expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
       } finally {
@@ -577,7 +579,7 @@ sqlSuite(
           expect(await at(primary, check)).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
           expect(await at(primary, check, { spareStandbys: { warn: 1, limit: 0 } })).toMatchObject({
             status: 'warning',
-            message: 'a commit waits for 1 standby; streaming standbys: 1 (warns below 2)',
+            message: 'a commit waits for 1 standby; streaming standbys: 1 (warn below 2, fail below 1)',
             measurement: { value: 1, warn: 2, limit: 1, bound: 'atLeast' },
           })
           await configure({ synchronous_standby_names: 'ANY 1 (*)' }, `${states} = 'quorum'`)
@@ -707,7 +709,7 @@ describe('postgres: figures against limits', () => {
     expect(status(behind(5_000))).toBe('ok')
     expect(status(behind(5_001))).toBe('warning')
     expect(status(behind(30_001))).toBe('failed')
-    expect(behind(412_000)[0]?.message).toBe('r1 lags by 6.9 min (limit 30 s)')
+    expect(behind(412_000)[0]?.message).toBe('r1 lags by 6.9 min (warn 5 s, fail 30 s)')
   })
   test('PostgreSQL: a replica that is behind and silent for longer than it reports is behind by that silence', () => {
     const silent = (silentMs: number) => status(lag({ bytes: 4_096, lagMs: 3, silentMs }))

@@ -308,20 +308,22 @@ async function observeOnce(
   if (unusable !== undefined) return [{ check: 'settings', status: 'failed', fault: 'data', message: unusable }]
   const target = monitor.kind.target?.(monitor.settings as never) ?? {}
   const reason = run.ms < deadlines[options.mode].run ? 'budget' : 'starved'
-  const asked = context.now()
+  const askedAt = context.now()
   let slot: Slot
   try {
     const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0 }
     slot = await context.limits.slots.take(request, run.signal)
   } catch (error) {
     const all =
-      error instanceof NoSlot && asked < run.ends ? [...waits, waitText(context.now() - asked, error.message)] : waits
+      error instanceof NoSlot && askedAt < run.ends
+        ? [...waits, waitText(context.now() - askedAt, error.message)]
+        : waits
     return [notChecked('not run', reason, `${all.join(', then ')}${all.length > 0 ? '; ' : ''}${endOf(run, options)}`)]
   }
   const started = context.now()
   const time = timeOf(monitor, options, run, started)
   const { allowed } = time
-  const waited = slot.waitedFor === undefined ? waits : [...waits, waitText(started - asked, slot.waitedFor)]
+  const waited = slot.waitedFor === undefined ? waits : [...waits, waitText(started - askedAt, slot.waitedFor)]
   // Without a timer for what is left of the run: whoever still waits for a slot then would get one without any time.
   const deadline = deadlineSignal(run.signal, time.own)
   const { signal } = deadline

@@ -46,7 +46,7 @@ export const autoIncrement = onDatabase({
   },
   privilege: 'GRANT SELECT ON <database>.* TO <account>',
   observe: async ({ ask, user }) => {
-    const [seen] = await ask(`SELECT DATABASE() AS db, (SELECT COUNT(*) FROM information_schema.tables AS t
+    const [scope] = await ask(`SELECT DATABASE() AS db, (SELECT COUNT(*) FROM information_schema.tables AS t
         WHERE t.table_type = 'BASE TABLE' AND ${inScope('t.table_schema')}) AS tables,
       (SELECT COUNT(*) FROM information_schema.user_privileges
         WHERE privilege_type = 'SELECT' AND grantee = ${ownGrantee}) +
@@ -59,11 +59,11 @@ export const autoIncrement = onDatabase({
       WHERE c.extra LIKE '%auto_increment%' AND t.table_type = 'BASE TABLE' AND t.auto_increment IS NOT NULL
         AND ${bits} IS NOT NULL AND ${inScope('t.table_schema')}
       ORDER BY next / most DESC LIMIT 10`)
-    const database = text(seen, 'db') || '*'
+    const database = text(scope, 'db') || '*'
     return {
-      tables: figure(seen, 'tables'),
+      tables: figure(scope, 'tables'),
       /** Whether the account may read all tables, so that none is hidden from it. */
-      mayRead: figure(seen, 'may') !== 0,
+      mayRead: figure(scope, 'may') !== 0,
       grant: `GRANT SELECT ON ${database === '*' ? '*' : `\`${database}\``}.* TO '${user.replaceAll("'", "''")}'`,
       columns: rows.map(columnOf),
     }
