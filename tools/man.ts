@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { CommandClass } from '../src/cli/base.ts'
-import { commonFlags, flagLabel, helpTopics, isCommon } from '../src/cli/help.ts'
+import { argumentLabel, commonFlags, flagLabel, helpTopics, isCommon } from '../src/cli/help.ts'
 import { packageJson } from '../src/cli/process.ts'
 import { exits } from '../src/core/errors.ts'
 import { commands, topics } from '../src/registry.ts'
@@ -68,7 +68,7 @@ function commandPage({ id, Class }: Loaded): string {
     ([, { hidden }]) => !hidden,
   )
   const args = Object.values(Class.args).filter(({ hidden }) => !hidden)
-  const usage = [words, ...args.map(({ name }) => `[${name.toUpperCase()}]`), '[flags]'].join(' ')
+  const usage = [words, ...args.map(argumentLabel), '[flags]'].join(' ')
   const common = flags.filter(([, flag]) => isCommon(flag)).map(([name]) => `--${name}`)
   const examples = (Class.examples ?? []).map((example) => example.replaceAll('<%= config.bin %>', 'svc'))
   return page(pageName(id), Class.summary, [

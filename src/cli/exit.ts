@@ -25,7 +25,7 @@ export async function settle(error: unknown, report: ExitReport): Promise<void> 
   const failure = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
   const hints = failure?.details.hints?.map((hint) => repeatTargetFlags(hint, argv))
   const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
-  process.exitCode = fault ? signalExit(fault) : exits.defect.code
+  process.exitCode = fault ? exitOf(fault) : exits.defect.code
   const reported = fault ?? error
   const written = report.json && writeOutput(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
   if (!written) {
@@ -36,7 +36,8 @@ export async function settle(error: unknown, report: ExitReport): Promise<void> 
   if (report.debug && error instanceof Error) writeError(`${error.stack ?? error.message}\n`)
 }
 
-function signalExit(fault: Fault): number {
+/** The exit code of a failure. That of an interruption depends on the signal. */
+export function exitOf(fault: Fault): number {
   return fault.fault === 'Interrupted' && fault.message.includes('SIGTERM') ? 143 : fault.exitCode
 }
 

@@ -42,6 +42,16 @@ export const argument = ((options: Properties = {}) => ({
 })) as unknown as typeof oclifString
 
 /**
+ * An argument that the command cannot do without. `required` refuses its absence, in words of ours: oclif only learns
+ * of it for the help.
+ */
+export const requiredArgument = ((options: Properties) =>
+  argument({ ...options, mandatory: true } as Properties)) as typeof oclifString
+
+/** Whether the help shows an argument without brackets. */
+export const isRequired = (arg: object): boolean => 'mandatory' in arg
+
+/**
  * A value of a closed set, in any letter case. The error for a mistyped one suggests the nearest value and lists all.
  */
 export function oneOf<V extends string>(what: string, values: readonly V[], input: string, listed: string): V {
@@ -206,6 +216,8 @@ const knownToArgs: ReadonlySet<string> = new Set([
   'hidden',
   'ignoreStdin',
   'input',
+  'mandatory',
+  'multiple',
   'parse',
 ])
 
@@ -244,7 +256,8 @@ export async function parseUsual(
     if (earlier && !flag.multiple) return undefined
     values.set(name, [...(earlier ?? []), value])
   }
-  if (words.length > Object.keys(args).length) return undefined
+  const rest = Object.values(args).at(-1)?.multiple === true
+  if (!rest && words.length > Object.keys(args).length) return undefined
   try {
     return { flags: await parseFlags(flags, values), args: await parseArgs(args, words) }
   } catch {
@@ -262,7 +275,11 @@ const isPlain = (flags: FlagInput, args: ArgInput): boolean =>
   ) &&
   Object.values(args).every(
     // A missing argument might be read from standard input.
-    (arg) => arg.ignoreStdin === true && Object.keys(arg).every((key) => knownToArgs.has(key)),
+    (arg, at, all) =>
+      arg.ignoreStdin === true &&
+      // Only the last argument may take the rest of the words.
+      (arg.multiple !== true || at === all.length - 1) &&
+      Object.keys(arg).every((key) => knownToArgs.has(key)),
   )
 
 /** `--type` or `-t` → `type`. */
@@ -291,8 +308,9 @@ async function parseFlags(
 async function parseArgs(args: ArgInput, words: readonly string[]): Promise<Record<string, unknown>> {
   const parsed: Record<string, unknown> = {}
   for (const [at, [name, arg]] of Object.entries(args).entries()) {
-    const word = words[at]
-    if (word !== undefined) parsed[name] = await (arg.parse as Parse)(word, {}, arg)
+    const own = arg.multiple ? words.slice(at) : words.slice(at, at + 1)
+    const values = await Promise.all(own.map((word) => (arg.parse as Parse)(word, {}, arg)))
+    if (values.length > 0) parsed[name] = arg.multiple ? values : values[0]
   }
   return parsed
 }

@@ -5,7 +5,7 @@ import type { Entry, ReportedError, ReportName } from '../core/reports/index.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 import type { Call } from '../core/service.ts'
 import { requestedOutput } from './base.ts'
-import { asFault } from './exit.ts'
+import { asFault, exitOf } from './exit.ts'
 import { oneOf } from './flags.ts'
 import type { ChosenTypes, TypesQuestion } from './health-types.ts'
 import type { CommandSession } from './session.ts'
@@ -281,6 +281,13 @@ export const parseOutput = (input: string): Output => oneOf('output', outputs, i
 export const isReport = (output: Output | undefined): output is Output & ReportName =>
   output !== undefined && output !== 'table' && output !== 'json'
 
+/** The states of Nagios for a target that does not answer in time. */
+export const timeoutStates = ['critical', 'unknown'] as const
+export type TimeoutState = (typeof timeoutStates)[number]
+
+/** The exit code of a Nagios plugin that could not find out. */
+export const nagiosUnknown = 3
+
 export type Presentation = {
   readonly output: Output | undefined
   readonly target: string
@@ -291,6 +298,8 @@ export type Presentation = {
   readonly detail: 'verbose' | 'usual' | 'verdict'
   /** Whether piped records begin with a line of column names. */
   readonly header: boolean
+  /** For nagios. */
+  readonly timeoutState: TimeoutState | undefined
 }
 
 type DisplayOptions = {
@@ -309,8 +318,8 @@ export async function showHealth(outcomes: readonly HealthOutcome[], as: Present
     const { nagiosState, reports } = await import('../core/reports/index.ts')
     const { default: report } = await reports[as.output]()
     return {
-      text: report.render(entries),
-      exitCode: as.output === 'nagios' ? nagiosState(entries) : undefined,
+      text: report.render(entries, as),
+      exitCode: as.output === 'nagios' ? nagiosState(entries, as) : undefined,
       log: as.output === 'junit' && !isTerminal('stdout') ? await screenOf(outcomes, entries, as) : undefined,
     }
   }
@@ -346,6 +355,12 @@ async function entry(outcome: HealthOutcome, as: { readonly target: string; read
     : { ...base, Error: await errorJson(outcome.fault, as.target) }
 }
 
+/** The format of a plugin that the command line requests, determined without parsing it: that may be what failed. */
+export function pluginOutput(argv: readonly string[]): 'nagios' | 'prtg' | undefined {
+  const output = requestedOutput(argv)?.toLowerCase()
+  return output === 'nagios' || output === 'prtg' ? output : undefined
+}
+
 /**
  * A failure before any answer, in the form that the plugin of a monitoring system expects, or undefined when none of
  * these formats is requested. Nagios gets one of its own exit codes.
@@ -355,15 +370,21 @@ export async function pluginFailure(
   error: unknown,
   target: string | undefined,
 ): Promise<DisplayOptions | undefined> {
-  const output = requestedOutput(argv)?.toLowerCase()
-  if (output !== 'nagios' && output !== 'prtg') return undefined
+  const output = pluginOutput(argv)
+  if (output === undefined) return undefined
   const { nagiosState, reports } = await import('../core/reports/index.ts')
   const { renderError } = await import('./render/errors.ts')
-  const failure = renderError.json(asFault(error) ?? error, target).error
+  const fault = asFault(error)
+  const failure = renderError.json(fault ?? error, target).error
   const base = { Target: target ?? 'this machine', ServerType: 'svc', ExecutionMode: '', ExitCode: failure.exitCode }
   const entries: readonly Entry[] = [{ ...base, Error: failure }]
   const { default: report } = await reports[output]()
-  return { text: report.render(entries), exitCode: output === 'nagios' ? nagiosState(entries) : failure.exitCode }
+  const isUnknown = /(?:^| )--nagios-timeout[= ]unknown(?: |$)/i.test(argv.join(' '))
+  const options = { timeoutState: isUnknown ? ('unknown' as const) : undefined }
+  return {
+    text: report.render(entries, options),
+    exitCode: output === 'nagios' ? nagiosState(entries, options) : fault ? exitOf(fault) : failure.exitCode,
+  }
 }
 
 /** Errors are rare, so their renderer is loaded on demand. */

@@ -8,7 +8,7 @@ import { didYouMean } from '../core/suggest.ts'
 import { storeFlags } from './admin.ts'
 import { type CommandClass, SvcCommand } from './base.ts'
 import { settle } from './exit.ts'
-import { connectionFlags } from './flags.ts'
+import { connectionFlags, isRequired } from './flags.ts'
 import { packageJson, packageRoot, writeOutput } from './process.ts'
 import { wrap } from './render/width.ts'
 
@@ -40,6 +40,12 @@ export const commonFlags = [
 ]
 export const isCommon = (flag: Flag): boolean =>
   flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
+
+/** `NAME`, `[NAME]` for an argument that may be absent, `[NAME...]` for one that takes several words. */
+export const argumentLabel = (arg: Command.Arg.Any): string => {
+  const name = `${arg.name.toUpperCase()}${arg.multiple ? '...' : ''}`
+  return isRequired(arg) ? name : `[${name}]`
+}
 
 export const flagLabel = (name: string, flag: Flag): string => {
   const value = flag.type === 'option' ? ` ${[flag.helpValue ?? '<value>'].flat().join(' ')}` : ''
@@ -73,7 +79,8 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
 
   Several types or servers: 0 if all are 0, 3 if any is 3, else the one code
   they share, else 10.
-  --output nagios maps to 0 OK, 1 WARNING, 2 CRITICAL (3, 6, 7, 8), 3 UNKNOWN.`,
+  --output nagios maps to 0 OK, 1 WARNING, 2 CRITICAL (3, 6, 7, 8), 3 UNKNOWN,
+  which includes a lost answer; --nagios-timeout unknown maps 7 to UNKNOWN.`,
   },
   environment: {
     summary: 'Variables that svc reads',
@@ -250,9 +257,11 @@ async function loadable(
     summary: command.summary,
     // Written in lines for the sources, and wrapped to the width of the help.
     description: command.description?.replace(/([^\n])\n(?!\n)/g, '$1 '),
-    usage: [id.replaceAll(':', ' '), ...args.map(({ name }) => `[${name.toUpperCase()}]`), '[flags]'].join(' '),
+    usage: [id.replaceAll(':', ' '), ...args.map(argumentLabel), '[flags]'].join(' '),
     examples: command.examples,
-    args: command.args,
+    args: Object.fromEntries(
+      Object.entries(command.args ?? {}).map(([name, arg]) => [name, { ...arg, required: isRequired(arg) }]),
+    ),
     flags: Object.fromEntries(flags.filter(([, flag]) => !isCommon(flag))),
     common: flags.flatMap(([name, flag]) => (isCommon(flag) ? [`--${name}`] : [])),
     strict: command.strict,

@@ -1,7 +1,8 @@
-import type { Config } from '../core/config/index.ts'
+import type { Config, LoadedConfig } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { showDuration } from '../core/format.ts'
 import { openCore } from '../core/open.ts'
+import { noticeKind } from '../core/plan/index.ts'
 import type { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import { isBad, worst } from '../core/reports/index.ts'
 import type { Trial } from '../core/service.ts'
@@ -11,7 +12,7 @@ import type { ProcessEnvironment } from './flags.ts'
 import { packageJson } from './process.ts'
 import { findings } from './render/lists.ts'
 import type { Mark, Screen } from './render/table.ts'
-import { configuration, storePath } from './session.ts'
+import { configuration, mistakesOf, storePath } from './session.ts'
 
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
 
@@ -24,7 +25,9 @@ export function monitorNamed(config: Config, requestedName: string, type: Server
     entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.name })),
   )
   const here = all.filter((one) => type === undefined || one.type === type)
-  const own = ({ monitor, kind }: (typeof all)[number]): string => monitor.slice(kind.length + 1)
+  // An entry with mistakes has the name that it would have, but another kind.
+  const own = ({ monitor, kind }: (typeof all)[number]): string =>
+    kind === noticeKind ? monitor.slice(monitor.indexOf(' ') + 1) : monitor.slice(kind.length + 1)
   const exact = here.filter(({ monitor }) => monitor === requestedName)
   const matches = exact.length > 0 ? exact : here.filter((one) => own(one) === requestedName)
   const [only, another] = matches
@@ -50,7 +53,23 @@ export function monitorNamed(config: Config, requestedName: string, type: Server
   })
 }
 
-export type MonitorTrial = NamedMonitor & { readonly mode: ExecutionMode; readonly trial: Trial }
+/** Refuses an entry with mistakes: there is nothing to run. */
+function refuseWrong({ wrongEntries }: LoadedConfig, { type, monitor }: NamedMonitor): void {
+  const entry = wrongEntries.find((one) => one.type === type && one.name === monitor)
+  if (!entry) return
+  const [first = '', ...more] = entry.lines
+  throw new Fault('Local', first, {
+    places: entry.mistakes,
+    hints: [...more, 'Correct the file, then: svc monitors validate'],
+  })
+}
+
+export type MonitorTrial = NamedMonitor & {
+  readonly mode: ExecutionMode
+  readonly trial: Trial
+  /** The mistakes in other entries of svc.yaml, one line each. */
+  readonly mistakes: readonly string[]
+}
 
 type TrialFlags = {
   readonly type?: ServerType | undefined
@@ -67,8 +86,9 @@ export async function tryMonitor(
   env: ProcessEnvironment,
   signal: AbortSignal,
 ): Promise<MonitorTrial> {
-  const config = await configuration(flags, env)
+  const config = await configuration(flags, env, { tolerant: true })
   const target = monitorNamed(config, name, flags.type)
+  refuseWrong(config, target)
   const { mode = 'Advanced' } = flags
   const { trial, runtime } = await openCore({
     version: packageJson().version,
@@ -78,7 +98,12 @@ export async function tryMonitor(
     details: 'anyone',
   })
   try {
-    return { ...target, mode, trial: await trial({ ...target, mode, timeoutMs: flags.timeout }, signal) }
+    return {
+      ...target,
+      mode,
+      mistakes: mistakesOf(config),
+      trial: await trial({ ...target, mode, timeoutMs: flags.timeout }, signal),
+    }
   } finally {
     await runtime.close()
   }

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readFile, rm, stat, writeFile } from 'node:fs/promises'
-import type { Config } from '../core/config/index.ts'
+import type { Config, WrongEntry } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
 import { preload } from '../core/preload.ts'
@@ -41,6 +41,8 @@ export type ServeRequest = {
   readonly loopback: boolean
   /** Warnings for the operator, logged at the start. */
   readonly warnings: readonly string[]
+  /** Entries of svc.yaml with mistakes: their types are unhealthy until the file is corrected and svc restarted. */
+  readonly mistakes: readonly WrongEntry[]
 }
 
 /** Milliseconds within which the server ends after a signal to stop, with some left for Node's own exit (S9). */
@@ -64,6 +66,9 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
   signal.addEventListener('abort', stopping, { once: true })
   try {
     for (const warning of request.warnings) log({ level: 'warn', msg: warning })
+    for (const { type, name, lines } of request.mistakes) {
+      log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
+    }
     await answer(request, serveLog, signal)
     log({ level: 'info', msg: 'stopped' })
   } finally {

@@ -1,5 +1,5 @@
 import type { Client, CredentialSource } from '../core/client/index.ts'
-import type { LoadedConfig } from '../core/config/index.ts'
+import type { LoadedConfig, LoadOptions } from '../core/config/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { type ProcessEnvironment, variable } from './flags.ts'
@@ -61,7 +61,7 @@ export async function openSession(
     }
   }
   const { openCore } = await import('../core/open.ts')
-  const config = await configuration(flags, env, { tolerant })
+  const config = await configuration(flags, env, { tolerant, mustRun: tolerant })
   const { service, runtime } = await openCore({
     version: packageJson().version,
     config,
@@ -128,18 +128,25 @@ function credentialFor(
 export async function configuration(
   flags: Pick<SessionFlags, 'config'>,
   env: ProcessEnvironment,
-  { tolerant = false }: { readonly tolerant?: boolean } = {},
+  { tolerant = false, mustRun = false }: Pick<LoadOptions, 'tolerant' | 'mustRun'> = {},
 ): Promise<LoadedConfig> {
   const { loadConfig } = await import('../core/config/index.ts')
   return await loadConfig({
     ...(flags.config === undefined ? {} : { path: flags.config }),
     tolerant,
+    mustRun,
     env,
     platform: process.platform,
     home: process.getBuiltinModule('node:os').homedir(),
     keychain: async (name) => await (await import('./secrets.ts')).readSecret(name, env),
   })
 }
+
+/** The mistakes of a file that was read although it has some, one line each. */
+export const mistakesOf = ({ mistakeLines, wrongEntries }: LoadedConfig): readonly string[] => [
+  ...mistakeLines,
+  ...wrongEntries.flatMap(({ lines }) => lines),
+]
 
 /** The embedded store's file: `--store`, `SVC_STORE`, `SVC_HOME`, or the platform's folder. */
 export async function storePath(flags: Pick<SessionFlags, 'store'>, env: ProcessEnvironment): Promise<string> {

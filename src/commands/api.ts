@@ -1,7 +1,7 @@
 import { apiRequest, dataFromStdin, showAnswer } from '../cli/api.ts'
 import { SvcCommand } from '../cli/base.ts'
 import { settle } from '../cli/exit.ts'
-import { argument, boolean, connectionFlags, durationFlag, text } from '../cli/flags.ts'
+import { boolean, connectionFlags, durationFlag, requiredArgument, text } from '../cli/flags.ts'
 import { writeOutput } from '../cli/process.ts'
 import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session.ts'
 import { chooseTarget } from '../cli/target.ts'
@@ -29,12 +29,12 @@ or SVC_TOKEN. GET follows redirects within the server; other methods follow none
     "<%= config.bin %> api POST /import --data @rows.csv --header 'Content-Type: text/csv'",
   ]
   static override args = {
-    method: argument({
+    method: requiredArgument({
       name: 'METHOD',
       description: 'GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS',
       ignoreStdin: true,
     }),
-    path: argument({ name: 'PATH', description: 'Path and query below the base URL', ignoreStdin: true }),
+    path: requiredArgument({ name: 'PATH', description: 'Path and query below the base URL', ignoreStdin: true }),
   }
   static override flags = {
     data: text('data')({

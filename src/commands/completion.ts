@@ -1,6 +1,6 @@
 import { SvcCommand } from '../cli/base.ts'
 import { completionScripts, shells } from '../cli/completion/scripts.ts'
-import { argument, required } from '../cli/flags.ts'
+import { required, requiredArgument } from '../cli/flags.ts'
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 
@@ -16,7 +16,7 @@ script say where to put it.`
     '<%= config.bin %> completion fish > ~/.config/fish/completions/svc.fish',
   ]
   static override args = {
-    shell: argument({ name: 'SHELL', description: 'bash, zsh or fish', ignoreStdin: true }),
+    shell: requiredArgument({ name: 'SHELL', description: 'bash, zsh or fish', ignoreStdin: true }),
   }
 
   protected async perform(): Promise<undefined> {

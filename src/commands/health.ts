@@ -19,17 +19,21 @@ import {
   type HealthAnswers,
   type HealthQuestion,
   isReport,
+  nagiosUnknown,
   type Output,
   type Presentation,
   parseOutput,
   pluginFailure,
+  pluginOutput,
   showHealth,
+  type TimeoutState,
+  timeoutStates,
   waitUntilHealthy,
 } from '../cli/health.ts'
-import { writeError } from '../cli/process.ts'
+import { exitWhenOutputIsLost, outputUsed, reportUncaught, writeError } from '../cli/process.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session.ts'
 import { isTerminal, progress } from '../cli/terminal.ts'
-import { exits } from '../core/errors.ts'
+import { exits, Fault } from '../core/errors.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {
@@ -47,8 +51,9 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   static override args = {
     types: argument({
       name: 'TYPES',
-      description: 'What to check, like --type: App or App,Sql',
+      description: 'What to check, like --type: App Sql, or App,Sql',
       ignoreStdin: true,
+      multiple: true,
     }),
   }
   static override flags = {
@@ -61,6 +66,11 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       helpValue: '<table|json|csv|…>',
       description: 'table, json, csv, tsv, ndjson, junit, github, nagios, prtg or prometheus',
       parse: async (input) => parseOutput(input),
+    })(),
+    'nagios-timeout': custom<TimeoutState>({
+      helpValue: `<${timeoutStates.join('|')}>`,
+      description: 'With --output nagios: the state when there is no answer in time (default critical)',
+      parse: async (input) => oneOf('nagios-timeout', timeoutStates, input, 'States'),
     })(),
     verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
     'no-header': boolean({ description: 'Leave out the line of column names in a pipe' }),
@@ -96,7 +106,12 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags, args } = await this.parse(Health)
     const output = chooseOutput(flags)
-    const requested = [...(flags.type ?? []).flat(), ...(args.types === undefined ? [] : parseTypes(args.types))]
+    if (flags['nagios-timeout'] !== undefined && output !== 'nagios') {
+      throw new Fault('Usage', '--nagios-timeout has an effect only with --output nagios', {
+        hints: ['Add --output nagios, or omit --nagios-timeout.'],
+      })
+    }
+    const requested = [...(flags.type ?? []).flat(), ...(args.types ?? []).flatMap(parseTypes)]
     const requireConfig =
       flags['require-config'] ||
       (process.env.SVC_REQUIRE_CONFIG !== undefined &&
@@ -150,6 +165,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
         mode,
         detail: flags.verbose ? 'verbose' : flags.quiet ? 'verdict' : 'usual',
         header: !flags['no-header'],
+        timeoutState: flags['nagios-timeout'],
       })
       if (gaveUp !== undefined) this.say(gaveUp)
       return code
@@ -158,12 +174,21 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     }
   }
 
+  /** Plugins have a form and exit codes of their own for whatever happens, an unexpected exception included. */
+  override async run(): Promise<void> {
+    const plugin = pluginOutput(this.argv)
+    if (plugin !== undefined) reportUncaught((error) => this.reportFailure(error))
+    if (plugin === 'nagios') exitWhenOutputIsLost(nagiosUnknown)
+    await super.run()
+  }
+
   /** Plugins of monitoring systems read standard output, so every failure has to stand there in their own form. */
   protected override async reportFailure(error: unknown): Promise<void> {
     const failure = await pluginFailure(this.argv, error, this.target)
-    if (failure === undefined) return await super.reportFailure(error)
-    this.print(failure.text)
-    process.exitCode = failure.exitCode
+    // Standard output contains one answer: after it, no other follows.
+    if (failure === undefined || outputUsed()) await super.reportFailure(error)
+    else this.print(failure.text)
+    if (failure !== undefined) process.exitCode = failure.exitCode
   }
 
   private async show(
@@ -172,7 +197,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     { everything, ...as }: Presentation & { readonly everything: boolean },
   ): Promise<number> {
     const [only] = outcomes
-    const mistakes = session.config?.mistakes ?? []
+    const mistakes = session.config?.mistakeLines ?? []
     // Mistakes outside of the server types may hide a type that should be checked.
     const unread = everything && mistakes.length > 0
     const code = combinedExit([...outcomes.map((outcome) => outcome.exitCode), ...(unread ? [exits.local.code] : [])])
@@ -184,8 +209,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     if (forPeople && notConfigured.length > 0) this.say(await wrapped(notConfiguredLine(notConfigured)))
     this.print(display.text)
     if (display.log !== undefined) this.say(display.log)
-    for (const { file, line, column, message } of mistakes) {
-      const text = `${file}:${line}:${column}: ${message}`
+    for (const text of mistakes) {
       if (unread) writeError(`Error: ${text}\n`)
       else this.say(`Warning: ${text}`)
     }

@@ -1,5 +1,14 @@
 import { SvcCommand } from '../cli/base.ts'
-import { argument, boolean, connectionFlags, custom, durationFlag, oneOf, required, text } from '../cli/flags.ts'
+import {
+  boolean,
+  connectionFlags,
+  custom,
+  durationFlag,
+  oneOf,
+  required,
+  requiredArgument,
+  text,
+} from '../cli/flags.ts'
 import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
@@ -23,7 +32,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
     'SVC_TOKEN=KEY <%= config.bin %> heartbeat agent-7 --server https://svc.example.com',
   ]
   static override args = {
-    name: argument({
+    name: requiredArgument({
       name: 'NAME',
       description: 'What the agent is called, up to 128 characters',
       ignoreStdin: true,

@@ -62,7 +62,7 @@ it also accepts other addresses, with a warning.`
     if (flags.only === undefined) refuseOpenListening(flags)
     const exposed = flags.only !== undefined && !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined
     const { serve } = await import('../cli/serve-run.ts')
-    const config = await configuration(flags, process.env)
+    const config = await configuration(flags, process.env, { tolerant: 'entries' })
     await serve(
       {
         version: packageJson().version,
@@ -87,6 +87,7 @@ it also accepts other addresses, with a warning.`
           exposed && !flags.quiet
             ? [`${flags.host} accepts other machines without TLS: the network can read the health of this one`]
             : [],
+        mistakes: config.wrongEntries,
       },
       signal,
     )

@@ -50,6 +50,8 @@ describe('svc __complete', () => {
     ['svc health --type=App,A', ['--type=App,AsgVast', '--type=App,Agents']],
     ['svc health Sq', ['Sql']],
     ['svc health al', ['all']],
+    ['svc health App Sq', ['Sql']],
+    ['svc health -o nagios --nagios-timeout u', ['unknown']],
     ['svc health -o n', ['ndjson', 'nagios']],
     ['svc health --profile ', ['prod']],
     ['svc health --only ', ['tcp orders', 'http web shop']],

@@ -58,6 +58,7 @@ describe('a command line that is parsed without oclif', () => {
     [['--type=Sql', '--server=https://svc.example.com/ops', '--wait', '5m', '-q']],
     [['--only', 'disk', '--only=memory', '--cached']],
     [['App,Sql', '-t', 'Mongo,Ftp']],
+    [['App', '-t', 'Mongo', 'Sql,Ftp', 'all']],
   ])('accepts svc health %j', async (argv) => {
     const table = tables.get('health') as Table
     const usual = await parseUsual(table, argv)
@@ -77,7 +78,6 @@ describe('a command line that is parsed without oclif', () => {
     [['--json=yes']],
     [['--no-json']],
     [['--', '--json']],
-    [['Sql', 'App']],
     [['--constructor', 'x']],
   ])('rejects svc health %j, which is left to oclif', async (argv) => {
     expect(await parseUsual(tables.get('health') as Table, argv)).toBeUndefined()

@@ -19,6 +19,21 @@ test.each(Object.keys(commands).map((id) => id.replaceAll(':', ' ')))('svc %s --
   expect(tooWide(stdout)).toEqual([])
 })
 
+test.each([
+  ['monitors test', 'NAME'],
+  ['config set', 'KEY VALUE'],
+  ['api', 'METHOD PATH'],
+  ['roles assign', '[USER]'],
+  ['profile show', '[NAME]'],
+  ['health', '[TYPES...]'],
+])('svc %s --help shows %s: brackets only around what may be absent', async (name, args) => {
+  const { stdout } = await home.svc([...name.split(' '), '--help'])
+  expect(stdout).toContain(`  $ svc ${name} ${args} [flags]\n`)
+  const [, listed = ''] = /\nARGUMENTS\n([\s\S]*?)\n\n/.exec(stdout) ?? []
+  const words = [...listed.matchAll(/^ {2}(\S+)/gm)].map(([, word]) => word)
+  expect(words.join(' ')).toBe(args)
+})
+
 const tooWide = (text: string): readonly string[] => text.split('\n').filter((line) => line.length > 80)
 
 test.each(['', ...Object.keys(topics)])('svc %s --help fits 80 columns', async (topic) => {

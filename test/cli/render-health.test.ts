@@ -86,6 +86,19 @@ describe('the health screen', () => {
     expect(text.split('\n').at(-2)).toContain('2 of 3 monitors failed')
   })
 
+  test('with -v the checks of the machine stand once before those of the types, and its state once', () => {
+    const server = { serverName: 'ops-1', usedCpuPercent: 20 }
+    const run = measured.Run
+    if (!run) throw new Error('the sample has no run')
+    const entry = { ...measured, Run: { ...run, serverState: server } }
+    const text = renderHealth([entry, { ...entry, ServerType: 'App' }], screen(120, { detail: 'verbose' }))
+    expect(text.match(/disk \/var/g)).toHaveLength(1)
+    expect(text.match(/round trip/g)).toHaveLength(2)
+    expect(text.match(/Server ops-1/g)).toHaveLength(1)
+    const one = renderHealth([entry], screen(120, { detail: 'verbose' }))
+    expect(one.match(/disk \/var/g)).toHaveLength(1)
+  })
+
   test('with -v every check is shown with its message', () => {
     const text = renderHealth([failing], screen(100, { detail: 'verbose' }))
     expect(text).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)

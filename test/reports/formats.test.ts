@@ -12,6 +12,8 @@ import {
 } from '../../src/core/reports/index.ts'
 import { peerSuite } from '../support/peer.ts'
 import { promtool, promtoolMissing } from '../support/prometheus.ts'
+import { prtgSchema } from '../support/prtg.ts'
+import { xmllint, xmllintMissing } from '../support/xmllint.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 import {
   broken,
@@ -70,8 +72,31 @@ describe('nagios', () => {
     const [line = ''] = (await render('nagios', entries)).split('\n')
     const { state, text } = nagiosLine(line)
     expect(['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'][nagiosState(entries)]).toBe(state)
-    expect(text.length).toBeLessThanOrEqual(200)
+    expect(text.length).toBeLessThanOrEqual(2_000)
   })
+
+  test('the status line contains a long message whole, up to its last word', async () => {
+    const message = `https://${'orders.'.repeat(40)}example.com/checkout did not answer, last byte after 29 s`
+    const entry: Entry = { ...unreachable, Error: { code: 'Unreachable', exitCode: 6, message, hints: [] } }
+    const [line = ''] = (await render('nagios', [entry])).split('\n')
+    expect(message.length).toBeGreaterThan(300)
+    expect(line).toBe(`SVC CRITICAL - Mongo: ${message}`)
+  })
+
+  test.each([
+    ['critical', 2, 'CRITICAL'],
+    ['unknown', 3, 'UNKNOWN'],
+    [undefined, 2, 'CRITICAL'],
+  ] as const)(
+    'a target that did not answer in time with the option %s is state %i',
+    async (timeoutState, state, word) => {
+      expect(nagiosState([withStatus(7)], { timeoutState })).toBe(state)
+      const { default: report } = await reports.nagios()
+      expect(report.render([withStatus(7)], { timeoutState })).toMatch(new RegExp(`^SVC ${word} - `))
+      expect(nagiosState([withStatus(6)], { timeoutState })).toBe(2)
+      expect(nagiosState([withStatus(7), failing], { timeoutState })).toBe(2)
+    },
+  )
 
   test('performance data has a label for a value whose server has an empty name', async () => {
     const run = measured.Run
@@ -170,6 +195,26 @@ describe('prtg', () => {
     const { error, result } = await prtg([healthy, unreachable])
     expect(error).toBeUndefined()
     expect(result).toContainEqual(expect.objectContaining({ channel: 'Not answered', value: 1, limitmaxerror: 0 }))
+  })
+
+  test.each(Object.keys(samples))(
+    '%s conforms to the documented schema of custom sensors (simulated)',
+    async (sample) => {
+      const body: unknown = JSON.parse(await render('prtg', samples[sample] ?? []))
+      expect({ valid: prtgSchema(body), errors: prtgSchema.errors }).toEqual({ valid: true, errors: null })
+    },
+  )
+
+  test.each([
+    ['an unknown unit', { result: [{ channel: 'a', value: 1, unit: 'Weeks' }], text: '' }],
+    ['a value that is text', { result: [{ channel: 'a', value: '1' }], text: '' }],
+    ['a fraction without float', { result: [{ channel: 'a', value: 1.5 }], text: '' }],
+    ['a channel without a name', { result: [{ value: 1 }], text: '' }],
+    ['51 channels', { result: Array.from({ length: 51 }, (__, n) => ({ channel: `${n}`, value: 1 })), text: '' }],
+    ['a text of 2001 characters', { error: 1, text: 'x'.repeat(2_001) }],
+    ['an error with channels', { error: 1, text: 'x', result: [{ channel: 'a', value: 1 }] }],
+  ])('the schema of custom sensors refuses %s', (_, prtgBody) => {
+    expect(prtgSchema({ prtg: prtgBody })).toBe(false)
   })
 
   test('at most 50 channels with unique names, 2000 characters of text and no number sign', async () => {
@@ -319,6 +364,9 @@ describe('junit', () => {
       failures: String(many('failure')),
       errors: String(many('error')),
     })
+    expect(
+      elements.filter(({ name }) => name === 'testsuite').reduce((n, e) => n + Number(e.attributes['skipped']), 0),
+    ).toBe(many('skipped'))
     const sum = (attribute: string) =>
       elements.filter(({ name }) => name === 'testsuite').reduce((n, e) => n + Number(e.attributes[attribute]), 0)
     expect([sum('tests'), sum('failures'), sum('errors')].map(String)).toEqual([
@@ -332,6 +380,77 @@ describe('junit', () => {
     const bare: Entry = { ...failing, Response: { Status: 'Failure', StatusMessage: 'all is lost' } }
     const elements = xmlElements(await render('junit', [bare]))
     expect(elements.find(({ name }) => name === 'failure')?.attributes['message']).toBe('all is lost')
+  })
+
+  test('an unhealthy answer whose monitors all passed is a failure too', async () => {
+    const bare: Entry = { ...healthy, ExitCode: 3, Response: { ...healthy.Response, Status: 'Failure' } }
+    const elements = xmlElements(await render('junit', [bare]))
+    expect(elements.find(({ name }) => name === 'testsuites')?.attributes).toMatchObject({ tests: '2', failures: '1' })
+    expect(elements.filter(({ name }) => name === 'failure')).toHaveLength(1)
+  })
+
+  test('a suite has the duration of its monitor, and its test cases add up to it', async () => {
+    const elements = xmlElements(await render('junit', [measured]))
+    const times = (name: string) =>
+      elements.filter((one) => one.name === name).map(({ attributes }) => attributes['time'])
+    expect(times('testsuites')).toEqual(['1.280'])
+    expect(times('testsuite')).toEqual(['1.205', '0.001'])
+    expect(times('testcase').filter((time) => time !== undefined)).toEqual(['1.205', '0.001'])
+  })
+
+  describe('a result without a verdict', () => {
+    const outcomes = async (entry: Entry): Promise<readonly string[]> =>
+      xmlElements(await render('junit', [entry])).flatMap(({ name, attributes }) =>
+        name === 'testcase'
+          ? [`${attributes['classname']} ${attributes['name']}`]
+          : ['failure', 'error', 'skipped'].includes(name)
+            ? [`${name} ${attributes['type']}`]
+            : [],
+      )
+
+    test('is skipped: what did not run, and what could not be measured', async () => {
+      expect(await outcomes(partlyChecked)).toEqual([
+        'Sql Advanced.http orders not run',
+        'skipped starved',
+        'Sql Advanced.http basket not run',
+        'skipped starved',
+        'Sql Advanced.postgres orders connect',
+        'Sql Advanced.postgres orders replication lag',
+        'skipped permission',
+        'Sql Advanced.tcp db connect',
+        'failure refused',
+      ])
+    })
+
+    test('is an error when nothing else failed, because a report without one counts as a success', async () => {
+      expect(await outcomes(unchecked)).toEqual([
+        'Sql Advanced.http orders not run',
+        'error starved',
+        'Sql Advanced.http basket not run',
+        'error starved',
+        'Sql Advanced.postgres orders connect',
+        'Sql Advanced.postgres orders replication lag',
+        'skipped permission',
+      ])
+    })
+  })
+
+  peerSuite(xmllintMissing, 'as its readers validate it', () => {
+    test.each(Object.keys(samples))('%s conforms to the schema of JUnit reports', async (sample) => {
+      expect(xmllint(await render('junit', samples[sample] ?? []))).toEqual({ status: 0, findings: '- validates\n' })
+    })
+
+    test.each([
+      ['a test case without a name', ' name="round trip"', ''],
+      ['a time with a unit', ' time="1.205"', ' time="1.2 s"'],
+      ['an unknown element', /(<\/?)system-out>/g, '$1output>'],
+      ['a second root', /(<\/?)testsuites\b/g, '$1suites'],
+    ] as const)('the schema refuses %s', async (_, from, to) => {
+      const report = await render('junit', [measured])
+      const changed = report.replace(from, to)
+      expect(changed).not.toBe(report)
+      expect(xmllint(changed).status).toBe(3)
+    })
   })
 })
 

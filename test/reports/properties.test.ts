@@ -129,7 +129,7 @@ const columns = [
 const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => void> = {
   nagios: (output) => {
     const [first = '', ...rest] = output.split('\n')
-    expect(nagiosLine(first).text.length).toBeLessThanOrEqual(200)
+    expect(nagiosLine(first).text.length).toBeLessThanOrEqual(2_000)
     expect(rest.join('')).not.toContain('|')
   },
   prtg: (output) => void JSON.parse(output),

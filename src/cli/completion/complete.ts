@@ -3,7 +3,7 @@ import type { Command } from '@oclif/core/command'
 import { ExecutionMode, HeartbeatStatus, ServerType } from '../../core/protocol/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 import { configKeys } from '../config-keys.ts'
-import { outputs } from '../health.ts'
+import { outputs, timeoutStates } from '../health.ts'
 import type { Registry } from '../help.ts'
 import { writeOutput } from '../process.ts'
 import { readSettings, storePath } from '../session.ts'
@@ -19,6 +19,8 @@ type CommandTable = {
   readonly id: string
   readonly flags: Readonly<Record<string, Flag>>
   readonly args: readonly string[]
+  /** Whether its last argument takes several words. */
+  readonly takesMore: boolean
   readonly rest: readonly string[]
 }
 
@@ -76,7 +78,8 @@ async function candidatesFor(line: TypedLine, registry: Registry): Promise<Candi
     return values === 'files' ? values : values.map((one) => ({ ...one, value: `${name}${one.value}` }))
   }
   if (current.startsWith('-')) return flagsOf(command)
-  const arg = command.args[positionOf(command)]
+  const position = positionOf(command)
+  const arg = command.args[position] ?? (command.takesMore ? command.args.at(-1) : undefined)
   if (arg === undefined) return current === '' ? flagsOf(command) : []
   return await argumentsOf(command.id, arg, current)
 }
@@ -93,6 +96,7 @@ async function commandOf(words: readonly string[], registry: Registry): Promise<
       id,
       flags: Object.fromEntries(flags.filter(([, { hidden }]) => !hidden)),
       args: Object.keys(Class.args),
+      takesMore: Object.values(Class.args).at(-1)?.multiple === true,
       rest: words.slice(count),
     }
   }
@@ -166,6 +170,7 @@ async function valuesOf(flag: string, { id, rest }: CommandTable, current: strin
   if (flag === 'status') return fixed(HeartbeatStatus.values)
   if (flag === 'credentials') return fixed(['always', 'when-asked'])
   if (flag === 'fail-on') return fixed(['warn'])
+  if (flag === 'nagios-timeout') return fixed(timeoutStates)
   if (flag === 'profile') return await profiles()
   if (flag === 'role') return await stored('roles', rest)
   if (flag === 'permission') return await stored('permissions', rest)

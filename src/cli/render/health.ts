@@ -155,9 +155,11 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
   const detail = screen.detail ?? 'usual'
   const verdict = verdictLines(readings, screen.ages ?? [], detail, look)
   if (detail === 'verdict') return `${verdict.join('\n')}\n`
-  const body = detail === 'verbose' ? readings.flatMap((entry) => fullBlock(entry, look)) : monitorLines(readings, look)
-  const facts = readings.flatMap((entry) => [
-    ...stateLines(entry, look),
+  const body = detail === 'verbose' ? fullBlocks(readings, look) : monitorLines(readings, look)
+  const servers = readings.map(({ state }) => state?.name)
+  const facts = readings.flatMap((entry, at) => [
+    // Every type repeats the state of the machine.
+    ...(servers.indexOf(entry.state?.name) === at ? stateLines(entry, look) : []),
     ...(screen.atServer && (detail === 'verbose' || isBad(entry.level))
       ? correlationLine(entry, readings.length > 1, look)
       : []),
@@ -165,6 +167,22 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
   const blank = detail === 'verbose' || facts.length > 0 ? [''] : []
   const gap = facts.length > 0 && body.at(-1) !== '' ? [''] : []
   return `${[...body, ...gap, ...facts, ...blank, ...verdict].join('\n')}\n`
+}
+
+/** Every check of the machine, once, then every check of each type. */
+function fullBlocks(readings: readonly EntryReading[], look: Look): readonly string[] {
+  const host = worstHost(readings)
+  const [first, second] = readings
+  if (!host || !first || !second) return readings.flatMap((entry) => fullBlock(entry, look))
+  const title = `${sign(host.level, look)} ${look.paint('strong', limited(host.name, look.marks, maxName))}`
+  return [
+    title,
+    ...resultTable({ ...first, monitors: [host] }, look).lines,
+    '',
+    ...readings.flatMap((entry) =>
+      fullBlock({ ...entry, monitors: entry.monitors.filter((monitor) => !monitor.host) }, look),
+    ),
+  ]
 }
 
 /** Every check of one entry, under its headline. */

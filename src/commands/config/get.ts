@@ -1,12 +1,12 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, connectionFlags, required } from '../../cli/flags.ts'
+import { connectionFlags, required, requiredArgument } from '../../cli/flags.ts'
 import { readSettings } from '../../cli/session.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigGet extends SvcCommand {
   static override summary = 'Print one setting, as it is in force'
   static override examples = ['<%= config.bin %> config get server', '<%= config.bin %> config get store']
-  static override args = { key: argument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
+  static override args = { key: requiredArgument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
   static override flags = {
     profile: connectionFlags.profile,
     store: connectionFlags.store,

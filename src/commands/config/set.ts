@@ -1,5 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, connectionFlags, required } from '../../cli/flags.ts'
+import { connectionFlags, required, requiredArgument } from '../../cli/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigSet extends SvcCommand {
@@ -9,8 +9,8 @@ export default class ConfigSet extends SvcCommand {
     '<%= config.bin %> config set credentials always --profile prod',
   ]
   static override args = {
-    key: argument({ name: 'KEY', description: 'Its name', ignoreStdin: true }),
-    value: argument({ name: 'VALUE', description: 'Its value', ignoreStdin: true }),
+    key: requiredArgument({ name: 'KEY', description: 'Its name', ignoreStdin: true }),
+    value: requiredArgument({ name: 'VALUE', description: 'Its value', ignoreStdin: true }),
   }
   static override flags = { profile: connectionFlags.profile }
 

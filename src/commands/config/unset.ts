@@ -1,10 +1,10 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, connectionFlags, required } from '../../cli/flags.ts'
+import { connectionFlags, required, requiredArgument } from '../../cli/flags.ts'
 
 export default class ConfigUnset extends SvcCommand {
   static override summary = 'Take something out of the current profile, or of another one'
   static override examples = ['<%= config.bin %> config unset profile', '<%= config.bin %> config unset ca-file']
-  static override args = { key: argument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
+  static override args = { key: requiredArgument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
   static override flags = { profile: connectionFlags.profile }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

@@ -1,12 +1,12 @@
 import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { argument, required, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/flags.ts'
 
 export default class Remove extends StoreCommand {
   static override summary = 'Delete an agent that is gone, so that its missing heartbeats are not reported'
   static override description = 'An agent that reports again is listed again.'
   static override examples = ['<%= config.bin %> heartbeats remove agent-7 --reason "scrapped"']
   static override args = {
-    name: argument({ name: 'NAME', description: 'Name of the agent', ignoreStdin: true }),
+    name: requiredArgument({ name: 'NAME', description: 'Name of the agent', ignoreStdin: true }),
   }
   static override flags = {
     reason: text('reason')({ description: 'Reason, recorded in the audit log' }),

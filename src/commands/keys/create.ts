@@ -1,5 +1,5 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { argument, custom, required, text } from '../../cli/flags.ts'
+import { custom, required, requiredArgument, text } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
 import type { UserFacts } from '../../core/service.ts'
@@ -34,7 +34,7 @@ goes to stderr. --role and --permission limit the key to these, as long as the u
     '<%= config.bin %> keys create agent-7 --user agents --permission heartbeat',
   ]
   static override args = {
-    name: argument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
+    name: requiredArgument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
   }
   static override flags = {
     user: text('user')({ char: 'u', description: 'User that the key acts as: user name or e-mail' }),

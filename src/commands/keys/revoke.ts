@@ -1,11 +1,11 @@
 import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { argument, required, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/flags.ts'
 
 export default class Revoke extends StoreCommand {
   static override summary = 'Revoke a key; takes effect immediately'
   static override examples = ['<%= config.bin %> keys revoke ci --reason "found in a log"']
   static override args = {
-    name: argument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
+    name: requiredArgument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
   }
   static override flags = {
     reason: text('reason')({ description: 'Reason, recorded in the audit log' }),

@@ -1,7 +1,7 @@
 import { SvcCommand } from '../../cli/base.ts'
 import { modeFlag, text, typesFlag } from '../../cli/flags.ts'
 import { packageJson } from '../../cli/process.ts'
-import { configuration, storePath } from '../../cli/session.ts'
+import { configuration, mistakesOf, storePath } from '../../cli/session.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
 export default class List extends SvcCommand {
@@ -17,7 +17,8 @@ export default class List extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
     const { assemble, describePlan } = await import('../../core/plan/index.ts')
-    const config = await configuration(flags, process.env)
+    const config = await configuration(flags, process.env, { tolerant: true })
+    for (const mistake of mistakesOf(config)) this.say(`Warning: ${mistake}`)
     const parts = { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
     const requested = (flags.type ?? []).flat()
     const types = requested.length === 0 || requested.includes('all') ? ServerType.values : (requested as ServerType[])

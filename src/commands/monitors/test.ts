@@ -1,5 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, custom, modeFlag, oneOf, parseDuration, required, text } from '../../cli/flags.ts'
+import { custom, modeFlag, oneOf, parseDuration, required, requiredArgument, text } from '../../cli/flags.ts'
 import { exits } from '../../core/errors.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
@@ -12,7 +12,7 @@ export default class MonitorsTest extends SvcCommand {
     '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
   ]
   static override args = {
-    name: argument({ name: 'NAME', description: 'Its name: "postgres orders", or orders', ignoreStdin: true }),
+    name: requiredArgument({ name: 'NAME', description: 'Its name: "postgres orders", or orders', ignoreStdin: true }),
   }
   static override flags = {
     type: custom<ServerType>({
@@ -36,6 +36,7 @@ export default class MonitorsTest extends SvcCommand {
     const name = required(args.name, 'NAME')
     const { hasPassed, renderTrial, trialJson, tryMonitor } = await import('../../cli/monitor-test.ts')
     const trial = await tryMonitor(name, flags, process.env, signal)
+    for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
     this.print(flags.json ? JSON.stringify(trialJson(trial)) : renderTrial(trial, process.stdout))
     return hasPassed(trial.trial) ? undefined : exits.unhealthy.code
   }

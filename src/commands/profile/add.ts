@@ -1,12 +1,14 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, boolean, connectionFlags, custom, oneOf, required, text } from '../../cli/flags.ts'
+import { boolean, connectionFlags, custom, oneOf, required, requiredArgument, text } from '../../cli/flags.ts'
 import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileAdd extends SvcCommand {
   static override summary = 'Create a profile for a server, without signing in'
   static override examples = ['<%= config.bin %> profile add prod --server https://svc.example.com --use']
-  static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }),
+  }
   static override flags = {
     server: text('server')({ description: 'URL of the server' }),
     use: boolean({ description: 'Make it the current one' }),

@@ -1,12 +1,14 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, required } from '../../cli/flags.ts'
+import { required, requiredArgument } from '../../cli/flags.ts'
 import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileRemove extends SvcCommand {
   static override summary = 'Remove a profile; sign out of it first'
   static override examples = ['<%= config.bin %> profile remove staging']
-  static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }),
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileRemove)

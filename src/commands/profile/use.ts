@@ -1,5 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, required } from '../../cli/flags.ts'
+import { required, requiredArgument } from '../../cli/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileUse extends SvcCommand {
@@ -8,7 +8,9 @@ export default class ProfileUse extends SvcCommand {
     `health, heartbeat, roles assign|show|unassign, api, whoami and logout then act at its server, unless
 --local, --server or --profile selects another target. All other commands act on this machine.`
   static override examples = ['<%= config.bin %> profile use prod']
-  static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }),
+  }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileUse)

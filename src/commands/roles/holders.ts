@@ -1,5 +1,5 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { argument, required } from '../../cli/flags.ts'
+import { required, requiredArgument } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
 
@@ -7,7 +7,7 @@ export default class Holders extends StoreCommand {
   static override summary = 'List the users with a role in the store of this machine'
   static override examples = ['<%= config.bin %> roles holders Admin']
   static override args = {
-    role: argument({ name: 'ROLE', description: 'Role (case-sensitive)', ignoreStdin: true }),
+    role: requiredArgument({ name: 'ROLE', description: 'Role (case-sensitive)', ignoreStdin: true }),
   }
   static override flags = storeFlags
 

@@ -1,5 +1,5 @@
 import { SvcCommand } from '../../cli/base.ts'
-import { argument, connectionFlags } from '../../cli/flags.ts'
+import { connectionFlags, requiredArgument } from '../../cli/flags.ts'
 import { showRoles } from '../../cli/role-change.ts'
 import { userOf } from '../../cli/role-command.ts'
 import { localCall, openSession, placeOf } from '../../cli/session.ts'
@@ -11,7 +11,7 @@ export default class Show extends SvcCommand {
     '<%= config.bin %> roles show alice@example.com --server https://svc.example.com --json',
   ]
   static override args = {
-    user: argument({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
+    user: requiredArgument({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
   }
   static override flags = connectionFlags
 

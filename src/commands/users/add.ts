@@ -1,5 +1,5 @@
 import { StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { argument, boolean, required, text } from '../../cli/flags.ts'
+import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
 import { newPassword } from '../../cli/prompt.ts'
 import { Fault } from '../../core/errors.ts'
@@ -17,7 +17,7 @@ from standard input with --password-stdin; it is never part of the command line.
     '<%= config.bin %> users add bob --role Ops --password-stdin < password.txt',
     '<%= config.bin %> users add deploy --no-password --role Deploy',
   ]
-  static override args = { name: argument({ name: 'NAME', description: 'User name', ignoreStdin: true }) }
+  static override args = { name: requiredArgument({ name: 'NAME', description: 'User name', ignoreStdin: true }) }
   static override flags = {
     role: text('role')({ description: 'Initial role; repeatable', ...repeatable }),
     permission: text('permission')({ description: 'Initial permission; repeatable', ...repeatable }),

@@ -1,10 +1,12 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { argument, required, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/flags.ts'
 
 export default class Enable extends StoreCommand {
   static override summary = 'Enable a disabled user'
   static override examples = ['<%= config.bin %> users enable bob --reason "on leave"']
-  static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
+  }
   static override flags = {
     reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
     ...storeFlags,

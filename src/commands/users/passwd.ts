@@ -1,5 +1,5 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { argument, boolean, required, text } from '../../cli/flags.ts'
+import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
 import { canAsk, newPassword } from '../../cli/prompt.ts'
 
 export default class Passwd extends StoreCommand {
@@ -8,7 +8,9 @@ export default class Passwd extends StoreCommand {
     '<%= config.bin %> users passwd alice',
     '<%= config.bin %> users passwd alice --password-stdin < password.txt',
   ]
-  static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
+  }
   static override flags = {
     'password-stdin': boolean({ description: 'Read the password from standard input' }),
     reason: text('reason')({ description: 'Reason, recorded in the audit log' }),

@@ -1,5 +1,5 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { argument, boolean, required, text } from '../../cli/flags.ts'
+import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
 import { writeError } from '../../cli/process.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
@@ -11,7 +11,9 @@ export default class Remove extends StoreCommand {
     `Asks to repeat the name on a terminal; elsewhere --yes is required. To keep the user and only
 prevent sign-in: svc users disable NAME.`
   static override examples = ['<%= config.bin %> users remove bob', '<%= config.bin %> users remove bob --yes']
-  static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
+  }
   static override flags = {
     yes: boolean({ char: 'y', description: 'Do not ask for confirmation' }),
     reason: text('reason')({ description: 'Reason, recorded in the audit log' }),

@@ -1,10 +1,12 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { argument, required } from '../../cli/flags.ts'
+import { required, requiredArgument } from '../../cli/flags.ts'
 
 export default class Show extends StoreCommand {
   static override summary = 'Show one user of the store of this machine'
   static override examples = ['<%= config.bin %> users show alice', '<%= config.bin %> users show alice@example.com']
-  static override args = { name: argument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }) }
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
+  }
   static override flags = storeFlags
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

@@ -136,9 +136,12 @@ export type LoadOptions = WhereOptions & {
   readonly keychain?: SettingsContext['keychain']
   /**
    * Accepts mistakes that leave other monitors usable: an entry with mistakes becomes a monitor that reports them and
-   * never passes. Mistakes in the syntax are refused all the same.
+   * never passes. Mistakes in the syntax are refused all the same, and with `entries` so are those outside of the server
+   * types: a server must not start with other settings than those of the file.
    */
-  readonly tolerant?: boolean | undefined
+  readonly tolerant?: boolean | 'entries' | undefined
+  /** Treats a monitor that cannot run here, because running programs is off, as an entry with a mistake. */
+  readonly mustRun?: boolean | undefined
 }
 
 export type Config = {
@@ -162,6 +165,18 @@ export type LoadedConfig = Config & {
   readonly cannotRun: readonly FilePlace[]
   /** With `tolerant`, the mistakes that belong to no server type. */
   readonly mistakes: readonly FilePlace[]
+  /** These mistakes in words, like those of an entry. */
+  readonly mistakeLines: readonly string[]
+  /** With `tolerant`, the entries with mistakes, each by the name of the monitor that stands for it. */
+  readonly wrongEntries: readonly WrongEntry[]
+}
+
+export type WrongEntry = {
+  readonly type: ServerType
+  readonly name: string
+  readonly mistakes: readonly FilePlace[]
+  /** The mistakes, one line each. When one may cause many others, it is the first, and the last line counts the rest. */
+  readonly lines: readonly string[]
 }
 
 /**
@@ -186,6 +201,8 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     cannotRun: [],
     warnings: [],
     mistakes: [],
+    mistakeLines: [],
+    wrongEntries: [],
   }
 }
 
@@ -211,8 +228,10 @@ async function readConfig(
   )
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
-  const tolerant = options.tolerant === true
-  if (read.problems.length > 0 && !tolerant) throw await refusal(path, placed(read.problems), text, false)
+  const { tolerant = false } = options
+  const outside = read.problems.filter((problem) => !isOfType(problem, read.wrong))
+  const isRefused = tolerant === 'entries' ? outside.length > 0 : !tolerant && read.problems.length > 0
+  if (isRefused) throw await refusal(path, placed(read.problems), text, false)
   const exec = runsPrograms(read.types) ? await readExec(options) : undefined
   const stopped = exec?.allow.length === 0 ? programs(document.value, read.types) : []
   const cannotRun: readonly Problem[] = stopped.map((one) => ({
@@ -222,20 +241,24 @@ async function readConfig(
   const filePlaces = (problems: readonly Problem[]): readonly FilePlace[] =>
     placed(problems).map((problem) => filePlace(path, problem))
   const wrong = tolerant ? { ...read.wrong } : {}
-  for (const [index, { type, name }] of (tolerant ? stopped : []).entries()) {
+  for (const [index, { type, name }] of (options.mustRun ? stopped : []).entries()) {
     const problems = cannotRun.slice(index, index + 1)
     wrong[type] = [...(wrong[type] ?? []), { name, problems }]
   }
-  const line = ({ file, line: row, column, message }: FilePlace): string => `${file}:${row}:${column}: ${message}`
+  const wrongEntries = (Object.entries(wrong) as [ServerType, readonly WrongMonitor[]][]).flatMap(([type, entries]) =>
+    entries.map(({ name, problems }): WrongEntry => ({ type, name, ...inWords(path, placed(problems)) })),
+  )
   return {
     origin: path,
-    types: await withWrong(read.types, wrong, (problems) => filePlaces(problems).map(line)),
+    types: await withWrong(read.types, wrongEntries),
     serve: read.serve,
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
-    warnings: filePlaces(read.warnings).map(line),
-    mistakes: tolerant ? filePlaces(read.problems.filter((problem) => !isOfType(problem, read.wrong))) : [],
+    warnings: placed(read.warnings).map((problem) => line(path, problem)),
+    mistakes: tolerant ? inWords(path, placed(outside)).mistakes : [],
+    mistakeLines: tolerant ? inWords(path, placed(outside)).lines : [],
+    wrongEntries,
   }
 }
 
@@ -246,14 +269,10 @@ const isOfType = ({ path: [section, type] }: Problem, wrong: WrongTypes): boolea
   section === 'types' && typeof type === 'string' && Object.hasOwn(wrong, type)
 
 /** The types, with a monitor for each wrong entry in place of what it would check. */
-async function withWrong(
-  types: Types,
-  wrong: WrongTypes,
-  lines: (problems: readonly Problem[]) => readonly string[],
-): Promise<Types> {
+async function withWrong(types: Types, wrong: readonly WrongEntry[]): Promise<Types> {
   const all: { [T in ServerType]?: TypeConfig } = { ...types }
-  for (const [type, entries] of Object.entries(wrong) as [ServerType, readonly WrongMonitor[]][]) {
-    const unchecked = await Promise.all(entries.map(({ name, problems }) => uncheckedMonitor(name, lines(problems))))
+  for (const [type, entries] of Map.groupBy(wrong, (entry) => entry.type)) {
+    const unchecked = await Promise.all(entries.map(({ name, lines }) => uncheckedMonitor(name, lines)))
     const replaced = new Set(entries.map(({ name }) => name))
     const monitors = (types[type]?.monitors ?? []).filter(({ name }) => !replaced.has(name))
     all[type] = { host: types[type]?.host ?? {}, monitors: [...monitors, ...unchecked] }
@@ -357,35 +376,95 @@ const runsPrograms = (types: Types): boolean =>
 
 type Placed = Problem & { readonly place: DocumentPlace }
 
-/** More problems would scroll the first one, which often causes the others, off the screen. */
+/** More problems would scroll the first one off the screen. */
 const maxReported = 50
-
+/** A wrong place in the structure and what may follow from it are listed up to this number. */
+const maxListed = 5
+/** Fewer are listed too: a line with their number would save no space. */
+const fewestHidden = 3
 /** Excerpts beyond these would scroll the first one off the screen. */
 const maxExcerpts = 5
 
-/** A single problem is the message. Several are listed as hints, and the message names their places. */
+/**
+ * Whether a problem lies in the structure around the entries: a key that is misspelt, indented wrongly or in the wrong
+ * place. What follows it in the file is then misread.
+ */
+const isStructural = ({ path }: Problem): boolean =>
+  path[0] !== 'serve' && path[0] !== 'exec' && path[2] !== 'host' && !path.some((step) => typeof step === 'number')
+
+type Listed<P> = {
+  /** All of them in the order of the file, or after the one that may cause those at the end. */
+  readonly all: readonly P[]
+  /** How many of them to show. */
+  readonly count: number
+  /** Whether the others may follow from the first. */
+  readonly hasRoot: boolean
+}
+
+function listed<P extends Placed>(problems: readonly P[]): Listed<P> {
+  const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
+  const at = sorted.findIndex(isStructural)
+  const root = sorted[at]
+  const mayFollow = (problem: P, index: number): boolean =>
+    index > at && root !== undefined && root.path.slice(0, -1).every((step, depth) => problem.path[depth] === step)
+  const consequences = sorted.filter(mayFollow)
+  const apart = sorted.filter((problem, index) => problem !== root && !mayFollow(problem, index))
+  const count = Math.min(maxReported, Math.max(maxListed, apart.length + 1))
+  if (!root || 1 + apart.length + consequences.length - count < fewestHidden) {
+    return { all: sorted, count: maxReported, hasRoot: false }
+  }
+  return { all: [root, ...apart, ...consequences], count, hasRoot: true }
+}
+
+const others = (left: number, hasRoot: boolean): readonly string[] =>
+  left === 0
+    ? []
+    : [
+        hasRoot
+          ? `and ${left} more ${left === 1 ? 'problem' : 'problems'}, which may follow from the first`
+          : `… and ${left} more`,
+      ]
+
+function inWords(file: string, problems: readonly Placed[]): Pick<WrongEntry, 'mistakes' | 'lines'> {
+  const { all: sorted, count, hasRoot } = listed(problems)
+  // Otherwise what an entry contains comes before what it lacks.
+  const all = hasRoot ? sorted : problems
+  const lines = all.slice(0, count).map((problem) => line(file, problem))
+  return {
+    mistakes: all.map((problem) => filePlace(file, problem)),
+    lines: [...lines, ...others(all.length - lines.length, hasRoot)],
+  }
+}
+
+/**
+ * A single problem is the message. Several are listed as hints, and the message names their places. `places` has all of
+ * them.
+ */
 async function refusal(file: string, problems: readonly Placed[], text: string, syntax: boolean): Promise<Fault> {
   const next = 'Correct the file, then: svc monitors validate'
-  const sorted = [...problems].sort((a, b) => a.place.line - b.place.line || a.place.column - b.place.column)
+  const { all: sorted, count, hasRoot } = listed(problems)
   const { excerpt, knownKeys } = await import('./excerpt.ts')
   const keys = await knownKeys(serveSettings)
   const source = ({ place }: Placed): string => excerpt(text, place, keys, syntax)
-  const places = sorted.slice(0, maxReported).map((problem) => filePlace(file, problem))
-  const [first, ...others] = sorted
-  if (first && others.length === 0) {
+  const places = sorted.map((problem) => filePlace(file, problem))
+  const [first, second] = sorted
+  if (first && !second) {
     return new Fault('Local', line(file, first), { places, hints: [source(first), next] })
   }
-  const visible = sorted.slice(0, maxReported)
-  const more = sorted.length > visible.length ? [`… and ${sorted.length - visible.length} more`] : []
-  const listed = [...visible.map(({ place }) => `${place.line}:${place.column}`), ...more].join(', ')
+  const visible = sorted.slice(0, count)
+  const left = sorted.length - visible.length
+  const where = [
+    ...visible.map(({ place }) => `${place.line}:${place.column}`),
+    ...(left > 0 ? [`… and ${left} more`] : []),
+  ]
   const hints = visible.map((problem, at) => {
     const again =
       problem.place.line === visible[at - 1]?.place.line && problem.place.column === visible[at - 1]?.place.column
     return [line(file, problem), ...(at < maxExcerpts && !again ? [source(problem)] : [])].join('\n')
   })
-  return new Fault('Local', `${file} has ${sorted.length} problems, at ${listed}`, {
+  return new Fault('Local', `${file} has ${sorted.length} problems, at ${where.join(', ')}`, {
     places,
-    hints: [...hints, ...more, next],
+    hints: [...hints, ...others(left, hasRoot), next],
   })
 }
 

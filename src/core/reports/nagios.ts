@@ -16,8 +16,11 @@ import {
 } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
-/** Characters of the status line: it has room for an address and a cause, and every frontend shows it. */
-const lineLength = 200
+/**
+ * Characters of the status line before the performance data. No address or cause of ours is that long; the bound leaves
+ * room for the performance data in the 8 KiB that Nagios reads.
+ */
+const lineLength = 2_000
 
 /** Removes `|`, which would start the performance data anywhere in the text. */
 const plain = (text: string): string => text.replaceAll('|', '¦')
@@ -29,9 +32,9 @@ const plain = (text: string): string => text.replaceAll('|', '¦')
 export default {
   name: 'nagios',
   contentType: 'text/plain; charset=utf-8',
-  render: (entries) => {
+  render: (entries, options) => {
     const readings = entries.map(read)
-    const status = `SVC ${words[nagiosState(entries)]} - `
+    const status = `SVC ${words[nagiosState(entries, options)]} - `
     const line = status + shorten(plain(summary(entries, readings)), lineLength - status.length)
     const data = performanceData(readings)
     const first = data === '' ? line : `${line} | ${data}`

@@ -43,12 +43,17 @@ export type Entry = {
   readonly Error?: ReportedError | undefined
 }
 
+export type ReportOptions = {
+  /** For nagios: the state of a target that did not answer in time. */
+  readonly timeoutState?: 'critical' | 'unknown' | undefined
+}
+
 /** A report format of health answers: a pure function, shared by `--output` and the server's `?format=`. */
 export type Report = {
   readonly name: string
   /** The Content-Type over HTTP. */
   readonly contentType: string
-  readonly render: (entries: readonly Entry[]) => string
+  readonly render: (entries: readonly Entry[], options?: ReportOptions) => string
   /** Its readers ignore the body of a 503, so over HTTP it implies SuppressErrorCodes (F5). */
   readonly impliesSuppress?: true
 }
