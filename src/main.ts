@@ -29,7 +29,7 @@ export async function main(argv: readonly string[]): Promise<void> {
   if (command && !wantsHelp(command.rest)) {
     if (command.id === 'serve') await widenThreadPool()
     const { runCommand } = await import('./cli/base.ts')
-    await runCommand(commands[command.id] as (typeof commands)[string], command.rest)
+    await runCommand(commands[command.id] as (typeof commands)[string], command.rest, command.id)
     return
   }
   const { showHelp } = await import('./cli/help.ts')

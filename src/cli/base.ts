@@ -29,6 +29,8 @@ export abstract class SvcCommand {
   }
 
   protected argv: readonly string[]
+  /** As it is typed: `users add`. */
+  name: string | undefined
 
   constructor(argv: readonly string[]) {
     this.argv = argv
@@ -58,6 +60,7 @@ export abstract class SvcCommand {
       target: this.target,
       flags: Object.keys({ ...flags, ...baseFlags }),
       argv: this.argv,
+      command: this.name,
     })
   }
 
@@ -141,10 +144,13 @@ export function requestedOutput(argv: readonly string[]): string | undefined {
 export async function runCommand(
   load: () => Promise<{ readonly default: CommandClass }>,
   argv: readonly string[],
+  id?: string,
 ): Promise<void> {
   try {
     const { default: Command } = await load()
-    await new Command(argv).run()
+    const command = new Command(argv)
+    command.name = id?.replaceAll(':', ' ')
+    await command.run()
   } catch (error) {
     await settle(error, { json: argv.includes('--json'), debug: argv.includes('--debug') })
   }

@@ -11,6 +11,8 @@ type ExitReport = {
   readonly flags?: readonly string[]
   /** The command line, whose target flags the hints repeat. */
   readonly argv?: readonly string[]
+  /** The command, for hints about its help: `users add`. */
+  readonly command?: string | undefined
 }
 
 /**
@@ -21,9 +23,11 @@ export async function settle(error: unknown, report: ExitReport): Promise<void> 
   // Loaded only for failures, which are rare.
   const { renderError } = await import('./render/errors.ts')
   const { repeatTargetFlags } = await import('./hints.ts')
-  const { argv = [] } = report
+  const { argv = [], command = 'COMMAND' } = report
   const failure = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
-  const hints = failure?.details.hints?.map((hint) => repeatTargetFlags(hint, argv))
+  const hints = failure?.details.hints?.map((hint) =>
+    hint === helpHint ? `svc ${command} --help shows what it takes.` : repeatTargetFlags(hint, argv),
+  )
   const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
   process.exitCode = fault ? exitOf(fault) : exits.defect.code
   const reported = fault ?? error
@@ -52,17 +56,22 @@ export function asFault(
   if (error instanceof Fault) return unwrapped(error)
   if (!(error instanceof Error)) return undefined
   if (!('oclif' in error)) return shortage(error)
-  const [message = '', ...rest] = error.message.split('\n')
-  const details = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
+  const [first = '', ...rest] = error.message.split('\n')
+  const lines = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
+  const [message, ...details] = unparsable(first, lines) ?? [first, ...lines]
   const unknown = 'flags' in error && Array.isArray(error.flags) ? String(error.flags[0]) : undefined
   const nearest = unknown === undefined ? undefined : nearestFlag(unknown.replace(/^-+/, ''))
-  return new Fault('Usage', unknown === undefined ? decapitalised(message) : `unknown flag ${unknown}`, {
-    hints: [
-      ...(nearest ? [`Did you mean --${nearest}?`] : []),
-      ...details,
-      'svc COMMAND --help shows the flags of a command.',
-    ],
+  return new Fault('Usage', unknown === undefined ? decapitalised(message ?? '') : `unknown flag ${unknown}`, {
+    hints: [...(nearest ? [`Did you mean --${nearest}?`] : []), ...details, helpHint],
   })
+}
+
+/** oclif's two lines about a number as one sentence. */
+function unparsable(first: string, [reason = '', ...others]: readonly string[]): readonly string[] | undefined {
+  const [, flag] = /^Parsing (--[\w-]+)/.exec(first) ?? []
+  const [, expected, value] = /^Expected (an integer.*) but received: (.*)$/.exec(reason) ?? []
+  if (flag === undefined || expected === undefined) return undefined
+  return [`${flag} must be ${expected}, not "${value}"`, ...others]
 }
 
 /** Resources that a machine can run out of, and the remedy. Such an error is not a defect, wherever it occurs. */
@@ -72,13 +81,20 @@ const shortages: Readonly<Record<string, string>> = {
   ENOMEM: 'The machine has no free memory: end processes that use it.',
   ENOSPC: 'The disk is full: free some space.',
   EDQUOT: 'The disk quota of this account is exhausted: free some space.',
+  EROFS: 'The file system is read-only: set SVC_HOME to a folder that this account can write.',
+  EACCES: 'This account has no permission for it.',
 }
+/** The result code of SQLite for a full disk. */
+const sqliteFull = 13
 
 function shortage(error: Error): Fault | undefined {
-  const { code } = error as NodeJS.ErrnoException
-  const hint = code === undefined ? undefined : shortages[code]
+  const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: unknown }
+  const hint = errcode === sqliteFull ? shortages['ENOSPC'] : code === undefined ? undefined : shortages[code]
   return hint === undefined ? undefined : new Fault('Local', error.message, { hints: [hint], cause: error })
 }
+
+/** Stands for the help of the command that failed. */
+export const helpHint = 'svc COMMAND --help shows what it takes.'
 
 const helpLine = 'See more help with --help'
 

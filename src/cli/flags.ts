@@ -9,6 +9,7 @@ import type { ArgInput, FlagInput, Input, ParserOutput } from '@oclif/core/parse
 import { Fault } from '../core/errors.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import { didYouMean } from '../core/suggest.ts'
+import { helpHint } from './exit.ts'
 
 const asWritten = async <T>(input: T): Promise<T> => input
 
@@ -153,7 +154,7 @@ export const localFlag = boolean({
 export function required(value: string | undefined, what: string): string {
   if (value !== undefined && value.trim() !== '') return value
   throw new Fault('Usage', `${what} is ${value === undefined ? 'missing' : 'empty'}`, {
-    hints: ['svc COMMAND --help shows the arguments of a command.'],
+    hints: [helpHint],
   })
 }
 

@@ -23,7 +23,12 @@ const windows = process.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
 /** The fault for a file that this account cannot use. */
 export const trouble = (path: string, does: string, error: unknown): Fault =>
-  new Fault('Local', `${path} cannot be ${does} (${code(error)})`)
+  new Fault('Local', `${path} cannot be ${does}${reason(error)} (${code(error)})`)
+
+function reason(error: unknown): string {
+  const { errno } = error as NodeJS.ErrnoException
+  return errno === undefined ? '' : `: ${process.getBuiltinModule('node:util').getSystemErrorMessage(errno)}`
+}
 
 /** Which modes are refused: those that let others write, or also those that let others read. */
 export type Privacy = 'unwritable' | 'unreadable'

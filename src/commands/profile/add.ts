@@ -1,5 +1,6 @@
 import { SvcCommand } from '../../cli/base.ts'
 import { boolean, connectionFlags, custom, oneOf, required, requiredArgument, text } from '../../cli/flags.ts'
+import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
@@ -28,7 +29,11 @@ export default class ProfileAdd extends SvcCommand {
       import('../../cli/credentials.ts'),
     ])
     const name = checkedName(required(args.name, 'NAME'))
-    if (flags.server === undefined) throw new Fault('Usage', '--server is missing')
+    if (flags.server === undefined) {
+      throw new Fault('Usage', '--server is missing', {
+        hints: [`svc profile add ${shellWord(name)} --server https://svc.example.com`],
+      })
+    }
     const profile = {
       name,
       server: serverOf(flags.server, flags['insecure-http']),

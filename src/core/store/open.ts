@@ -161,7 +161,10 @@ export function openStore(options: StoreOptions, steps: readonly string[] = migr
 
 const missing = (path: string): Fault =>
   new Fault('Local', `No store exists at ${path}`, {
-    hints: ['`svc serve` creates it. To use another file, set SVC_STORE.'],
+    hints: [
+      'To use another file: --store or SVC_STORE',
+      'To create it with the first user: svc users add NAME --role Admin',
+    ],
   })
 
 function openExisting(path: string, steps: readonly string[]): Store {

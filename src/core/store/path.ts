@@ -13,7 +13,7 @@ export function storePathFor(env: Env, platform: NodeJS.Platform, home: string):
   if (env.SVC_STORE) {
     if (storeKind(env.SVC_STORE) === 'postgres') return env.SVC_STORE
     if (!path.isAbsolute(env.SVC_STORE)) {
-      throw new Fault('Local', 'SVC_STORE must be the absolute path of a file', {
+      throw new Fault('Local', 'the store (--store or SVC_STORE) must be the absolute path of a file', {
         hints: ['A relative path would refer to a different store in each folder.'],
       })
     }

@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { isInstalled } from '../install/installed.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+
+let home: Home
+beforeAll(() => {
+  home = svcHome()
+})
+afterAll(() => home.remove())
+
+describe('a mistake on the command line', () => {
+  test.each([
+    [['users', 'add'], 'Error: NAME is missing\n  svc users add --help shows what it takes.\n'],
+    [['monitors', 'list', 'x'], 'Error: unexpected argument: x\n  svc monitors list --help shows what it takes.\n'],
+    [['health', '--timeuot', '5s'], '  Did you mean --timeout?\n  svc health --help shows what it takes.\n'],
+    [
+      ['serve', '--port', 'abc'],
+      'Error: --port must be an integer, not "abc"\n  svc serve --help shows what it takes.\n',
+    ],
+    [
+      ['serve', '--port', '99999'],
+      'Error: --port must be an integer less than or equal to 65535, not "99999"\n  svc serve --help shows what it takes.\n',
+    ],
+    [
+      ['profile', 'add', 'prod'],
+      'Error: --server is missing\n  svc profile add prod --server https://svc.example.com\n',
+    ],
+  ])('svc %j is answered with the next step', async (args, text) => {
+    const { code, stderr } = await home.svc(args)
+    expect([code, stderr]).toEqual([2, expect.stringContaining(text)])
+  })
+
+  test('a missing or relative store names the flag that can name another one', async () => {
+    const missing = await home.svc(['users', 'list', '--store', '/nonexistent/svc.db'])
+    expect(missing.code).toBe(12)
+    expect(missing.stderr).toContain('To use another file: --store or SVC_STORE')
+    expect(missing.stderr).toContain('svc users add --store /nonexistent/svc.db NAME --role Admin')
+    const relative = await home.svc(['users', 'list', '--store', 'svc.db'])
+    expect(relative.stderr).toContain('the store (--store or SVC_STORE) must be the absolute path of a file')
+  })
+})
+
+const canMount =
+  isInstalled('unshare') && spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
+
+suiteWith(canMount ? undefined : 'mounting a file system needs root', 'a file system that takes no more', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-full-'))
+  const place = join(folder, 'home')
+  mkdirSync(place)
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  /** Runs svc with its settings on a new file system, which nobody else sees. */
+  const onFileSystem = (options: string, fill: string, args: readonly string[]) => {
+    const script = `mount -t tmpfs -o ${options} tmpfs "$PLACE" && { ${fill}; } 2>/dev/null; exec "$@"`
+    const { status, stderr } = spawnSync(
+      'unshare',
+      ['-m', 'sh', '-c', script, 'sh', process.execPath, home.program, ...args],
+      { env: { ...home.env, PLACE: place, HOME: place, SVC_HOME: join(place, 'svc') }, encoding: 'utf8' },
+    )
+    return { status, stderr }
+  }
+
+  const commands = [
+    ['init', '--yes'],
+    ['monitors', 'discover', '--write'],
+    ['profile', 'add', 'prod', '--server', 'https://svc.example.com'],
+    ['config', 'set', 'credentials', 'always'],
+    ['users', 'add', 'alice', '--no-password'],
+  ]
+  test.each(commands.map((args) => [args] as const))('svc %j on a read-only one is exit 12, and no defect', (args) => {
+    const { status, stderr } = onFileSystem('ro,mode=700', 'true', args)
+    expect([status, stderr]).toEqual([12, expect.stringMatching(/read-only/)])
+    expect(stderr).not.toContain('defect')
+  })
+
+  test.each(commands.map((args) => [args] as const))('svc %j on a full one is exit 12, and no defect', (args) => {
+    const { status, stderr } = onFileSystem('size=64k,mode=700', 'head -c 64k /dev/zero > "$PLACE/fill"', args)
+    expect([status, stderr]).toEqual([12, expect.stringMatching(/full|no space left/)])
+    expect(stderr).not.toContain('defect')
+  })
+})
