@@ -558,6 +558,16 @@ sqlSuite(
         expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
         expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
         expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
+        for (const [which, message] of [
+          [standby, /^received and not replayed: [1-9][\d.]* /],
+          [primary, /^reporting-1 has not replayed [1-9][\d.]* /],
+        ] as const) {
+          expect(await at(which, 'replication backlog')).toMatchObject({ status: 'ok', measurement: { unit: 'bytes' } })
+          expect(await at(which, 'replication backlog', { replicationBacklog: { limit: 0 } })).toMatchObject({
+            fault: 'threshold',
+            message: expect.stringMatching(message),
+          })
+        }
         await standby.query('SELECT pg_wal_replay_resume()')
       })
       test('PostgreSQL: standbys that commits wait for are counted, and missing ones are reported before anybody notices', async () => {
@@ -657,8 +667,8 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
   const results = await runKind(postgres, { url, replicas: 1, role: 'primary' }, 'Advanced')
   expect(results.filter(({ status }) => status === 'ok').map(({ check }) => check)).toEqual(['connect', 'query'])
   const reported = results.map(({ check }) => check)
-  // It is without TLS, writes and queries are not configured, and one result reports the failure of what these two share.
-  const absent = ['certificate', 'replicas', 'write', 'queries']
+  // It is without TLS, writes and queries are not configured, and one result reports the failure of what three share.
+  const absent = ['certificate', 'replication backlog', 'replicas', 'write', 'queries']
   expect(postgres.checks.map(({ name }) => name).filter((name) => !reported.includes(name))).toEqual(absent)
 })
 
@@ -724,6 +734,7 @@ describe('postgres: figures against limits', () => {
       paused: false,
       current: false,
       sinceReplayMs: 30_000,
+      bytes: 0,
     }
     const replay = (more: Partial<typeof behind> = {}) =>
       evaluated(replicationLag, { ...primary, replicas: [], replay: { ...behind, ...more } })

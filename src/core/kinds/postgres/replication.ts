@@ -43,6 +43,8 @@ type Replay = Receiver & {
   /** True if everything received has been replayed. */
   readonly current: boolean
   readonly sinceReplayMs: number | undefined
+  /** Bytes of WAL that it has received and not replayed; undefined if it has received none. */
+  readonly bytes: number | undefined
 }
 
 const lagDoc = 'Replication lag of its standbys, or its own as a standby, is within the limit'
@@ -138,6 +140,7 @@ const secondReadMs = 200
 async function readReplay(ask: Ask): Promise<Replay> {
   const read = (received: string): Promise<readonly Row[]> =>
     ask(`SELECT ${received} <= pg_last_wal_replay_lsn() AS current, pg_last_wal_receive_lsn()::text AS received,
+      pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::float8 AS bytes,
       pg_is_wal_replay_paused() AS paused,
       ${inMs('clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time())')} AS since,
       ${receiver}`)
@@ -152,6 +155,7 @@ async function readReplay(ask: Ask): Promise<Replay> {
     paused: truth(row, 'paused'),
     current: truth(row, 'current'),
     sinceReplayMs: figure(row, 'since'),
+    bytes: figure(row, 'bytes'),
   }
 }
 
@@ -243,6 +247,46 @@ function evaluateReplay(
   return paused ? { ...result, message: `${result.message}; replay is paused` } : result
 }
 
+export const replicationBytes = onDatabase({
+  depth: 'Advanced',
+  results: {
+    'replication backlog': 'The WAL that its standbys, or it as a standby, have not replayed is within the limit',
+  },
+  settings: {
+    replicationBacklog: {
+      type: 'threshold',
+      unit: 'bytes',
+      default: { warn: 64 * 1024 ** 2, limit: 1024 ** 3 },
+      doc: 'Maximum amount of WAL that a standby has not replayed',
+    },
+  },
+  privilege,
+  observe: replication,
+  evaluate: ({ replay, replicas, hidden, user }, { replicationBacklog: threshold }) => {
+    const check = 'replication backlog'
+    if (replay) {
+      // Without a WAL receiver, and before it has received anything, `replication lag` reports what is wrong.
+      if (replay.connected !== true || replay.bytes === undefined) return []
+      const value = Math.max(0, replay.bytes)
+      return atMost({ check, what: 'received and not replayed:', value, unit: 'bytes', threshold })
+    }
+    const backlogs = replicas.flatMap(({ name, bytes }) => (bytes === undefined ? [] : [{ name, bytes }]))
+    const [worst] = backlogs.toSorted((a, b) => b.bytes - a.bytes)
+    // `replication lag` reports replicas without a WAL position.
+    if (!worst && replicas.length > 0) return []
+    const result = worst
+      ? atMost({
+          check,
+          what: `${worst.name} has not replayed`,
+          value: Math.max(0, worst.bytes),
+          unit: 'bytes',
+          threshold,
+        })
+      : ok(check, 'no replica connected')
+    return hidden === 0 || result.status === 'failed' ? result : hiddenFrom(check, user, hidden, 'replica')
+  },
+})
+
 export const replicas = onDatabase({
   depth: 'Advanced',
   results: { replicas: 'At least `replicas` replicas are streaming; omitted without that setting' },
@@ -265,4 +309,4 @@ export const replicas = onDatabase({
 })
 
 /** In the order of their results. */
-export const replicationChecks = [walReceiver, replicationLag, replicas]
+export const replicationChecks = [walReceiver, replicationLag, replicationBytes, replicas]

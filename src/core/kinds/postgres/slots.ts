@@ -75,8 +75,8 @@ export const slots = onDatabase({
       const [name, active, inactiveMs] = [text(row, 'name'), truth(row, 'active'), figure(row, 'inactive')]
       const isRecorded = !truth(row, 'timed') && observed.length < maxRecorded
       const readings = isRecorded ? await history(`active slot ${name}`, active ? 1 : 0, readEveryMs) : undefined
-      const since = inactiveMs === undefined ? idleOf(readings) : { atLeastMs: inactiveMs, atMostMs: inactiveMs }
-      const idle = active ? undefined : since
+      const time = inactiveMs === undefined ? idleOf(readings) : { atLeastMs: inactiveMs, atMostMs: inactiveMs }
+      const idle = active ? undefined : time
       observed.push({ name, active, idle, bytes: figure(row, 'bytes'), lost: truth(row, 'lost') })
     }
     return observed
@@ -107,7 +107,7 @@ function evaluateSlot({ name, idle, bytes, lost }: Slot, size: Threshold, inacti
   if (result.status === 'failed' || !idle) return result
   const { atLeastMs, atMostMs } = idle
   const isExact = atLeastMs === atMostMs
-  const idleness = atMost({
+  const long = atMost({
     check,
     what: `${name} has had no consumer for${isExact ? '' : ' at least'}`,
     value: atLeastMs,
@@ -115,7 +115,7 @@ function evaluateSlot({ name, idle, bytes, lost }: Slot, size: Threshold, inacti
     after: `and retains ${showBytes(bytes)}`,
     threshold: inactive,
   })
-  if (idleness.status !== 'ok') return idleness
+  if (long.status !== 'ok') return long
   const { warn: bound = inactive.limit } = inactive
   if (bound === undefined || (atMostMs !== undefined && atMostMs <= bound)) return result
   const unknown = 'PostgreSQL before 17 does not report since when'
