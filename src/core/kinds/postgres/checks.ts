@@ -157,6 +157,45 @@ export const longestTransaction = onDatabase({
   },
 })
 
+export const idleInTransaction = onDatabase({
+  depth: 'Advanced',
+  results: { 'idle in transaction': 'No session keeps a transaction open without using it' },
+  settings: {
+    idleInTransaction: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 5 * minute, limit: 30 * minute },
+      doc: 'Maximum time that a session is idle within a transaction',
+    },
+  },
+  privilege,
+  observe: async ({ ask, user }) => {
+    const [row] = await ask(`WITH other AS (SELECT * FROM pg_stat_activity WHERE pid <> pg_backend_pid())
+      SELECT (SELECT count(*) FROM other WHERE backend_type IS NULL AND usesysid IS NOT NULL) AS hidden,
+        (SELECT count(*) FROM other WHERE state LIKE 'idle in transaction%') AS idle,
+        longest.pid, longest.usename, ${inMs('clock_timestamp() - longest.state_change')} AS longest
+      FROM (SELECT 1) AS one LEFT JOIN LATERAL (SELECT * FROM other
+        WHERE state LIKE 'idle in transaction%' ORDER BY state_change LIMIT 1) AS longest ON true`)
+    return {
+      user,
+      /** The number of sessions whose details this account cannot see. */
+      hidden: figure(row, 'hidden'),
+      idle: figure(row, 'idle'),
+      longestMs: figure(row, 'longest'),
+      /** The session that has been idle for longest, e.g. `pid 42, user app`. */
+      who: `pid ${text(row, 'pid')}, user ${text(row, 'usename')}`,
+    }
+  },
+  evaluate: ({ user, hidden, idle, longestMs: value, who }, { idleInTransaction: threshold }) => {
+    const check = 'idle in transaction'
+    if (hidden === undefined || idle === undefined) return notChecked(check, 'missing', 'the sessions are not reported')
+    const what = `${count(idle, 'session is', 'sessions are')} idle in a transaction, the longest (${who}) for`
+    const none = ok(check, 'no session is idle in a transaction')
+    const result = idle === 0 ? none : atMost({ check, what, value, unit: 'duration', threshold })
+    return hidden > 0 && result.status !== 'failed' ? hiddenFrom(check, user, hidden, 'session') : result
+  },
+})
+
 export const lockWait = onDatabase({
   depth: 'Standard',
   results: { 'lock wait': 'No session waits too long for a lock' },
@@ -346,5 +385,5 @@ export const checksumFailures = onDatabase({
 })
 
 /** In the order of their results. */
-export const sessionChecks = [server, connections, longestTransaction, lockWait]
+export const sessionChecks = [server, connections, longestTransaction, idleInTransaction, lockWait]
 export const maintenanceChecks = [wraparound, archiver, preparedTransactions, checksumFailures]
