@@ -45,4 +45,15 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
       await session.end()
     }
   })
+
+  test('PostgreSQL: WAL files that wait to be archived are counted', async () => {
+    for (let n = 0; n < 3; n += 1) await server.query(`CREATE TABLE wal${n} (); SELECT pg_switch_wal()`)
+    const found = await one('archive backlog', { archiveBacklog: { warn: 2, limit: 100 } })
+    expect(found).toMatchObject({ status: 'warning', message: expect.stringMatching(/^WAL files that wait: [3-9] /) })
+    expect(await one('archive backlog')).toMatchObject({ status: 'ok', measurement: { warn: 10, limit: 100 } })
+    expect(await limited('archive backlog')).toMatchObject({
+      notChecked: 'permission',
+      details: ['GRANT pg_monitor TO "limited"', 'SQLSTATE 42501'],
+    })
+  })
 })

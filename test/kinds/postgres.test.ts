@@ -143,7 +143,7 @@ sqlSuite(
           await server.query(`CREATE ROLE limited LOGIN PASSWORD '${word}'`)
         },
         query: (grant) => server.query(grant.replace('<account>', 'limited')),
-        unwell: ['longest transaction', 'idle in transaction'],
+        unwell: ['longest transaction', 'idle in transaction', 'archive backlog'],
         end: async () => {
           await other.end()
           await server.query('DROP ROLE limited')

@@ -1,4 +1,5 @@
 import { databaseKind, truth } from '../../database/index.ts'
+import { archiveBacklog } from './backups.ts'
 import { maintenanceChecks, sessionChecks } from './checks.ts'
 import { loadPg, openPostgres } from './driver.ts'
 import { replicationChecks } from './replication.ts'
@@ -37,6 +38,7 @@ export default databaseKind({
     slots,
     subscriptions,
     ...maintenanceChecks,
+    archiveBacklog,
     write,
   ],
 })
