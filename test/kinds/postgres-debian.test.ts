@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { History, HistoryReading, Result } from '../../src/core/engine/index.ts'
 import postgres from '../../src/core/kinds/postgres/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { peerSuite } from '../support/peer.ts'
+import { peerSuite, suiteWith } from '../support/peer.ts'
+import { pgbackrestMissing, startPgbackrest } from '../support/pgbackrest.ts'
 import { debianPostgres, debianPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { walConsumer } from '../support/postgres-faults.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
@@ -70,5 +71,46 @@ peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
     } finally {
       await server.query("SELECT pg_drop_replication_slot('forgotten')")
     }
+  })
+
+  suiteWith(pgbackrestMissing, 'pgBackRest', () => {
+    test('PostgreSQL 15: the age of the newest backup is read from what pgBackRest prints', async () => {
+      await using repository = await startPgbackrest()
+      await repository.server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
+      const age = async (given: object = {}, later = 0): Promise<Result> => {
+        const settings = {
+          url: repository.server.url('monitor'),
+          password: secret(word),
+          pgbackrest: repository.info(),
+          ...given,
+        }
+        const date = (): Date => new Date(Date.now() + later)
+        return checked(await runKind(postgres, settings, 'Advanced', { date }), 'backup age')
+      }
+      expect(await age()).toMatchObject({
+        status: 'failed',
+        fault: 'data',
+        message: expect.stringMatching(/^stanza main: (no valid backups|missing stanza)/),
+      })
+      repository.backUp()
+      const hour = 3_600_000
+      const fresh = await age()
+      expect(fresh).toMatchObject({ status: 'ok', measurement: { warn: 26 * hour, limit: 50 * hour, bound: 'atMost' } })
+      expect(fresh.message).toMatch(/^newest backup of stanza main ended .* ago/)
+      expect(fresh.address).toBeUndefined()
+      expect((await age({}, 27 * hour)).status).toBe('warning')
+      expect(await age({}, 51 * hour)).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(await age({ stanza: 'other' })).toMatchObject({
+        fault: 'data',
+        message: expect.stringMatching(/contains no stanza other$/),
+      })
+      expect(await age({ pgbackrest: '/nowhere/info.json' })).toMatchObject({
+        fault: 'data',
+        message: '/nowhere/info.json cannot be read: ENOENT',
+      })
+      expect(await age({ pgbackrest: '/etc/passwd' })).toMatchObject({
+        message: '/etc/passwd is not the output of pgbackrest info --output=json',
+      })
+    })
   })
 })

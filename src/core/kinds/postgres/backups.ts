@@ -1,5 +1,9 @@
+import { open } from 'node:fs/promises'
 import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
-import { atMost, notChecked, ok } from '../../engine/index.ts'
+import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
+import { sanitize } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { Threshold } from '../../settings/index.ts'
 import { privilege } from './checks.ts'
 
 export const archiveBacklog = onDatabase({
@@ -33,3 +37,131 @@ export const archiveBacklog = onDatabase({
     return atMost({ check, what: 'WAL files that wait:', value: ready, unit: 'count', threshold })
   },
 })
+
+/** The backups of one stanza, according to `pgbackrest info --output=json`. */
+type Stanza = {
+  readonly name: string
+  /** 0 if all is well. */
+  readonly code: number | undefined
+  readonly message: string
+  /** When the newest backup ended, in milliseconds since 1970. Undefined without a backup. */
+  readonly newestAt: number | undefined
+  /** True if pages with wrong checksums were found during the newest backup. */
+  readonly hasErrors: boolean
+}
+
+/** Bytes. A thousand backups take about 1 MB. */
+const maxInfoBytes = 8 * 1024 ** 2
+
+export const backupAge = onDatabase({
+  depth: 'Advanced',
+  results: { 'backup age': 'The newest backup of pgBackRest is recent and complete; omitted without `pgbackrest`' },
+  settings: {
+    pgbackrest: {
+      type: 'text',
+      doc: 'Absolute path of a file on this machine with the output of `pgbackrest info --output=json`. svc does not run pgbackrest: write the file where it runs, e.g. `pgbackrest info --output=json > FILE.new && mv FILE.new FILE` after each backup',
+    },
+    stanza: { type: 'text', doc: 'The stanza of the file to check; by default all of them' },
+    backupAge: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 26 * 3_600_000, limit: 50 * 3_600_000 },
+      doc: 'Maximum age of the newest backup',
+    },
+  },
+  when: ['pgbackrest'],
+  elsewhere: true,
+  observe: async (_, { pgbackrest: path = '', stanza }, { date }) => {
+    const all = stanzasOf(await readInfo(path), path)
+    const stanzas = all.filter(({ name }) => stanza === undefined || name === stanza)
+    if (stanzas.length > 0) return { stanzas, now: date().getTime() }
+    const which = stanza === undefined ? 'no stanza' : `no stanza ${sanitize(stanza, 64)}`
+    throw new ProbeError('data', `${sanitize(path, 200)} contains ${which}`)
+  },
+  evaluate: ({ stanzas, now }, { backupAge: threshold }) => {
+    const [worst, ...others] = stanzas
+      .map((stanza) => evaluateStanza(stanza, now, threshold))
+      .toSorted((a, b) => severity[b.status] - severity[a.status])
+    if (!worst) return notChecked('backup age', 'missing', 'no stanza is reported')
+    return { ...worst, details: others.slice(0, 20).map(({ message }) => message) }
+  },
+})
+
+const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
+
+function evaluateStanza(
+  { name, code, message, newestAt, hasErrors }: Stanza,
+  now: number,
+  threshold: Threshold,
+): Result<'backup age'> {
+  const check = 'backup age'
+  if (code !== 0)
+    return fail(check, 'data', `stanza ${name}: ${message === '' ? 'its state is not reported' : message}`)
+  if (newestAt === undefined) return fail(check, 'data', `stanza ${name} has no backup`)
+  const result = atMost({
+    check,
+    what: `newest backup of stanza ${name} ended`,
+    value: Math.max(0, now - newestAt),
+    unit: 'duration',
+    after: 'ago',
+    threshold,
+    at: new Date(newestAt),
+  })
+  if (!hasErrors || result.status === 'failed') return result
+  const { measurement } = result
+  return warn(check, `the newest backup of stanza ${name} contains pages with wrong checksums`, { measurement })
+}
+
+/** The text of the file. Throws ProbeError `data`, naming the file. */
+async function readInfo(path: string): Promise<string> {
+  const unreadable = (why: string): ProbeError =>
+    new ProbeError('data', `${sanitize(path, 200)} cannot be read: ${why}`)
+  try {
+    await using file = await open(path, 'r')
+    const status = await file.stat()
+    if (!status.isFile()) throw unreadable('it is not a file')
+    if (status.size > maxInfoBytes) throw unreadable('it is too large')
+    return await file.readFile('utf8')
+  } catch (error) {
+    if (error instanceof ProbeError) throw error
+    throw unreadable((error as NodeJS.ErrnoException).code ?? 'unknown')
+  }
+}
+
+type Json = Readonly<Record<string, unknown>>
+const asObject = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {})
+const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** Throws ProbeError `data` for anything other than the output of `pgbackrest info --output=json`. */
+function stanzasOf(json: string, path: string): readonly Stanza[] {
+  let info: unknown
+  try {
+    info = JSON.parse(json)
+  } catch {
+    info = undefined
+  }
+  if (!Array.isArray(info)) {
+    const what = 'is not the output of pgbackrest info --output=json'
+    throw new ProbeError('data', `${sanitize(path, 200)} ${what}`)
+  }
+  return info.slice(0, 1_000).map((one) => {
+    const stanza = asObject(one)
+    const status = asObject(stanza['status'])
+    const ended = asList(stanza['backup']).flatMap((backup) => {
+      const { timestamp, error } = asObject(backup)
+      const stop = figure(asObject(timestamp), 'stop')
+      return stop === undefined ? [] : [{ at: stop * 1_000, hasErrors: error === true }]
+    })
+    const newest = ended.reduce<(typeof ended)[number] | undefined>(
+      (latest, backup) => (latest === undefined || backup.at > latest.at ? backup : latest),
+      undefined,
+    )
+    return {
+      name: text(stanza, 'name'),
+      code: figure(status, 'code'),
+      message: text(status, 'message'),
+      newestAt: newest?.at,
+      hasErrors: newest?.hasErrors ?? false,
+    }
+  })
+}

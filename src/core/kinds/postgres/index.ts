@@ -1,5 +1,5 @@
 import { databaseKind, truth } from '../../database/index.ts'
-import { archiveBacklog } from './backups.ts'
+import { archiveBacklog, backupAge } from './backups.ts'
 import { maintenanceChecks, sessionChecks } from './checks.ts'
 import { loadPg, openPostgres } from './driver.ts'
 import { replicationChecks } from './replication.ts'
@@ -39,6 +39,7 @@ export default databaseKind({
     subscriptions,
     ...maintenanceChecks,
     archiveBacklog,
+    backupAge,
     write,
   ],
 })
