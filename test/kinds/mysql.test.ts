@@ -284,16 +284,23 @@ sqlSuite(
     test('MariaDB: what is not for this account is that check only, and no refused sign-in', async () => {
       const results = await run({ url: server.url('stranger'), restarted: {} }, 'Advanced')
       const bad = results.filter((result) => result.status !== 'ok')
-      expect(bad.map(({ check, fault }) => [check, fault])).toEqual([
-        ['lock wait', 'data'],
-        ['replication', 'data'],
-        ['longest transaction', 'data'],
-        ['history list', 'data'],
-        ['auto-increment', undefined],
-      ])
-      expect(bad[1]?.message).toMatch(
-        /^"stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
+      expect(bad.map(({ check, notChecked, status }) => [check, notChecked, status])).toEqual(
+        ['lock wait', 'replication', 'longest transaction', 'history list', 'auto-increment'].map((check) => [
+          check,
+          'permission',
+          'warning',
+        ]),
       )
+      expect(bad[1]?.message).toMatch(
+        /^not checked: "stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
+      )
+      expect(bad.map(({ details }) => details?.[0])).toEqual([
+        "GRANT PROCESS ON *.* TO 'stranger'",
+        "GRANT SLAVE MONITOR ON *.* TO 'stranger'",
+        "GRANT PROCESS ON *.* TO 'stranger'",
+        "GRANT PROCESS ON *.* TO 'stranger'",
+        "GRANT SELECT ON *.* TO 'stranger'",
+      ])
     })
 
     test('MariaDB: a transaction that is open for too long', async () => {
@@ -404,6 +411,13 @@ sqlSuite(
         one('write', { url: server.url('writer', 'orders'), allowWrites: true, ...given }, 'Advanced', options)
       beforeAll(() => server.query(`CREATE USER writer@${here} IDENTIFIED BY '${word}'`))
       afterAll(() => server.query(`DROP USER writer@${here}; DROP TABLE orders.svc_probe`))
+      test('MariaDB: an account that may not write is not a failure, and the GRANT is reported', async () => {
+        await server.query(`GRANT SELECT ON orders.jobs TO writer@${here}`)
+        const found = await trip()
+        expect(found).toMatchObject({ status: 'warning', notChecked: 'permission' })
+        expect(found.details?.[0]).toBe("GRANT CREATE ON `orders`.`svc_probe` TO 'writer'")
+        await server.query(`REVOKE SELECT ON orders.jobs FROM writer@${here}`)
+      })
       test('MariaDB: an account with nothing but the declared privilege writes, commits, reads and deletes', async () => {
         const { privilege = '' } = mysql.checks.find(({ name }) => name === 'write') ?? {}
         await server.query(privilege.replace('<database>', 'orders').replace('<account>', `writer@${here}`))

@@ -269,7 +269,11 @@ peerSuite(redisMissing, 'redis', () => {
     test('an account with too few permissions is reported with what it lacks, and PING is still ok', async () => {
       const results = await runKind(redis, { url: as('stranger'), ...auth }, 'Standard')
       expect(checked(results, 'ping').status).toBe('ok')
-      expect(checked(results, 'info')).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(checked(results, 'info')).toMatchObject({
+        status: 'warning',
+        notChecked: 'permission',
+        details: ['ACL SETUSER stranger +info'],
+      })
       expect(checked(results, 'info').message).toMatch(/"stranger" lacks a permission for this check: .*'info'/)
     })
     test('a key that the account may not access is reported', async () => {
@@ -278,7 +282,11 @@ peerSuite(redisMissing, 'redis', () => {
         { url: as('monitor'), ...auth, queues: [{ key: 'jobs', length: {} }] },
         'Standard',
       )
-      expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(result).toMatchObject({
+        status: 'warning',
+        notChecked: 'permission',
+        details: ['ACL SETUSER monitor ~<key>'],
+      })
       expect(result.message).toContain('"monitor" lacks a permission for this check')
     })
     test('an account with access to its own keys only completes the round trip', async () => {

@@ -1,7 +1,7 @@
 import { showDuration } from '../format.ts'
-import { type FaultClass, ProbeError } from '../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError } from '../probe-error.ts'
 import type { CheckContext } from './kind.ts'
-import { fail, type Result } from './result.ts'
+import { fail, notChecked, type Result } from './result.ts'
 
 type Classified = { readonly fault: FaultClass; readonly message: string; readonly details: readonly string[] }
 
@@ -66,7 +66,13 @@ const isTlsCode = (code: string): boolean =>
 const firstLine = (message: string): string => message.split(/\r?\n/, 1)[0] ?? message
 
 /** Why one of several items could not be observed. */
-export type Failure = { readonly fault: FaultClass; readonly message: string; readonly details: readonly string[] }
+export type Failure = {
+  readonly fault: FaultClass
+  readonly message: string
+  readonly details: readonly string[]
+  /** True if only the account lacks a privilege. */
+  readonly denied?: boolean | undefined
+}
 
 /** The observation of one of several items, or why it failed. */
 export type ClassifiedAttempt<Observation> = { readonly observation: Observation } | { readonly failure: Failure }
@@ -85,12 +91,14 @@ export async function attempt<Observation>(
     return { observation: await observe() }
   } catch (cause) {
     if (signal.aborted || !connection.usable) throw cause
-    return { failure: classify(cause, connection.address, now() - since) }
+    const failure = classify(cause, connection.address, now() - since)
+    return { failure: { ...failure, denied: cause instanceof MissingPrivilegeError } }
   }
 }
 
 /** The result of a failed attempt. */
 export const failedAttempt = <const Name extends string>(
   check: Name,
-  { fault, message, details }: Failure,
-): Result<Name> => fail(check, fault, message, { details })
+  { fault, message, details, denied }: Failure,
+): Result<Name> =>
+  denied ? notChecked(check, 'permission', message, { details }) : fail(check, fault, message, { details })

@@ -1,6 +1,6 @@
 import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
-import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
 
 /** Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. */
 export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
@@ -70,7 +70,7 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
   switch (meaning[errno]) {
     case 'refused sign-in':
       if (phase === 'sign-in') return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
-      return probeError('data', `${user} lacks a privilege: ${reason}`)
+      return missingPrivilege(errno, reason, target.user)
     case 'full':
       return probeError(
         'refused',
@@ -88,11 +88,7 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
     case 'may not':
       if (phase === 'query')
         return probeError('data', `${user} may not read the table: ${reason}`, 'next: GRANT SELECT on it')
-      return probeError(
-        'data',
-        `${user} lacks a privilege: ${reason}`,
-        'next: grant that privilege to the account, on *.*',
-      )
+      return missingPrivilege(errno, reason, target.user)
     case 'no space':
       return probeError(
         'data',
@@ -114,6 +110,23 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
     phase === 'sign-in' ? `${address} refused the connection: ${reason}` : `the query failed: ${reason}`,
   )
 }
+
+/** With the GRANT to type, as far as the server names the privilege. */
+function missingPrivilege(errno: number, reason: string, account: string): MissingPrivilegeError {
+  const user = sanitize(account, 64)
+  const to = `TO '${user.replaceAll("'", "''")}'`
+  const [, global = ''] = /\bthe ([A-Z ,]{1,200}?) privilege/.exec(reason) ?? []
+  // Of several privileges that would do, SUPER is the first and the widest.
+  const [narrowest] = global.split(', ').reverse()
+  const [, commands = '', table = ''] =
+    /^([A-Z ,]{1,100}) command denied .{0,300} for table (.{1,140})$/.exec(reason) ?? []
+  const grants = [
+    ...(narrowest ? [`GRANT ${narrowest} ON *.* ${to}`] : []),
+    ...(commands === '' ? [] : [`GRANT ${commands} ON ${table.replaceAll("'", '')} ${to}`]),
+  ]
+  return new MissingPrivilegeError(`"${user}" lacks a privilege: ${reason}`, [...grants, `error ${errno}`])
+}
+
 function fromDriver(code: unknown, reason: string, error: unknown, { address }: ErrorPlace): unknown {
   if (code === 'HANDSHAKE_NO_SSL_SUPPORT') return new ProbeError('tls', `${address} does not offer TLS`, [withoutTls])
   if (code === 'HANDSHAKE_SSL_ERROR') return new ProbeError('tls', `TLS with ${address} failed: ${reason}`)

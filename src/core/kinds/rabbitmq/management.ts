@@ -4,7 +4,7 @@ import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../../net/text.ts'
 import { readTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
-import { ProbeError } from '../../probe-error.ts'
+import { MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
 /** The settings of the connection. */
@@ -157,6 +157,10 @@ export const words = (value: unknown, { redact }: Account, max = 80): string =>
 /** The command that lets an account see nodes and their figures. */
 export const setTags = (account: string): string => `rabbitmqctl set_user_tags ${account} monitoring`
 
+/** The command that lets an account see the queues of a vhost without configuring, writing or reading them. */
+export const setPermissions = (account: string): string =>
+  `rabbitmqctl set_permissions -p <vhost> ${account} "^$" "^$" "^$"`
+
 /** The body of an answer. Throws ProbeError for a missing permission, an outage, or another server. */
 export function content(
   { status, body }: ManagementAnswer,
@@ -170,8 +174,11 @@ export function content(
   if (status === 401 || status === 403) {
     // The password was accepted before, so this must not count as a refused sign-in, which would suspend further
     // sign-ins for a while.
-    const next = `next: ${setTags(sanitize(username, 64))}, and set_permissions for the vhost`
-    throw new ProbeError('data', `${quote(username, 64)} has no permission to read ${what}: ${why || status}`, [next])
+    const account = sanitize(username, 64)
+    const grant = /virtual host/i.test(why) ? setPermissions(account) : setTags(account)
+    throw new MissingPrivilegeError(`${quote(username, 64)} has no permission to read ${what}: ${why || status}`, [
+      grant,
+    ])
   }
   if (status === 404) throw new ProbeError('data', `${address} has no ${what}`)
   throw new ProbeError('data', `${address} answered ${status} to ${what}${why === '' ? '' : `: ${why}`}`)

@@ -16,7 +16,7 @@ import {
 import { showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { content, type Management, number, object, onManagement, setTags, words } from './management.ts'
+import { content, type Management, number, object, onManagement, setPermissions, setTags, words } from './management.ts'
 
 const minute = 60_000
 
@@ -44,11 +44,7 @@ const queuesSetting = {
 const settings = { queues: queuesSetting }
 type QueueSettings = NonNullable<Values<typeof settings>['queues']>[number]
 
-/**
- * A permission with empty patterns lets an account see the queues of a vhost without configuring, writing or reading
- * them.
- */
-const privilege = `${setTags('<account>')}; rabbitmqctl set_permissions -p <vhost> <account> "^$" "^$" "^$"`
+const privilege = `${setTags('<account>')}; ${setPermissions('<account>')}`
 
 const maxQueues = 100
 

@@ -1,5 +1,5 @@
 import { quote, type Redact, sanitize } from '../../net/text.ts'
-import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
 
 /** The server that answered with an error, and the user it answered. */
 type Peer = { readonly address: string; readonly redact: Redact; readonly user: string | undefined }
@@ -24,11 +24,9 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
         `${address} refused the sign-in of ${who}: wrong password, or the user does not exist or is disabled`,
       )
     case 'NOPERM':
-      return problem(
-        'data',
-        `${who} lacks a permission for this check: ${text}`,
-        'next: grant it with ACL SETUSER on the server',
-      )
+      return new MissingPrivilegeError(`${who} lacks a permission for this check: ${text}`, [
+        `ACL SETUSER ${sanitize(user ?? 'default', 64)} ${missingRule(error)}`,
+      ])
     case 'LOADING':
       return problem('data', `${address} is still loading its data after a start and serves no requests yet`)
     case 'MASTERDOWN':
@@ -78,4 +76,11 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
     return problem('data', `${address} is older than Redis 6 and does not support users: remove ${who} from the url`)
   }
   return new ProbeError('protocol', `${address} answered ${quote(text, 200)}`)
+}
+
+/** The rule that an ACL lacks, according to the error of the server. Redis before 7 does not name all commands. */
+function missingRule(error: string): string {
+  if (/\bkeys?\b/.test(error.slice(0, 300))) return '~<key>'
+  const [, command] = /'([\w|-]{1,64})'/.exec(error.slice(0, 300)) ?? []
+  return command === undefined ? '+<command>' : `+${command.toLowerCase()}`
 }
