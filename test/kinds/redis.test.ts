@@ -26,6 +26,7 @@ import { processorMs } from '../support/processor-time.ts'
 import { proxy } from '../support/proxy.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { sentinelMissing, startSentinel, startSentinelGroup } from '../support/sentinel.ts'
 import { asServer } from '../support/server.ts'
 import { hungUp, until } from '../support/until.ts'
 
@@ -552,6 +553,59 @@ peerSuite(redisMissing ?? opensslMissing(), 'redis over TLS', () => {
     expect(match).toMatchObject({ fault: 'tls' })
     expect(match?.message).toContain('requires a client certificate, which svc does not have')
     await strict.remove()
+  })
+})
+
+peerSuite(redisMissing ?? sentinelMissing, 'redis: a Sentinel', () => {
+  let group: Awaited<ReturnType<typeof startSentinelGroup>>
+  const at = (sentinel: { readonly url: string }, overrides: Overrides = {}, mode: Mode = 'Standard') =>
+    runKind(redis, { url: sentinel.url, ...quiet, ...overrides }, mode)
+  beforeAll(async () => {
+    group = await startSentinelGroup()
+  }, 60_000)
+  afterAll(() => group.remove())
+
+  test('is recognized, and each primary that it monitors is up', async () => {
+    const results = await at(
+      group.sentinels[0],
+      { allowWrites: true, queues: [{ key: 'jobs', length: {} }] },
+      'Advanced',
+    )
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+    expect(results.map(({ check }) => check)).toEqual(['connect', 'ping', 'sentinel master'])
+    expect(checked(results, 'sentinel master')).toMatchObject({
+      subject: 'orders',
+      message: `orders (127.0.0.1:${group.primary.port}) is up, monitored with 1 other Sentinel`,
+    })
+  })
+  test('that monitors nothing fails', async () => {
+    const idle = await startSentinel(group.primary, 1)
+    idle.cli('SENTINEL', 'REMOVE', 'orders')
+    expect(checked(await at(idle), 'sentinel master')).toMatchObject({
+      status: 'failed',
+      message: 'this Sentinel monitors no primary',
+    })
+    await idle.remove()
+  })
+  test('an account with only the privileges that the checks declare is denied nothing, and without them a Sentinel is not checked', async () => {
+    const locked = await startSentinel(group.primary, 1, [`user limited on >${word} -@all +ping`])
+    const overrides: Overrides = { url: locked.url.replace('//', '//limited@'), password: secret(word) }
+    expect(checked(await at(locked, overrides), 'info')).toMatchObject({ notChecked: 'permission' })
+    for (const { name, privilege = '' } of redis.checks.filter(({ name }) => name.startsWith('sentinel '))) {
+      expect(locked.cli(...privilege.replace('<account>', 'limited').split(' ')), name).toBe('OK')
+    }
+    expect((await at(locked, overrides)).filter(({ notChecked }) => notChecked)).toEqual([])
+    await locked.remove()
+  })
+  test('a primary that is down fails', async () => {
+    group.primary.freeze()
+    try {
+      const [sentinel] = group.sentinels
+      await until(async () => checked(await at(sentinel), 'sentinel master').status === 'failed')
+      expect(checked(await at(sentinel), 'sentinel master')).toMatchObject({ fault: 'data', subject: 'orders' })
+    } finally {
+      group.primary.thaw()
+    }
   })
 })
 

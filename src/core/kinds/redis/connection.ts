@@ -89,6 +89,8 @@ export class RedisConnection implements Connection {
   readonly database: number
   readonly chain: Chain | undefined
   readonly redact: Redact
+  /** A Sentinel monitors other servers and has no data. Undefined until INFO has been read. */
+  isSentinel: boolean | undefined
   readonly #user: string | undefined
   readonly #socket: Socket
   readonly #exchange: RequestReplyConnection<RedisReply>

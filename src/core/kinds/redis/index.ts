@@ -1,14 +1,22 @@
-import { atMost, networkKind } from '../../engine/index.ts'
+import { atMost, type Check, networkKind } from '../../engine/index.ts'
 import { databaseSlot } from '../../net/url.ts'
 import { certificate, cluster, latency, ping, roundTrip, selectDatabase } from './checks.ts'
-import { connectSettings, openRedis, prepareRedis, validateUrl } from './connection.ts'
+import { connectSettings, openRedis, prepareRedis, type RedisConnection, validateUrl } from './connection.ts'
 import { durabilityChecks, serverChecks } from './info.ts'
 import { oldestItem, queue, validateQueues } from './queues.ts'
+import { sentinelMaster } from './sentinel.ts'
+
+/** Leaves a check out on a Sentinel, which has neither data nor replicas of its own. */
+const notOnSentinels = <C extends Check<RedisConnection>>(check: C): C => ({
+  ...check,
+  applies: (redis: RedisConnection, settings: never) =>
+    redis.isSentinel !== true && (check.applies?.(redis, settings) ?? true),
+})
 
 /** Signs in if a password is configured. Only reads, except for the key of its own that `allowWrites` permits. */
 export default networkKind({
   name: 'redis',
-  title: 'A Redis or Valkey server works, and nothing in it is about to fail',
+  title: 'A Redis or Valkey server or a Sentinel works, and nothing in it is about to fail',
   settings: connectSettings,
   target: (settings) => databaseSlot(settings),
   signsIn: ({ password }) => password !== undefined,
@@ -24,14 +32,10 @@ export default networkKind({
   },
   checks: [
     ping,
-    ...serverChecks,
-    selectDatabase,
-    queue,
-    ...durabilityChecks,
-    cluster,
-    latency,
-    roundTrip,
-    oldestItem,
+    sentinelMaster,
+    ...[...serverChecks, selectDatabase, queue, ...durabilityChecks, cluster, latency, roundTrip, oldestItem].map(
+      notOnSentinels,
+    ),
     certificate,
   ],
 })

@@ -13,6 +13,7 @@ import {
 import { showBytes, showDuration } from '../../format.ts'
 import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec } from '../../settings/index.ts'
 import { onRedis, type RedisConnection } from './connection.ts'
 import { textOf } from './resp.ts'
 
@@ -41,7 +42,8 @@ export const info = sharedRead(
   'Reported only when INFO fails, such as for lack of permission',
   async (redis: RedisConnection, { date }): Promise<Info> => {
     const row = parseInfo(textOf(await redis.ask('INFO')), redis.redact)
-    if (text(row, 'role') === '') throw new ProbeError('protocol', `${redis.address} reports no role in INFO`)
+    if (text(row, 'role') === '' && !isSentinel(row))
+      throw new ProbeError('protocol', `${redis.address} reports no role in INFO`)
     return { row, date: date() }
   },
 )
@@ -49,6 +51,7 @@ export const info = sharedRead(
 const milliseconds = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : seconds * 1_000
 
+export const isSentinel = (row: Row): boolean => text(row, 'redis_mode') === 'sentinel'
 export const isPrimary = (row: Row): boolean => text(row, 'role') === 'master'
 const sourceOf = (row: Row): string => `${text(row, 'master_host', 80)}:${text(row, 'master_port')}`
 
@@ -335,10 +338,16 @@ const worstReplica = (row: Row, of: (replica: Replica) => number | undefined): R
   return first && rest.reduce((worst, one) => (rank(one) > rank(worst) ? one : worst), first)
 }
 
+export const replicasSetting = {
+  type: 'integer',
+  min: 0,
+  doc: 'Minimum number of online replicas of a primary; for a Sentinel, of each primary that it monitors',
+} as const satisfies SettingsSpec[string]
+
 export const replicas = onRedis({
   depth: 'Advanced',
   results: { replicas: 'The replicas of the server are online' },
-  settings: { replicas: { type: 'integer', min: 0, doc: 'Minimum number of online replicas of a primary' } },
+  settings: { replicas: replicasSetting },
   privilege,
   observe: info,
   evaluate: ({ row }, { replicas: min }): Result<'replicas'> | [] => {
