@@ -572,10 +572,14 @@ peerSuite(redisMissing ?? sentinelMissing, 'redis: a Sentinel', () => {
       'Advanced',
     )
     expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
-    expect(results.map(({ check }) => check)).toEqual(['connect', 'ping', 'sentinel master'])
+    expect(results.map(({ check }) => check)).toEqual(['connect', 'ping', 'sentinel master', 'sentinel quorum'])
     expect(checked(results, 'sentinel master')).toMatchObject({
       subject: 'orders',
       message: `orders (127.0.0.1:${group.primary.port}) is up, monitored with 1 other Sentinel`,
+    })
+    expect(checked(results, 'sentinel quorum')).toMatchObject({
+      subject: 'orders',
+      message: 'orders: 2 Sentinels can agree on a failover',
     })
   })
   test('that monitors nothing fails', async () => {
@@ -596,6 +600,23 @@ peerSuite(redisMissing ?? sentinelMissing, 'redis: a Sentinel', () => {
     }
     expect((await at(locked, overrides)).filter(({ notChecked }) => notChecked)).toEqual([])
     await locked.remove()
+  })
+  test('that cannot reach enough others fails, because there would be no failover', async () => {
+    const [sentinel, other] = group.sentinels
+    other.freeze()
+    try {
+      const quorum = async (): Promise<Result> => checked(await at(sentinel), 'sentinel quorum')
+      await until(async () => (await quorum()).status === 'failed')
+      expect(await quorum()).toMatchObject({
+        fault: 'data',
+        message: 'orders: too few Sentinels can be reached: no failover is possible',
+        details: [expect.stringMatching(/^NOQUORUM 1 usable/)],
+      })
+      expect(checked(await at(sentinel), 'sentinel master').status).toBe('ok')
+    } finally {
+      other.thaw()
+    }
+    await until(async () => checked(await at(sentinel), 'sentinel quorum').status === 'ok')
   })
   test('a primary that is down fails', async () => {
     group.primary.freeze()

@@ -4,7 +4,7 @@ import { certificate, cluster, latency, ping, roundTrip, selectDatabase } from '
 import { connectSettings, openRedis, prepareRedis, type RedisConnection, validateUrl } from './connection.ts'
 import { durabilityChecks, serverChecks } from './info.ts'
 import { oldestItem, queue, validateQueues } from './queues.ts'
-import { sentinelMaster } from './sentinel.ts'
+import { sentinelMaster, sentinelQuorum } from './sentinel.ts'
 
 /** Leaves a check out on a Sentinel, which has neither data nor replicas of its own. */
 const notOnSentinels = <C extends Check<RedisConnection>>(check: C): C => ({
@@ -33,6 +33,7 @@ export default networkKind({
   checks: [
     ping,
     sentinelMaster,
+    sentinelQuorum,
     ...[...serverChecks, selectDatabase, queue, ...durabilityChecks, cluster, latency, roundTrip, oldestItem].map(
       notOnSentinels,
     ),

@@ -1,9 +1,9 @@
 import { figure, type Row, text } from '../../database/index.ts'
 import { about, fail, notChecked, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
-import { count } from '../../net/text.ts'
+import { count, sanitize } from '../../net/text.ts'
 import { onRedis, type RedisConnection } from './connection.ts'
 import { info, isSentinel } from './info.ts'
-import { listOf, type RedisReply, textOf } from './resp.ts'
+import { isError, listOf, type RedisReply, textOf } from './resp.ts'
 
 /** A Sentinel answers lists of names and values. The server chooses the names. */
 function rowOf(reply: RedisReply, { redact }: RedisConnection): Row {
@@ -72,3 +72,32 @@ function evaluateMaster({ name, address, flags, otherSentinels }: Master): Resul
   const others = otherSentinels === undefined ? '' : `, monitored with ${count(otherSentinels, 'other Sentinel')}`
   return ok(check, `${is} is up${others}`, { facts: { primary: address } })
 }
+
+export const sentinelQuorum = onRedis({
+  depth: 'Standard',
+  results: {
+    'sentinel quorum': 'Enough Sentinels can be reached to agree on a failover; omitted for any other server',
+  },
+  settings: {},
+  privilege: 'ACL SETUSER <account> +info +sentinel|masters +sentinel|ckquorum',
+  async *observe(redis, settings, context) {
+    for (const { name } of (await masters(redis, settings, context)) ?? []) {
+      context.step('sentinel quorum')
+      const reply = await redis.send('SENTINEL', 'CKQUORUM', name)
+      const lost = isError(reply) && reply.error.startsWith('NOQUORUM ')
+      if (isError(reply) && !lost) throw redis.meaningOf(reply.error)
+      yield { name, lost, words: sanitize(redis.redact(isError(reply) ? reply.error : textOf(reply)), 200) }
+    }
+  },
+  evaluate: ({ name, lost, words }): readonly Result<'sentinel quorum'>[] => {
+    const check = 'sentinel quorum'
+    if (lost) {
+      const consequence = 'no failover is possible'
+      const details = [words]
+      return about(name, fail(check, 'data', `${name}: too few Sentinels can be reached: ${consequence}`, { details }))
+    }
+    const usable = /^OK (\d{1,9}) usable/.exec(words)?.[1]
+    if (usable === undefined) return about(name, notChecked(check, 'missing', `the quorum of ${name} is not reported`))
+    return about(name, ok(check, `${name}: ${count(Number(usable), 'Sentinel')} can agree on a failover`))
+  },
+})
