@@ -315,7 +315,8 @@ peerSuite(redisMissing, 'redis', () => {
       const unwell = async (): Promise<string[]> =>
         (await runKind(redis, overrides, 'Advanced')).filter(({ status }) => status !== 'ok').map(({ check }) => check)
       expect(await unwell()).toEqual(['ping'])
-      for (const { privilege } of redis.checks) {
+      // Only a Sentinel has the command of its checks, which are tested there.
+      for (const { privilege } of redis.checks.filter(({ name }) => !name.startsWith('sentinel '))) {
         const words = privilege?.replace('<account>', 'limited').replace('<key>', 'jobs:*').split(' ')
         if (words) expect(locked.cli(...words)).toBe('OK')
       }
@@ -572,7 +573,13 @@ peerSuite(redisMissing ?? sentinelMissing, 'redis: a Sentinel', () => {
       'Advanced',
     )
     expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
-    expect(results.map(({ check }) => check)).toEqual(['connect', 'ping', 'sentinel master', 'sentinel quorum'])
+    expect(results.map(({ check }) => check)).toEqual([
+      'connect',
+      'ping',
+      'sentinel master',
+      'sentinel quorum',
+      'sentinel replicas',
+    ])
     expect(checked(results, 'sentinel master')).toMatchObject({
       subject: 'orders',
       message: `orders (127.0.0.1:${group.primary.port}) is up, monitored with 1 other Sentinel`,
@@ -581,6 +588,7 @@ peerSuite(redisMissing ?? sentinelMissing, 'redis: a Sentinel', () => {
       subject: 'orders',
       message: 'orders: 2 Sentinels can agree on a failover',
     })
+    expect(checked(results, 'sentinel replicas').message).toBe('orders: 1 of 1 replica can take over')
   })
   test('that monitors nothing fails', async () => {
     const idle = await startSentinel(group.primary, 1)
@@ -617,6 +625,34 @@ peerSuite(redisMissing ?? sentinelMissing, 'redis: a Sentinel', () => {
       other.thaw()
     }
     await until(async () => checked(await at(sentinel), 'sentinel quorum').status === 'ok')
+  })
+  test('whose only replica is down fails; too few replicas fail as well', async () => {
+    const [sentinel] = group.sentinels
+    const replicas = async (overrides: Overrides = {}): Promise<Result> =>
+      checked(await at(sentinel, overrides), 'sentinel replicas')
+    expect(await replicas({ replicas: 1 })).toMatchObject({ status: 'ok', measurement: { value: 1, limit: 1 } })
+    expect(await replicas({ replicas: 2 })).toMatchObject({ status: 'failed', fault: 'data' })
+    group.replica.freeze()
+    try {
+      await until(async () => (await replicas()).status === 'failed')
+      expect(await replicas()).toMatchObject({
+        message: 'orders: 0 of 1 replica can take over',
+        details: [`127.0.0.1:${group.replica.port} is down`],
+      })
+    } finally {
+      group.replica.thaw()
+    }
+    await until(async () => (await replicas()).status === 'ok')
+  })
+  test('whose primary has no replica warns', async () => {
+    const alone = await startRedis()
+    const sentinel = await startSentinel(alone, 1)
+    expect(checked(await at(sentinel), 'sentinel replicas')).toMatchObject({
+      status: 'warning',
+      message: 'orders has no replica: no failover is possible',
+    })
+    await sentinel.remove()
+    await alone.remove()
   })
   test('a primary that is down fails', async () => {
     group.primary.freeze()

@@ -4,7 +4,7 @@ import { certificate, cluster, latency, ping, roundTrip, selectDatabase } from '
 import { connectSettings, openRedis, prepareRedis, type RedisConnection, validateUrl } from './connection.ts'
 import { durabilityChecks, serverChecks } from './info.ts'
 import { oldestItem, queue, validateQueues } from './queues.ts'
-import { sentinelMaster, sentinelQuorum } from './sentinel.ts'
+import { sentinelMaster, sentinelQuorum, sentinelReplicas } from './sentinel.ts'
 
 /** Leaves a check out on a Sentinel, which has neither data nor replicas of its own. */
 const notOnSentinels = <C extends Check<RedisConnection>>(check: C): C => ({
@@ -34,6 +34,7 @@ export default networkKind({
     ping,
     sentinelMaster,
     sentinelQuorum,
+    sentinelReplicas,
     ...[...serverChecks, selectDatabase, queue, ...durabilityChecks, cluster, latency, roundTrip, oldestItem].map(
       notOnSentinels,
     ),

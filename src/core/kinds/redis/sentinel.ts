@@ -1,8 +1,8 @@
 import { figure, type Row, text } from '../../database/index.ts'
-import { about, fail, notChecked, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
-import { count, sanitize } from '../../net/text.ts'
+import { about, fail, notChecked, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
+import { count, quote, sanitize } from '../../net/text.ts'
 import { onRedis, type RedisConnection } from './connection.ts'
-import { info, isSentinel } from './info.ts'
+import { info, isSentinel, replicasSetting } from './info.ts'
 import { isError, listOf, type RedisReply, textOf } from './resp.ts'
 
 /** A Sentinel answers lists of names and values. The server chooses the names. */
@@ -101,3 +101,58 @@ export const sentinelQuorum = onRedis({
     return about(name, ok(check, `${name}: ${count(Number(usable), 'Sentinel')} can agree on a failover`))
   },
 })
+
+/** A replica as a Sentinel reports it. `link` is `ok` or `err`. */
+type SentinelReplica = { readonly address: string; readonly flags: readonly string[]; readonly link: string }
+
+/** Why a replica could not take over, or undefined. */
+function whyUnfit({ flags, link }: SentinelReplica): string | undefined {
+  if (flags.some((flag) => /^[so]_down$/.test(flag))) return 'is down'
+  if (flags.includes('disconnected')) return 'is not reached by this Sentinel'
+  return link === 'ok' ? undefined : `has a link to its primary in the state ${quote(link, 32)}`
+}
+
+export const sentinelReplicas = onRedis({
+  depth: 'Standard',
+  results: { 'sentinel replicas': 'A replica can take over from each primary; omitted for any other server' },
+  settings: { replicas: replicasSetting },
+  privilege: 'ACL SETUSER <account> +info +sentinel|masters +sentinel|replicas',
+  async *observe(redis, settings, context) {
+    for (const { name } of (await masters(redis, settings, context)) ?? []) {
+      context.step('sentinel replicas')
+      const replicas = rowsOf(await redis.ask('SENTINEL', 'REPLICAS', name), redis).map(
+        (row): SentinelReplica => ({
+          address: addressOf(row),
+          flags: flagsOf(row),
+          link: text(row, 'master-link-status'),
+        }),
+      )
+      yield { name, replicas }
+    }
+  },
+  evaluate: ({ name, replicas }, { replicas: min }): readonly Result<'sentinel replicas'>[] =>
+    about(name, evaluateReplicas(name, replicas, min)),
+})
+
+function evaluateReplicas(
+  name: string,
+  replicas: readonly SentinelReplica[],
+  min: number | undefined,
+): Result<'sentinel replicas'> {
+  const check = 'sentinel replicas'
+  const unfit = replicas.flatMap((one) => {
+    const why = whyUnfit(one)
+    return why === undefined ? [] : [`${one.address} ${why}`]
+  })
+  const fit = replicas.length - unfit.length
+  const message = `${name}: ${fit} of ${count(replicas.length, 'replica')} can take over`
+  if (min !== undefined) {
+    const measurement = { value: fit, unit: 'count', limit: min, bound: 'atLeast' } as const
+    const more = { details: unfit, measurement }
+    const against = withThreshold(message, { limit: min }, 'count', 'atLeast')
+    return fit < min ? fail(check, 'data', against, more) : ok(check, against, more)
+  }
+  if (fit === 0 && unfit.length > 0) return fail(check, 'data', message, { details: unfit })
+  if (replicas.length === 0) return warn(check, `${name} has no replica: no failover is possible`)
+  return unfit.length > 0 ? warn(check, message, { details: unfit }) : ok(check, message)
+}
