@@ -12,7 +12,8 @@ import type { ProcessEnvironment } from './flags.ts'
 import { packageJson } from './process.ts'
 import { findings } from './render/lists.ts'
 import type { Mark, Screen } from './render/table.ts'
-import { configuration, mistakesOf, storePath } from './session.ts'
+
+import { configuration, mistakesOf, refusalStore, storePath } from './session.ts'
 
 export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
 
@@ -96,6 +97,7 @@ export async function tryMonitor(
     store: await storePath(flags, env),
     shared: false,
     details: 'anyone',
+    refusals: refusalStore(env),
   })
   try {
     return {

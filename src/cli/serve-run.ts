@@ -10,7 +10,7 @@ import { replaceFile } from './private-file.ts'
 import { reportUncaught } from './process.ts'
 import { announce } from './running.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
-import { localCall } from './session.ts'
+import { localCall, refusalStore } from './session.ts'
 
 /**
  * Writes a file that others wait for, atomically. An existing device or pipe is written to directly. Throws file system
@@ -91,6 +91,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
   // Loaded now, because every run of a monitor with a keychain secret needs it.
   await preload(() => import('./secrets.ts'))
   const { service, runtime } = await openCore({
+    refusals: refusalStore(process.env),
     version: request.version,
     config: request.config,
     store: request.store,

@@ -1,5 +1,6 @@
 import type { Client, CredentialSource } from '../core/client/index.ts'
 import type { LoadedConfig, LoadOptions } from '../core/config/index.ts'
+import type { RefusalStore } from '../core/engine/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { type ProcessEnvironment, variable } from './flags.ts'
@@ -68,6 +69,7 @@ export async function openSession(
     store: await storePath(flags, env),
     shared: false,
     details: 'anyone',
+    refusals: refusalStore(env),
   })
   return { target, label: 'this machine', service, runtime, config, close: runtime.close }
 }
@@ -147,6 +149,29 @@ export const mistakesOf = ({ mistakeLines, wrongEntries }: LoadedConfig): readon
   ...mistakeLines,
   ...wrongEntries.flatMap(({ lines }) => lines),
 ]
+
+/**
+ * Refused sign-ins, in a private file of this account: another command does not repeat them. Commands of an account
+ * without a writable folder remember none.
+ */
+export function refusalStore(env: ProcessEnvironment): RefusalStore {
+  const files = async () => {
+    const [files, { join }] = [await import('./private-file.ts'), process.getBuiltinModule('node:path')]
+    const folder = join(files.settingsFolder(env), 'state')
+    return { ...files, folder, path: join(folder, 'refused-sign-ins.json') }
+  }
+  return {
+    read: async () => {
+      const { readPrivate, path } = await files()
+      return readPrivate(path, 'unreadable')
+    },
+    write: async (text) => {
+      const { ownFolder, writePrivate, folder, path } = await files()
+      ownFolder(folder)
+      writePrivate(path, text)
+    },
+  }
+}
 
 /** The embedded store's file: `--store`, `SVC_STORE`, `SVC_HOME`, or the platform's folder. */
 export async function storePath(flags: Pick<SessionFlags, 'store'>, env: ProcessEnvironment): Promise<string> {

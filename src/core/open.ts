@@ -8,6 +8,7 @@ import {
   type MonitorReport,
   type OwnSignIn,
   type PlannedMonitor,
+  type RefusalStore,
   type Run,
   runMonitors,
   SharedRuns,
@@ -83,6 +84,8 @@ export type OpenOptions = {
   /** True in `svc serve`: callers share runs, and results are cached for a while. */
   readonly shared: boolean
   readonly details: ServeOptions['details']
+  /** Where refused sign-ins outlive this process. Absent: it forgets them. */
+  readonly refusals?: RefusalStore | undefined
 }
 
 export type Core = {
@@ -110,7 +113,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     resolve: resolveHost,
     inChild: runInChild,
     measureState: stateMeter(now),
-    limits: limits(),
+    limits: limits(options.refusals),
     ownSignIn: store?.signIn,
     heartbeats: store && (async () => await (await store.data(false)).heartbeats.list()),
     history: store && {
@@ -242,6 +245,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     const run = await runMonitors([{ ...one, timeoutMs: timeoutMs ?? one.timeoutMs }], context, {
       mode,
       signal: AbortSignal.any([signal, life.signal]),
+      repeatsRefused: true,
       timeoutMs: timeoutMs === undefined ? undefined : timeoutMs + 1_000,
     })
     const [report] = run.monitors

@@ -18,7 +18,7 @@ import { until } from '../support/until.ts'
 
 type Made = Partial<Omit<PlannedMonitor, 'kind'>> & {
   readonly observe?: (context: CheckContext) => AsyncIterable<Result>
-  readonly target?: { readonly host?: string; readonly database?: string }
+  readonly target?: { readonly host?: string; readonly port?: number; readonly database?: string }
   readonly signsIn?: boolean
 }
 
@@ -42,7 +42,7 @@ function monitor(name: string, made: Made = {}): PlannedMonitor {
     runsOn: 'network',
     run: (_: never, context) => observe(context),
     ...(target ? { target: () => target } : {}),
-    ...(signsIn ? { signsIn: () => true } : {}),
+    ...(signsIn ? { signsIn: () => ({ account: 'svc', secrets: ['secret'] }) } : {}),
   }
   return {
     name,
@@ -259,7 +259,7 @@ describe('the engine', () => {
       },
     })
     let clock = 0
-    const context = engineWorld({ limits: limits(), now: () => clock })
+    const context = engineWorld({ limits: limits(), date: () => new Date(clock) })
     await run([signing], context)
     expect(tries).toBe(1)
     clock = 4 * 60_000
@@ -277,20 +277,6 @@ describe('the engine', () => {
     clock = 6 * 60_000 + 11 * 60_000
     refuse = false
     expect((await run([signing], context)).monitors[0]?.results[0]?.status).toBe('ok')
-  })
-
-  test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one succeeds', () => {
-    const minute = 60_000
-    const { refusals } = limits()
-    const pauseAfterRefusal = (): number => {
-      refusals.refused('one', 0)
-      let minutes = 0
-      while (minutes < 200 && refusals.blocked('one', minutes * minute)) minutes += 1
-      return minutes
-    }
-    expect(Array.from({ length: 6 }, pauseAfterRefusal)).toEqual([5, 10, 20, 40, 60, 60])
-    refusals.accepted('one')
-    expect(pauseAfterRefusal()).toBe(5)
   })
 
   test('H9 the resources of an observation are released when its evaluation throws', async () => {
@@ -321,6 +307,7 @@ describe('the engine', () => {
     const signing = (host: string, refuse: boolean) =>
       monitor('postgres orders', {
         signsIn: true,
+        target: { host, port: 5_432 },
         settings: { host },
         observe: async function* () {
           if (refuse) throw new ProbeError('auth', 'password authentication failed')

@@ -49,12 +49,13 @@ describe('thresholds', () => {
     expect(result?.fault).toBe(status === 'failed' ? 'threshold' : undefined)
   })
 
-  test('too few inodes are a warning, and a file system without a fixed number has no check', () => {
+  test('too few inodes are a warning, nearly none a failure, and a file system without a fixed number has no check', () => {
     expect(evaluated(inodes, disk(50, 100))[0]).toMatchObject({ check: 'inodes /data', status: 'ok' })
     expect(evaluated(inodes, disk(50, 99))[0]).toMatchObject({
       status: 'warning',
-      message: '9.9 % free of 1000 (warn below 10 %)',
+      message: '9.9 % free of 1000 (warn below 10 %, fail below 2 %)',
     })
+    expect(evaluated(inodes, disk(50, 19))[0]).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(evaluated(space, disk(50))).toHaveLength(1)
     expect(evaluated(inodes, disk(50))).toEqual([])
   })

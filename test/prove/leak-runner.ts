@@ -7,8 +7,8 @@ import {
   type AnyKind,
   type CheckContext,
   type EngineContext,
+  limits as newLimits,
   type PlannedMonitor,
-  Refusals,
   runMonitors,
   Slots,
 } from '../../src/core/engine/index.ts'
@@ -123,7 +123,7 @@ async function run(one: Case, runs: number): Promise<Ran> {
         },
       }
       // A refused sign-in is not repeated, so each run begins without a memory of the last.
-      const limits = { slots, refusals: new Refusals(), lastPassed: new Map() }
+      const limits = { ...newLimits(), slots }
       const { monitors } = await runMonitors([{ ...monitor, kind: watched }], { ...context, limits } as EngineContext, {
         mode,
         signal: life.signal,

@@ -17,7 +17,7 @@ import {
 import { type Chain, chainOf, describeChain } from '../net/certificates.ts'
 import { sanitize } from '../net/text.ts'
 import { pinnedOf } from '../net/trust.ts'
-import { databaseSlot } from '../net/url.ts'
+import { databaseSlot, userIn } from '../net/url.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { clockSetting, evaluateClock, readClock } from './clock.ts'
@@ -221,7 +221,10 @@ export function databaseKind<
     settings: { ...own, tls: tlsSetting, latency: databaseLatency },
     preload,
     target: (settings) => databaseSlot(settings, port),
-    signsIn: () => true,
+    signsIn: (settings) => {
+      const { url, password } = settings as Values<Base>
+      return { account: userIn(url), secrets: [password], result: 'connect' }
+    },
     validate: (settings) =>
       tlsProblem(settings) ??
       queriesProblem((settings as Partial<Values<{ queries: typeof queriesSetting }>>).queries, name),

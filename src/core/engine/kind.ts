@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
 import type { ExecutionMode, JobRun } from '../protocol/index.ts'
-import type { SettingsSpec, Target, Values } from '../settings/index.ts'
+import type { Secret, SettingsSpec, Target, Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
 
@@ -18,6 +18,19 @@ export type DeclaredResult = {
   readonly when?: readonly string[] | undefined
   /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string | undefined
+}
+
+/** How a monitor signs in. */
+export type SignIn = {
+  /** The name of the account, or what stands for it, such as `token`. */
+  readonly account: string
+  /** What proves it. */
+  readonly secrets: readonly (Secret | string | undefined)[]
+  /**
+   * The result that shows that the server accepted the sign-in: others with this account then need not wait any
+   * longer. Absent: they wait for the end of the monitor.
+   */
+  readonly result?: string
 }
 
 type About<S extends SettingsSpec> = {
@@ -45,8 +58,11 @@ type About<S extends SettingsSpec> = {
    * to its host and port.
    */
   readonly target?: ((settings: Values<S>) => Target) | undefined
-  /** True when the mode signs in: a refused sign-in is then not repeated for a while. */
-  readonly signsIn?: ((settings: Values<S>, mode: ExecutionMode) => boolean) | undefined
+  /**
+   * The account that the mode signs in with; undefined when it does not sign in. A refused sign-in is not repeated for
+   * a while, by no monitor with the same server, account and secrets.
+   */
+  readonly signsIn?: ((settings: Values<S>, mode: ExecutionMode) => SignIn | undefined) | undefined
   /**
    * Why settings that are valid by themselves cannot be combined: a sentence that continues after the monitor's name.
    */
@@ -68,7 +84,7 @@ export type Kind<S extends SettingsSpec = SettingsSpec> = About<S> & {
  */
 export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate'> & {
   readonly target?: ((settings: never) => Target) | undefined
-  readonly signsIn?: ((settings: never, mode: ExecutionMode) => boolean) | undefined
+  readonly signsIn?: ((settings: never, mode: ExecutionMode) => SignIn | undefined) | undefined
   readonly validate?: ((settings: never) => string | undefined) | undefined
   readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }

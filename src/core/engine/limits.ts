@@ -1,14 +1,28 @@
-import { showDuration } from '../format.ts'
 import type { Target } from '../settings/index.ts'
+import type { RefusalStore, SignIns } from './sign-ins.ts'
 
 /** State that lasts from run to run. Made once and passed down. */
 export type Limits = {
   readonly slots: Slots
-  readonly refusals: Refusals
+  /** The sign-ins and their refusals. Loaded by the first monitor that signs in. */
+  readonly signIns: () => Promise<SignIns>
   /** The outcome of the last run of each monitor, by its fingerprint: true when nothing failed. */
   readonly lastPassed: Map<string, boolean>
 }
-export const limits = (): Limits => ({ slots: new Slots(), refusals: new Refusals(), lastPassed: new Map() })
+export const loadSignIns = () => import('./sign-ins.ts')
+
+/** `refusals`: where refused sign-ins outlive this process. */
+export function limits(refusals?: RefusalStore): Limits {
+  let signIns: Promise<SignIns> | undefined
+  return {
+    slots: new Slots(),
+    signIns: () => {
+      signIns ??= loadSignIns().then((loaded) => new loaded.SignIns(refusals))
+      return signIns
+    },
+    lastPassed: new Map(),
+  }
+}
 
 /** One request for a slot. */
 export type SlotRequest = {
@@ -151,32 +165,6 @@ export class Slots {
       this.#waiting = this.#waiting.filter((other) => other !== entry)
       entry.start()
     }
-  }
-}
-
-const firstPauseMs = 5 * 60_000
-const maxPauseMs = 60 * 60_000
-
-/**
- * Does not repeat a refused sign-in for 5 minutes, doubling up to an hour: a wrong monitoring password that is tried
- * every ten seconds would lock an account that the application uses too.
- */
-export class Refusals {
-  readonly #refusals = new Map<string, { readonly at: number; readonly pause: number }>()
-
-  blocked(key: string, now: number): { readonly ago: string; readonly next: string } | undefined {
-    const refusal = this.#refusals.get(key)
-    if (!refusal || now >= refusal.at + refusal.pause) return undefined
-    return { ago: showDuration(now - refusal.at), next: showDuration(refusal.at + refusal.pause - now) }
-  }
-
-  refused(key: string, now: number): void {
-    const before = this.#refusals.get(key)
-    this.#refusals.set(key, { at: now, pause: before ? Math.min(before.pause * 2, maxPauseMs) : firstPauseMs })
-  }
-
-  accepted(key: string): void {
-    this.#refusals.delete(key)
   }
 }
 

@@ -10,7 +10,7 @@ import {
   type ResultsOf,
   runChecks,
 } from './check.ts'
-import type { CheckContext, Kind } from './kind.ts'
+import type { CheckContext, Kind, SignIn } from './kind.ts'
 import type { Result } from './result.ts'
 
 /** What a kind opens at an address for its checks. */
@@ -75,7 +75,10 @@ export type NetworkKindDeclaration<
   readonly target: (settings: Values<NoInfer<Own>>) => Target
   /** Which of a name's addresses are tried. Default: `any`, in order until one accepts. */
   readonly addresses?: (settings: Values<NoInfer<Own>>, mode: ExecutionMode) => AddressChoice
-  readonly signsIn?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>, mode: ExecutionMode) => boolean
+  readonly signsIn?: (
+    settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>,
+    mode: ExecutionMode,
+  ) => SignIn | undefined
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   readonly internal?: true
   /** Loads its driver: `Kind.preload`. */

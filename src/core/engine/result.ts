@@ -28,9 +28,10 @@ export type Measurement = {
  * - `missing`: the server did not report the figure, or reported a value that is not a finite number.
  * - `starved`: the check never had its own full time, e.g. because it waited for a slot.
  * - `budget`: the caller's time limit left no time for it.
+ * - `refused`: the sign-in of another monitor with the same account was refused, and is not repeated.
  * - `permission`: the account lacks the privilege to read the figure.
  */
-export const notCheckedReasons = ['configuration', 'missing', 'starved', 'budget', 'permission'] as const
+export const notCheckedReasons = ['configuration', 'missing', 'starved', 'budget', 'refused', 'permission'] as const
 export type NotCheckedReason = (typeof notCheckedReasons)[number]
 
 /** The outcome of one check. A warning is Success on the wire, because the interface has two states. */
@@ -193,6 +194,7 @@ const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
   missing: 'data',
   starved: 'timeout',
   budget: 'timeout',
+  refused: 'auth',
 }
 
 /** A check without a verdict: a warning for a missing privilege, otherwise a failure. `why` follows `not checked: `. */

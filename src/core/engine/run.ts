@@ -15,6 +15,7 @@ import {
 } from './kind.ts'
 import { deadlineSignal, type Limits, NoSlot, orAborted, type Slot } from './limits.ts'
 import { notChecked, type Result } from './result.ts'
+import type { Blocked } from './sign-ins.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
 export type PlannedMonitor = {
@@ -95,6 +96,8 @@ export type RunOptions = {
   /** Milliseconds for the whole run. Defaults to the mode's deadline. */
   readonly timeoutMs?: number | undefined
   readonly calledByPeer?: boolean | undefined
+  /** Signs in even where the server has just refused it: somebody who tries a monitor wants to know now. */
+  readonly repeatsRefused?: boolean | undefined
   /** Observes the machine once for several runs that begin together. Absent: every run observes it. */
   readonly machineReports?: MachineReports | undefined
 }
@@ -133,7 +136,14 @@ export async function runMonitors(
   const reports = new Map<string, Promise<MonitorReport>>()
 
   const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context)]))
-  const run: RunClock = { signal: runDeadline.signal, began: start, ends: start + runMs, ms: runMs, priorities }
+  const run: RunClock = {
+    signal: runDeadline.signal,
+    began: start,
+    ends: start + runMs,
+    ms: runMs,
+    priorities,
+    acceptedSignIns: new Set(),
+  }
   const priority = (monitor: PlannedMonitor): number => priorities.get(monitor) ?? 0
 
   const report = (monitor: PlannedMonitor): Promise<MonitorReport> => {
@@ -182,6 +192,8 @@ type RunClock = {
   readonly ms: number
   /** The order in which monitors get slots, the lowest first. */
   readonly priorities: ReadonlyMap<PlannedMonitor, number>
+  /** The keys of the sign-ins that servers have accepted in this run. */
+  readonly acceptedSignIns: Set<string>
 }
 
 /** Monitors that passed last time come first, then those without a last time, then those that did not pass. */
@@ -235,38 +247,110 @@ async function attempts(
 ): Promise<MonitorReport> {
   const { signal } = run
   const started = context.now()
-  const waits =
-    started - run.began > toleranceMs && parents.length > 0 ? [waitText(started - run.began, namesOf(parents))] : []
-  let results: readonly Result[] = []
-  let attempt = 0
-  const { refusals } = context.limits
-  const refusalKey = signInKey(monitor, options.mode)
-  const blocked = refusalKey === undefined ? undefined : refusals.blocked(refusalKey, context.now())
-  if (blocked) {
-    const message = `not signed in: the last attempt was refused ${blocked.ago} ago; next attempt in ${blocked.next}, so that the account is not locked`
-    return base(monitor, [{ check: 'sign-in', status: 'failed', fault: 'auth', message }], 0, 0)
+  const late = started - run.began
+  const waits = late > toleranceMs && parents.length > 0 ? [waitText(late, namesOf(parents))] : []
+  let signIn: HeldSignIn | undefined
+  try {
+    signIn = await beginSignIn(monitor, context, options, run)
+  } catch (error) {
+    if (!(error instanceof NoSlot)) throw error
+    return base(monitor, [neverBegun(options, run, [...waits, waitText(context.now() - started, error.message)])], 0, 0)
   }
-  do {
-    const before = results
-    results = await observeOnce(monitor, context, options, run, waits)
-    // A further attempt that had no time proves nothing; the one before did.
-    if (attempt > 0 && results.some(({ notChecked: reason }) => reason === 'starved' || reason === 'budget')) {
-      results = before
-      break
-    }
-    attempt += 1
-    if (results.some(isRefusal)) break
-  } while (attempt <= monitor.retries && results.some(isWorthRepeating) && !signal.aborted)
-  remember(monitor, results, context)
-  if (refusalKey !== undefined) {
-    if (results.some(isRefusal)) refusals.refused(refusalKey, context.now())
-    // A server that is down has not accepted the sign-in.
-    else if (results.some((result) => result.status !== 'failed')) refusals.accepted(refusalKey)
+  try {
+    const refusal = await signIn?.refusal()
+    if (refusal) return base(monitor, [refusal], 0, 0)
+    const waited = context.now() - started
+    if (signIn?.waitedFor !== undefined && waited > toleranceMs) waits.push(waitText(waited, signIn.waitedFor))
+    const began = context.now()
+    let results: readonly Result[] = []
+    let attempt = 0
+    do {
+      const before = results
+      results = await observeOnce(monitor, context, options, run, { waits, observed: signIn?.observed })
+      // A further attempt that had no time proves nothing; the one before did.
+      if (attempt > 0 && results.some(({ notChecked: reason }) => reason === 'starved' || reason === 'budget')) {
+        results = before
+        break
+      }
+      attempt += 1
+      if (results.some(isRefusal)) break
+    } while (attempt <= monitor.retries && results.some(isWorthRepeating) && !signal.aborted)
+    await signIn?.settle(results)
+    remember(monitor, results, context)
+    const counted =
+      monitor.forMs === undefined ? results : await applyHoldDuration(results, monitor.forMs, monitor, context, signal)
+    const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
+    return base(monitor, reported, context.now() - began, attempt)
+  } finally {
+    signIn?.end()
   }
-  const counted =
-    monitor.forMs === undefined ? results : await applyHoldDuration(results, monitor.forMs, monitor, context, signal)
-  const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
-  return base(monitor, reported, context.now() - started, attempt)
+}
+
+/** The sign-in of one monitor in one run. */
+type HeldSignIn = {
+  readonly waitedFor: string | undefined
+  /** The result of a monitor that must not sign in now. */
+  readonly refusal: () => Promise<Result | undefined>
+  /** Sees each result as soon as it is known. */
+  readonly observed: (result: Result) => void
+  /** Remembers whether the server accepted the sign-in. */
+  readonly settle: (results: readonly Result[]) => Promise<void>
+  readonly end: () => void
+}
+
+/**
+ * Waits for the turn of a monitor that signs in. Undefined for one that does not, or whose secret cannot be read: it
+ * reports that itself. Rejects with `NoSlot` when the run ends first.
+ */
+async function beginSignIn(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  { mode, repeatsRefused }: RunOptions,
+  { signal, acceptedSignIns: accepted }: RunClock,
+): Promise<HeldSignIn | undefined> {
+  const account = monitor.kind.signsIn?.(monitor.settings as never, mode)
+  if (!account) return undefined
+  const signIns = await context.limits.signIns()
+  const target = monitor.kind.target?.(monitor.settings as never) ?? {}
+  const key = await orAborted(signIns.keyOf(target, account), signal).catch(() => undefined)
+  if (!key) return undefined
+  const { waitedFor, end } = await signIns.turn(key, monitor.name, accepted, signal)
+  const now = (): number => context.date().getTime()
+  const isAccepted = (result: Result): boolean =>
+    account.result === undefined ? result.status !== 'failed' : result.check === account.result && hasAnswered(result)
+  return {
+    waitedFor,
+    end,
+    refusal: async () => {
+      const blocked = repeatsRefused ? undefined : await signIns.blocked(key, now())
+      return blocked && blockedResult(monitor, blocked)
+    },
+    observed: (result) => {
+      if (account.result === undefined || !isAccepted(result)) return
+      accepted.add(key.id)
+      end()
+    },
+    settle: async (results) => {
+      if (results.some(isRefusal)) {
+        // Refused to this monitor alone: the server has accepted the account.
+        if (!accepted.has(key.id)) await signIns.refused(key, monitor.name, now())
+      } else if (results.some(isAccepted)) await signIns.accepted(key)
+    },
+  }
+}
+
+/** The server answered the question of a result, whatever the answer was. */
+const hasAnswered = ({ status, fault, notChecked: reason }: Result): boolean =>
+  reason === undefined && (status !== 'failed' || fault === 'threshold' || fault === 'data')
+
+/** The monitor whose sign-in was refused has failed; the others with its account are not to blame. */
+function blockedResult({ name }: PlannedMonitor, { by, ago, next }: Blocked): Result {
+  const pause = `next attempt in ${next}, so that the account is not locked`
+  if (by !== name) {
+    return notChecked('sign-in', 'refused', `the sign-in of ${by} was refused ${ago} ago and is not repeated; ${pause}`)
+  }
+  const message = `not signed in: the last attempt was refused ${ago} ago; ${pause}`
+  return { check: 'sign-in', status: 'failed', fault: 'auth', message }
 }
 
 /** Whether the server refused our own sign-in. */
@@ -294,31 +378,26 @@ const waitText = (ms: number, what: string): string => `waited ${seconds(ms)} fo
 const passedLate = (result: Result, attempt: number): Result =>
   result.status === 'failed' ? result : { ...result, message: `${result.message} (passed on attempt ${attempt})` }
 
-const signInKey = (monitor: PlannedMonitor, mode: ExecutionMode): string | undefined =>
-  monitor.kind.signsIn?.(monitor.settings as never, mode) ? fingerprint(monitor) : undefined
-
 async function observeOnce(
   monitor: PlannedMonitor,
   context: EngineContext,
   options: RunOptions,
   run: RunClock,
-  waits: readonly string[],
+  { waits, observed }: { readonly waits: readonly string[]; readonly observed: HeldSignIn['observed'] | undefined },
 ): Promise<readonly Result[]> {
   const unusable = monitor.kind.validate?.(monitor.settings as never)
   if (unusable !== undefined) return [{ check: 'settings', status: 'failed', fault: 'data', message: unusable }]
   const target = monitor.kind.target?.(monitor.settings as never) ?? {}
-  const reason = run.ms < deadlines[options.mode].run ? 'budget' : 'starved'
+  const reason = reasonOf(options, run)
   const askedAt = context.now()
   let slot: Slot
   try {
     const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0 }
     slot = await context.limits.slots.take(request, run.signal)
   } catch (error) {
-    const all =
-      error instanceof NoSlot && askedAt < run.ends
-        ? [...waits, waitText(context.now() - askedAt, error.message)]
-        : waits
-    return [notChecked('not run', reason, `${all.join(', then ')}${all.length > 0 ? '; ' : ''}${endOf(run, options)}`)]
+    // Whoever asks after the end of the run has not waited for a slot.
+    const isLast = error instanceof NoSlot && askedAt < run.ends
+    return [neverBegun(options, run, isLast ? [...waits, waitText(context.now() - askedAt, error.message)] : waits)]
   }
   const started = context.now()
   const time = timeOf(monitor, options, run, started)
@@ -386,7 +465,9 @@ async function observeOnce(
       const next = await orAborted(iterator.next(), signal)
       if (next.done) break
       watch.progress()
-      results.push(...[next.value].flat().map(judged))
+      const known = [next.value].flat().map(judged)
+      results.push(...known)
+      if (observed) for (const result of known) observed(result)
     }
   } catch (error) {
     results.push(failedStep(error))
@@ -422,6 +503,14 @@ function timeOf(monitor: PlannedMonitor, options: RunOptions, run: RunClock, sta
 
 const endOf = ({ ms }: RunClock, { mode }: RunOptions): string =>
   ms < deadlines[mode].run ? `the time limit of this run is ${seconds(ms)}` : `the run ended after ${seconds(ms)}`
+
+/** Why a monitor did not have its time. */
+const reasonOf = ({ mode }: RunOptions, { ms }: RunClock): 'budget' | 'starved' =>
+  ms < deadlines[mode].run ? 'budget' : 'starved'
+
+/** The result of a monitor that the run ended before it began. */
+const neverBegun = (options: RunOptions, run: RunClock, waits: readonly string[]): Result =>
+  notChecked('not run', reasonOf(options, run), [waits.join(', then '), endOf(run, options)].filter(Boolean).join('; '))
 
 /** Calls `silent` each time that nothing has happened for `silentMs`, until it returns true. */
 function watchSilence(silent: () => boolean) {

@@ -371,7 +371,10 @@ export default networkKind({
   preload: loadXmlParser,
   settings: peerSettings,
   target: urlTarget,
-  signsIn,
+  signsIn: (settings, mode) => {
+    const account = signsIn(settings, mode)
+    return account && { ...account, result: 'health' }
+  },
   validate: urlProblem,
   declineRun: (_, context) => declineForPeer(context),
   declineAddress: (at, _, context) => declineOwnProcess(at, context),

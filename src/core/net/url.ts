@@ -19,6 +19,9 @@ export const usualPort = (url: URL): number => usualPorts[url.protocol] ?? 0
 /** The port of a URL, `usual` if it has none. */
 export const portOf = (url: URL, usual = usualPort(url)): number => Number(url.port) || usual
 
+/** The user in a URL, as written there; empty if there is none. */
+export const userIn = (url: string): string => URL.parse(url)?.username ?? ''
+
 /** The `target` of a kind with a URL. An invalid URL has no target. */
 export function urlTarget(settings: { readonly url: string }): Target {
   const url = URL.parse(settings.url)

@@ -87,7 +87,10 @@ export default networkKind({
   preload: loadFtpLists,
   settings: ftpSettings,
   target: (settings) => ({ host: settings.host, port: portOf(settings) }),
-  signsIn: ({ username }, mode) => username !== undefined && includes(mode, 'Standard'),
+  signsIn: ({ username, password }, mode) =>
+    username !== undefined && includes(mode, 'Standard')
+      ? { account: username, secrets: [password], result: 'sign-in' }
+      : undefined,
   validate: validateFtp,
   prepare: readAccount,
   connect: { results: {}, firstStep: ({ tls }) => stagesOf[tls][0], open: FtpSession.open },

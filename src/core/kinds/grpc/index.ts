@@ -305,7 +305,10 @@ export default networkKind({
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,
-  signsIn: ({ token }, mode) => token !== undefined && includes(mode, 'Standard'),
+  signsIn: ({ token }, mode) =>
+    token !== undefined && includes(mode, 'Standard')
+      ? { account: 'token', secrets: [token], result: 'health' }
+      : undefined,
   validate,
   prepare,
   connect: {

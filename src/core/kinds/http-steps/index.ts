@@ -12,6 +12,7 @@ import { expectationsOf } from './expectations.ts'
 import { bodyType, templatesOf } from './request.ts'
 import { runSteps } from './sequence.ts'
 import {
+  accountOf,
   isSigned,
   isValue,
   type RequestStep,
@@ -266,7 +267,8 @@ const steps: Kind<typeof stepsSettings> = {
     },
   ],
   target: urlTarget,
-  signsIn: (settings, mode) => includes(mode, 'Advanced') && signsAnywhere(settings),
+  signsIn: (settings, mode) =>
+    includes(mode, 'Advanced') && signsAnywhere(settings) ? accountOf(settings) : undefined,
   validate,
   run: runSteps,
 }

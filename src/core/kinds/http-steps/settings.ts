@@ -1,4 +1,4 @@
-import { latencySetting } from '../../engine/index.ts'
+import { latencySetting, type SignIn } from '../../engine/index.ts'
 import { verifySetting } from '../../net/http/route.ts'
 import { trustSettings } from '../../net/trust.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
@@ -181,6 +181,12 @@ export const isSigned = (step: SignedStep, settings: StepsSettings): boolean =>
   !step.signIn &&
   step.authorization === undefined &&
   (settings.token !== undefined || settings.password !== undefined)
+
+/** The account of the steps. Whoever sends the same credentials elsewhere has the same account. */
+export const accountOf = ({ username, password, token }: StepsSettings): SignIn => ({
+  account: username ?? 'token',
+  secrets: [token, password],
+})
 
 /** Whether any step sends a credential of svc.yaml. */
 export const signsAnywhere = (settings: StepsSettings): boolean =>

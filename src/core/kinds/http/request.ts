@@ -6,6 +6,7 @@ import {
   includes,
   ok,
   type Result,
+  type SignIn,
   warn,
 } from '../../engine/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
@@ -94,7 +95,7 @@ export async function routeOf(
   { mode, accept, asksPeer }: RouteOptions,
 ): Promise<RequestRoute> {
   const configured = hasCredentials(settings)
-  const signing = signsIn(settings, mode)
+  const signing = signsIn(settings, mode) !== undefined
   const { headers, secrets } = signing ? await credentialsOf(settings) : { headers: {}, secrets: [] }
   return {
     url,
@@ -148,9 +149,11 @@ async function credentialsOf(settings: Credentials) {
 
 const hasCredentials = ({ password, token }: Credentials): boolean => password !== undefined || token !== undefined
 
-/** True if credentials are configured and this mode sends them, from Standard on. */
-export const signsIn = (settings: Credentials, mode: ExecutionMode): boolean =>
+/** The account whose credentials this mode sends, from Standard on. Undefined if none are configured. */
+export const signsIn = (settings: Credentials, mode: ExecutionMode): SignIn | undefined =>
   hasCredentials(settings) && includes(mode, 'Standard')
+    ? { account: settings.username ?? 'token', secrets: [settings.token, settings.password], result: 'status' }
+    : undefined
 
 /** A connection to one address, for one request. */
 export type RequestConnection<R extends Route = Route> = Connection & {

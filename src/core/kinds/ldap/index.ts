@@ -53,9 +53,11 @@ export default networkKind({
   preload: loadLdapts,
   settings: connectSettings,
   target: urlTarget,
-  signsIn: ({ user, refusesWrongPassword }, mode) =>
+  signsIn: ({ user, password, refusesWrongPassword }, mode) =>
     (user !== undefined && includes(mode, 'Standard')) ||
-    (refusesWrongPassword !== undefined && includes(mode, 'Advanced')),
+    (refusesWrongPassword !== undefined && includes(mode, 'Advanced'))
+      ? { account: user ?? '', secrets: [password], result: 'bind' }
+      : undefined,
   validate,
   prepare: prepareLdap,
   connect: {

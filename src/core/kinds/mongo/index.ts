@@ -1,5 +1,5 @@
 import { atMost, networkKind } from '../../engine/index.ts'
-import { databaseSlot } from '../../net/url.ts'
+import { databaseSlot, userIn } from '../../net/url.ts'
 import { mongoChecks } from './checks.ts'
 import { connectMongo, connectSettings, mongoPort, prepareMongo } from './connection.ts'
 import { loadMongodb } from './driver.ts'
@@ -12,7 +12,8 @@ export default networkKind({
   preload: loadMongodb,
   settings: connectSettings,
   target: (settings) => databaseSlot(settings, mongoPort),
-  signsIn: ({ url }) => URL.canParse(url) && new URL(url).username !== '',
+  signsIn: ({ url, password }) =>
+    userIn(url) === '' ? undefined : { account: userIn(url), secrets: [password], result: 'connect' },
   validate: ({ url }) => {
     if (/^mongodb\+srv:/i.test(url)) {
       return 'mongodb+srv stands for a whole cluster, but this kind checks one node: add a monitor for each node, with url: mongodb://host:port and tls: {mode: verify} (dig SRV _mongodb._tcp.HOST lists them)'

@@ -60,7 +60,10 @@ export default networkKind({
   preload: loadJose,
   settings: sharedSettings,
   target: ({ issuer }) => urlTarget({ url: issuer }),
-  signsIn: ({ clientId }, mode) => clientId !== undefined && includes(mode, 'Advanced'),
+  signsIn: ({ clientId, clientSecret, user, password }, mode) =>
+    clientId !== undefined && includes(mode, 'Advanced')
+      ? { account: `${clientId} ${user ?? ''}`, secrets: [clientSecret, password] }
+      : undefined,
   validate,
   connect: {
     results: { discovery: 'The discovery document is read in time and has all required members' },

@@ -5,11 +5,12 @@ import {
   databaseLatency,
   databaseTarget,
   evaluateSignIn,
+  tlsProblem,
   tlsSetting,
   validity,
 } from '../../database/index.ts'
 import { type AddressTurn, type CheckContext, networkKind } from '../../engine/index.ts'
-import { databaseSlot } from '../../net/url.ts'
+import { databaseSlot, userIn } from '../../net/url.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { loadPg, openConsole } from '../postgres/index.ts'
 import { clients, databases, maxWait, version, waitingClients } from './checks.ts'
@@ -47,7 +48,8 @@ export default networkKind({
   preload: loadPg,
   settings: own,
   target: (settings) => databaseSlot(settings, port),
-  signsIn: () => true,
+  signsIn: ({ url, password }) => ({ account: userIn(url), secrets: [password], result: 'connect' }),
+  validate: tlsProblem,
   prepare,
   connect: {
     results: { connect: 'The account can sign in to the console, in time' },

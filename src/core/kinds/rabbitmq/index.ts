@@ -21,7 +21,8 @@ export default networkKind({
   title: 'A RabbitMQ server and its queues work, according to its HTTP management API',
   settings: connectSettings,
   target: urlTarget,
-  signsIn: (_, mode) => includes(mode, 'Standard'),
+  signsIn: ({ username, password }, mode) =>
+    includes(mode, 'Standard') ? { account: username, secrets: [password], result: 'sign-in' } : undefined,
   validate: (settings) => validateUrl(settings) ?? validateQueues(settings.queues, settings.deadLetters),
   connect: {
     results: { management: 'The management API answers in time; without a sign-in' },

@@ -1,5 +1,5 @@
 import { atMost, type Check, networkKind } from '../../engine/index.ts'
-import { databaseSlot } from '../../net/url.ts'
+import { databaseSlot, userIn } from '../../net/url.ts'
 import { certificate, cluster, latency, ping, roundTrip, selectDatabase } from './checks.ts'
 import { connectSettings, openRedis, prepareRedis, type RedisConnection, validateUrl } from './connection.ts'
 import { durabilityChecks, serverChecks } from './info.ts'
@@ -19,7 +19,8 @@ export default networkKind({
   title: 'A Redis or Valkey server or a Sentinel works, and nothing in it is about to fail',
   settings: connectSettings,
   target: (settings) => databaseSlot(settings),
-  signsIn: ({ password }) => password !== undefined,
+  signsIn: ({ url, password }) =>
+    password === undefined ? undefined : { account: userIn(url), secrets: [password], result: 'connect' },
   validate: (settings) => validateUrl(settings) ?? validateQueues(settings.queues),
   prepare: prepareRedis,
   connect: {

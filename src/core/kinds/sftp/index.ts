@@ -110,7 +110,10 @@ export default networkKind({
   preload: loadSsh2,
   settings: connectionSettings,
   target: ({ host, port }) => ({ host, port }),
-  signsIn: ({ username }, mode) => username !== undefined && includes(mode, 'Standard'),
+  signsIn: ({ username, password, privateKey }, mode) =>
+    username !== undefined && includes(mode, 'Standard')
+      ? { account: username, secrets: [password, privateKey], result: 'sign-in' }
+      : undefined,
   validate: validateSftp,
   prepare: readAccount,
   connect: { results: {}, firstStep: () => 'banner', open: SftpSession.open },

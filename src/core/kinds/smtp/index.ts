@@ -45,7 +45,10 @@ export default networkKind({
   title: 'A mail server (SMTP) accepts mail; svc sends none',
   settings: connectSettings,
   target: ({ host, port }) => ({ host, port }),
-  signsIn: ({ username }, mode) => username !== undefined && includes(mode, 'Standard'),
+  signsIn: ({ username, password }, mode) =>
+    username !== undefined && includes(mode, 'Standard')
+      ? { account: username, secrets: [password], result: 'sign-in' }
+      : undefined,
   validate,
   connect: {
     results: openingResults,

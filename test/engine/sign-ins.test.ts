@@ -1,0 +1,382 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import {
+  type CheckContext,
+  limits,
+  type MonitorReport,
+  type PlannedMonitor,
+  type RefusalStore,
+  type Result,
+  runMonitors,
+} from '../../src/core/engine/index.ts'
+import { SignIns } from '../../src/core/engine/sign-ins.ts'
+import { ProbeError } from '../../src/core/probe-error.ts'
+import { engineWorld } from '../support/engine-world.ts'
+import { httpPeer } from '../support/http-peer.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+
+const never = new AbortController().signal
+const minute = 60_000
+
+/** A server with one account, whose sign-ins it counts. */
+class Directory {
+  password: string
+  attempts = 0
+  concurrent = 0
+  most = 0
+  constructor(password: string) {
+    this.password = password
+  }
+  async signIn(password: string): Promise<void> {
+    this.attempts += 1
+    this.concurrent += 1
+    this.most = Math.max(this.most, this.concurrent)
+    await pause(20)
+    this.concurrent -= 1
+    if (password !== this.password) throw new ProbeError('auth', 'invalid credentials')
+  }
+}
+
+type Account = { readonly host?: string; readonly account?: string; readonly password?: string }
+
+function signingIn(
+  name: string,
+  directory: Directory,
+  { host = 'dc1', account = 'svc', password = 'old' }: Account = {},
+  rest: (context: CheckContext) => Promise<void> = async () => {},
+): PlannedMonitor {
+  return {
+    name,
+    kind: {
+      name: 'made',
+      title: 'made for a test',
+      settings: {},
+      checks: [
+        { name: 'bind', depth: 'Basic', doc: '' },
+        { name: 'search', depth: 'Basic', doc: '' },
+      ],
+      runsOn: 'network',
+      target: () => ({ host, port: 389 }),
+      signsIn: () => ({ account, secrets: [password], result: 'bind' }),
+      async *run(_: never, context): AsyncGenerator<Result> {
+        yield { check: 'connect', status: 'ok', message: 'connected' }
+        context.step('bind')
+        await directory.signIn(password)
+        yield { check: 'bind', status: 'ok', message: 'signed in' }
+        await rest(context)
+        yield { check: 'search', status: 'ok', message: 'found' }
+      },
+    },
+    settings: {},
+    depth: 'Basic',
+    host: false,
+    dependsOn: [],
+    retries: 0,
+    deployment: false,
+  }
+}
+
+const run = async (plan: readonly PlannedMonitor[], context = engineWorld(), more = {}) =>
+  (await runMonitors(plan, context, { mode: 'Basic', signal: never, ...more })).monitors
+const lastOf = ({ results }: MonitorReport): Result | undefined => results.at(-1)
+
+describe('H11 sign-ins with one account', () => {
+  test('a refused sign-in is attempted once, however many monitors have the account', async () => {
+    const directory = new Directory('new')
+    const monitors = await run(['a', 'b', 'c'].map((name) => signingIn(name, directory)))
+    expect(directory.attempts).toBe(1)
+    expect(lastOf(monitors[0] as MonitorReport)).toMatchObject({ check: 'bind', status: 'failed', fault: 'auth' })
+    for (const monitor of monitors.slice(1)) {
+      expect(lastOf(monitor)).toMatchObject({
+        check: 'sign-in',
+        status: 'failed',
+        notChecked: 'refused',
+        message: expect.stringMatching(
+          /^not checked: the sign-in of a was refused .* ago and is not repeated; next attempt in 5 min, so that the account is not locked$/,
+        ),
+      })
+    }
+  })
+
+  test('also by monitors of other server types, whose runs begin together', async () => {
+    const directory = new Directory('new')
+    const context = engineWorld()
+    await Promise.all(['a', 'b', 'c'].map((name) => run([signingIn(name, directory)], context)))
+    expect(directory.attempts).toBe(1)
+  })
+
+  test('once the first has been accepted, the others sign in together, and need not wait for the end of the first', async () => {
+    const directory = new Directory('old')
+    let others = 0
+    const { promise: allSignedIn, resolve } = Promise.withResolvers<void>()
+    const monitors = await run([
+      signingIn('a', directory, {}, () => allSignedIn),
+      ...['b', 'c', 'd'].map((name) =>
+        signingIn(name, directory, {}, async () => {
+          others += 1
+          if (others === 3) resolve()
+          await allSignedIn
+        }),
+      ),
+    ])
+    expect(monitors.map((monitor) => lastOf(monitor)?.status)).toEqual(['ok', 'ok', 'ok', 'ok'])
+    expect([directory.attempts, directory.most]).toEqual([4, 3])
+  })
+
+  test('another server, another account and another secret are tried', async () => {
+    const directory = new Directory('new')
+    await run([
+      signingIn('a', directory),
+      signingIn('b', directory, { host: 'dc2' }),
+      signingIn('c', directory, { account: 'other' }),
+      signingIn('d', directory, { password: 'other' }),
+      signingIn('e', directory, { account: 'SVC', host: 'DC1' }),
+    ])
+    expect(directory.attempts).toBe(4)
+  })
+
+  test('a corrected secret is tried at once, and the monitor that was refused stays failed until then', async () => {
+    const directory = new Directory('new')
+    const context = engineWorld()
+    await run([signingIn('a', directory), signingIn('b', directory)], context)
+    const [a, b] = await run([signingIn('a', directory), signingIn('b', directory)], context)
+    expect(a?.results).toEqual([
+      expect.objectContaining({
+        status: 'failed',
+        fault: 'auth',
+        message: expect.stringMatching(/^not signed in: the last attempt was refused/),
+      }),
+    ])
+    expect(b?.results).toEqual([expect.objectContaining({ notChecked: 'refused' })])
+    expect(directory.attempts).toBe(1)
+    const mended = await run([signingIn('a', directory, { password: 'new' })], context)
+    expect(mended.map((monitor) => lastOf(monitor)?.status)).toEqual(['ok'])
+  })
+
+  test('a first sign-in without an answer passes the turn on', async () => {
+    const directory = new Directory('old')
+    const hangs = signingIn('a', directory)
+    const silent: PlannedMonitor = {
+      ...hangs,
+      timeoutMs: 200,
+      kind: {
+        ...hangs.kind,
+        async *run(_: never, { signal }): AsyncGenerator<Result> {
+          await pause(minute, undefined, { signal })
+          yield { check: 'bind', status: 'ok', message: 'never' }
+        },
+      },
+    }
+    const [a, b] = await run([silent, signingIn('b', directory)])
+    expect([lastOf(a as MonitorReport)?.fault, lastOf(b as MonitorReport)?.status]).toEqual(['timeout', 'ok'])
+  })
+
+  test('a monitor that waits for a sign-in until the end of the run names it', async () => {
+    const directory = new Directory('old')
+    const silent = signingIn('a', directory)
+    const hanging: PlannedMonitor = {
+      ...silent,
+      kind: {
+        ...silent.kind,
+        async *run(_: never, { signal }): AsyncGenerator<Result> {
+          await pause(minute, undefined, { signal })
+          yield { check: 'bind', status: 'ok', message: 'never' }
+        },
+      },
+    }
+    const [, b] = await run([hanging, signingIn('b', directory)], engineWorld(), { timeoutMs: 400 })
+    expect(lastOf(b as MonitorReport)).toMatchObject({
+      check: 'not run',
+      notChecked: 'budget',
+      message: expect.stringMatching(/^not checked: waited 0\.\d s for the sign-in of a; /),
+    })
+  })
+
+  test('somebody who tries a monitor signs in even after a refusal', async () => {
+    const directory = new Directory('new')
+    const context = engineWorld()
+    await run([signingIn('a', directory)], context)
+    await run([signingIn('a', directory)], context, { repeatsRefused: true })
+    expect(directory.attempts).toBe(2)
+  })
+
+  test('a refusal to one monitor does not stop the others when the server has accepted the account', async () => {
+    const directory = new Directory('old')
+    const context = engineWorld()
+    const forbidden = signingIn('b', directory, {}, async () => {
+      throw new ProbeError('auth', 'not allowed here')
+    })
+    const plan = [signingIn('a', directory), forbidden]
+    await run(plan, context)
+    const [a] = await run(plan, context)
+    expect(lastOf(a as MonitorReport)?.status).toBe('ok')
+  })
+})
+
+const target = { host: 'dc1.example', port: 389 }
+const account = { account: 'svc-monitor', secrets: ['hunter2'] }
+
+test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one succeeds', async () => {
+  const signIns = await limits().signIns()
+  const key = await signIns.keyOf(target, account)
+  let now = 0
+  const pauseAfterRefusal = async (): Promise<number> => {
+    await signIns.refused(key, 'a', now)
+    let minutes = 0
+    while (minutes < 200 && (await signIns.blocked(key, now + minutes * minute))) minutes += 1
+    now += minutes * minute
+    return minutes
+  }
+  const pauses: number[] = []
+  for (let n = 0; n < 6; n += 1) pauses.push(await pauseAfterRefusal())
+  expect(pauses).toEqual([5, 10, 20, 40, 60, 60])
+  await signIns.accepted(key)
+  expect(await pauseAfterRefusal()).toBe(5)
+})
+
+describe('H11 refused sign-ins outlive the process', () => {
+  /** A store in memory, and the processes that share it. */
+  function shared(first?: string) {
+    let text = first
+    const store: RefusalStore = {
+      read: async () => text,
+      write: async (next) => {
+        text = next
+      },
+    }
+    return { process: () => new SignIns(store), text: () => text ?? '' }
+  }
+
+  test('another process does not repeat one, waits longer after the next, and tries a corrected secret', async () => {
+    const file = shared()
+    const first = file.process()
+    await first.refused(await first.keyOf(target, account), 'ldap corp', 0)
+    const second = file.process()
+    const key = await second.keyOf(target, account)
+    expect(await second.blocked(key, minute)).toEqual({ by: 'ldap corp', ago: '1 min', next: '4 min' })
+    await second.refused(key, 'ldap corp', 6 * minute)
+    const third = file.process()
+    expect((await third.blocked(await third.keyOf(target, account), 7 * minute))?.next).toBe('9 min')
+    const corrected = await third.keyOf(target, { ...account, secrets: ['corrected'] })
+    expect(await third.blocked(corrected, 7 * minute)).toBeUndefined()
+    await third.accepted(corrected)
+    expect(JSON.parse(file.text())).toMatchObject({ refusals: [] })
+  })
+
+  test('S3 the file has neither server, account nor secret, and too few bits of the secret to confirm a guess', async () => {
+    const file = shared()
+    const signIns = file.process()
+    await signIns.refused(await signIns.keyOf(target, account), 'ldap corp', 0)
+    expect(file.text()).not.toMatch(/hunter2|svc-monitor|dc1/)
+    const { refusals } = JSON.parse(file.text()) as { readonly refusals: readonly { readonly check: string }[] }
+    expect(refusals.map(({ check }) => check)).toEqual([expect.stringMatching(/^[0-9a-f]{4}$/)])
+  })
+
+  test('the file keeps 100 refusals, the latest', async () => {
+    const file = shared()
+    const signIns = file.process()
+    for (let n = 0; n < 105; n += 1) {
+      await signIns.refused(await signIns.keyOf(target, { ...account, account: `a${n}` }), `m${n}`, n)
+    }
+    const { refusals } = JSON.parse(file.text()) as { readonly refusals: readonly { readonly by: string }[] }
+    expect([refusals.length, refusals[0]?.by, refusals.at(-1)?.by]).toEqual([100, 'm5', 'm104'])
+  })
+
+  test.each([
+    ['empty', ''],
+    ['no JSON', '{"version":1'],
+    ['another version', '{"version":2,"salt":"x","refusals":[]}'],
+    ['no object', 'null'],
+    ['wrong members', '{"version":1,"salt":"x","refusals":[null,5,{"place":1}]}'],
+    ['too long', ' '.repeat(70_000)],
+  ])('a file that is %s counts as having no refusals, and is replaced', async (_, text) => {
+    const file = shared(text)
+    const signIns = file.process()
+    const key = await signIns.keyOf(target, account)
+    expect(await signIns.blocked(key, 0)).toBeUndefined()
+    await signIns.refused(key, 'a', 0)
+    expect(JSON.parse(file.text())).toMatchObject({ version: 1, refusals: [{ by: 'a' }] })
+  })
+
+  test('a store that fails is only forgetful', async () => {
+    const failing = new SignIns({
+      read: () => Promise.reject(new Error('EACCES')),
+      write: () => Promise.reject(new Error('EROFS')),
+    })
+    const key = await failing.keyOf(target, account)
+    await failing.refused(key, 'a', 0)
+    expect(await failing.blocked(key, minute)).toMatchObject({ by: 'a' })
+  })
+
+  test('a refusal from the future, after the clock was set back, does not block', async () => {
+    const signIns = shared().process()
+    const key = await signIns.keyOf(target, account)
+    await signIns.refused(key, 'a', 10 * minute)
+    expect(await signIns.blocked(key, 0)).toBeUndefined()
+  })
+})
+
+test('H11 svc health, run twice, signs in once with a rotated password, and at once with the corrected one', async () => {
+  let valid = 'new'
+  const attempts: string[] = []
+  await using server = await httpPeer((request, response) => {
+    const [, packed = ''] = (request.headers.authorization ?? '').split(' ')
+    if (packed !== '') attempts.push(Buffer.from(packed, 'base64').toString())
+    const accepted = Buffer.from(packed, 'base64').toString() === `svc:${valid}`
+    response.writeHead(accepted ? 200 : 401, { 'Content-Type': 'text/plain' }).end('page')
+  })
+  const home: Home = svcHome()
+  const secret = join(home.folder, 'secret')
+  try {
+    writeFileSync(secret, 'old', { mode: 0o600 })
+    const lines = ['a', 'b', 'c'].map(
+      (name) => `{kind: http, name: ${name}, url: "${server.origin}/", username: svc, password: {file: ${secret}}}`,
+    )
+    const yaml = `types:\n  App: [${lines[0]}, ${lines[1]}]\n  Batch: [${lines[2]}]\n`
+    writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
+    const health = async () => {
+      const ran = await home.svc(['health', '-m', 'Standard', '-o', 'ndjson'])
+      const records = ran.stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Record<string, string>)
+      return {
+        code: ran.code,
+        levels: records.filter(({ MonitorName }) => MonitorName?.startsWith('http')).map(({ Level }) => Level),
+      }
+    }
+    const first = await health()
+    expect([first.code, attempts.length]).toEqual([3, 1])
+    expect(first.levels).toContain('not checked')
+    expect(first.levels.filter((level) => level === 'fail').length).toBeGreaterThan(0)
+    const second = await health()
+    expect([second.code, attempts.length]).toEqual([3, 1])
+    expect(second.levels.toSorted()).toEqual(['fail', 'not checked', 'not checked'])
+    const file = join(home.folder, 'state', 'refused-sign-ins.json')
+    expect([statSync(file).mode & 0o777, statSync(join(file, '..')).mode & 0o777]).toEqual([0o600, 0o700])
+    expect(readFileSync(file, 'utf8')).not.toMatch(/old|127\.0\.0\.1/)
+    expect((await home.svc(['monitors', 'test', 'http a'])).code).toBe(3)
+    expect(attempts.length).toBe(2)
+    valid = 'corrected'
+    writeFileSync(secret, valid, { mode: 0o600 })
+    const mended = await health()
+    expect([mended.code, new Set(mended.levels)]).toEqual([0, new Set(['ok'])])
+    expect(attempts.slice(2)).toEqual(Array.from({ length: attempts.length - 2 }, () => 'svc:corrected'))
+  } finally {
+    home.remove()
+  }
+}, 60_000)
+
+test('the folder of the state is made with the first refusal, and not before', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-state-'))
+  const home = svcHome(undefined, folder)
+  try {
+    await home.svc(['health', '-t', 'App', '-m', 'Basic'])
+    expect(home.files().filter((name) => name.startsWith('state'))).toEqual([])
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
