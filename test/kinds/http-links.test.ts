@@ -172,6 +172,21 @@ describe('http links', () => {
     await expect.poll(() => [flood.open(), server.open()]).toEqual([0, 0])
   })
 
+  test('links of a page that cannot be read are not checked', async () => {
+    await using server = await httpPeer(
+      pages(() => ({ '/': { items: ['/next'] }, '/next': '<html>moved</html>', '/login': '<html>sign in</html>' })),
+    )
+    const links = [entry({ levels: 2 })]
+    const page = await runKind(http, { url: `${server.origin}/login`, links } as Settings, 'Standard')
+    const unread = page.filter(({ check }) => check === 'links')
+    expect(unread).toMatchObject([{ status: 'failed', notChecked: 'missing' }])
+    expect(unread[0]?.message).toMatch(/^not checked: item: the answer is not JSON/)
+    // The same for a document that a link leads to.
+    const below = await runKind(http, { url: `${server.origin}/`, links, json: { '$.a': 'x' } } as Settings, 'Standard')
+    const messages = below.filter(({ notChecked }) => notChecked !== undefined).map(({ message }) => message)
+    expect(messages).toEqual([expect.stringMatching(/^not checked: item http.*\/next: the answer is not JSON/)])
+  })
+
   test('no links, and too many links, are reported', async () => {
     await using server = await httpPeer(
       pages(() => ({ '/': { items: [], more: ['/1', '/2', '/2', '/3'] }, '/1': {}, '/2': {}, '/3': {} })),

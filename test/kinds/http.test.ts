@@ -166,7 +166,7 @@ describe('http status and latency', () => {
   test('values at the boundaries of latency and clock are ok', () => {
     const ofLatency = (ms: number) => evaluated(latency, { address: 'a:1', size: 0, ms })[0]?.status
     expect([1_000, 1_000.1, 5_000, 5_000.1].map(ofLatency)).toEqual(['ok', 'warning', 'warning', 'failed'])
-    const ofClock = (skewMs: number) => evaluated(clock, { address: 'a:1', skewMs })[0]?.status
+    const ofClock = (skewMs: number) => evaluated(clock, { address: 'a:1', dated: true, skewMs })[0]?.status
     expect([2_000, -2_000, -2_001, 30_000, 30_001].map(ofClock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 
@@ -763,7 +763,7 @@ describe('http version and clock', () => {
     )
   })
 
-  test('the clock is evaluated in Advanced, and omitted without a Date header', async () => {
+  test('the clock is evaluated in Advanced, and not checked without a Date header', async () => {
     const at = (ms: number, more: Record<string, string> = {}) =>
       replies(() => answer(200, '', { Date: new Date(Date.now() + ms).toUTCString(), ...more }))
     expect((await one('clock', at(0), {}, 'Advanced')).status).toBe('ok')
@@ -775,8 +775,9 @@ describe('http version and clock', () => {
     expect(ahead.message).toContain('is ahead of ours')
     expect((await one('clock', at(-3_600_000, { Age: '3600' }), {}, 'Advanced')).status).toBe('ok')
     expect((await one('clock', replies(answer(200, '', { Date: 'soon' })), {}, 'Advanced')).status).toBe('warning')
-    const { results } = await look(replies(answer(200)), {}, 'Advanced')
-    expect(results.map((result) => result.check)).not.toContain('clock')
+    const without = await one('clock', replies(answer(200)), {}, 'Advanced')
+    expect(without).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    expect(without.message).toMatch(/sent no Date header, .*set clock: off/)
     const standard = await look(at(60_000), {}, 'Standard')
     expect(standard.results.map((result) => result.check)).not.toContain('clock')
     const off = await look(at(60_000), { clock: {} }, 'Advanced')

@@ -32,6 +32,7 @@ type Mode = 'Basic' | 'Standard' | 'Advanced'
 const secretWord = 'hunter2-of-the-client'
 const probe: Overrides = { clientId: client.clientId, clientSecret: secret(client.clientSecret) }
 const bad = (results: readonly Result[]): readonly Result[] => results.filter(({ status }) => status !== 'ok')
+const person: Overrides = { user: account.user, password: secret(account.password) }
 const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
 
 describe('a real provider (oidc-provider)', () => {
@@ -45,11 +46,14 @@ describe('a real provider (oidc-provider)', () => {
 
   test('each mode runs its checks and those of the shallower ones, all are ok, and nothing is left behind', async () => {
     const all: Overrides = { ...probe, resource, refusesWrongSecret: true }
-    const standard = ['discovery', 'issuer', 'endpoints', 'keys']
+    const standard = ['discovery', 'issuer', 'endpoints', 'token endpoint', 'keys']
     for (const [mode, expected] of [
       ['Basic', ['discovery']],
       ['Standard', standard],
-      ['Advanced', [...standard, 'token', 'signature', 'claims', 'clock', 'wrong secret']],
+      [
+        'Advanced',
+        ['discovery', 'issuer', 'endpoints', 'keys', 'token', 'signature', 'claims', 'clock', 'wrong secret'],
+      ],
     ] as const) {
       const results = await run(all, mode)
       expect(bad(results)).toEqual([])
@@ -58,7 +62,7 @@ describe('a real provider (oidc-provider)', () => {
     }
     await hungUp(server)
   })
-  test('Basic and Standard read only public documents; so does Advanced without a client', async () => {
+  test('Basic and Standard send no credentials; nor does Advanced without a client', async () => {
     const from = server.requests().length
     await run(probe, 'Basic')
     await run(probe, 'Standard')
@@ -68,7 +72,7 @@ describe('a real provider (oidc-provider)', () => {
         .requests()
         .slice(from)
         .filter((line) => line.startsWith('POST')),
-    ).toEqual([])
+    ).toEqual(['POST /token', 'POST /token'])
     expect(server.requests().slice(from)).toContain('GET /jwks')
   })
   test('a signed token is verified, and its key and audience are reported', async () => {
@@ -208,6 +212,8 @@ type Report = {
   readonly document?: object
   readonly keys?: unknown
   /** The whole answer of the token endpoint. */
+  /** The whole answer to a token request without parameters. */
+  readonly refusal?: string
   readonly token?: string | ((issuer: string) => Promise<string>)
 }
 
@@ -241,7 +247,9 @@ describe('providers with defects', () => {
           return http(200, JSON.stringify(document))
         }
         if (path === '/keys') return http(200, JSON.stringify(messages.keys ?? { keys: [good.jwk] }))
-        return path === '/token' ? at.token : http(404, '')
+        if (path !== '/token') return http(404, '')
+        const isEmpty = /\r\nContent-Length: 0\r\n/.test(request)
+        return isEmpty ? (messages.refusal ?? http(400, '{"error":"invalid_request"}')) : at.token
       }),
       tls ? { tls } : {},
     )
@@ -261,6 +269,52 @@ describe('providers with defects', () => {
 
   test('simulated: all is ok except what the next tests change', async () => {
     expect(bad(await look({}))).toEqual([])
+  })
+
+  test.each([
+    [403, { error: 'access_denied', error_description: 'Realm not enabled' }, 'failed', 'it refuses every client'],
+    [
+      403,
+      { error: 'invalid_request', error_description: 'HTTPS required' },
+      'warning',
+      'check that clients get tokens',
+    ],
+    [403, { error: 'invalid_request' }, 'ok', 'answered an empty token request with 403: invalid_request'],
+    [401, { error: 'invalid_client' }, 'ok', 'answered an empty token request with 401: invalid_client'],
+    [429, {}, 'warning', 'check that clients get tokens'],
+    [404, {}, 'failed', 'no client gets a token'],
+    [500, {}, 'failed', 'no client gets a token'],
+    [200, { access_token: 'x' }, 'failed', 'it must refuse it'],
+  ] as const)('simulated: the token endpoint answers an empty request with %d %j', async (code, body, status, text) => {
+    const results = await look({ refusal: http(code, JSON.stringify(body)) }, {}, 'Standard')
+    const result = checked(results, 'token endpoint')
+    expect(result).toMatchObject({ status, measurement: { value: code } })
+    expect(result.message).toContain(text)
+    // A realm of Keycloak that is disabled publishes its documents as before.
+    expect(bad(results).filter(({ check }) => check !== 'token endpoint')).toEqual([])
+  })
+
+  test('simulated: without a token, the checks that need one are not checked', async () => {
+    const all: Overrides = { ...probe, introspect: true, refusesWrongSecret: true, ...person }
+    const results = await look({ token: http(401, '{"error":"invalid_client"}') }, all)
+    expect(checked(results, 'token')).toMatchObject({ status: 'failed', fault: 'auth' })
+    for (const check of ['introspection', 'user', 'refresh', 'wrong secret'])
+      expect(checked(results, check)).toMatchObject({ notChecked: 'missing', cause: 'token' })
+  })
+
+  suiteWith(opensslMissing(), 'an http issuer with https endpoints', () => {
+    test('simulated: the certificates of all endpoints are checked', async () => {
+      const made = makeCertificates()
+      try {
+        await using other = await peer(replies(http(200, JSON.stringify({ keys: [good.jwk] }))), { tls: made.twoDays })
+        const document = { jwks_uri: `https://127.0.0.1:${other.port}/keys` }
+        const settings = { caFile: made.caFile, endpointHosts: [`127.0.0.1:${other.port}`] }
+        const results = await look({ document }, settings, 'Standard')
+        expect(checked(results, 'certificate')).toMatchObject({ status: 'failed', fault: 'threshold' })
+      } finally {
+        made.remove()
+      }
+    })
   })
 
   describe('discovery', () => {
@@ -360,7 +414,7 @@ describe('providers with defects', () => {
           const x5c = [(made.expired.cert.split('-----END')[0] ?? '').replaceAll(/-----.*-----|\s/g, '')]
           const results = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } })
           expect(bad(results)).toEqual([])
-          expect(checked(results, 'key age').message).toMatch(/age of the newest signing key (?:90|89\.9) d \(/)
+          expect(checked(results, 'key age').message).toMatch(/age of the newest signing key (?:90|89\.9) d$/)
           const standard = await look({ keys: { keys: [{ ...own, kid: 'k1', x5c }] } }, {}, 'Standard')
           expect(names(standard)).not.toContain('key age')
           expect((await keysOf({ keys: [{ ...good.jwk, x5c }] })).message).toContain(
@@ -658,10 +712,18 @@ describe('settings of oidc', () => {
     expect(messageOf({ refusesWrongSecret: true })).toContain('refusesWrongSecret needs')
     expect(messageOf({ introspect: true })).toContain('introspect needs')
   })
-  test('an old key is reported: ok at 90 days, a warning beyond', () => {
+  test('the age of a key is a figure, and with keyAge a warning', () => {
     const at = new Date('2026-06-01T00:00:00Z')
     const aged = (days: number) =>
-      evaluated(keyAge, { address: 'a', at, newest: new Date(at.getTime() - days * 86_400_000) })[0]
+      evaluated(
+        keyAge,
+        { address: 'a', at, newest: new Date(at.getTime() - days * 86_400_000) },
+        { keyAge: { warn: 90 } },
+      )[0]
+    const newest = new Date(at.getTime() - 400 * 86_400_000)
+    expect(evaluated(keyAge, { address: 'a', at, newest })).toMatchObject([
+      { status: 'ok', message: 'a: age of the newest signing key 400 d', measurement: { value: 400, unit: 'days' } },
+    ])
     expect(aged(90)).toMatchObject({ check: 'key age', status: 'ok' })
     expect(aged(91)).toMatchObject({
       status: 'warning',

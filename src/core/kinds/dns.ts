@@ -12,6 +12,7 @@ import {
   type Result,
 } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
+import { aliasOf } from '../net/connect.ts'
 import { count, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -41,6 +42,8 @@ type Answer = {
   readonly server: string
   readonly ms: number
   readonly records: readonly string[]
+  /** Without records: the name at the end of the aliases (CNAME), if it is another one. */
+  readonly alias?: string | undefined
 }
 
 const check = checksOn<NameServers>()
@@ -57,10 +60,14 @@ async function lookUp(
   const start = now()
   try {
     const records = recordTexts(type, await resolver.resolve(name, type))
-    return { server: servers, ms: now() - start, records }
+    const ms = now() - start
+    const alias = records.length === 0 ? await aliasOf(resolver, name, 'ENODATA') : undefined
+    return { server: servers, ms, records, alias }
   } catch (error) {
     if (signal.aborted) throw error
-    throw dnsFault(error as NodeJS.ErrnoException, { name, type, servers, afterMs: now() - start })
+    const afterMs = now() - start
+    const alias = await aliasOf(resolver, name, (error as NodeJS.ErrnoException).code)
+    throw dnsFault(error as NodeJS.ErrnoException, { name, type, servers, afterMs, alias })
   } finally {
     signal.removeEventListener('abort', cancel)
   }
@@ -71,7 +78,7 @@ const answer = check({
   results: { answer: 'The server returns records' },
   settings: questionSettings,
   observe: lookUp,
-  evaluate: ({ server, records }, { query, type }) => {
+  evaluate: ({ server, records, alias }, { query, type }) => {
     const about: Partial<Result> = {
       address: server,
       measurement: { value: records.length, unit: 'count' },
@@ -79,9 +86,14 @@ const answer = check({
     }
     return records.length > 0
       ? ok('answer', `${sanitize(query, 128)} ${type} is ${summaryOf(records)}`, about)
-      : fail('answer', 'dns', `${server} returned no ${type} record for ${sanitize(query, 128)}`, about)
+      : fail('answer', 'dns', noRecord({ server, alias }, query, type), about)
   },
 })
+
+const noRecord = ({ server, alias }: Pick<Answer, 'server' | 'alias'>, query: string, type: RecordType): string =>
+  alias === undefined
+    ? `${server} returned no ${type} record for ${sanitize(query, 128)}`
+    : `${server} reports that ${sanitize(query, 128)} is an alias of ${sanitize(alias, 128)}, which has no ${type} record`
 
 export const latency = check({
   depth: 'Basic',
@@ -164,6 +176,7 @@ export default machineKind({
   runsOn: 'network',
   settings,
   target: ({ server }) => (server === undefined ? {} : { host: server }),
+  validate: ({ expect }) => (expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined),
   open: openResolver,
   close: ({ resolver }) => resolver.cancel(),
   checks: [answer, latency, expected, records],
@@ -207,6 +220,8 @@ type FailedLookUp = {
   readonly type: RecordType
   readonly servers: string
   readonly afterMs: number
+  /** The name at the end of the aliases (CNAME), if it is another one. */
+  readonly alias: string | undefined
 }
 
 /** Classifies a failed look-up: a fault of the name, of the server, or of the path to it. */
@@ -217,8 +232,14 @@ function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeErro
   const took = showDuration(lookUp.afterMs)
   switch (code) {
     case 'ENOTFOUND':
+      if (lookUp.alias !== undefined) {
+        const what = `${name} is an alias of ${sanitize(lookUp.alias, 128)}, which does not exist (NXDOMAIN)`
+        return new ProbeError('dns', `${servers} reports that ${what}`, [code])
+      }
       return new ProbeError('dns', `${servers} reports that ${name} does not exist (NXDOMAIN)`, [code])
     case 'ENODATA':
+      if (lookUp.alias !== undefined)
+        return new ProbeError('dns', noRecord({ server: servers, alias: lookUp.alias }, lookUp.name, type), [code])
       return new ProbeError('dns', `${servers} knows ${name}, but has no ${type} record for it`, [code])
     case 'ESERVFAIL':
       return new ProbeError(

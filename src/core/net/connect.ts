@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
+import { sanitize } from './text.ts'
 
 const hostsFile =
   process.platform === 'win32'
@@ -46,10 +47,31 @@ export async function resolveHost(host: string, signal: AbortSignal): Promise<re
     if (addresses.length > 0) return addresses
     const [first] = answers
     const code = first.status === 'rejected' ? ((first.reason as { readonly code?: string }).code ?? '') : 'ENODATA'
-    throw new ProbeError('dns', `${bare} does not resolve: ${dnsMeaning(code)}`, [code])
+    const alias = await aliasOf(resolver, bare, code)
+    signal.throwIfAborted()
+    const what = alias === undefined ? bare : `${bare} is an alias of ${sanitize(alias, 128)}, which`
+    throw new ProbeError('dns', `${what} does not resolve: ${dnsMeaning(code)}`, [code])
   } finally {
     signal.removeEventListener('abort', cancel)
   }
+}
+
+/** Maximum number of aliases followed: they may form a loop. */
+const maxAliases = 8
+
+/**
+ * The name at the end of the aliases (CNAME) of a name that does not resolve. Undefined when it is no alias, or when the
+ * code of the failed look-up does not concern names. Never rejects.
+ */
+export async function aliasOf(resolver: Resolver, name: string, code: string | undefined): Promise<string | undefined> {
+  if (code !== 'ENOTFOUND' && code !== 'ENODATA') return undefined
+  let alias: string | undefined
+  for (let hops = 0; hops < maxAliases; hops += 1) {
+    const [next] = await resolver.resolveCname(alias ?? name).catch(() => [])
+    if (next === undefined) break
+    alias = next
+  }
+  return alias
 }
 
 function dnsMeaning(code: string): string {

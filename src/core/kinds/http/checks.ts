@@ -417,12 +417,17 @@ export const clock = onHttp({
   },
   last: true,
   applies: (_, { clock }) => hasLimits(clock),
-  async *observe(http, _, context) {
+  async observe(http, _, context) {
     const { headers, sent, received } = await body(http, undefined, context)
     const { date, age } = headers
-    if (date !== undefined) yield { address: http.at.address, skewMs: skewOf(date, age, sent, received) }
+    const skewMs = date === undefined ? undefined : skewOf(date, age, sent, received)
+    return { address: http.at.address, dated: date !== undefined, skewMs }
   },
-  evaluate({ address, skewMs }, { clock: threshold }) {
+  evaluate({ address, dated, skewMs }, { clock: threshold }) {
+    if (!dated) {
+      const why = `${address} sent no Date header, which the clock is read from; set clock: off if it never does`
+      return notChecked('clock', 'missing', why)
+    }
     if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is not a date`)
     const what = `the clock of ${address} is ${skewMs < 0 ? 'behind' : 'ahead of'} ours by`
     return atMost({ check: 'clock', what, value: Math.abs(skewMs), unit: 'duration', threshold })

@@ -3,7 +3,16 @@ import { type DocumentAnswer, select } from '../../assert/document.ts'
 import { describeMismatch, statusAllowed, withPatternBudget } from '../../assert/expectation.ts'
 import { codeOf, type LinkEntry, type LinkFault, readsBody } from '../../assert/link-settings.ts'
 import { readXml } from '../../assert/xml.ts'
-import { type CheckContext, classify, deadlineSignal, fail, ok, type Result, warn } from '../../engine/index.ts'
+import {
+  type CheckContext,
+  classify,
+  deadlineSignal,
+  fail,
+  notChecked,
+  ok,
+  type Result,
+  warn,
+} from '../../engine/index.ts'
 import { isPublic, leadsNearer, type PeerAddress, reachOf } from '../../net/addresses.ts'
 import { hostPort } from '../../net/connect.ts'
 import { call, type Head } from '../../net/http/call.ts'
@@ -112,6 +121,8 @@ type LinkOutcome = { readonly entry: number; readonly url: string } & (
   | { readonly type: 'failure'; readonly cause: unknown; readonly afterMs: number }
   | { readonly type: 'refusal'; readonly why: string }
   | { readonly type: 'too deep' | 'loop' | 'none' }
+  /** The answer, or a linked document, cannot be searched for links. */
+  | { readonly type: 'unreadable'; readonly problem: string }
   /** More links than the limit. */
   | { readonly type: 'rest'; readonly count: number }
 )
@@ -139,6 +150,8 @@ function evaluateLink(outcome: LinkOutcome, entry: LinkEntry | undefined): LinkR
   switch (outcome.type) {
     case 'none':
       return [ok('links', `${name}: none in the answer`)]
+    case 'unreadable':
+      return [notChecked('links', 'missing', `${where}: ${code('parse')}${outcome.problem}`)]
     case 'rest': {
       const rest = count(outcome.count, 'more', 'more')
       return [warn('links', `${name}: ${rest} not requested (limit ${entry.most})`)]
@@ -204,14 +217,20 @@ type Page = { readonly answer: DocumentAnswer; readonly base: URL; readonly chai
  */
 async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGenerator<LinkOutcome> {
   const { entries, target, context } = walk
-  const counts = entries.map(() => ({ links: 0, requests: 0, rest: 0 }))
+  const counts = entries.map(() => ({ links: 0, requests: 0, rest: 0, unreadable: false }))
   const done = new Set<string>()
   const pages: Page[] = [{ answer: first, base, chain: [base.href] }]
   for (let page = pages.shift(); page !== undefined; page = pages.shift()) {
     for (const [index, entry] of entries.entries()) {
       const counted = counts[index]
       const selected = select(page.answer, entry.path)
-      if (counted === undefined || 'problem' in selected) continue
+      if (counted === undefined) continue
+      if ('problem' in selected) {
+        counted.unreadable = true
+        const url = page.chain.length === 1 ? '' : safeUrl(page.base)
+        yield { entry: index, url, type: 'unreadable', problem: selected.problem }
+        continue
+      }
       for (const item of selected) {
         counted.links += 1
         const text =
@@ -260,7 +279,7 @@ async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGe
     }
   }
   for (const [entry, counted] of counts.entries()) {
-    if (counted.links === 0) yield { entry, url: '', type: 'none' }
+    if (counted.links === 0 && !counted.unreadable) yield { entry, url: '', type: 'none' }
     if (counted.rest > 0) yield { entry, url: '', type: 'rest', count: counted.rest }
   }
 }

@@ -4,6 +4,7 @@ import {
   evaluateExpiry,
   fail,
   httpsCertificateSetting,
+  includes,
   ok,
   type Result,
   warn,
@@ -14,6 +15,7 @@ import { documentOf, type OidcConnection, onOidc } from './connection.ts'
 import { discoveryUrl, endpointAt, endpointOf } from './endpoint.ts'
 import { inspectKeys } from './keys.ts'
 import { type OidcAnswer, type OidcJson, type SharedSettings, sharedSettings } from './provider.ts'
+import { errorOf } from './token.ts'
 
 /** The first problem, and the number of further ones. */
 export const withOthers = (first: string, more: readonly string[]): string =>
@@ -108,6 +110,49 @@ export const endpoints = onOidc({
   },
 })
 
+/** The OAuth errors that mean that the endpoint works (RFC 6749, 5.2). */
+const expectedErrors = new Set(['invalid_request', 'invalid_client', 'unsupported_grant_type', 'unauthorized_client'])
+
+/**
+ * A request without any parameter contains no account and no client, so it cannot lock one. A realm that is disabled
+ * publishes its documents as usual and refuses only here.
+ */
+export const tokenEndpoint = onOidc({
+  depth: 'Standard',
+  results: {
+    'token endpoint':
+      'The token endpoint answers an empty request with the error that OAuth prescribes; in Advanced only without a client',
+  },
+  settings: { clientId: sharedSettings.clientId },
+  // The document of another issuer must not be used (Discovery 1.0, 4.3).
+  applies: ({ document, settings }) =>
+    typeof document.token_endpoint === 'string' && document.issuer === settings.issuer,
+  observe: async (oidc, { clientId }, { mode }) => {
+    const { provider } = oidc
+    // The endpoints check already reports an endpoint that svc must not use.
+    const endpoint = endpointOf(oidc.document.token_endpoint, oidc.settings)
+    // In Advanced, a request with the client's credentials proves more.
+    if ('problem' in endpoint || (clientId !== undefined && includes(mode, 'Advanced'))) return undefined
+    const answer = await provider.ask(endpoint.url, { form: new URLSearchParams() })
+    return { address: answer.address, status: answer.status, ...errorOf(answer, provider) }
+  },
+  evaluate: (observation): Result<'token endpoint'> | [] => {
+    if (observation === undefined) return []
+    const { address, status, error, description } = observation
+    const more: Partial<Result> = { address, measurement: { value: status, unit: 'count' } }
+    const text = `${address} answered an empty token request with ${description}`
+    if (status === 400 || status === 401) return ok('token endpoint', text, more)
+    if (status === 200) return fail('token endpoint', 'data', `${text}: it must refuse it`, more)
+    if (status === 403 && error === 'access_denied')
+      return fail('token endpoint', 'data', `${text}: it refuses every client, as a disabled realm does`, more)
+    if (status === 404 || status === 405 || status >= 500)
+      return fail('token endpoint', 'data', `${text}: no client gets a token`, more)
+    if (error !== undefined && expectedErrors.has(error) && !/https/i.test(description))
+      return ok('token endpoint', text, more)
+    return warn('token endpoint', `${text}: check that clients get tokens`, more)
+  },
+})
+
 const keysResult = {
   keys: 'The keys are readable and valid: distinguishable, strong, public, and at least one verifies signatures',
 } as const
@@ -167,12 +212,11 @@ export const keyAge = onOidc({
     keyAge: {
       type: 'threshold',
       unit: 'days',
-      default: { warn: 90 },
-      doc: 'Maximum age of the newest signing key, from its certificate; left out if keys have none (x5c)',
+      doc: 'Maximum age of the newest signing key, from its certificate; left out if keys have none (x5c). Without it, the age is only a figure: many providers rotate keys on request',
     },
   },
   observe: (oidc, _, { date }) => Promise.resolve({ address: oidc.address, newest: oidc.keys?.newest, at: date() }),
-  evaluate: ({ address, newest, at }, { keyAge: threshold }) => {
+  evaluate: ({ address, newest, at }, { keyAge: threshold = {} }) => {
     if (newest === undefined) return []
     const value = Math.max(0, Math.floor(((at.getTime() - newest.getTime()) / dayMs) * 10) / 10)
     const what = `${address}: age of the newest signing key`
@@ -184,7 +228,7 @@ export const certificate = certificateCheck({
   depth: 'Standard',
   setting: httpsCertificateSetting,
   scheme: 'https',
-  chain: ({ provider }: OidcConnection) => provider.chains()[0],
+  chain: ({ provider }: OidcConnection) => provider.chains().issuer,
 })
 
 /** Endpoints may be on other hosts, so this check runs after all requests. */
@@ -194,6 +238,6 @@ export const endpointCertificates = onOidc({
   settings: certificate.settings,
   last: true,
   elsewhere: true,
-  observe: ({ provider }: OidcConnection) => Promise.resolve(provider.chains().slice(1)),
+  observe: ({ provider }: OidcConnection) => Promise.resolve(provider.chains().others),
   evaluate: (chains, settings) => chains.map((chain) => evaluateExpiry('certificate', chain, settings.certificate)),
 })

@@ -29,6 +29,8 @@ export class OidcConnection implements Connection, OidcSession {
   keys: KeySet | undefined
   /** The tokens from the client's own credentials; undefined until they are granted. */
   clientTokens: Tokens | undefined
+  /** Whether the provider has issued any token. */
+  granted = false
   /** The most recent refresh token. */
   refreshToken: string | undefined
 

@@ -11,6 +11,7 @@ import {
   issuer,
   keyAge,
   keys,
+  tokenEndpoint,
 } from './checks.ts'
 import { openOidc } from './connection.ts'
 import { listedPlace } from './endpoint.ts'
@@ -53,7 +54,7 @@ function validate(
   return undefined
 }
 
-/** Basic and Standard read public data only; Advanced requests tokens if a client is configured. */
+/** Basic and Standard send no credentials; Advanced requests tokens if a client is configured. */
 export default networkKind({
   name: 'oidc',
   title: 'An OpenID Connect provider is correctly configured and issues tokens that can be verified',
@@ -73,6 +74,7 @@ export default networkKind({
   checks: [
     issuer,
     endpoints,
+    tokenEndpoint,
     algorithms,
     certificate,
     keys,

@@ -79,8 +79,8 @@ export type OidcProvider = {
   readonly loopback: boolean
   /** Sends a GET, or a POST with a form. Throws ProbeError, or a socket's error. */
   readonly ask: (url: URL, ask?: OidcAsk) => Promise<OidcAnswer>
-  /** The certificate chain of each host that was contacted over https. */
-  readonly chains: () => readonly Chain[]
+  /** The certificate chains of the hosts that were contacted over https. `issuer` is undefined for an http issuer. */
+  readonly chains: () => { readonly issuer: Chain | undefined; readonly others: readonly Chain[] }
   /** Redacts all secrets that svc has sent or received so far from a peer's text. */
   readonly redact: Redact
   /** Adds a secret that the provider issued, so that `redact` covers it as well. */
@@ -159,7 +159,10 @@ export async function providerAt(
     address: at.address,
     loopback: isLoopback(at.ip),
     ask,
-    chains: () => [...chains.values()],
+    chains: () => ({
+      issuer: chains.get(issuer.host),
+      others: [...chains].flatMap(([place, chain]) => (place === issuer.host ? [] : [chain])),
+    }),
     redact,
     keep: (secret) => void hidden.add(secret),
   }

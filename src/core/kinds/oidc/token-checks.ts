@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { atMost, type CheckContext, fail, ok, type Result, warn } from '../../engine/index.ts'
+import { atMost, type CheckContext, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -60,6 +60,7 @@ async function observeFirstToken(oidc: OidcConnection): Promise<FirstGrant> {
   const isClient = settings.clientSecret !== undefined
   const tokens = await (isClient ? byClient(oidc) : byPassword(oidc))
   if (isClient) oidc.clientTokens = tokens
+  oidc.granted = true
   oidc.refreshToken = tokens.refresh
   const token = readToken(tokens.access, provider.redact)
   const { sent, receivedAt, headers } = tokens.answer
@@ -179,6 +180,10 @@ export const clock = onOidc({
   },
 })
 
+/** The result of a check that needs a token, when an earlier check could not get one. */
+const withoutToken = <const Name extends string>(check: Name, cause: 'token' | 'user' = 'token'): Result<Name> =>
+  notChecked(check, 'missing', 'the provider issued no token', { cause })
+
 export const introspection = onOidc({
   depth: 'Advanced',
   results: { introspection: 'The provider reports its token as active' },
@@ -186,15 +191,16 @@ export const introspection = onOidc({
     introspect: { type: 'flag', default: false, doc: 'Ask the provider whether the token is active (RFC 7662)' },
   },
   when: ['introspect'],
-  applies: ({ clientTokens }) => clientTokens !== undefined,
   observe: async (oidc) => ({
     address: oidc.address,
-    ...(await introspect(oidc, oidc.clientTokens?.access ?? '')),
+    ...(oidc.clientTokens ? await introspect(oidc, oidc.clientTokens.access) : { active: undefined }),
   }),
   evaluate: ({ address, active }) =>
-    active
-      ? ok('introspection', `${address} reports its token as active`)
-      : fail('introspection', 'data', `${address} reports the token that it has just issued as not active`),
+    active === undefined
+      ? withoutToken('introspection')
+      : active
+        ? ok('introspection', `${address} reports its token as active`)
+        : fail('introspection', 'data', `${address} reports the token that it has just issued as not active`),
 })
 
 /** Runs only after the client has got its own token: otherwise the fault is the provider's or the client's. */
@@ -203,23 +209,37 @@ export const userToken = onOidc({
   results: userResult,
   settings: userSettings,
   when: ['user'],
-  applies: ({ clientTokens }) => clientTokens !== undefined,
+  applies: (_, settings) => settings.clientSecret !== undefined,
   observe: async (oidc) => {
+    if (oidc.clientTokens === undefined) return undefined
     const tokens = await byPassword(oidc)
     oidc.refreshToken = tokens.refresh ?? oidc.refreshToken
     return grantOf(oidc.address, tokens, readToken(tokens.access, oidc.provider.redact))
   },
-  evaluate: (grant, settings) => evaluateGrant('user', quote(settings.user ?? '', 64), grant, settings),
+  evaluate: (grant, settings) =>
+    grant === undefined ? withoutToken('user') : evaluateGrant('user', quote(settings.user ?? '', 64), grant, settings),
 })
 
 export const refresh = onOidc({
   depth: 'Advanced',
   results: { refresh: 'A refresh token, if there is one, yields a new token' },
-  settings: { clientId, latency },
+  settings: { clientId, clientSecret, user: userSetting, latency },
   when: ['clientId'],
-  applies: ({ refreshToken }) => refreshToken !== undefined,
-  observe: (oidc, _, context) => observeRefresh(oidc, oidc.refreshToken ?? '', context),
-  evaluate: ({ address, ms: value, rotated, revoked }, { latency: threshold }) => {
+  observe: async (oidc, { user }, context) => {
+    const { address, refreshToken, granted } = oidc
+    if (refreshToken !== undefined) return await observeRefresh(oidc, refreshToken, context)
+    return { address, granted, user }
+  },
+  evaluate: (observation, settings) => {
+    if (!('ms' in observation)) {
+      if (!observation.granted) return withoutToken('refresh', settings.clientSecret ? 'token' : 'user')
+      // Client credentials yield no refresh token (RFC 6749, 4.4.3).
+      if (observation.user === undefined) return []
+      const why = `${observation.address} issued no refresh token for ${quote(observation.user, 64)}: request one with scope, e.g. offline_access`
+      return warn('refresh', `not checked: ${why}`, { notChecked: 'missing' })
+    }
+    const { address, ms: value, rotated, revoked } = observation
+    const threshold = settings.latency
     const details = revoked ? [] : ['its session was not revoked and ends on its own']
     const what = `${address} issued a new token for the refresh token${rotated ? ' and replaced it' : ''} in`
     return atMost({ check: 'refresh', what, value, unit: 'duration', threshold, details })
@@ -250,13 +270,14 @@ export const wrongSecret = onOidc({
     },
   },
   when: ['refusesWrongSecret'],
-  applies: ({ clientTokens }) => clientTokens !== undefined,
-  // A random value, so that it is nobody's real secret.
-  observe: async (oidc) => ({
-    address: oidc.address,
-    ...(await showWrongSecret(oidc, randomBytes(24).toString('base64url'))),
-  }),
-  evaluate: ({ address, wrong, why }, settings) => {
+  observe: async (oidc) => {
+    if (oidc.clientTokens === undefined) return undefined
+    // A random value, so that it is nobody's real secret.
+    return { address: oidc.address, ...(await showWrongSecret(oidc, randomBytes(24).toString('base64url'))) }
+  },
+  evaluate: (observation, settings) => {
+    if (observation === undefined) return withoutToken('wrong secret')
+    const { address, wrong, why } = observation
     const client = quote(settings.clientId ?? '', 64)
     if (wrong === 'accepted') {
       const message = `${address} issued ${client} a token for a wrong secret: anyone can act as this client`

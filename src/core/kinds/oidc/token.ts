@@ -148,7 +148,7 @@ function tokensOf(answer: OidcAnswer, session: OidcSession, asker: string, refus
 }
 
 /** The error in a refusing answer (RFC 6749, 5.2), safe to show. */
-function errorOf({ status, body }: OidcAnswer, { redact }: OidcProvider) {
+export function errorOf({ status, body }: OidcAnswer, { redact }: OidcProvider) {
   const { error, error_description: description } = 'json' in body ? object(body.json) : {}
   const words = [error, description].flatMap((word) =>
     typeof word === 'string' && word !== '' ? [sanitize(redact(word), 160)] : [],
