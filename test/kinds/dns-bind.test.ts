@@ -38,4 +38,38 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
     expect(wrong([])).toBe('expect is empty: list the records, or remove it')
     expect(wrong(['192.0.2.1'])).toBeUndefined()
   })
+
+  test('name servers of a zone with the same serial are ok, and a late one is a warning with its serial', async () => {
+    const late = await startBind({ serial: 4 })
+    const same = await startBind({ serial: 7 })
+    try {
+      const serial = async (nameServers: readonly string[], type: 'SOA' | 'A' = 'SOA') =>
+        checked(await run({ query: 'svc.test', type, nameServers }), 'serial')
+      expect(await serial([server.server, same.server])).toMatchObject({
+        status: 'ok',
+        message: 'zone svc.test has the serial 7 at 2 name servers',
+        measurement: { value: 0, unit: 'count' },
+      })
+      const differs = await serial([server.server, late.server])
+      expect(differs).toMatchObject({
+        status: 'warning',
+        message: 'zone svc.test has the serials 7, 4 at 2 name servers: a zone transfer is late or fails',
+        measurement: { value: 3 },
+        details: [`${server.server}: serial 7`, `${late.server}: serial 4`],
+      })
+      await late.stop('SIGTERM')
+      expect(await serial([server.server, late.server])).toMatchObject({
+        status: 'warning',
+        message: '1 name server of 2 of zone svc.test did not report a serial',
+        details: [`${server.server}: serial 7`, expect.stringContaining('no serial (ECONNREFUSED)')],
+      })
+      expect(await serial([late.server])).toMatchObject({ status: 'failed', notChecked: 'missing' })
+      // Without nameServers: those in the NS records, at port 53, where nothing listens here.
+      const found = checked(await run({ query: 'svc.test', type: 'NS' }), 'serial')
+      expect(found.details).toEqual([expect.stringContaining('127.0.0.1: no serial')])
+    } finally {
+      await late.remove()
+      await same.remove()
+    }
+  })
 })

@@ -8,8 +8,10 @@ import {
   fail,
   latencySetting,
   machineKind,
+  notChecked,
   ok,
   type Result,
+  warn,
 } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import { aliasOf } from '../net/connect.ts'
@@ -151,6 +153,87 @@ export const records = check({
   },
 })
 
+export const serials = check({
+  depth: 'Advanced',
+  results: {
+    serial: 'All name servers of the zone have the same serial; with type SOA or NS, or with `nameServers`',
+  },
+  settings: {
+    ...questionSettings,
+    nameServers: {
+      type: 'texts',
+      doc: 'Name servers of the zone `query`, as ip, ip:port or [ip6]:port; by default those in its NS records',
+    },
+  },
+  applies: (_, { type, nameServers }) => nameServers !== undefined || type === 'SOA' || type === 'NS',
+  observe: async ({ resolver }, { query: zone, nameServers }, { signal }) => ({
+    zone,
+    serials: await Promise.all(
+      (nameServers ?? (await nameServersOf(resolver, zone))).slice(0, maxNameServers).map(async (place) => {
+        const own = new Resolver({ timeout: firstTryMs, tries: 2 })
+        const cancel = (): void => own.cancel()
+        signal.addEventListener('abort', cancel, { once: true })
+        try {
+          own.setServers([isIP(place) === 6 ? `[${place}]` : place])
+          return { place, serial: (await own.resolveSoa(zone)).serial }
+        } catch (error) {
+          signal.throwIfAborted()
+          return { place, problem: (error as NodeJS.ErrnoException).code ?? 'unknown' }
+        } finally {
+          signal.removeEventListener('abort', cancel)
+        }
+      }),
+    ),
+  }),
+  evaluate: ({ zone, serials: all }) => {
+    const known = all.flatMap((one) => (one.serial === undefined ? [] : [one.serial]))
+    const subject = `zone ${sanitize(zone, 128)}`
+    const details = all.map(({ place, serial, problem }) =>
+      serial === undefined ? `${place}: no serial (${sanitize(problem ?? '', 32)})` : `${place}: serial ${serial}`,
+    )
+    if (known.length === 0)
+      return notChecked(
+        'serial',
+        'missing',
+        `none of ${count(all.length, 'name server')} of ${subject} reports a serial`,
+        { details },
+      )
+    const value = Math.max(...known) - Math.min(...known)
+    const more: Partial<Result> = { details, measurement: { value, unit: 'count', warn: 0, bound: 'atMost' } }
+    const silent = all.length - known.length
+    if (value > 0) {
+      const different = summaryOf([...new Set(known)].map(String))
+      const message = `${subject} has the serials ${different} at ${count(known.length, 'name server')}: a zone transfer is late or fails`
+      return warn('serial', message, more)
+    }
+    if (silent > 0)
+      return warn(
+        'serial',
+        `${count(silent, 'name server')} of ${all.length} of ${subject} did not report a serial`,
+        more,
+      )
+    return ok('serial', `${subject} has the serial ${known[0]} at ${count(known.length, 'name server')}`, more)
+  },
+})
+
+/** Maximum number of name servers that are compared; zones have two to thirteen. */
+const maxNameServers = 32
+
+/** The addresses of the name servers in the NS records of a zone. Throws ProbeError. */
+async function nameServersOf(resolver: Resolver, zone: string): Promise<readonly string[]> {
+  const names = await resolver.resolveNs(zone).catch(() => [])
+  if (names.length === 0) throw new ProbeError('dns', `${sanitize(zone, 128)} has no NS records: set nameServers`)
+  const addresses = await Promise.all(
+    names.slice(0, maxNameServers).map(async (name) => {
+      const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+      return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []))
+    }),
+  )
+  const all = [...new Set(addresses.flat())]
+  if (all.length === 0) throw new ProbeError('dns', `no name server of ${sanitize(zone, 128)} has an address`)
+  return all
+}
+
 const settings = {
   ...questionSettings,
   server: { type: 'text', doc: 'Name server as ip, ip:port or [ip6]:port; by default those of this machine' },
@@ -179,7 +262,7 @@ export default machineKind({
   validate: ({ expect }) => (expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined),
   open: openResolver,
   close: ({ resolver }) => resolver.cancel(),
-  checks: [answer, latency, expected, records],
+  checks: [answer, latency, expected, records, serials],
 })
 
 /** Names a few records and counts the rest. */
