@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import dns from '../../src/core/kinds/dns.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { type Bind, bindMissing, startBind } from '../support/bind.ts'
+import { type Bind, type BindOptions, bindMissing, startBind } from '../support/bind.ts'
 import { peerSuite } from '../support/peer.ts'
 import { checked, runKind } from '../support/run-kind.ts'
 
@@ -71,5 +71,30 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
       await late.remove()
       await same.remove()
     }
+  })
+
+  test('the first signature to expire decides, in days', async () => {
+    const signatures = async (options: BindOptions, settings: Partial<Settings> = {}) => {
+      const signed = await startBind(options)
+      try {
+        const results = await run({ query: 'www.svc.test', server: signed.server, ...settings } as Settings)
+        return results.find(({ check }) => check === 'signatures')
+      } finally {
+        await signed.remove()
+      }
+    }
+    const sound = await signatures({ signedForDays: 20.5 })
+    expect(sound).toMatchObject({ status: 'ok', measurement: { value: 20.4, unit: 'days', warn: 7, limit: 2 } })
+    expect(sound?.message).toMatch(/^1 signature of www\.svc\.test A: the first expires on .* UTC, in 20\.4 d/)
+    expect(await signatures({ signedForDays: 5 })).toMatchObject({ status: 'warning' })
+    expect(await signatures({ signedForDays: 1 })).toMatchObject({ status: 'failed', fault: 'threshold' })
+    const expired = await signatures({ signedForDays: -3 })
+    expect(expired).toMatchObject({ status: 'failed', measurement: { value: -3.1 } })
+    const early = await signatures({ signedForDays: 20, signedSinceDays: -1 })
+    expect(early).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(early?.message).toContain('is valid only from')
+    // An unsigned zone has nothing to expire, unless it must be signed.
+    expect(await signatures({})).toBeUndefined()
+    expect(await signatures({}, { signed: true })).toMatchObject({ status: 'failed', fault: 'data' })
   })
 })

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import dns, { latency, records } from '../../src/core/kinds/dns.ts'
+import { signaturesIn } from '../../src/core/net/dns-query.ts'
 import { endsByDeadline } from '../support/deadline.ts'
 import { refusedPort, settled } from '../support/faults.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
@@ -175,6 +176,49 @@ describe('dns answers', () => {
   test('a slow answer warns', async () => {
     const { results } = await ask(() => ({ records: [a('10.0.0.5')] }), { latency: { warn: 0.001, limit: 3_000 } })
     expect(checked(results, 'latency')).toMatchObject({ status: 'warning' })
+  })
+})
+
+describe('dns signatures', () => {
+  /** A question for `a`, and one RRSIG of it over A records from 2020 to 2030. */
+  const answer = Buffer.concat([
+    u16(1, 0x8180, 1, 1, 0, 0),
+    label('a'),
+    u16(1, 1),
+    u16(0xc00c, 46, 1, 0, 60, 21),
+    u16(1, 0x0d01, 0, 60, 0x70db, 0xd880, 0x5e0b, 0xe100, 42),
+    label('a'),
+  ])
+
+  test('a signature is read with its dates', () => {
+    expect(signaturesIn(answer, 'a:1')).toEqual([
+      { covers: 1, keyTag: 42, from: new Date('2020-01-01T00:00:00Z'), to: new Date('2030-01-01T00:00:00Z') },
+    ])
+  })
+
+  test('an answer that ends early or lies about its lengths is unreadable', () => {
+    for (let end = 0; end < answer.length; end += 1)
+      expect(() => signaturesIn(answer.subarray(0, end), 'a:1')).toThrow('a:1 sent an unreadable answer')
+    const long = Buffer.from(answer)
+    long.writeUInt8(200, 12)
+    expect(() => signaturesIn(long, 'a:1')).toThrow('unreadable')
+  })
+
+  test('a server without TCP is not checked for signatures, and passes otherwise', async () => {
+    const udp = createSocket('udp4')
+    udp.on('message', (question, from) =>
+      udp.send(packet(question, { records: [a('192.0.2.1')] }), from.port, from.address),
+    )
+    udp.bind(0, '127.0.0.1')
+    await once(udp, 'listening')
+    try {
+      const settings = { query: 'a.test', server: `127.0.0.1:${udp.address().port}` }
+      const results = await runKind(dns, settings, 'Advanced')
+      expect(checked(results, 'answer').status).toBe('ok')
+      expect(checked(results, 'signatures')).toMatchObject({ status: 'warning', notChecked: 'missing' })
+    } finally {
+      udp.close()
+    }
   })
 })
 

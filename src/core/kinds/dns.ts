@@ -14,7 +14,9 @@ import {
   warn,
 } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
+import { daysBetween, formatDay } from '../net/certificates.ts'
 import { aliasOf } from '../net/connect.ts'
+import { querySignatures } from '../net/dns-query.ts'
 import { count, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -186,24 +188,24 @@ export const serials = check({
     ),
   }),
   evaluate: ({ zone, serials: all }) => {
-    const known = all.flatMap((one) => (one.serial === undefined ? [] : [one.serial]))
+    const reported = all.flatMap((one) => (one.serial === undefined ? [] : [one.serial]))
     const subject = `zone ${sanitize(zone, 128)}`
     const details = all.map(({ place, serial, problem }) =>
       serial === undefined ? `${place}: no serial (${sanitize(problem ?? '', 32)})` : `${place}: serial ${serial}`,
     )
-    if (known.length === 0)
+    if (reported.length === 0)
       return notChecked(
         'serial',
         'missing',
         `none of ${count(all.length, 'name server')} of ${subject} reports a serial`,
         { details },
       )
-    const value = Math.max(...known) - Math.min(...known)
+    const value = Math.max(...reported) - Math.min(...reported)
     const more: Partial<Result> = { details, measurement: { value, unit: 'count', warn: 0, bound: 'atMost' } }
-    const silent = all.length - known.length
+    const silent = all.length - reported.length
     if (value > 0) {
-      const different = summaryOf([...new Set(known)].map(String))
-      const message = `${subject} has the serials ${different} at ${count(known.length, 'name server')}: a zone transfer is late or fails`
+      const different = summaryOf([...new Set(reported)].map(String))
+      const message = `${subject} has the serials ${different} at ${count(reported.length, 'name server')}: a zone transfer is late or fails`
       return warn('serial', message, more)
     }
     if (silent > 0)
@@ -212,10 +214,62 @@ export const serials = check({
         `${count(silent, 'name server')} of ${all.length} of ${subject} did not report a serial`,
         more,
       )
-    return ok('serial', `${subject} has the serial ${known[0]} at ${count(known.length, 'name server')}`, more)
+    return ok('serial', `${subject} has the serial ${reported[0]} at ${count(reported.length, 'name server')}`, more)
   },
 })
 
+export const signatures = check({
+  depth: 'Advanced',
+  results: {
+    signatures: 'The DNSSEC signatures (RRSIG) of the answer remain valid long enough; left out if it has none',
+  },
+  settings: {
+    ...questionSettings,
+    signatures: {
+      type: 'threshold',
+      unit: 'days',
+      default: { warn: 7, limit: 2 },
+      doc: 'Minimum remaining validity of the DNSSEC signatures of the answer, in days',
+    },
+    signed: { type: 'flag', default: false, doc: 'The answer must be signed' },
+  },
+  last: true,
+  observe: async ({ resolver }, { query: name, type }, { signal, date }) => {
+    const [place = ''] = resolver.getServers()
+    const { host, port } = placeOf(place)
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(signaturesMs)])
+    try {
+      return { place, at: date(), all: await querySignatures({ ip: host, port, name, type, signal: limit }) }
+    } catch (error) {
+      if (signal.aborted || (error instanceof ProbeError && error.fault !== 'timeout')) throw error
+      return { place, at: date(), all: undefined }
+    }
+  },
+  evaluate: ({ place, at, all }, { query, type, signatures: threshold, signed }) => {
+    const subject = `${sanitize(query, 128)} ${type}`
+    if (all === undefined) {
+      // Firewalls often let only UDP through, and the other checks work without TCP.
+      const why = `not checked: ${place} does not answer over TCP, which signed answers need`
+      return warn('signatures', why, { address: place, notChecked: 'missing' })
+    }
+    const [first] = all.toSorted((a, b) => a.to.getTime() - b.to.getTime())
+    if (first === undefined) {
+      const message = `${place} returned no signature for ${subject}: the zone is not signed, or the server leaves them out`
+      return signed ? fail('signatures', 'data', message, { address: place }) : []
+    }
+    const early = all.find(({ from }) => from > at)
+    if (early) {
+      const message = `a signature of ${subject} is valid only from ${formatDay(early.from)}: signed too early, or a wrong clock`
+      return fail('signatures', 'data', message, { address: place })
+    }
+    const what = `${count(all.length, 'signature')} of ${subject}: the first expires on ${formatDay(first.to)}, in`
+    const value = daysBetween(at, first.to)
+    return atLeast({ check: 'signatures', what, value, unit: 'days', threshold, at: first.to, address: place })
+  },
+})
+
+/** Milliseconds for the query of the signatures: a firewall may drop it without a word. */
+const signaturesMs = 3_000
 /** Maximum number of name servers that are compared; zones have two to thirteen. */
 const maxNameServers = 32
 
@@ -232,6 +286,13 @@ async function nameServersOf(resolver: Resolver, zone: string): Promise<readonly
   const all = [...new Set(addresses.flat())]
   if (all.length === 0) throw new ProbeError('dns', `no name server of ${sanitize(zone, 128)} has an address`)
   return all
+}
+
+/** The address and the port of a server as the resolver lists it. */
+function placeOf(place: string): { readonly host: string; readonly port: number } {
+  if (isIP(place)) return { host: place, port: 53 }
+  const [, host = '', port = ''] = /^\[?([^\]]*)\]?:(\d+)$/.exec(place) ?? []
+  return { host, port: Number(port) }
 }
 
 const settings = {
@@ -262,7 +323,7 @@ export default machineKind({
   validate: ({ expect }) => (expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined),
   open: openResolver,
   close: ({ resolver }) => resolver.cancel(),
-  checks: [answer, latency, expected, records, serials],
+  checks: [answer, latency, expected, records, serials, signatures],
 })
 
 /** Names a few records and counts the rest. */
