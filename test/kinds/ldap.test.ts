@@ -378,6 +378,19 @@ describe('a simulated server that answers badly', () => {
     expect([await judged('TRUE'), await judged('FALSE')]).toEqual(['ok', 'failed'])
   })
 
+  test('that refuses a dedicated account because it has no password proves nothing', async () => {
+    const behave: Behaviour = (socket) =>
+      void socket.on('data', (question) => {
+        const { id, operation } = request(question)
+        const isDedicated = question.includes('uid=empty')
+        if (operation === 0x60) socket.write(isDedicated ? message(id, result(bindResponse, 48)) : bound(id))
+        else socket.write(message(id, result(done, 0)))
+      })
+    const { results } = await look(behave, { ...account, refusesWrongPassword: { user: 'uid=empty' } }, 'Advanced')
+    expect(checked(results, 'wrong password')).toMatchObject({ status: 'warning' })
+    expect(checked(results, 'wrong password').message).toContain('it may have no password')
+  })
+
   test('that refuses a dedicated account for another reason proves nothing', async () => {
     const other = { user: 'uid=other', password: account.password }
     const behave: Behaviour = (socket) =>
@@ -416,10 +429,11 @@ test('values at the boundaries of latency and age are ok', () => {
   const change = (ageMs: number | undefined) =>
     evaluated(
       lastChange,
-      { address: 'a:1', newest: ageMs === undefined ? undefined : now - ageMs, now },
+      { address: 'a:1', hasBase: true, newest: ageMs === undefined ? undefined : now - ageMs, now },
       { lastChange: { warn: 10, limit: 20 } },
     )[0]?.status
   expect([-5, 10, 11, 20, 21, undefined].map(change)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed', 'warning'])
+  expect(change(-60_001)).toBe('warning')
 })
 
 peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
@@ -517,6 +531,15 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     expect((await search(`ou=people,${suffix}`, {})).message).toContain('noSuchObject')
     expect((await search(`ou=people,${suffix}`)).status).toBe('ok')
     await gone()
+  })
+
+  test('the age of the newest change is not checked without a naming context', async () => {
+    const { results } = await look(
+      answers(bound, (id) => message(id, result(done, 0))),
+      { ...account, lastChange: { limit: 1_000 } },
+      'Advanced',
+    )
+    expect(checked(results, 'last change')).toMatchObject({ status: 'failed', notChecked: 'missing' })
   })
 
   test('a search that finds too little, and an invalid filter, do not hide other results', async () => {

@@ -5,11 +5,13 @@ import {
   certificateSetting,
   fail,
   includes,
+  notChecked,
   ok,
   type Result,
   warn,
   withThreshold,
 } from '../../engine/index.ts'
+import { showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, SettingsSpec, Threshold } from '../../settings/index.ts'
@@ -41,6 +43,10 @@ const rootAttributes = [
   'vendorVersion',
   'dnsHostName',
   'isSynchronized',
+  // Only Active Directory has these.
+  'dsServiceName',
+  'currentTime',
+  'configurationNamingContext',
 ]
 
 type Root = {
@@ -55,11 +61,12 @@ export const rootEntry = onLdap({
   depth: 'Basic',
   results: { rootDSE: 'The root entry is readable; without a sign-in, the server may refuse it' },
   settings: { user: userSetting },
-  observe: async (ldap, _, { mode }): Promise<Root> => {
+  observe: async (ldap, _, { mode, date }): Promise<Root> => {
     const { address, user } = ldap
     try {
       const entry = await (await ldap.session()).read('', rootAttributes, user)
       ldap.root = entry
+      ldap.rootAt = date().getTime()
       if (entry || user !== undefined) return { address, entry }
       return { address, entry, hidden: 'the server shows nothing without a sign-in' }
     } catch (cause) {
@@ -205,23 +212,32 @@ export const lastChange = onLdap({
     },
   },
   when: ['lastChange'],
-  applies: (ldap, { base }) => baseOf(ldap, base) !== undefined,
   observe: async (ldap, settings, { date }) => {
-    const base = baseOf(ldap, settings.base) ?? ''
+    const base = baseOf(ldap, settings.base)
+    if (base === undefined) return { address: ldap.address, hasBase: false, newest: undefined, now: 0 }
     const entry = await (await ldap.session()).read(base, ['contextCSN'], ldap.user)
     const newest = newestChange(entry?.attributes.contextcsn ?? [])
-    return { address: ldap.address, newest, now: date().getTime() }
+    return { address: ldap.address, hasBase: true, newest, now: date().getTime() }
   },
-  evaluate: ({ address, newest, now }, { lastChange: threshold = {} }) => {
+  evaluate: ({ address, hasBase, newest, now }, { lastChange: threshold = {} }) => {
+    if (!hasBase) return notChecked('last change', 'missing', `${address} reports no naming context: set base`)
     if (newest === undefined) {
       const why = 'it does not replicate, or this account may not read it'
       return warn('last change', `${address} shows no contextCSN: ${why}`)
+    }
+    const ahead = newest - now
+    if (ahead > clockToleranceMs) {
+      const message = `${address}: the newest change is dated ${showDuration(ahead)} in the future, so its age is unknown`
+      return warn('last change', `${message}: compare the clocks of its servers and of this machine`)
     }
     const what = `${address}: age of the newest change`
     const [value, at] = [Math.max(0, now - newest), new Date(newest)]
     return atMost({ check: 'last change', what, value, unit: 'duration', at, threshold })
   },
 })
+
+/** Milliseconds by which the clocks of two machines may differ without a remark. */
+const clockToleranceMs = 60_000
 
 /** Parses values such as `20260731120000.123456Z#000000#000#000000`, one for each server that accepts changes. */
 export function newestChange(values: readonly string[]): number | undefined {
@@ -238,7 +254,8 @@ type Dedicated = { readonly user: string; readonly password?: Secret | undefined
 type Refusal = {
   readonly user: string
   /**
-   * `accepted`: the server accepted the wrong password. `unproved`: it refused for another reason than the password.
+   * `accepted`: the server accepted the wrong password. `unproved`: it refused for another reason than the password, e.g.
+   * because the account has none (result 48).
    */
   readonly wrong: 'refused' | 'accepted' | 'unproved'
   readonly why?: string | undefined
@@ -296,7 +313,7 @@ async function observeRefusal(ldap: LdapConnection, { user, password }: Dedicate
     if (problem) throw problem
     return { user, wrong: 'refused', right: true }
   }
-  const why = otherReason(refusal.details.join(' '))
+  const why = otherReason(refusal)
   return why === undefined ? { user, wrong: 'refused', right: false } : { user, wrong: 'unproved', why, right: false }
 }
 

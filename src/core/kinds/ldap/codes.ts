@@ -57,10 +57,14 @@ const directoryMeanings: Readonly<Record<string, string>> = {
 export const subCode = (text: string): string | undefined => /\bdata ([0-9a-f]{1,8})\b/i.exec(text)?.[1]?.toLowerCase()
 
 /** The reason for refusing an account, if it is not the password; undefined if it is unknown. */
-export function otherReason(text: string): string | undefined {
-  const code = subCode(text)
+export function otherReason({ details }: Pick<ProbeError, 'details'>): string | undefined {
+  if (details.includes(resultDetail(inappropriateAuthentication))) return 'it may have no password (result 48)'
+  const code = subCode(details.join(' '))
   return code === undefined || code === '52e' ? undefined : directoryMeanings[code]
 }
+
+const inappropriateAuthentication = 48
+const resultDetail = (code: number): string => `LDAP result ${code}`
 
 type ExplainedResult = { readonly fault: FaultClass; readonly words: string; readonly details: readonly string[] }
 
@@ -71,7 +75,7 @@ export function meaningOf({ code, text }: LdapResult, redact: Redact): Explained
   return {
     fault,
     words,
-    details: [`LDAP result ${code}`, ...(reason === '' ? [] : [`the server sent ${quote(reason)}`])],
+    details: [resultDetail(code), ...(reason === '' ? [] : [`the server sent ${quote(reason)}`])],
   }
 }
 

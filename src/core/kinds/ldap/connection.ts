@@ -65,6 +65,8 @@ export class LdapConnection implements Connection {
   readonly user: string | undefined
   /** The root entry, once read; undefined if the server hides it. */
   root: LdapEntry | undefined
+  /** Our own clock when the server answered with its root entry, in milliseconds since 1970. */
+  rootAt = 0
   readonly #at: PeerAddress
   readonly #route: Route
   readonly #link: Link

@@ -2,6 +2,7 @@ import { includes, networkKind } from '../../engine/index.ts'
 import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
+import { clock, passwordExpiry, replication } from './active-directory.ts'
 import {
   bind,
   certificate,
@@ -65,5 +66,17 @@ export default networkKind({
     open: connectLdap,
     evaluate: ({ connection, ms }, { latency }) => evaluateConnect(connection, ms, latency),
   },
-  checks: [rootEntry, certificate, bind, search, entry, synchronized, lastChange, wrongPassword],
+  checks: [
+    rootEntry,
+    certificate,
+    bind,
+    search,
+    clock,
+    passwordExpiry,
+    entry,
+    synchronized,
+    replication,
+    lastChange,
+    wrongPassword,
+  ],
 })

@@ -1,5 +1,5 @@
 import type { connect, Socket } from 'node:net'
-import type { Client, SearchOptions } from 'ldapts'
+import type { Client, Entry, SearchOptions } from 'ldapts'
 import { closeTimeoutMs, settleWithin } from '../../database/index.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -18,6 +18,15 @@ export type LdapSession = {
     attributes: readonly string[],
     user: string | undefined,
   ) => Promise<LdapEntry | undefined>
+  /** The values of an attribute of an entry, unaltered; none if the entry or the attribute is not there. */
+  readonly readBytes: (base: string, attribute: string, user: string | undefined) => Promise<readonly Buffer[]>
+  /** Up to two entries below `base` that have one of these values of an attribute. */
+  readonly find: (
+    base: string,
+    values: readonly (readonly [attribute: string, value: string])[],
+    attributes: readonly string[],
+    user: string | undefined,
+  ) => Promise<readonly LdapEntry[]>
   /** The number of entries that a search finds, up to `most`. */
   readonly count: (base: string, filter: string, most: number, user: string | undefined) => Promise<number>
   readonly close: () => Promise<void>
@@ -37,7 +46,7 @@ export const loadLdapts = () => import('ldapts')
  * ProbeError, or the socket's error.
  */
 export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Promise<LdapSession> {
-  const { Client, FilterParser, PresenceFilter } = await loadLdapts()
+  const { Client, EqualityFilter, FilterParser, OrFilter, PresenceFilter } = await loadLdapts()
   const trouble = sifted(socket, address, redact)
   // The driver would reconnect by itself, over a connection whose certificate nobody has verified.
   let used = false
@@ -69,12 +78,23 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
     read: async (base, attributes, user) => {
       const filter = new PresenceFilter({ attribute: 'objectClass' })
       const [entry] = await search(base, { scope: 'base', filter, attributes: [...attributes] }, user)
-      if (!entry) return undefined
-      const { dn, ...rest } = entry
-      const lists = Object.entries(rest).map(
-        ([name, value]) => [name.toLowerCase(), [value].flat().map((one) => sanitize(one, 256))] as const,
-      )
-      return { name: sanitize(dn), attributes: Object.fromEntries(lists) }
+      return entry && readable(entry)
+    },
+    readBytes: async (base, attribute, user) => {
+      const filter = new PresenceFilter({ attribute: 'objectClass' })
+      const only = [attribute]
+      const options = { scope: 'base', filter, attributes: only, explicitBufferAttributes: only } as const
+      const [entry] = await search(base, options, user)
+      const { dn: _, ...rest } = entry ?? { dn: '' }
+      return Object.values(rest)
+        .flat()
+        .map((value) => (Buffer.isBuffer(value) ? value : Buffer.from(value, 'latin1')))
+    },
+    find: async (base, values, attributes, user) => {
+      const filters = values.map(([attribute, value]) => new EqualityFilter({ attribute, value }))
+      const filter = new OrFilter({ filters })
+      const options = { scope: 'sub', filter, attributes: [...attributes], sizeLimit: 2 } as const
+      return (await search(base, { ...options, attributes: [...attributes] }, user)).map(readable)
     },
     count: async (base, filter, most, user) => {
       let parsed: ReturnType<typeof FilterParser.parseString>
@@ -91,6 +111,13 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
       socket.destroy()
     },
   }
+}
+
+function readable({ dn, ...rest }: Entry): LdapEntry {
+  const lists = Object.entries(rest).map(
+    ([name, value]) => [name.toLowerCase(), [value].flat().map((one) => sanitize(one, 256))] as const,
+  )
+  return { name: sanitize(dn), attributes: Object.fromEntries(lists) }
 }
 
 /** Passes only complete, valid messages to the driver. Any other data ends the connection, and its error is kept. */
