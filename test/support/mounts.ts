@@ -15,7 +15,7 @@ export const mountsMissing =
       ? 'there is no loop device, mkfs.ext4 or unshare: mounting needs root and a kernel that allows it'
       : undefined
 
-const child = new URL('./host-child.ts', import.meta.url).pathname
+const child = new URL('./kind-child.ts', import.meta.url).pathname
 
 /** Shell lines that mount a new ext4 file system of 8 MiB at a folder, which they make. */
 const mountAt = (folder: string): string => `
@@ -66,7 +66,7 @@ export function hostWithMount(fault: MountFault, { asNobody = false, fstab = '' 
   printf '%s' "${fstab.replaceAll('DATA', folder)}" > ${own}/fstab
   touch /etc/fstab
   mount --bind ${own}/fstab /etc/fstab
-  exec ${account} ${process.execPath} ${child}`
+  exec ${account} ${process.execPath} ${child} host`
   try {
     const options = { encoding: 'utf8', timeout: 60_000 } as const
     const { stdout, stderr, status } = spawnSync(unshare, ['-m', 'sh', '-c', lines], options)

@@ -17,6 +17,7 @@ export const monitors = {
   'http-steps': () => import('./http-steps/index.ts'),
   ldap: () => import('./ldap/index.ts'),
   listening: () => import('./listening.ts'),
+  'mail-queue': () => import('./mail-queue/index.ts'),
   mongo: () => import('./mongo/index.ts'),
   mysql: () => import('./mysql/index.ts'),
   oidc: () => import('./oidc/index.ts'),

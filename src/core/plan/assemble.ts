@@ -87,7 +87,7 @@ export const plans: Record<ServerType, TypePlan> = {
       { port: 5672, what: 'rabbitmq' },
       { port: 6379, what: 'redis' },
     ],
-    kinds: ['service', 'heartbeat', 'process', 'rabbitmq', 'redis', 'file-age', 'http', 'smtp'],
+    kinds: ['service', 'heartbeat', 'process', 'rabbitmq', 'redis', 'file-age', 'http', 'smtp', 'mail-queue'],
   },
   Identity: {
     title: 'Identity provider',
