@@ -156,9 +156,9 @@ export const mistakesOf = ({ mistakeLines, wrongEntries }: LoadedConfig): readon
  */
 export function refusalStore(env: ProcessEnvironment): RefusalStore {
   const files = async () => {
-    const [files, { join }] = [await import('./private-file.ts'), process.getBuiltinModule('node:path')]
-    const folder = join(files.settingsFolder(env), 'state')
-    return { ...files, folder, path: join(folder, 'refused-sign-ins.json') }
+    const [files, paths] = [await import('./private-file.ts'), process.getBuiltinModule('node:path')]
+    const folder = paths.join(files.settingsFolder(env), 'state')
+    return { ...files, folder, path: paths.join(folder, 'refused-sign-ins.json') }
   }
   return {
     read: async () => {

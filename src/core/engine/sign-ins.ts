@@ -62,7 +62,9 @@ export class SignIns {
 
   /** Rejects like `Secret.reveal`. */
   async keyOf({ host = '', port = 0 }: Target, { account, secrets }: SignIn): Promise<SignInKey> {
-    const texts = await Promise.all(secrets.map((secret) => (typeof secret === 'object' ? secret.reveal() : secret)))
+    const texts = await Promise.all(
+      secrets.map(async (secret) => (typeof secret === 'object' ? await secret.reveal() : secret)),
+    )
     // Directories compare account names without case.
     const place = JSON.stringify([hostAndPort(host, port), account.trim().toLowerCase()])
     const secret = JSON.stringify(texts)
