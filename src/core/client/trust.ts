@@ -1,6 +1,5 @@
 import type { SecureContext } from 'node:tls'
 import { Fault } from '../errors.ts'
-import { systemCertificates } from '../system-certificates.ts'
 
 /** Error codes for a certificate from an unknown issuer. */
 const unknownIssuer = new Set([
@@ -53,7 +52,7 @@ export class Trust {
   #build(): SecureContext {
     const tls = process.getBuiltinModule('node:tls')
     const ca = [...this.#added, ...tls.getCACertificates('default')]
-    if (this.#widened) ca.push(...systemCertificates())
+    if (this.#widened) ca.push(...tls.getCACertificates('system'))
     return tls.createSecureContext({ ca: [...new Set(ca)], minVersion: oldestTls })
   }
 }

@@ -1,9 +1,9 @@
 import type { X509Certificate } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { ProbeError } from '../probe-error.ts'
-import { systemCertificates } from '../system-certificates.ts'
 import { count, sanitize } from './text.ts'
 
 /** The CAs of a `caFile`. Throws ProbeError `data`, naming the file. */
@@ -30,6 +30,20 @@ export function anchorsFor(top: X509Certificate | undefined, ca?: string): reado
     const root = parsed(pem)
     return root !== undefined && top.checkIssued(root) && top.verify(root.publicKey) ? [root] : []
   })
+}
+
+/**
+ * The certificates that the operating system trusts, as PEM. Empty on a machine without any, such as a minimal container:
+ * there, Node would print a line of its own to standard error. Node reads the list once and keeps it.
+ */
+function systemCertificates(): readonly string[] {
+  const { getCACertificates } = process.getBuiltinModule('node:tls')
+  const hasFiles =
+    process.platform === 'win32' ||
+    process.platform === 'darwin' ||
+    existsSync(process.env['SSL_CERT_DIR'] ?? '/etc/ssl/certs') ||
+    existsSync(process.env['SSL_CERT_FILE'] ?? '/etc/ssl/cert.pem')
+  return hasFiles ? getCACertificates('system') : []
 }
 
 /**
