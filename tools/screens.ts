@@ -1,6 +1,7 @@
-/** `npm run screens`: runs svc for the screens that README.md shows, and writes what it prints there. */
+/** `npm run screens`: runs svc for the screen in README.md and for the images of docs/screens.md, and writes them. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { writeCaptures } from './captures/captures.ts'
 import { blocksOf, withScreen } from './pages/page.ts'
 import { healthScreen, localized } from './pages/screen.ts'
 import { openStage, root } from './pages/stage.ts'
@@ -15,3 +16,4 @@ try {
 } finally {
   stage.remove()
 }
+await writeCaptures()

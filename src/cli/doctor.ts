@@ -105,7 +105,7 @@ export function examinationExit(findings: readonly InstallationFinding[]): numbe
 function checkSettings(env: ProcessEnvironment, settings: Settings | undefined): Outcome {
   const folder = settingsFolder(env)
   const stat = statSync(folder, { throwIfNoEntry: false })
-  if (!stat) return ok(`${folder} does not exist yet; svc makes it when there is something to write`)
+  if (!stat) return ok(`${folder} does not exist yet; svc creates it when there is something to write`)
   if (process.platform !== 'win32') {
     const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
     if ((stat.mode & 0o022) !== 0) return failed(`others can write ${folder} (mode ${mode})`, `chmod 700 '${folder}'`)
@@ -136,7 +136,7 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
 async function checkStore(examination: Examination): Promise<Outcome> {
   const { flags, env, signal } = examination
   const { value = '', note } = await readInForce(examination, 'store')
-  if (note !== undefined) return ok(`${value} ${note}; svc serve and svc users add make it`)
+  if (note !== undefined) return ok(`${value} ${note}; svc serve and svc users add create it`)
   const { admin, close } = await openAdmin(flags, env, signal)
   try {
     const any = await admin.users.any()

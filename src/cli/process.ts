@@ -145,7 +145,9 @@ async function report(error: NodeJS.ErrnoException): Promise<void> {
   ])
   const reason = error.errno === undefined ? error.message : getSystemErrorMessage(error.errno)
   const fault = new Fault('Local', `cannot write to standard output: ${reason}`)
-  writeError(`${renderError.text(fault, { colour: useColour(process.stderr) })}\n`)
+  writeError(
+    `${renderError.text(fault, { colour: useColour(process.stderr), width: process.stderr.columns || undefined })}\n`,
+  )
 }
 
 /** Milliseconds until the process ends, even if the report of its last error is still waiting. */

@@ -112,7 +112,7 @@ export const app: Example = {
       await stage.red('The service account is not let in', {
         happened:
           'The file `monitor-password` held another password than the application knows. It was tried once; what the other steps would do was not tried.',
-        says: [/POST \/auth\/credentials was answered 401: the sign-in was refused/, /3 checks did not run/],
+        says: [/POST \/auth\/credentials was answered 401: the sign-in was refused/, /3 checks skipped/],
       })
       stage.file('monitor-password', monitorPassword)
 

@@ -27,7 +27,8 @@ export function onTerminal(
     })
     let shown = ''
     const timer = setTimeout(() => child.kill('SIGHUP'), timeoutMs)
-    child.stdout.on('data', (chunk) => {
+    // A chunk may end within a sign.
+    child.stdout.setEncoding('utf8').on('data', (chunk) => {
       shown += String(chunk)
       const keys = answer(String(chunk))
       if (keys !== undefined) child.stdin.write(keys)

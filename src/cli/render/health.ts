@@ -164,9 +164,12 @@ export function renderHealth(entries: readonly Entry[], screen: HealthScreen): s
       ? correlationLine(entry, readings.length > 1, look)
       : []),
   ])
-  const blank = detail === 'verbose' || facts.length > 0 ? [''] : []
-  const gap = facts.length > 0 && body.at(-1) !== '' ? [''] : []
-  return `${[...body, ...gap, ...facts, ...blank, ...verdict].join('\n')}\n`
+  const ends = (lines: readonly string[]): boolean => lines.length === 0 || lines.at(-1) === ''
+  const gap = facts.length > 0 && !ends(body) ? [''] : []
+  const above = [...body, ...gap, ...facts]
+  // Where all is well, one line for each monitor and the verdict are one block.
+  const apart = detail === 'verbose' || facts.length > 0 || readings.some(({ level }) => level !== 'ok')
+  return `${[...above, ...(apart && !ends(above) ? [''] : []), ...verdict].join('\n')}\n`
 }
 
 /** Every check of the machine, once, then every check of each type. */

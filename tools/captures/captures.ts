@@ -1,0 +1,114 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { buildVersion01, version01Missing } from '../../test/support/version-0.1.ts'
+import { root } from '../pages/stage.ts'
+import { screenAfter } from './ansi.ts'
+import { imageOf, themes } from './svg.ts'
+import { openWorld, type World } from './world.ts'
+
+const widths = [80, 120] as const
+
+type Screen = {
+  readonly name: string
+  readonly command: string
+  /** The exit codes of version 0.1, if it has the command, and of this one. */
+  readonly codes: { readonly before?: number; readonly after: number }
+  readonly prepare?: (world: World) => Promise<void> | void
+}
+
+/** The machine that makes the captures may be busy, so its load has no threshold. */
+const host = '{load: off, cpu: off}'
+
+const config = ({ shopPort, workerPort }: World): string => `types:
+  App:
+    host: ${host}
+    monitors:
+      - {kind: http, name: shop, url: 'http://127.0.0.1:${shopPort}/health', latency: 30s}
+      - kind: http
+        name: queue
+        url: http://127.0.0.1:${shopPort}/status
+        latency: 30s
+        measure:
+          - {name: waiting jobs, path: $.waiting, atMost: {warn: 20, limit: 100}}
+  Batch:
+    host: ${host}
+    monitors:
+      - {kind: tcp, name: worker, host: 127.0.0.1, port: ${workerPort}}
+      - {kind: http, name: scheduler, url: 'http://127.0.0.1:${shopPort}/jobs', dependsOn: [worker]}
+`
+
+const screens: readonly Screen[] = [
+  {
+    name: 'healthy',
+    command: 'svc health -t App -t Batch',
+    codes: { before: 0, after: 0 },
+    prepare: (world) => world.configure(config(world)),
+  },
+  { name: 'healthy-verbose', command: 'svc health -t App -t Batch -v', codes: { after: 0 } },
+  {
+    name: 'unhealthy',
+    command: 'svc health -t App -t Batch',
+    codes: { before: 3, after: 3 },
+    prepare: async (world) => {
+      world.setWaiting(42)
+      await world.stopWorker()
+    },
+  },
+  { name: 'doctor', command: 'svc doctor', codes: { after: 0 } },
+  {
+    name: 'mistake',
+    command: 'svc health -t App',
+    codes: { before: 12, after: 12 },
+    prepare: (world) => world.configure(config(world).replace('warn: 20', 'warns: 20')),
+  },
+  { name: 'validate', command: 'svc monitors validate', codes: { before: 12, after: 12 } },
+]
+
+/** Captures every screen of this version, and of version 0.1 where its commits are in the history, to docs/screens. */
+export async function writeCaptures(): Promise<void> {
+  const folder = join(root, 'docs/screens')
+  mkdirSync(folder, { recursive: true })
+  if (version01Missing !== undefined)
+    process.stderr.write(`The captures of version 0.1 stay as they are: ${version01Missing}\n`)
+  const before = version01Missing === undefined ? buildVersion01() : undefined
+  const world = await openWorld()
+  try {
+    const programs = [
+      ...(before ? [{ name: 'before', program: before.program } as const] : []),
+      { name: 'after', program: join(root, 'bin/run.js') } as const,
+    ]
+    for (const screen of screens) {
+      await screen.prepare?.(world)
+      for (const { name, program } of programs) {
+        const code = screen.codes[name]
+        if (code === undefined) continue
+        for (const columns of widths) {
+          const lines = screenAfter(await settled(world, { program, command: screen.command, columns, code }), columns)
+          for (const [theme, colours] of Object.entries(themes)) {
+            const title = `${screen.command} on a ${theme} terminal of ${columns} columns`
+            writeFileSync(
+              join(folder, `${screen.name}-${name}-${columns}-${theme}.svg`),
+              imageOf(lines, columns, colours, title),
+            )
+          }
+        }
+      }
+    }
+  } finally {
+    await world.remove()
+    before?.remove()
+  }
+}
+
+type Capture = { readonly program: string; readonly command: string; readonly columns: number; readonly code: number }
+
+/** What the command shows when it ends as it should. Repeated, because a request to a busy machine may be slow. */
+async function settled(world: World, { program, command, columns, code }: Capture): Promise<string> {
+  let shown = ''
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    const ran = await world.capture(program, command, columns)
+    shown = ran.text
+    if (ran.code === code) return shown
+  }
+  throw new Error(`${command} did not end with ${code}, or this machine is too busy:\n${shown}`)
+}
