@@ -1,0 +1,107 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { MonitorReport } from '../../src/core/engine/index.ts'
+import { peerSuite } from '../support/peer.ts'
+import { runType } from '../support/run-types.ts'
+import { askPeer, type PeerVerdict } from './peers.ts'
+import { assess, headline, negated, type Row, type Verdict } from './row.ts'
+
+export type Group<Server> = {
+  /** The real server with its version, e.g. `PostgreSQL 15.18`. Names the suite and the section of the page. */
+  readonly server: string
+  /** Why it cannot run here, e.g. `pgbouncer is not installed`. */
+  readonly missing: string | undefined
+  readonly start: () => Promise<Server>
+  readonly stop: (server: Server) => void | Promise<void>
+  readonly rows: readonly Row<Server>[]
+}
+
+/** One row as the page prints it. */
+export type RowRecord = {
+  readonly server: string
+  readonly fault: string
+  readonly expected: string
+  readonly verdict: Verdict
+  readonly first: string
+  readonly before: string | undefined
+  readonly peers: readonly PeerVerdict[]
+  /** Kind and result name of everything that the run reported. */
+  readonly hits: readonly string[]
+}
+
+/** Where `npm run corpus` collects the rows for the page. */
+const folder = process.env.SVC_CORPUS_OUT
+
+/**
+ * Plants each fault of a group on its real server, runs the monitor on it, and compares. Then negates every check that
+ * was hit, one after the other: at least one row must notice.
+ */
+export function corpus<Server>({ server: name, missing, start, stop, rows }: Group<Server>): void {
+  peerSuite(missing, `corpus: ${name}`, () => {
+    let server: Server | undefined
+    const records: RowRecord[] = []
+    const reports: { readonly row: Row<Server>; readonly report: MonitorReport }[] = []
+    beforeAll(async () => {
+      server = await start()
+    }, 180_000)
+    afterAll(async () => {
+      if (server !== undefined) await stop(server)
+      if (folder === undefined) return
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, `${name.replaceAll(/\W+/g, '-')}.json`), JSON.stringify(records, undefined, 2))
+    })
+    test.each(rows.map((row) => [`${row.fault}: ${sentence(row)}`, row] as const))(
+      '%s',
+      { timeout: 120_000 },
+      async (_title, row) => {
+        if (server === undefined) throw new Error('the server is not running')
+        const cure = await row.plant?.(server)
+        try {
+          const [report] = await runType(
+            JSON.stringify({ types: { App: [row.monitor(server)] } }),
+            'App',
+            row.mode ?? 'Advanced',
+            row.env ? { env: row.env } : {},
+          )
+          if (!report) throw new Error('no monitor ran')
+          const peers = await inTurn(row.peers?.(server) ?? [], askPeer)
+          const verdict = assess(row.expected, report)
+          const first = headline(report.results)
+          reports.push({ row, report })
+          records.push({
+            server: name,
+            fault: row.fault,
+            expected: sentence(row),
+            verdict,
+            first: first ? `${first.check}: ${first.message}` : `${report.results.length} checks ok`,
+            before: row.before,
+            peers,
+            hits: [...new Set(report.results.map(({ check }) => `${report.kind} ${check}`))],
+          })
+          expect(verdict.problems).toEqual([])
+        } finally {
+          await cure?.()
+        }
+      },
+    )
+    test('a negated check is noticed by at least one row', () => {
+      const checks = new Set(reports.flatMap(({ report }) => report.results.map(({ check }) => check)))
+      const unnoticed = [...checks].filter((check) =>
+        reports.every(({ row, report }) => assess(row.expected, negated(report, check)).problems.length === 0),
+      )
+      expect(unnoticed).toEqual([])
+    })
+  })
+}
+
+const sentence = <Server>({ expected }: Row<Server>): string =>
+  expected.state === 'healthy'
+    ? 'healthy'
+    : `${expected.state}${expected.fault === undefined ? '' : ` (${expected.fault})`}, ${expected.check}`
+
+async function inTurn<In, Out>(all: readonly In[], one: (each: In) => Promise<Out>): Promise<readonly Out[]> {
+  const done: Out[] = []
+  for (const each of all) done.push(await one(each))
+  return done
+}

@@ -1,0 +1,75 @@
+import { execFile } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { findProgram, freePort, remove, run, serverFolder } from '../support/server.ts'
+
+/** Another monitoring program, and how it is asked. */
+export type PeerProgram =
+  | {
+      /** A plug-in of monitoring-plugins or check_postgres, e.g. `check_http`. */
+      readonly program: string
+      readonly args: readonly string[]
+      readonly env?: Readonly<Record<string, string>>
+    }
+  | {
+      readonly program: 'blackbox_exporter'
+      /** One module of its configuration, in JSON. */
+      readonly module: object
+      readonly target: string
+    }
+
+/** `missing`: the program is not installed here. */
+export type PeerVerdict = {
+  readonly program: string
+  readonly state: 'OK' | 'WARNING' | 'CRITICAL' | 'UNKNOWN' | 'missing'
+  readonly line: string
+}
+
+const pluginFolder = '/usr/lib/nagios/plugins'
+const states = ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'] as const
+const longestMs = 30_000
+
+export const askPeer = (peer: PeerProgram): Promise<PeerVerdict> =>
+  'module' in peer ? askBlackbox(peer.module, peer.target) : askPlugin(peer)
+
+async function askPlugin({
+  program,
+  args,
+  env,
+}: Extract<PeerProgram, { readonly args: unknown }>): Promise<PeerVerdict> {
+  const path = findProgram(program) ?? join(pluginFolder, program)
+  const { code, text } = await new Promise<{ readonly code: number | string; readonly text: string }>((resolve) => {
+    execFile(path, [...args], { timeout: longestMs, env: { ...process.env, ...env } }, (error, stdout, stderr) =>
+      resolve({ code: error ? (error.code ?? 3) : 0, text: stdout || stderr }),
+    )
+  })
+  const [line = ''] = text.split('\n')
+  if (code === 'ENOENT') return { program, state: 'missing', line: '' }
+  return {
+    program,
+    state: typeof code === 'number' ? (states[code] ?? 'UNKNOWN') : 'UNKNOWN',
+    line: line.slice(0, 300),
+  }
+}
+
+async function askBlackbox(module: object, target: string): Promise<PeerVerdict> {
+  const program = 'blackbox_exporter'
+  const path = findProgram('prometheus-blackbox-exporter')
+  if (path === undefined) return { program, state: 'missing', line: '' }
+  const folder = serverFolder('blackbox')
+  const file = join(folder, 'blackbox.yml')
+  // JSON is YAML.
+  await writeFile(file, JSON.stringify({ modules: { asked: { timeout: '5s', ...module } } }))
+  const port = await freePort()
+  const exporter = await run(path, [`--config.file=${file}`, `--web.listen-address=127.0.0.1:${port}`], /Listening on/)
+  try {
+    const url = `http://127.0.0.1:${port}/probe?module=asked&debug=true&target=${encodeURIComponent(target)}`
+    const text = await (await fetch(url, { signal: AbortSignal.timeout(longestMs) })).text()
+    const ok = /^probe_success 1$/m.test(text)
+    const [, why = ''] = /level=error .*?msg="([^"]*)"/.exec(text) ?? []
+    return { program, state: ok ? 'OK' : 'CRITICAL', line: ok ? 'probe_success 1' : `probe_success 0 ${why}`.trim() }
+  } finally {
+    await exporter.stop('SIGTERM')
+    remove(folder)
+  }
+}

@@ -1,0 +1,101 @@
+import type { MonitorReport, Result } from '../../src/core/engine/index.ts'
+import type { FaultClass } from '../../src/core/probe-error.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import type { PeerProgram } from './peers.ts'
+
+/** What svc reports of one monitor. `not checked`: nothing failed, and at least one check has no verdict. */
+export type State = 'healthy' | 'warning' | 'not checked' | 'unhealthy'
+
+/** What svc must report, and what it must not. */
+export type Expected =
+  | { readonly state: 'healthy' }
+  | {
+      readonly state: Exclude<State, 'healthy'>
+      /** The result that names the cause. It must be the first one that is not ok. */
+      readonly check: string
+      readonly fault?: FaultClass
+      /** The cause, in the first line. */
+      readonly says: RegExp
+      /** A wrong cause, in any line. */
+      readonly never?: RegExp
+    }
+
+/** Removes a planted fault. */
+export type Cure = () => void | Promise<void>
+
+/** One fault on one real server, or the server as it should be. */
+export type Row<Server> = {
+  /** In a few words, e.g. `no synchronous standby`. Names the test and the row of the page. */
+  readonly fault: string
+  /** One monitor as svc.yaml declares it. */
+  readonly monitor: (server: Server) => Readonly<Record<string, unknown>>
+  /** Environment variables that `{env: NAME}` refers to. */
+  readonly env?: Readonly<Record<string, string>>
+  readonly mode?: ExecutionMode
+  readonly plant?: (server: Server) => Promise<Cure | undefined>
+  readonly expected: Expected
+  /** What version 0.1 said of the same fault, where that was wrong. */
+  readonly before?: string
+  /** Other monitoring programs, asked about the same fault. */
+  readonly peers?: (server: Server) => readonly PeerProgram[]
+}
+
+export const stateOf = (results: readonly Result[]): State => {
+  const failed = results.filter(({ status }) => status === 'failed')
+  if (failed.some(({ notChecked }) => notChecked === undefined)) return 'unhealthy'
+  if (failed.length > 0) return 'not checked'
+  return results.some(({ status }) => status === 'warning') ? 'warning' : 'healthy'
+}
+
+/** The result that an operator reads first: a failure, then a check without a verdict, then a warning. */
+export const headline = (results: readonly Result[]): Result | undefined =>
+  results.find(({ status, notChecked }) => status === 'failed' && notChecked === undefined) ??
+  results.find(({ status }) => status === 'failed') ??
+  results.find(({ status }) => status === 'warning')
+
+const severity: Readonly<Record<State, number>> = { healthy: 0, warning: 1, 'not checked': 2, unhealthy: 3 }
+
+export type Verdict = {
+  readonly state: State
+  readonly falseGreen: boolean
+  readonly falseRed: boolean
+  readonly rightCause: boolean
+  /** Why the row does not hold. Empty: it holds. */
+  readonly problems: readonly string[]
+}
+
+/** Compares a report with what the row expects. Reads nothing, so that changed reports can be assessed too. */
+export function assess(expected: Expected, { results }: Pick<MonitorReport, 'results'>): Verdict {
+  const state = stateOf(results)
+  const first = headline(results)
+  const line = first ? `${first.check}: ${first.message}` : 'no result is other than ok'
+  const difference = severity[state] - severity[expected.state]
+  const problems: string[] = []
+  if (results.length === 0) problems.push('nothing was checked')
+  if (difference !== 0) problems.push(`state ${state}, expected ${expected.state} (${line})`)
+  let rightCause = expected.state === 'healthy' ? state === 'healthy' : first !== undefined
+  const wrong = (problem: string): void => {
+    rightCause = false
+    problems.push(problem)
+  }
+  if (expected.state !== 'healthy' && first) {
+    if (first.check !== expected.check)
+      wrong(`the first line is of ${first.check}, expected ${expected.check} (${line})`)
+    if (expected.fault !== undefined && first.fault !== expected.fault)
+      wrong(`fault class ${first.fault}, expected ${expected.fault}`)
+    if (!expected.says.test(first.message)) wrong(`"${first.message}" does not say ${expected.says}`)
+    const lines = results.flatMap(({ status, message, details = [] }) => (status === 'ok' ? [] : [message, ...details]))
+    const bad = expected.never && lines.find((text) => expected.never?.test(text))
+    if (bad !== undefined) wrong(`"${bad}" says ${expected.never}`)
+  }
+  return { state, falseGreen: difference < 0, falseRed: difference > 0, rightCause, problems }
+}
+
+/** A report in which one check says the opposite: ok becomes failed, and everything else becomes ok. */
+export const negated = (report: MonitorReport, check: string): Pick<MonitorReport, 'results'> => ({
+  results: report.results.map((result): Result => {
+    if (result.check !== check) return result
+    if (result.status === 'ok') return { ...result, status: 'failed', fault: 'data' }
+    return { check, status: 'ok', message: result.message }
+  }),
+})
