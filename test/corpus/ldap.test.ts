@@ -1,0 +1,133 @@
+import { execFileSync } from 'node:child_process'
+import { afterAll } from 'vitest'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '../support/slapd.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
+afterAll(() => certificates?.remove())
+
+const env = { PROBE: probe.password, DEDICATED: dedicated.password, WRONG: 'another password' }
+const account = { user: probe.user, password: { env: 'PROBE' } }
+
+type Servers = { readonly good: Slapd; readonly expired: Slapd; readonly wrongHost: Slapd }
+
+const secure =
+  (name: keyof Servers, more: object = {}) =>
+  (servers: Servers) => ({
+    kind: 'ldap',
+    url: servers[name].ldaps,
+    caFile: certificates?.caFile,
+    ...account,
+    ...more,
+  })
+const askLdap =
+  (name: keyof Servers, base = suffix) =>
+  (servers: Servers): readonly PeerProgram[] => [
+    { program: 'check_ldap', args: ['-H', '127.0.0.1', '-p', String(servers[name].port), '-b', base, '-3', '-t', '3'] },
+  ]
+
+const rows: readonly Row<Servers>[] = [
+  {
+    fault: 'healthy over LDAPS',
+    env,
+    monitor: secure('good', {
+      base: suffix,
+      entry: { filter: '(objectClass=inetOrgPerson)', atLeast: 2 },
+      refusesWrongPassword: { user: dedicated.user, password: { env: 'DEDICATED' } },
+    }),
+    expected: { state: 'healthy' },
+    peers: askLdap('good'),
+  },
+  {
+    fault: 'healthy with StartTLS',
+    env,
+    monitor: ({ good }) => ({ kind: 'ldap', url: good.url, startTls: true, caFile: certificates?.caFile, ...account }),
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: secure('good', { password: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /refused|invalid credentials/i },
+    peers: ({ good }) => [
+      {
+        program: 'check_ldap',
+        args: ['-H', '127.0.0.1', '-p', String(good.port), '-b', suffix, '-3', '-D', probe.user, '-P', 'wrong'],
+      },
+    ],
+  },
+  {
+    fault: 'the base entry is missing',
+    env,
+    monitor: secure('good', { base: `ou=machines,${suffix}` }),
+    expected: { state: 'unhealthy', check: 'search', fault: 'data', says: /ou=machines/ },
+    peers: askLdap('good', `ou=machines,${suffix}`),
+  },
+  {
+    fault: 'entries are missing',
+    env,
+    monitor: secure('good', { base: suffix, entry: { filter: '(objectClass=inetOrgPerson)', atLeast: 5 } }),
+    expected: { state: 'unhealthy', check: 'entry', says: /\b2\b.*\b5\b/ },
+    peers: askLdap('good'),
+  },
+  {
+    fault: 'an expired certificate',
+    env,
+    monitor: secure('expired'),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /expired/ },
+  },
+  {
+    fault: 'a certificate for another name',
+    env,
+    monitor: secure('wrongHost'),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /elsewhere\.test/ },
+  },
+  {
+    fault: 'LDAPS at the plain port',
+    env,
+    monitor: ({ good }) => ({ kind: 'ldap', url: good.url.replace('ldap:', 'ldaps:'), ...account }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /TLS/ },
+  },
+  {
+    fault: 'the server is frozen',
+    env,
+    monitor: secure('good', { timeout: '2s' }),
+    plant: async ({ good }) => {
+      good.freeze()
+      return good.thaw
+    },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'timeout', says: /did not answer within 2 s/ },
+    peers: askLdap('good'),
+  },
+  {
+    fault: 'nothing listens on the port',
+    monitor: () => ({ kind: 'ldap', url: 'ldap://127.0.0.1:1' }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    peers: () => [{ program: 'check_ldap', args: ['-H', '127.0.0.1', '-p', '1', '-b', suffix, '-3'] }],
+  },
+]
+
+const version = (): string =>
+  /slapd ([\d.]+)/.exec(execFileSync('sh', ['-c', '/usr/sbin/slapd -VV 2>&1 || true'], { encoding: 'utf8' }))?.[1] ?? ''
+
+corpus<Servers>({
+  server: slapdMissing === undefined ? `OpenLDAP ${version()}` : 'OpenLDAP',
+  missing: slapdMissing ?? opensslMissing(),
+  start: async () => {
+    if (!certificates) throw new Error('no certificates')
+    const { good, expired, wrongHost } = certificates
+    return {
+      good: await startSlapd({ tls: good }),
+      expired: await startSlapd({ tls: expired }),
+      wrongHost: await startSlapd({ tls: wrongHost }),
+    }
+  },
+  stop: async ({ good, expired, wrongHost }) => {
+    good.thaw()
+    for (const server of [good, expired, wrongHost]) await server.remove()
+  },
+  rows,
+})

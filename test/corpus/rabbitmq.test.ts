@@ -1,0 +1,131 @@
+import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../support/rabbitmq.ts'
+import { until } from '../support/until.ts'
+import { corpus } from './corpus.ts'
+import type { Row } from './row.ts'
+
+const env = { ADMIN: administrator.password, WRONG: 'another password', LIMITED: 'correct-horse-9' }
+
+const monitor =
+  (more: object = {}) =>
+  ({ url }: RabbitmqServer) => ({
+    kind: 'rabbitmq',
+    url,
+    username: administrator.username,
+    password: { env: 'ADMIN' },
+    ...more,
+  })
+const queue = (name: string) => `queues/%2f/${name}`
+
+/** A new queue has no statistics for a second or two. */
+const reported = (api: RabbitmqServer['api'], name: string): Promise<unknown> =>
+  until(async () => ((await api('GET', queue(name))) as { messages_ready?: number }).messages_ready !== undefined)
+
+const rows: readonly Row<RabbitmqServer>[] = [
+  {
+    fault: 'healthy',
+    env,
+    monitor: monitor({ messages: { warn: 1000 }, nodes: 1 }),
+    expected: { state: 'healthy' },
+    peers: ({ port }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port)] }],
+  },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: monitor({ password: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused/ },
+  },
+  {
+    fault: 'the account is not a monitoring user',
+    env,
+    monitor: monitor({ username: 'limited', password: { env: 'LIMITED' } }),
+    plant: async ({ ctl }) => {
+      ctl('add_user', 'limited', env.LIMITED)
+      return () => void ctl('delete_user', 'limited')
+    },
+    expected: { state: 'unhealthy', check: 'sign-in', says: /monitoring|management|not authorised/i },
+  },
+  {
+    fault: 'a configured queue is missing',
+    env,
+    monitor: monitor({ queues: [{ name: 'missing' }] }),
+    expected: { state: 'unhealthy', check: 'queue', says: /no queue "missing"/ },
+  },
+  {
+    fault: 'a queue without a consumer',
+    env,
+    monitor: monitor({ queues: [{ name: 'orders' }] }),
+    plant: async ({ api }) => {
+      await api('PUT', queue('orders'), { durable: true })
+      await reported(api, 'orders')
+      return async () => void (await api('DELETE', queue('orders')))
+    },
+    expected: { state: 'unhealthy', check: 'consumers', says: /"orders": 0 consumers/ },
+  },
+  {
+    fault: 'a queue with too many messages',
+    env,
+    monitor: monitor({ queues: [{ name: 'full', consumers: 0, ready: { warn: 1, limit: 2 } }] }),
+    plant: async ({ api, publish }) => {
+      await api('PUT', queue('full'), { durable: true })
+      for (let count = 0; count < 4; count += 1) await publish('full')
+      await until(async () => ((await api('GET', queue('full'))) as { messages_ready?: number }).messages_ready === 4)
+      return async () => void (await api('DELETE', queue('full')))
+    },
+    expected: { state: 'unhealthy', check: 'queue', fault: 'threshold', says: /\b4\b/ },
+  },
+  {
+    fault: 'a memory alarm blocks publishers',
+    env,
+    monitor: monitor(),
+    plant: async ({ ctl, api }) => {
+      ctl('set_vm_memory_high_watermark', '0.0001')
+      await until(async () => ((await api('GET', 'nodes')) as { mem_alarm?: boolean }[]).some((node) => node.mem_alarm))
+      return async () => {
+        ctl('set_vm_memory_high_watermark', '0.4')
+        await until(async () =>
+          ((await api('GET', 'nodes')) as { mem_alarm?: boolean }[]).every((node) => node.mem_alarm === false),
+        )
+      }
+    },
+    expected: { state: 'unhealthy', check: 'alarms', says: /memory/ },
+    peers: ({ port }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port)] }],
+  },
+  {
+    fault: 'a disk alarm blocks publishers',
+    env,
+    monitor: monitor(),
+    plant: async ({ ctl, api }) => {
+      ctl('set_disk_free_limit', '900GB')
+      await until(async () =>
+        ((await api('GET', 'nodes')) as { disk_free_alarm?: boolean }[]).some((node) => node.disk_free_alarm),
+      )
+      return () => void ctl('set_disk_free_limit', '1MB')
+    },
+    expected: { state: 'unhealthy', check: 'alarms', says: /disk/ },
+    peers: ({ port }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port)] }],
+  },
+  {
+    fault: 'nothing listens on the port',
+    env,
+    monitor: monitor({ url: 'http://127.0.0.1:1' }),
+    expected: { state: 'unhealthy', check: 'management', fault: 'refused', says: /refused/ },
+  },
+]
+
+corpus<RabbitmqServer>({
+  server: 'RabbitMQ 3.10.8',
+  missing: rabbitmqMissing,
+  start: async () => {
+    const server = await startRabbitmq()
+    // The totals have no statistics before the first message.
+    await server.api('PUT', queue('first'), { durable: true })
+    await server.publish('first')
+    const totals = async (): Promise<unknown> =>
+      ((await server.api('GET', 'overview')) as { queue_totals?: { messages_ready?: number } }).queue_totals
+        ?.messages_ready
+    await until(async () => (await totals()) !== undefined)
+    return server
+  },
+  stop: (server) => server.remove(),
+  rows,
+})

@@ -1,0 +1,139 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
+import { corpus } from './corpus.ts'
+import type { Row } from './row.ts'
+
+type Servers = {
+  readonly open: Sshd
+  /** Accepts one connection that has not signed in, and no more. */
+  readonly full: Sshd
+  readonly env: Record<string, string>
+}
+
+const env: Record<string, string> = {}
+
+const monitor =
+  (more: object = {}, name: 'open' | 'full' = 'open') =>
+  (servers: Servers) => ({
+    kind: 'sftp',
+    host: '127.0.0.1',
+    port: servers[name].port,
+    hostKey: [servers[name].hostKey],
+    username: servers[name].user,
+    privateKey: { env: 'KEY' },
+    ...more,
+  })
+
+const rows: readonly Row<Servers>[] = [
+  {
+    fault: 'healthy',
+    env,
+    monitor: (servers) => monitor({ allowWrites: true, probeFolder: servers.open.files })(servers),
+    expected: { state: 'healthy' },
+    peers: ({ open }) => [{ program: 'check_ssh', args: ['-p', String(open.port), '127.0.0.1'] }],
+  },
+  {
+    fault: 'the account accepts another key only',
+    env,
+    monitor: monitor({ privateKey: { env: 'STRANGER' } }),
+    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /refused/ },
+    peers: ({ open }) => [{ program: 'check_ssh', args: ['-p', String(open.port), '127.0.0.1'] }],
+  },
+  {
+    fault: 'the host key has changed',
+    env,
+    monitor: monitor({ hostKey: ['SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'] }),
+    expected: { state: 'unhealthy', check: 'host key', says: /SHA256:/ },
+  },
+  {
+    fault: 'the drop folder is missing',
+    env,
+    monitor: (servers) => monitor({ folder: join(servers.open.files, 'missing') })(servers),
+    expected: { state: 'unhealthy', check: 'oldest file', says: /does not exist|no such/i },
+  },
+  {
+    fault: 'a file waits for two hours',
+    env,
+    monitor: (servers) => monitor({ folder: join(servers.open.files, 'drop') })(servers),
+    plant: async ({ open }) => {
+      const folder = join(open.files, 'drop')
+      mkdirSync(folder)
+      const file = join(folder, 'order.xml')
+      writeFileSync(file, '<order/>')
+      const before = new Date(Date.now() - 2 * 3_600_000)
+      utimesSync(file, before, before)
+      return () => rmSync(folder, { recursive: true })
+    },
+    expected: { state: 'unhealthy', check: 'oldest file', fault: 'threshold', says: /order\.xml.*2 h|2 h.*order\.xml/ },
+  },
+  {
+    fault: 'only a hidden file is in the drop folder',
+    env,
+    monitor: (servers) => monitor({ folder: join(servers.open.files, 'hidden') })(servers),
+    plant: async ({ open }) => {
+      const folder = join(open.files, 'hidden')
+      mkdirSync(folder)
+      const file = join(folder, '.bashrc')
+      writeFileSync(file, '')
+      const before = new Date(Date.now() - 582 * 86_400_000)
+      utimesSync(file, before, before)
+      return () => rmSync(folder, { recursive: true })
+    },
+    expected: { state: 'healthy' },
+    before: 'oldest file: .bashrc waits for 582 d',
+  },
+  {
+    fault: 'the probe folder cannot be written',
+    env,
+    monitor: (servers) => monitor({ allowWrites: true, probeFolder: '/proc' })(servers),
+    expected: { state: 'unhealthy', check: 'round trip', says: /denied|Failure|No such/i },
+  },
+  {
+    fault: 'the server accepts no more connections (MaxStartups)',
+    env,
+    monitor: monitor({}, 'full'),
+    plant: async ({ full }) => {
+      const socket: Socket = connect(full.port, '127.0.0.1')
+      await new Promise((resolve) => socket.once('data', resolve))
+      return () => void socket.destroy()
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'banner',
+      says: /MaxStartups|too many/i,
+      never: /not SSH|not an SSH/,
+    },
+    before: 'not an SSH server',
+    peers: ({ full }) => [{ program: 'check_ssh', args: ['-t', '3', '-p', String(full.port), '127.0.0.1'] }],
+  },
+  {
+    fault: 'nothing listens on the port',
+    env,
+    monitor: monitor({ port: 1 }),
+    expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /refused/ },
+    peers: () => [{ program: 'check_ssh', args: ['-p', '1', '127.0.0.1'] }],
+  },
+]
+
+const version = (): string =>
+  /OpenSSH_(\S+?),? /.exec(execFileSync('sh', ['-c', 'ssh -V 2>&1'], { encoding: 'utf8' }))?.[1] ?? ''
+
+corpus<Servers>({
+  server: sshdMissing === undefined ? `OpenSSH ${version()}` : 'OpenSSH',
+  missing: sshdMissing,
+  start: async () => {
+    const open = await startSshd()
+    const full = await startSshd(['MaxStartups 1:100:1', 'LoginGraceTime 120'])
+    Object.assign(env, { KEY: open.privateKey, STRANGER: open.strangerKey })
+    chmodSync(open.files, 0o700)
+    return { open, full, env }
+  },
+  stop: async ({ open, full }) => {
+    await open.remove()
+    await full.remove()
+  },
+  rows,
+})
