@@ -1,0 +1,174 @@
+import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import {
+  type FtpServer,
+  type FtpServerOptions,
+  proftpdMissing,
+  pureFtpdMissing,
+  startProftpd,
+  startPureFtpd,
+} from '../support/ftp-servers.ts'
+import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
+afterAll(() => certificates?.remove())
+const env: Record<string, string> = { WRONG: 'another password' }
+
+type Servers = { readonly good: FtpServer; readonly expired: FtpServer; readonly wrongHost: FtpServer }
+
+const monitor =
+  (more: object = {}, name: keyof Servers = 'good') =>
+  (servers: Servers) => ({
+    kind: 'ftp',
+    host: '127.0.0.1',
+    port: servers[name].port,
+    caFile: certificates?.caFile,
+    username: servers[name].username,
+    password: { env: 'PASSWORD' },
+    ...more,
+  })
+const ask = ({ good }: Servers): readonly PeerProgram[] => [
+  { program: 'check_ftp', args: ['-H', '127.0.0.1', '-p', String(good.port), '-t', '3'] },
+]
+
+/** A file in a new folder `drop`, of the given age. */
+const dropped =
+  (name: string, ageMs: number) =>
+  async ({ good }: Servers) => {
+    const folder = join(good.home, 'drop')
+    mkdirSync(folder, { mode: 0o755 })
+    const file = join(folder, name)
+    writeFileSync(file, 'x')
+    const at = new Date(Date.now() - ageMs)
+    utimesSync(file, at, at)
+    return () => rmSync(folder, { recursive: true })
+  }
+
+const rows: readonly Row<Servers>[] = [
+  {
+    fault: 'healthy, with a round trip',
+    env,
+    monitor: monitor({ allowWrites: true }),
+    expected: { state: 'healthy' },
+    peers: ask,
+  },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: monitor({ password: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'sign-in', fault: 'auth', says: /530|refused/ },
+    peers: ask,
+  },
+  {
+    fault: 'an expired certificate',
+    env,
+    monitor: monitor({}, 'expired'),
+    expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /expired/ },
+  },
+  {
+    fault: 'a certificate for another name',
+    env,
+    monitor: monitor({}, 'wrongHost'),
+    expected: { state: 'unhealthy', check: 'TLS', fault: 'tls', says: /elsewhere\.test/ },
+  },
+  {
+    fault: 'the drop folder is missing',
+    env,
+    monitor: monitor({ folder: 'missing' }),
+    expected: { state: 'unhealthy', check: 'oldest file', says: /missing/ },
+    peers: ask,
+  },
+  {
+    fault: 'a file waits for two hours',
+    env,
+    monitor: monitor({ folder: 'drop' }),
+    plant: dropped('order.xml', 2 * 3_600_000),
+    expected: { state: 'unhealthy', check: 'oldest file', fault: 'threshold', says: /order\.xml.* 2 h/ },
+    peers: ask,
+  },
+  {
+    fault: 'only a hidden file is in the drop folder',
+    env,
+    monitor: monitor({ folder: 'drop' }),
+    plant: dropped('.bashrc', 582 * 86_400_000),
+    expected: { state: 'healthy' },
+    before: 'oldest file: .bashrc waits for 582 d',
+  },
+  {
+    fault: 'the folder for uploads cannot be written',
+    env,
+    monitor: monitor({ allowWrites: true, probeFolder: 'locked' }),
+    plant: async ({ good }) => {
+      const folder = join(good.home, 'locked')
+      mkdirSync(folder, { mode: 0o555 })
+      return () => rmSync(folder, { recursive: true })
+    },
+    expected: { state: 'unhealthy', check: 'round trip', says: /55[0-9]|denied/i },
+    peers: ask,
+  },
+  {
+    fault: 'nothing listens on the port',
+    env,
+    monitor: monitor({ port: 1 }),
+    expected: { state: 'unhealthy', check: 'banner', fault: 'refused', says: /refused/ },
+    peers: () => [{ program: 'check_ftp', args: ['-H', '127.0.0.1', '-p', '1'] }],
+  },
+]
+
+/** The anonymous account of vsftpd, whose folder for uploads is `incoming`. */
+async function vsftpd({ certificate }: FtpServerOptions): Promise<FtpServer> {
+  const server = await startVsftpd({ certificate })
+  return { port: server.port, username: 'ftp', password: vsftpdPassword, home: server.incoming, remove: server.remove }
+}
+
+const withoutPlainFtp: Row<Servers> = {
+  fault: 'a sign-in without TLS is refused',
+  env,
+  monitor: monitor({ tls: 'off', caFile: undefined }),
+  expected: { state: 'unhealthy', check: 'sign-in', says: /TLS|SSL|530|550|522/ },
+}
+
+const groups: readonly (readonly [string, string | undefined, (options: FtpServerOptions) => Promise<FtpServer>])[] = [
+  ['vsftpd 3.0.3', vsftpdMissing, vsftpd],
+  ['ProFTPD 1.3.8', proftpdMissing, startProftpd],
+  ['Pure-FTPd 1.0.50', pureFtpdMissing, startPureFtpd],
+]
+for (const [server, missing, start] of groups) {
+  const inHome = server.startsWith('vsftpd') ? (path: string) => `incoming/${path}` : (path: string) => path
+  const inPlace = (row: Row<Servers>): Row<Servers> => ({
+    ...row,
+    monitor: (servers) => {
+      const { folder, probeFolder, allowWrites, ...rest } = row.monitor(servers)
+      return {
+        ...rest,
+        ...(typeof folder === 'string' ? { folder: inHome(folder) } : {}),
+        ...(allowWrites === true
+          ? { allowWrites, probeFolder: inHome(typeof probeFolder === 'string' ? probeFolder : '') || '.' }
+          : {}),
+      }
+    },
+  })
+  corpus<Servers>({
+    server,
+    missing: missing ?? opensslMissing(),
+    start: async () => {
+      if (!certificates) throw new Error('no certificates')
+      const good = await start({ certificate: certificates.good })
+      env.PASSWORD = good.password
+      return {
+        good,
+        expired: await start({ certificate: certificates.expired }),
+        wrongHost: await start({ certificate: certificates.wrongHost }),
+      }
+    },
+    stop: async ({ good, expired, wrongHost }) => {
+      for (const one of [good, expired, wrongHost]) await one.remove()
+    },
+    rows: [...rows, ...(server.startsWith('Pure') ? [] : [withoutPlainFtp])].map(inPlace),
+  })
+}
