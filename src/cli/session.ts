@@ -155,20 +155,19 @@ export const mistakesOf = ({ mistakeLines, wrongEntries }: LoadedConfig): readon
  * without a writable folder remember none.
  */
 export function refusalStore(env: ProcessEnvironment): RefusalStore {
-  const files = async () => {
-    const [files, paths] = [await import('./private-file.ts'), process.getBuiltinModule('node:path')]
-    const folder = paths.join(files.settingsFolder(env), 'state')
-    return { ...files, folder, path: paths.join(folder, 'refused-sign-ins.json') }
-  }
+  const load = () => import('./private-file.ts')
+  type Files = Awaited<ReturnType<typeof load>>
+  const folderIn = ({ settingsFolder }: Files): string => `${settingsFolder(env)}/state`
+  const fileIn = (files: Files): string => `${folderIn(files)}/refused-sign-ins.json`
   return {
     read: async () => {
-      const { readPrivate, path } = await files()
-      return readPrivate(path, 'unreadable')
+      const files = await load()
+      return files.readPrivate(fileIn(files), 'unreadable')
     },
     write: async (text) => {
-      const { ownFolder, writePrivate, folder, path } = await files()
-      ownFolder(folder)
-      writePrivate(path, text)
+      const files = await load()
+      files.ownFolder(folderIn(files))
+      files.writePrivate(fileIn(files), text)
     },
   }
 }

@@ -457,9 +457,9 @@ describe('sftp settings and evaluation', () => {
     expect(sftp.validate?.(settings(overrides))).toContain(message)
   })
   test('it signs in from Standard on, and only with an account; the target is host and port', () => {
-    expect(sftp.signsIn?.(settings({ username: 'a' }), 'Basic')).toBe(false)
-    expect(sftp.signsIn?.(settings({ username: 'a' }), 'Standard')).toBe(true)
-    expect(sftp.signsIn?.(settings({}), 'Advanced')).toBe(false)
+    expect(sftp.signsIn?.(settings({ username: 'a' }), 'Basic')).toBeUndefined()
+    expect(sftp.signsIn?.(settings({ username: 'a' }), 'Standard')).toBeDefined()
+    expect(sftp.signsIn?.(settings({}), 'Advanced')).toBeUndefined()
     expect(sftp.target?.(settings({}))).toEqual({ host, port: 22 })
   })
   test('values at the boundaries of latency are ok', () => {

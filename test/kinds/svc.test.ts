@@ -151,7 +151,7 @@ describe('the request', () => {
     expect((await requestOf('Standard', { token })).headers).toContain('Authorization: Bearer svc_key_of_the_other')
     const echo = json({ ...healthy, Status: 'Failure', StatusMessage: 'you sent svc_key_of_the_other' })
     expect((await one(echo, { token }, 'Standard')).message).toContain('you sent [secret]')
-    expect(svc.signsIn?.(withDefaults(svc.settings, { url: 'http://a', token }), 'Basic')).toBe(false)
+    expect(svc.signsIn?.(withDefaults(svc.settings, { url: 'http://a', token }), 'Basic')).toBeUndefined()
     expect(svc.target?.(withDefaults(svc.settings, { url: 'https://a.test/x' }))).toEqual({ host: 'a.test', port: 443 })
   })
 

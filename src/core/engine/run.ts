@@ -465,9 +465,9 @@ async function observeOnce(
       const next = await orAborted(iterator.next(), signal)
       if (next.done) break
       watch.progress()
-      const known = [next.value].flat().map(judged)
-      results.push(...known)
-      if (observed) for (const result of known) observed(result)
+      const batch = [next.value].flat().map(judged)
+      results.push(...batch)
+      if (observed) for (const result of batch) observed(result)
     }
   } catch (error) {
     results.push(failedStep(error))

@@ -54,8 +54,8 @@ export const RunResult = dto('RunResult', {
   /** Identity rather than state: version, serial number, role. */
   facts: map,
   /**
-   * Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget` or `permission`. The status then
-   * says nothing about the server. A later svc may add more.
+   * Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget`, `refused` or `permission`. The
+   * status then says nothing about the server. A later svc may add more.
    */
   notChecked: text,
 })

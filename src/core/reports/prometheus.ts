@@ -302,7 +302,7 @@ const checkRows: readonly Row<Item>[] = [
   {
     name: 'svc_check_not_checked',
     type: gauge,
-    help: '1 if the check came to no verdict, by reason: configuration, missing, starved, budget or permission. Absent otherwise.',
+    help: '1 if the check came to no verdict, by reason: configuration, missing, starved, budget, refused or permission. Absent otherwise.',
     samples: ({ labels, result: { notChecked } }) =>
       notChecked === undefined ? [] : [{ labels: { ...labels, reason: notChecked }, value: 1 }],
   },

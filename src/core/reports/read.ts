@@ -234,7 +234,7 @@ export type ResultRecord = {
   readonly Host?: string | undefined
   /** The fault class. */
   readonly Fault?: string | undefined
-  /** Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget` or `permission`. */
+  /** Why the check came to no verdict: `configuration`, `missing`, `starved`, `budget`, `refused` or `permission`. */
   readonly NotChecked?: string | undefined
 }
 
