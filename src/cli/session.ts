@@ -1,7 +1,7 @@
 import type { Client, CredentialSource } from '../core/client/index.ts'
 import type { LoadedConfig, LoadOptions } from '../core/config/index.ts'
-import type { RefusalStore } from '../core/engine/index.ts'
 import { lazy } from '../core/lazy.ts'
+import type { OpenOptions } from '../core/open.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
 import { type ProcessEnvironment, variable } from './flags.ts'
 import { packageJson } from './process.ts'
@@ -154,7 +154,7 @@ export const mistakesOf = ({ mistakeLines, wrongEntries }: LoadedConfig): readon
  * Refused sign-ins, in a private file of this account: another command does not repeat them. Commands of an account
  * without a writable folder remember none.
  */
-export function refusalStore(env: ProcessEnvironment): RefusalStore {
+export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['refusals']> {
   const load = () => import('./private-file.ts')
   type Files = Awaited<ReturnType<typeof load>>
   const folderIn = ({ settingsFolder }: Files): string => `${settingsFolder(env)}/state`

@@ -1,28 +1,4 @@
 import type { Target } from '../settings/index.ts'
-import type { RefusalStore, SignIns } from './sign-ins.ts'
-
-/** State that lasts from run to run. Made once and passed down. */
-export type Limits = {
-  readonly slots: Slots
-  /** The sign-ins and their refusals. Loaded by the first monitor that signs in. */
-  readonly signIns: () => Promise<SignIns>
-  /** The outcome of the last run of each monitor, by its fingerprint: true when nothing failed. */
-  readonly lastPassed: Map<string, boolean>
-}
-export const loadSignIns = () => import('./sign-ins.ts')
-
-/** `refusals`: where refused sign-ins outlive this process. */
-export function limits(refusals?: RefusalStore): Limits {
-  let signIns: Promise<SignIns> | undefined
-  return {
-    slots: new Slots(),
-    signIns: () => {
-      signIns ??= loadSignIns().then((loaded) => new loaded.SignIns(refusals))
-      return signIns
-    },
-    lastPassed: new Map(),
-  }
-}
 
 /** One request for a slot. */
 export type SlotRequest = {

@@ -13,9 +13,9 @@ import {
   includes,
   type RunMemory,
 } from './kind.ts'
-import { deadlineSignal, type Limits, NoSlot, orAborted, type Slot } from './limits.ts'
+import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
 import { notChecked, type Result } from './result.ts'
-import type { Blocked } from './sign-ins.ts'
+import type { Blocked, RefusalStore, SignIns } from './sign-ins.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
 export type PlannedMonitor = {
@@ -79,6 +79,29 @@ const graceMs = 500
 const silentMs = 1_000
 /** A monitor may lose this much of its own time and still count as having had it. */
 const toleranceMs = 250
+
+/** State that lasts from run to run. Made once and passed down. */
+export type Limits = {
+  readonly slots: Slots
+  /** The sign-ins and their refusals. Loaded by the first monitor that signs in. */
+  readonly signIns: () => Promise<SignIns>
+  /** The outcome of the last run of each monitor, by its fingerprint: true when nothing failed. */
+  readonly lastPassed: Map<string, boolean>
+}
+export const loadSignIns = () => import('./sign-ins.ts')
+
+/** `refusals`: where refused sign-ins outlive this process. */
+export function limits(refusals?: RefusalStore): Limits {
+  let signIns: Promise<SignIns> | undefined
+  return {
+    slots: new Slots(),
+    signIns: () => {
+      signIns ??= loadSignIns().then((loaded) => new loaded.SignIns(refusals))
+      return signIns
+    },
+    lastPassed: new Map(),
+  }
+}
 
 /** The engine's external dependencies. */
 export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> &

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, scrypt } from 'node:crypto'
 import { showDuration } from '../format.ts'
-import { sanitizeLine } from '../sanitize.ts'
+import { sanitize } from '../net/text.ts'
 import { hostAndPort, type Target } from '../settings/index.ts'
 import type { SignIn } from './kind.ts'
 import { NoSlot, orAborted } from './limits.ts'
@@ -222,7 +222,7 @@ function entryIn(json: unknown): readonly Entry[] {
   const { place, salt, check, by, at, pause } = (json ?? {}) as Partial<Record<keyof Entry, unknown>>
   if (typeof place !== 'string' || typeof salt !== 'string' || typeof check !== 'string') return []
   if (typeof by !== 'string' || !isTime(at) || !isTime(pause) || pause > maxPauseMs) return []
-  return [{ place, salt, check, by: sanitizeLine(by).slice(0, 200), at, pause }]
+  return [{ place, salt, check, by: sanitize(by, 200), at, pause }]
 }
 
 const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value >= 0
