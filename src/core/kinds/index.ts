@@ -22,6 +22,7 @@ export const monitors = {
   mysql: () => import('./mysql/index.ts'),
   oidc: () => import('./oidc/index.ts'),
   pgbouncer: () => import('./pgbouncer/index.ts'),
+  ping: () => import('./ping/index.ts'),
   postgres: () => import('./postgres/index.ts'),
   process: () => import('./process.ts'),
   rabbitmq: () => import('./rabbitmq/index.ts'),

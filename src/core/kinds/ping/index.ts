@@ -1,0 +1,164 @@
+import {
+  atMost,
+  type CheckContext,
+  checksOn,
+  fail,
+  includes,
+  machineKind,
+  notChecked,
+  type Result,
+} from '../../engine/index.ts'
+import { count, sanitize } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
+import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
+import { plainEnvironment, runProgram } from '../../system/run-program.ts'
+import { type PingStatistics, parsePing, pingCommand } from './program.ts'
+
+const pingSettings = {
+  host: { type: 'text', required: true, doc: 'Host name or address' },
+  count: { type: 'integer', default: 5, min: 1, max: 20, doc: 'Number of packets, 0.2 s apart' },
+  wait: { type: 'duration', default: 1_000, doc: 'How long to wait for the reply to a packet' },
+  addresses: {
+    type: 'choice',
+    values: ['first', 'all'],
+    doc: 'Which addresses of the name to test. By default `first` in Basic, `all` from Standard on',
+  },
+} as const satisfies SettingsSpec
+type PingSettings = Values<typeof pingSettings>
+
+/** The outcome for one address. */
+type Outcome = { readonly ip: string } & (
+  | PingStatistics
+  | { readonly refused: string }
+  | { readonly problem: string }
+  | { readonly missing: string }
+)
+
+/** Maximum bytes read of the program's output, and maximum number of addresses. */
+const maxBytes = 16 * 1024
+const maxAddresses = 8
+
+const privilege = "sysctl -w net.ipv4.ping_group_range='0 2147483647', or setcap cap_net_raw+ep /usr/bin/ping"
+
+/** Runs the program for each address, one after the other. */
+async function* pings(_: object, settings: PingSettings, context: CheckContext): AsyncGenerator<Outcome> {
+  const { host, count: packets, wait: waitMs } = settings
+  const all = await context.resolve(host.replace(/^\[(.*)\]$/, '$1'))
+  const which = settings.addresses ?? (includes(context.mode, 'Standard') ? 'all' : 'first')
+  for (const ip of all.slice(0, which === 'first' ? 1 : maxAddresses)) {
+    context.step('loss', ip)
+    const command = pingCommand(process.platform, { ip, count: packets, waitMs })
+    if (!command) throw new ProbeError('internal', `svc does not know the program ping of ${process.platform}`)
+    const file = await firstOf(command.files)
+    if (file === undefined) {
+      yield { ip, missing: `the program ping is not installed (${command.files.join(', ')}): install iputils-ping` }
+      continue
+    }
+    const ended = await runProgram(
+      { file, args: command.args, env: plainEnvironment(), keep: maxBytes },
+      context.signal,
+    )
+    const words = sanitize(`${ended.stderr}\n${ended.stdout}`.trim().split(/\r?\n/, 1)[0] ?? '', 160)
+    if (/not permitted|permission denied|lacking privilege/i.test(words)) yield { ip, refused: words }
+    else yield { ip, ...(parsePing(ended.stdout) ?? { problem: words === '' ? 'no output' : words }) }
+  }
+}
+
+async function firstOf(files: readonly string[]): Promise<string | undefined> {
+  const { access } = process.getBuiltinModule('node:fs/promises')
+  for (const file of files) {
+    if (
+      await access(file).then(
+        () => true,
+        () => false,
+      )
+    )
+      return file
+  }
+  return undefined
+}
+
+const check = checksOn<object>()
+
+export const loss = check({
+  depth: 'Basic',
+  results: { loss: 'Packets are answered: their loss in percent' },
+  settings: {
+    ...pingSettings,
+    loss: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 10, limit: 50 },
+      doc: 'Maximum share of packets without a reply; without any reply, the host always fails',
+    },
+  },
+  privilege,
+  observe: pings,
+  evaluate: (outcome, { loss: threshold }): Result<'loss'> => {
+    const { ip } = outcome
+    const address = { address: ip }
+    if ('refused' in outcome)
+      return notChecked('loss', 'permission', `${ip}: ${outcome.refused}`, { ...address, details: [privilege] })
+    if ('missing' in outcome) return notChecked('loss', 'missing', outcome.missing, address)
+    // The program reports a missing route or an invalid address on its own.
+    if ('problem' in outcome) return fail('loss', 'refused', `${ip}: ping reports "${outcome.problem}"`, address)
+    return evaluateLoss(outcome, threshold)
+  },
+})
+
+function evaluateLoss(
+  { ip, sent, received }: PingStatistics & { readonly ip: string },
+  threshold: Threshold,
+): Result<'loss'> {
+  const value = sent === 0 ? undefined : ((sent - received) / sent) * 100
+  if (received === 0 && sent > 0) {
+    const message = `${ip} answered none of ${count(sent, 'packet')}: the host is down, or a firewall drops ICMP`
+    const measurement = { value: 100, unit: 'percent', ...threshold, bound: 'atMost' } as const
+    return fail('loss', 'timeout', message, { address: ip, measurement })
+  }
+  const what = `${ip} answered ${received} of ${count(sent, 'packet')}, loss`
+  return atMost({ check: 'loss', what, value, unit: 'percent', threshold, address: ip })
+}
+
+export const roundTrip = check({
+  depth: 'Basic',
+  results: { 'round trip': 'The average time until a reply arrives' },
+  settings: {
+    ...pingSettings,
+    roundTrip: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 200, limit: 1_000 },
+      doc: 'Maximum average time until a reply arrives',
+    },
+  },
+  privilege,
+  observe: pings,
+  evaluate: (outcome, { roundTrip: threshold }) => {
+    // Without a reply, `loss` has already failed.
+    if (!('sent' in outcome) || outcome.received === 0) return []
+    const { ip, averageMs: value } = outcome
+    return atMost({
+      check: 'round trip',
+      what: `${ip} answered on average in`,
+      value,
+      unit: 'duration',
+      threshold,
+      address: ip,
+    })
+  },
+})
+
+/**
+ * Runs the system's own program ping, without a shell, because raw sockets need a privilege. svc resolves the name, so
+ * that the program receives an address and nothing that could be a flag.
+ */
+export default machineKind({
+  name: 'ping',
+  title: 'A host answers ICMP echo requests (ping)',
+  runsOn: 'network',
+  settings: pingSettings,
+  target: ({ host }) => ({ host }),
+  open: () => ({}),
+  checks: [loss, roundTrip],
+})

@@ -1,0 +1,69 @@
+import { isIP } from 'node:net'
+import { system32File } from '../../system/end-process.ts'
+
+/** What to send: the address is already resolved, so it can never be taken for a flag. */
+export type PingRequest = {
+  readonly ip: string
+  readonly count: number
+  /** Milliseconds to wait for the reply to a packet. */
+  readonly waitMs: number
+}
+
+/** A command line of the system's own program. */
+export type PingCommand = {
+  /** Where the program may be, the usual place first. */
+  readonly files: readonly string[]
+  readonly args: readonly string[]
+}
+
+/** Seconds between two packets: the shortest pause that programs allow an ordinary account. */
+const pause = '0.2'
+
+/** The command for a platform of Node. Undefined for one whose program svc does not know. */
+export function pingCommand(platform: string, { ip, count, waitMs }: PingRequest): PingCommand | undefined {
+  const six = isIP(ip) === 6
+  const packets = String(count)
+  switch (platform) {
+    case 'linux':
+      return {
+        files: ['/usr/bin/ping', '/bin/ping', '/usr/sbin/ping', '/sbin/ping'],
+        args: ['-n', '-q', six ? '-6' : '-4', '-c', packets, '-i', pause, '-W', String(Math.ceil(waitMs / 1_000)), ip],
+      }
+    case 'darwin':
+      // ping6 has no option for the time to wait.
+      return six
+        ? { files: ['/sbin/ping6'], args: ['-n', '-q', '-c', packets, '-i', pause, ip] }
+        : { files: ['/sbin/ping'], args: ['-n', '-q', '-c', packets, '-i', pause, '-W', String(waitMs), ip] }
+    case 'win32':
+      return { files: [system32File('PING.EXE')], args: [six ? '-6' : '-4', '-n', packets, '-w', String(waitMs), ip] }
+    default:
+      return undefined
+  }
+}
+
+/** The statistics that the program prints at its end. */
+export type PingStatistics = {
+  readonly sent: number
+  readonly received: number
+  /** Milliseconds; undefined without any reply. */
+  readonly averageMs: number | undefined
+}
+
+/** Windows translates its words, so only the numbers of its statistics count. */
+const windowsCounts = /= (\d+)[^=\n]*= (\d+)[^=\n]*= \d+\s*\(\d+ ?%/
+const windowsTimes = /= \d+ ?ms[^=\n]*= \d+ ?ms[^=\n]*= (\d+) ?ms/
+
+/** Reads the statistics of iputils, BusyBox, macOS and Windows. Undefined for any other output. */
+export function parsePing(output: string): PingStatistics | undefined {
+  const text = output.slice(-4_096)
+  const unix = /(\d+) packets transmitted, (\d+) (?:packets )?received/.exec(text)
+  const [, sent, received] = unix ?? windowsCounts.exec(text) ?? []
+  if (sent === undefined || received === undefined) return undefined
+  const times = unix ? /min\/avg\/max[^=\n]*= [\d.]+\/([\d.]+)\// : windowsTimes
+  const average = times.exec(text)?.[1]
+  return {
+    sent: Number(sent),
+    received: Number(received),
+    averageMs: average === undefined || received === '0' ? undefined : Number(average),
+  }
+}
