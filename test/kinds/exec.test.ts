@@ -74,6 +74,8 @@ describe('the output', () => {
 
   test('a program without output, or one that a signal ends, is reported', async () => {
     expect((await look(program('exit 2'))).message).toBe('no output')
+    const unread = await look(program("echo 'cannot read /etc/probe.conf' >&2; echo 'second' >&2; exit 3"))
+    expect(unread.message).toBe('unknown: no output; on standard error: cannot read /etc/probe.conf')
     const killed = await look(program('kill -9 $$'))
     expect(killed).toMatchObject({ status: 'failed', fault: 'protocol', message: expect.stringContaining('SIGKILL') })
   })

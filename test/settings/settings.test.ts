@@ -212,6 +212,12 @@ test('a URL is limited to its protocols, and never contains or repeats a passwor
   expect(readSetting(url, 'postgres:orders')).toEqual(['it has no host: write it after the //'])
 })
 
+test('a text in a list may be empty only where the setting allows it', () => {
+  const list = ['-a', '', 'b']
+  expect(readSetting({ type: 'texts' }, list)).toEqual(['it.1 is empty: give it a value'])
+  expect(readSetting({ type: 'texts', allowsEmpty: true }, list)).toEqual(list)
+})
+
 test('defaults replace omitted settings, and only those', () => {
   const spec = {
     host: { type: 'text', required: true, doc: 'Host' },

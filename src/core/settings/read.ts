@@ -159,6 +159,7 @@ const plainText = (value: unknown): unknown =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
 
 type Patterned = { readonly pattern?: RegExp; readonly doc: string }
+type Listed = Patterned & { readonly allowsEmpty?: true }
 
 /** Text that matches the pattern of its setting, if that has one. */
 function readPattern(value: unknown, { pattern, doc }: Patterned, at: At): string | undefined {
@@ -167,8 +168,10 @@ function readPattern(value: unknown, { pattern, doc }: Patterned, at: At): strin
   return at.wrong(`has the invalid value ${describe(written)}: ${doc}`)
 }
 
-const allText = (value: readonly unknown[], setting: Patterned, at: At): readonly string[] =>
-  value.map((item, index) => readPattern(plainText(item), setting, at.in(index)) ?? '')
+const allText = (value: readonly unknown[], setting: Listed, at: At): readonly string[] =>
+  value.map((item, index) =>
+    setting.allowsEmpty && item === '' ? '' : (readPattern(plainText(item), setting, at.in(index)) ?? ''),
+  )
 
 const credentialHeader = /^(authorization|proxy-authorization|cookie)$/i
 

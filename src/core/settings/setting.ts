@@ -19,7 +19,13 @@ export type Setting =
   | (Base & { readonly type: 'bytes'; readonly default?: number })
   | (Base & { readonly type: 'secret' })
   | (Base & { readonly type: 'choice'; readonly values: readonly string[]; readonly default?: string })
-  | (Base & { readonly type: 'texts'; readonly default?: readonly string[]; readonly pattern?: RegExp })
+  | (Base & {
+      readonly type: 'texts'
+      readonly default?: readonly string[]
+      readonly pattern?: RegExp
+      /** Whether a text of the list may be empty, as an argument of a program may. */
+      readonly allowsEmpty?: true
+    })
   | (Base & { readonly type: 'map' })
   | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
   | (Base & { readonly type: 'group'; readonly fields: SettingsSpec })

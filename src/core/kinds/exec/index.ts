@@ -68,7 +68,11 @@ const commandSettings = {
     required: true,
     doc: "Absolute path of the program, in a folder that the system's svc.yaml allows",
   },
-  args: { type: 'texts', doc: 'Arguments, passed unchanged and without a shell; do not put a password here' },
+  args: {
+    type: 'texts',
+    allowsEmpty: true,
+    doc: 'Arguments, passed unchanged and without a shell; do not put a password here',
+  },
 } as const satisfies SettingsSpec
 
 export const result = checksOn<object>()({
@@ -105,7 +109,11 @@ function stateOf(
   command: string,
 ): Result<'result'> {
   const [first = '', ...long] = lines.map((line) => sanitize(line))
-  const others = [...long, ...stderr.split(/\r?\n/).map((line) => sanitize(line))].filter((line) => line !== '')
+  const errors = stderr
+    .split(/\r?\n/)
+    .map((line) => sanitize(line))
+    .filter((line) => line !== '')
+  const others = [...long.filter((line) => line !== ''), ...errors]
   const cut = [
     ...(more ? ['(the rest of the output was discarded)'] : []),
     ...(moreFigures ? [`(figures beyond the first ${maxFigures} were discarded)`] : []),
@@ -114,7 +122,8 @@ function stateOf(
     measurement: { value: ms, unit: 'milliseconds' },
     details: [...others.slice(0, maxDetails), ...cut],
   }
-  const message = first === '' ? 'no output' : first
+  const [error] = errors
+  const message = first !== '' ? first : error === undefined ? 'no output' : `no output; on standard error: ${error}`
   if (code === 0) return ok('result', `${message} (after ${showDuration(ms)})`, about)
   if (code === 1) return warn('result', message, about)
   if (code === 2) return fail('result', 'threshold', message, about)
