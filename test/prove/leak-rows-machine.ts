@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openData } from '../../src/core/store/index.ts'
+import { eximMissing } from '../support/exim.ts'
 import { remove } from '../support/server.ts'
 import { datagrams, nameAnswer, timeAnswer } from './leak-datagrams.ts'
 import { type Row, refusedAt, run, shortly, well } from './leak-row.ts'
@@ -199,6 +200,29 @@ export const machineRows = {
           run('cut by the deadline', ['timeout'], { path: folder, timeout: '15ms' }, { atOnce: 4 }),
         ],
         left: () => [],
+        stop: async () => remove(folder),
+      }
+    },
+  },
+  'mail-queue': {
+    missing: eximMissing,
+    cost: 'dear',
+    start: async () => {
+      const folder = folderOf('mail-queue')
+      const sleep = lasting()
+      const program = (name: string, text: string): void =>
+        writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 })
+      program('exim4', "echo ' 5m  1.2K 1uXyZ0-0001ab-2c <a@svc.test>'")
+      program('postqueue', `${sleep.command}`)
+      const line = `mount -t overlay overlay -o lowerdir=${folder}:/usr/sbin /usr/sbin && exec "$0" "$@"`
+      return {
+        within: [unshare, '-m', 'sh', '-c', line],
+        cases: [
+          well({ server: 'exim' }),
+          run('too long', ['threshold'], { server: 'exim', messages: { limit: 0 } }),
+          run('hanging', ['timeout'], { server: 'postfix', timeout: shortly }, wide),
+        ],
+        left: sleep.left,
         stop: async () => remove(folder),
       }
     },
