@@ -30,6 +30,20 @@ describe('tcp connect', () => {
     expect(there.input()).toBe('')
   })
 
+  test('a peer that accepts and closes at once is a warning in Standard, and one that speaks or waits is ok', async () => {
+    const open = async (behave: Parameters<typeof peer>[0], settings: Partial<typeof defaults> = {}) => {
+      await using there = await peer(behave)
+      const results = await runKind(tcp, { host, port: there.port, ...settings }, 'Standard')
+      return results.find(({ check }) => check === 'open')
+    }
+    const closed = await open((socket) => void socket.end())
+    expect(closed).toMatchObject({ status: 'warning' })
+    expect(closed?.message).toMatch(/accepted the connection and closed it after .* without sending anything$/)
+    expect(await open(blackHole)).toMatchObject({ status: 'ok' })
+    expect(await open((socket) => void socket.end('bye'))).toMatchObject({ status: 'ok' })
+    expect(await open(speaks('hello'), { expect: 'hello' })).toBeUndefined()
+  })
+
   test('a refused port is reported as a host that is up without a listener', async () => {
     const port = await refusedPort()
     const result = checked(await runKind(tcp, { host, port }), 'connect')
@@ -165,7 +179,8 @@ describe('tcp addresses', () => {
     expect(await levels('all')).toEqual(['127.0.0.1 ok', '127.0.0.2 failed'])
     expect(await levels('any')).toEqual(['127.0.0.1 ok', '127.0.0.2 warning'])
     expect(await levels(undefined)).toEqual(['127.0.0.2 failed'])
-    expect(await levels(undefined, 'Advanced')).toEqual(['127.0.0.1 ok', '127.0.0.2 failed'])
+    // The connection, and that it stays open.
+    expect(await levels(undefined, 'Advanced')).toEqual(['127.0.0.1 ok', '127.0.0.1 ok', '127.0.0.2 failed'])
   })
 
   test('any fails when no address accepts', async () => {

@@ -17,9 +17,11 @@ import {
   fail,
   latencySetting,
   networkKind,
+  ok,
   type Result,
+  warn,
 } from '../engine/index.ts'
-import { showBytes } from '../format.ts'
+import { showBytes, showDuration } from '../format.ts'
 import { connectTcp } from '../net/connect.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Threshold } from '../settings/index.ts'
@@ -118,6 +120,49 @@ const answer = check({
   },
 })
 
+/** Milliseconds. A proxy without a server behind it, or an access list, closes a connection much sooner. */
+const openMs = 250
+
+/** Waits until the peer closes the connection or sends something, at most `openMs`. */
+function observeOpen({ address, socket }: TcpConnection, now: () => number): Promise<OpenState> {
+  const since = now()
+  return new Promise((resolve) => {
+    const settle = (isOpen: boolean) => (): void => {
+      clearTimeout(timer)
+      for (const [event, listener] of listeners) socket.off(event, listener)
+      socket.pause()
+      resolve({ address, isOpen, ms: now() - since })
+    }
+    const [open, closed] = [settle(true), settle(false)]
+    const listeners = [
+      ['data', open],
+      ['end', closed],
+      ['close', closed],
+      ['error', closed],
+    ] as const
+    const timer = setTimeout(open, openMs)
+    for (const [event, listener] of listeners) socket.on(event, listener)
+    if (socket.destroyed) closed()
+  })
+}
+type OpenState = { readonly address: string; readonly isOpen: boolean; readonly ms: number }
+
+const open = check({
+  depth: 'Standard',
+  results: { open: 'The peer does not close the connection at once; without `send` and `expect`' },
+  settings: {},
+  applies: ({ answer }) => answer === undefined,
+  observe: (connection, _, { now }) => observeOpen(connection, now),
+  evaluate: ({ address, isOpen, ms }) =>
+    isOpen
+      ? ok('open', `${address} keeps the connection open`)
+      : warn(
+          'open',
+          `${address} accepted the connection and closed it after ${showDuration(ms)} without sending anything`,
+          { details: ['often a proxy without a server behind it, an access list, or a limit of connections'] },
+        ),
+})
+
 const document = check({
   depth: 'Basic',
   results: {
@@ -193,5 +238,5 @@ export default networkKind({
     open: connect,
     evaluate: evaluateConnect,
   },
-  checks: [answer, document, addressesResult('Advanced')],
+  checks: [answer, document, open, addressesResult('Advanced')],
 })
