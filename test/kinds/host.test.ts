@@ -17,6 +17,7 @@ import host, {
 import { parseReference, question, readAnswer } from '../../src/core/net/sntp.ts'
 import { type Disk, disks, fromListing, type SilentDisk } from '../../src/core/system/disks.ts'
 import { lastsAtLeast } from '../support/deadline.ts'
+import { resultsWithoutDescriptors } from '../support/exhausted.ts'
 import { checked, evaluated, runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
@@ -178,6 +179,14 @@ describe('this machine', () => {
     expect(checked(results, 'memory').status).not.toBe('failed')
     expect(checked(results, 'cpu')).toMatchObject({ status: 'failed', fault: 'timeout' })
   })
+})
+
+test('without file descriptors, no check of this machine is silent, and none that cannot look is ok', () => {
+  const results = resultsWithoutDescriptors('host', {}, 'Advanced')
+  const result = (check: string) => results.find((one) => one.check === check || one.check.startsWith(`${check} `))
+  for (const check of ['disk', 'cpu', 'file descriptors', 'OOM kills'])
+    expect(result(check), check).toMatchObject({ status: 'failed' })
+  expect(result('cpu')).toMatchObject({ notChecked: 'missing' })
 })
 
 describe('the disk listings of other systems', () => {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,6 +16,9 @@ import {
   startedAt,
   type Usage,
 } from '../../src/core/system/processes.ts'
+import { resultsWithoutDescriptors } from '../support/exhausted.ts'
+import { mountsMissing, resultsOfStuckProcess } from '../support/mounts.ts'
+import { suiteWith } from '../support/peer.ts'
 import { checked, evaluated, runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
@@ -46,6 +50,25 @@ async function sleeper(): Promise<number> {
   await new Promise((resolve, reject) => child.once('spawn', () => resolve(0)).once('error', reject))
   return child.pid ?? 0
 }
+
+suiteWith(mountsMissing, 'a process that waits for a disk that does not answer', () => {
+  test('runs, and is a warning', () => {
+    const results = resultsOfStuckProcess()
+    expect(checked(results, 'running').status).toBe('ok')
+    expect(checked(results, 'waiting')).toMatchObject({ status: 'warning' })
+    expect(checked(results, 'waiting').message).toContain('(state D)')
+  })
+})
+
+test('without file descriptors, a process that runs is not reported as absent', async () => {
+  const pidFile = join(folder, 'pid')
+  writeFileSync(pidFile, String(await sleeper()))
+  for (const settings of [{ executable: name }, { pidFile }]) {
+    const results = resultsWithoutDescriptors('process', settings, 'Basic')
+    expect(results).toMatchObject([{ check: 'running', status: 'failed', fault: 'internal' }])
+    expect(results[0]?.message).toContain('EMFILE')
+  }
+})
 
 describe('a process of this machine', () => {
   test('is found by the exact name of its executable, also beyond 15 characters', async () => {
@@ -112,6 +135,19 @@ describe('a process of this machine', () => {
       { check: 'running', status: 'ok', message: 'none running, which `count` allows' },
       { check: 'count', status: 'ok', message: '0 running (expected 0)' },
     ])
+  })
+
+  test('that a signal has stopped does not count', async () => {
+    const child = spawn(join(folder, name), ['30'])
+    children.push(child)
+    await until(async () => (await runKind(processKind, { executable: name }))[0]?.status === 'ok')
+    child.kill('SIGSTOP')
+    await until(async () => (await runKind(processKind, { executable: name }))[0]?.status === 'failed')
+    const [result] = await runKind(processKind, { executable: name })
+    expect(result?.message).toBe(`not running; 1 stopped by a signal or a debugger (process ${child.pid})`)
+    const beside = spawn(join(folder, name), ['30'])
+    children.push(beside)
+    await until(async () => (await runKind(processKind, { executable: name }))[0]?.status === 'warning')
   })
 
   test('that has ended as a zombie does not count', async () => {

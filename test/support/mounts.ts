@@ -51,6 +51,34 @@ export const mountFaults = {
 } as const
 export type MountFault = keyof typeof mountFaults
 
+/** The results of the kind process for a process that waits for a frozen file system, as for a disk that does not answer. */
+export function resultsOfStuckProcess(): readonly Result[] {
+  const own = mkdtempSync(join(tmpdir(), 'svc-stuck-'))
+  const folder = join(own, 'data')
+  const lines = `set -e
+  mount --make-rprivate /
+  ${mountAt(folder)}
+  cp /usr/bin/touch ${own}/svc-stuck
+  fsfreeze --freeze ${folder}
+  ${own}/svc-stuck ${folder}/file &
+  stuck=$!
+  for round in $(seq 100); do grep -q '^State:.D' /proc/$stuck/status && break; sleep 0.05; done
+  ${process.execPath} ${child} process '{"executable":"svc-stuck"}' || failed=$?
+  fsfreeze --unfreeze ${folder}
+  wait
+  exit $failed`
+  try {
+    const { stdout, stderr, status } = spawnSync(unshare, ['-m', 'sh', '-c', lines], {
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    if (status !== 0) throw new Error(stderr)
+    return JSON.parse(stdout) as readonly Result[]
+  } finally {
+    rmSync(own, { recursive: true, force: true })
+  }
+}
+
 /**
  * The results of the kind host for a file system with this fault, in mounts that nobody else sees and that end with the
  * run. The file system is at `folder`, or below it.

@@ -7,13 +7,23 @@ import {
   fail,
   includes,
   machineKind,
+  notChecked,
   ok,
   sharedRead,
   showThreshold,
+  warn,
 } from '../engine/index.ts'
+import { showDuration } from '../format.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { fileTrouble, preloadSystemInformation, readSmallFile } from '../system/files.ts'
-import { type Candidate, findProcesses, type Usage, usage } from '../system/processes.ts'
+import {
+  type Candidate,
+  findProcesses,
+  throwIfExhausted,
+  type Usage,
+  uninterruptibleWait,
+  usage,
+} from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
 
 /** Figures are read for at most this many processes; further processes of the same name are only counted. */
@@ -39,6 +49,8 @@ const countSetting = {
 type Processes = {
   readonly alive: readonly Candidate[]
   readonly zombies: number
+  /** The processes that a signal or a debugger has stopped. */
+  readonly stopped: readonly number[]
   /** Why no process was found, if known. */
   readonly details: readonly string[]
 }
@@ -48,17 +60,22 @@ export const running = check({
   depth: 'Basic',
   results: { running: 'At least one matching process is running' },
   settings: { count: countSetting },
-  observe: ({ alive, zombies, details }) => Promise.resolve({ pids: alive.map(({ pid }) => pid), zombies, details }),
-  evaluate: ({ pids, zombies, details }, { count }) => {
+  observe: ({ alive, zombies, stopped, details }) =>
+    Promise.resolve({ pids: alive.map(({ pid }) => pid), zombies, stopped, details }),
+  evaluate: ({ pids, zombies, stopped, details }, { count }) => {
     const [first, ...others] = pids
-    const dead = zombies > 0 ? [`${zombies} exited and not reaped by the parent (zombie)`] : []
+    const dead = [
+      ...(zombies > 0 ? [`${zombies} exited and not reaped by the parent (zombie)`] : []),
+      ...(stopped.length > 0 ? [`${stopped.length} stopped by a signal or a debugger (process ${stopped[0]})`] : []),
+    ]
     const measurement = { value: pids.length, unit: 'count' } as const
     if (first === undefined && (count?.min ?? 1) > 0) {
       return fail('running', 'data', ['not running', ...dead, ...details].join('; '), { measurement })
     }
     const which = others.length > 0 ? ` and ${others.length} more` : ''
     const summary = first === undefined ? 'none running, which `count` allows' : `running: process ${first}${which}`
-    return ok('running', [summary, ...dead].join('; '), { measurement })
+    const message = [summary, ...dead].join('; ')
+    return stopped.length > 0 ? warn('running', message, { measurement }) : ok('running', message, { measurement })
   },
 })
 
@@ -87,6 +104,39 @@ export const count = check({
   },
 })
 
+/** Milliseconds between the two looks at a process that waits in the kernel. */
+const waitMs = 1_000
+
+export const waiting = check({
+  depth: 'Standard',
+  results: {
+    waiting: 'Warns if a process is stuck in the kernel, as on a disk or a share that does not answer (Linux only)',
+  },
+  settings: {},
+  applies: ({ alive }) => process.platform === 'linux' && alive.length > 0,
+  observe: async ({ alive }, _, { signal, step }) => {
+    step('waiting')
+    const waits = async () => {
+      const some = alive.slice(0, maxRead)
+      return await Promise.all(some.map(async ({ pid }) => ({ pid, wait: await uninterruptibleWait(pid) })))
+    }
+    const before = await waits()
+    if (before.every(({ wait }) => wait === undefined)) return []
+    await pause(waitMs, undefined, { signal })
+    const after = new Map((await waits()).map(({ pid, wait }) => [pid, wait]))
+    return before.filter(({ pid, wait }) => wait !== undefined && after.get(pid) === wait).map(({ pid }) => pid)
+  },
+  evaluate: (stuck) => {
+    const [first] = stuck
+    if (first === undefined) return []
+    const others = stuck.length > 1 ? ` and ${stuck.length - 1} more` : ''
+    const message = `process ${first}${others} has waited in the kernel for more than ${showDuration(waitMs)} (state D)`
+    return warn('waiting', message, {
+      details: ['look for a disk or a share that does not answer: dmesg, /proc/PID/stack'],
+    })
+  },
+})
+
 type Figures = Usage & { readonly pid: number }
 const readFigures = (processes: readonly Candidate[], withFiles: boolean): Promise<readonly Figures[]> =>
   Promise.all(processes.slice(0, maxRead).map(async (one) => ({ pid: one.pid, ...(await usage(one, withFiles)) })))
@@ -104,7 +154,8 @@ export const memory = check({
   observe: figures,
   evaluate: ({ processes }, { memory: threshold }) => {
     const largest = greatest(processes, ({ rss }) => rss)
-    if (!threshold || !largest) return []
+    if (!threshold || processes.length === 0) return []
+    if (!largest) return notChecked('memory', 'missing', 'the system does not report the memory of the process')
     return atMost({
       check: 'memory',
       what: `process ${largest.pid} uses`,
@@ -161,7 +212,8 @@ export const restarted = check({
   observe: figures,
   evaluate: ({ processes }, { restarted: threshold }) => {
     const youngest = greatest(processes, ({ age }) => (age === undefined ? undefined : -age))
-    if (!youngest) return []
+    if (processes.length === 0) return []
+    if (!youngest) return notChecked('restarted', 'missing', 'the system does not report when the process started')
     return atLeast({
       check: 'restarted',
       what: `process ${youngest.pid} up for`,
@@ -174,7 +226,7 @@ export const restarted = check({
 
 export const openFiles = check({
   depth: 'Advanced',
-  results: { 'open files': 'Open files of the process nearest to its limit; omitted where not readable' },
+  results: { 'open files': 'Open files of the process nearest to its limit' },
   settings: {
     openFiles: {
       type: 'threshold',
@@ -183,11 +235,21 @@ export const openFiles = check({
       doc: 'Maximum number of open files, in percent of the limit of the process; needs access to the process (Linux only)',
     },
   },
+  privilege: 'the account of the process, or the capabilities CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH',
   observe: figures,
   evaluate: ({ processes }, { openFiles: threshold }) => {
     const fullest = greatest(processes, ({ openFiles: files }) => files && files.open / files.limit)
     const files = processes.find(({ pid }) => pid === fullest?.pid)?.openFiles
-    if (!fullest || !files) return []
+    if (processes.length === 0 || process.platform !== 'linux') return []
+    if (!fullest || !files) {
+      const grant =
+        'run svc as the account of the process, or with AmbientCapabilities=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH'
+      return notChecked(
+        'open files',
+        'permission',
+        `this account may not count the open files of the process: ${grant}`,
+      )
+    }
     return atMost({
       check: 'open files',
       what: `process ${fullest.pid} has ${files.open} of ${files.limit} files open:`,
@@ -215,13 +277,14 @@ async function open(settings: Selection, { signal, step }: CheckContext): Promis
   const { executable, match, pidFile } = settings
   step('running')
   const pid = pidFile ? await pidIn(pidFile, signal) : undefined
-  if (typeof pid === 'string') return { alive: [], zombies: 0, details: [pid] }
+  if (typeof pid === 'string') return { alive: [], zombies: 0, stopped: [], details: [pid] }
   const fitting = await findProcesses({ name: executable, match, pid }, signal)
   // svc itself never counts as a match, unless its own process id file is configured.
   const processes = fitting.filter((one) => pid !== undefined || one.pid !== process.pid)
-  const alive = processes.filter(({ zombie }) => !zombie)
+  const alive = processes.filter(({ zombie, stopped }) => !zombie && stopped !== true)
+  const stopped = processes.filter((one) => one.stopped).map((one) => one.pid)
   const details = pid === undefined || processes.length > 0 ? [] : [`${pidFile} names process ${pid}`]
-  return { alive, zombies: processes.length - alive.length, details }
+  return { alive, zombies: processes.filter(({ zombie }) => zombie).length, stopped, details }
 }
 
 /** The process id in a file, or why the file has none. */
@@ -231,6 +294,7 @@ export async function pidIn(path: string, signal: AbortSignal): Promise<number |
     return digits === undefined || Number(digits) < 1 ? `${path} contains no process id` : Number(digits)
   } catch (error) {
     signal.throwIfAborted()
+    throwIfExhausted(error)
     return `${path} ${fileTrouble(error)}`
   }
 }
@@ -244,5 +308,5 @@ export default machineKind({
   validate: ({ executable, match, pidFile }) =>
     executable || match || pidFile ? undefined : 'does not name a process: set executable, match or pidFile',
   open,
-  checks: [running, count, memory, cpu, restarted, openFiles],
+  checks: [running, count, waiting, memory, cpu, restarted, openFiles],
 })

@@ -1,8 +1,8 @@
-import { readlinkSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { loadSystemInformation, readText } from './files.ts'
+import { loadSystemInformation } from './files.ts'
 
 /** The relevant fields of /proc/<pid>/stat. The name is in parentheses and may contain any character. */
 export type ProcessStat = {
@@ -51,6 +51,8 @@ export type Candidate = {
   readonly command: string
   /** Ended, but not yet reaped by its parent. */
   readonly zombie: boolean
+  /** Stopped by a signal or by a debugger: it does nothing until somebody continues it. */
+  readonly stopped?: boolean | undefined
   /** A thread of the kernel itself. */
   readonly kernel?: boolean | undefined
   /** Resident memory in bytes, and milliseconds since its start, if the listing has them. */
@@ -93,14 +95,41 @@ const allPids = async (): Promise<number[]> => (await readdir('/proc')).filter((
 /** The flag of kernel threads, which have neither arguments nor a file. */
 const kernelThread = 0x20_0000
 
+/**
+ * A file of a process, empty if the process has ended or is not readable. Throws when this program has no file
+ * descriptors left: otherwise every process would seem to have ended.
+ */
+function readProcess(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throwIfExhausted(error)
+    return ''
+  }
+}
+
+/** Rethrows the errors that say something about this machine, and nothing about the process. */
+export function throwIfExhausted(error: unknown): void {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM') throw error
+}
+
 /** Read synchronously: neither file makes the kernel wait for the process. */
 function candidate(pid: number): Candidate | undefined {
-  const stat = parseStat(readText(`/proc/${pid}/stat`) ?? '')
+  const stat = parseStat(readProcess(`/proc/${pid}/stat`))
   if (!stat) return undefined
   const kernel = (stat.flags & kernelThread) !== 0
   const file = kernel ? '' : basename(linkOf(`/proc/${pid}/exe`).replace(/ \(deleted\)$/, ''))
   const names = [stat.name, file].filter((name) => name !== '')
-  return { pid, names, command: '', zombie: stat.state === 'Z' || stat.state === 'X', kernel }
+  const { state } = stat
+  return {
+    pid,
+    names,
+    command: '',
+    zombie: state === 'Z' || state === 'X',
+    stopped: state === 'T' || state === 't',
+    kernel,
+  }
 }
 
 /** Reads the command line only if it decides: the kernel may have to wait for the process's memory. */
@@ -129,7 +158,11 @@ function linkOf(path: string): string {
   }
 }
 
-const textOf = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '')
+const textOf = (path: string): Promise<string> =>
+  readFile(path, 'utf8').catch((error: unknown) => {
+    throwIfExhausted(error)
+    return ''
+  })
 
 /** A row of systeminformation's `processes`; `memRss` is in KiB, `started` in local time. */
 export type ListedProcess = {
@@ -185,9 +218,21 @@ export async function usage(one: Candidate, withFiles: boolean): Promise<Usage> 
 
 /** Undefined for another account's process, whose descriptors are not readable. */
 async function openFiles(folder: string): Promise<Usage['openFiles']> {
-  const open = await readdir(`${folder}/fd`).catch(() => undefined)
+  const open = await readdir(`${folder}/fd`).catch((error: unknown) => throwIfExhausted(error))
   const limit = parseOpenFilesLimit(await textOf(`${folder}/limits`))
   return open === undefined || limit === undefined ? undefined : { open: open.length, limit }
+}
+
+/**
+ * Whether a process waits in the kernel and cannot be interrupted, and the count of its context switches: as long as
+ * that does not change, it is the same wait. Undefined if it has ended, or on other systems than Linux.
+ */
+export async function uninterruptibleWait(pid: number): Promise<number | undefined> {
+  if (process.platform !== 'linux') return undefined
+  const status = await textOf(`/proc/${pid}/status`)
+  if (!/^State:\s+D/m.test(status)) return undefined
+  const switches = [...status.matchAll(/^(?:non)?voluntary_ctxt_switches:\s+(\d{1,15})$/gm)]
+  return switches.reduce((sum, [, number]) => sum + Number(number), 0)
 }
 
 /** When a process started, in milliseconds since 1970. Undefined when that is unknown. */
