@@ -241,7 +241,8 @@ function shapeOf(setting: Setting): Json {
       return { enum: setting.values }
     case 'texts': {
       const one = setting.pattern ? [{ type: 'string', pattern: setting.pattern.source }] : [someText, wholeNumber]
-      return { anyOf: [...one, { type: 'array', items: { anyOf: one } }] }
+      const items = { anyOf: setting.allowsEmpty ? [{ type: 'string' }, wholeNumber] : one }
+      return { anyOf: [...one, { type: 'array', items }] }
     }
     case 'map':
       return { type: 'object', additionalProperties: { anyOf: [{ type: ['string', 'boolean'] }, wholeNumber] } }
