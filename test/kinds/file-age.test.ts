@@ -60,8 +60,14 @@ describe('a file that must be fresh', () => {
   test('is checked only for its existence at Basic', async () => {
     expect(await look({ path: aged('backup', 600) }, 'Basic')).toMatchObject([{ check: 'there', status: 'ok' }])
   })
-  test('that a faster clock dated in the future is new', async () => {
-    expect(await one('age', { path: aged('backup', -60) })).toMatchObject({ status: 'ok', measurement: { value: 0 } })
+  test('that a slightly faster clock dated in the future is new', async () => {
+    expect(await one('age', { path: aged('backup', -0.5) })).toMatchObject({ status: 'ok', measurement: { value: 0 } })
+  })
+  test('that is dated far in the future has no age, which is a warning', async () => {
+    const result = await one('age', { path: aged('backup', -60) })
+    expect(result).toMatchObject({ status: 'warning' })
+    expect(result.message).toContain('in the future')
+    expect(await one('age', { path: folder })).toMatchObject({ status: 'warning' })
   })
   test('must not be smaller than its minimum size', async () => {
     const path = aged('backup', 1)

@@ -3,6 +3,7 @@ import { showBytes, showDuration } from '../format.ts'
 import { count, quote } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec } from '../settings/index.ts'
+import { evaluateAge } from './age.ts'
 import { type FolderConnection, isLeftover, maxEntries, probeFile, sha256, type Trip } from './connection.ts'
 
 export const backlog = checksOn<FolderConnection>()({
@@ -45,8 +46,7 @@ export const backlog = checksOn<FolderConnection>()({
           ? fail('oldest file', 'data', `none of the first ${maxEntries} entries of ${at} is a file to check`)
           : ok('oldest file', `no file is waiting in ${at}`)
       const what = `oldest file of ${at}, ${quote(oldest.name, 80)}${aside}, has waited`
-      const { ms: value, at: date } = oldest
-      return atMost({ check: 'oldest file', what, value, unit: 'duration', at: date, threshold: settings.age })
+      return evaluateAge('oldest file', what, oldest, settings.age)
     }
     if (settings.files === undefined) return [age()]
     const what = more ? 'files waiting (only the first entries were checked):' : 'files waiting:'

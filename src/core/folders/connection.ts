@@ -3,7 +3,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 /** Maximum entries read of one folder. Any others set `more`. */
 export const maxEntries = 10_000
 
-/** A file, its age in milliseconds, and when it was changed. */
+/** A file, its age in milliseconds (negative if it is dated in the future), and when it was changed. */
 export type DatedFile = { readonly name: string; readonly ms: number; readonly at: Date }
 
 /** The files waiting in a drop folder. */

@@ -8,10 +8,10 @@ import {
   includes,
   machineKind,
   ok,
-  type Result,
   sharedRead,
   warn,
 } from '../../engine/index.ts'
+import { evaluateAge } from '../../folders/index.ts'
 import { count, sanitize } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type BacklogAnswer, type BacklogTask, maxFiles } from './backlog-probe.ts'
@@ -31,8 +31,7 @@ const content = sharedRead('there', 'The file or folder', async ({ name, task }:
   context.step('there', name)
   const answer = (await context.inChild('backlog', task)) as BacklogAnswer
   const now = context.date().getTime()
-  // A remote clock that is ahead never makes an age negative.
-  const age = (modified: number) => ({ ms: Math.max(0, now - modified), at: new Date(modified) })
+  const age = (modified: number) => ({ ms: now - modified, at: new Date(modified) })
   switch (answer.type) {
     case 'missing':
       return { name, why: answer.why }
@@ -70,16 +69,14 @@ export const age = check({
   },
   observe: content,
   evaluate: ({ name, file, folder }, { age: threshold }) => {
-    const evaluateAge = (what: string, { ms: value, at }: { readonly ms: number; readonly at: Date }): Result<'age'> =>
-      atMost({ check: 'age', what: `${what}: age`, value, unit: 'duration', at, threshold })
-    if (file) return evaluateAge(`file ${name}`, file)
+    if (file) return evaluateAge('age', `file ${name}: age`, file, threshold)
     if (!folder) return []
     const { oldest, more } = folder
     if (oldest === undefined) {
       return more ? warn('age', `${name} has too many entries to search for a file`) : ok('age', 'no file is waiting')
     }
     const part = more ? `, of more than can be dated (${count(maxFiles, 'file')})` : ''
-    const result = evaluateAge(`oldest file ${sanitize(oldest.name, 100)}${part}`, oldest)
+    const result = evaluateAge('age', `oldest file ${sanitize(oldest.name, 100)}${part}: age`, oldest, threshold)
     const hasLimits = threshold.warn !== undefined || threshold.limit !== undefined
     // The oldest file may be among those that were not read.
     return more && hasLimits && result.status === 'ok' ? { ...result, status: 'warning' } : result

@@ -120,7 +120,7 @@ export async function backlog(link: FtpLink, mode: Passive, machine: boolean, en
   const files = all.filter((file) => isWaiting(file.name, ending)).sort((a, b) => a.rough - b.rough)
   const waiting = { files: files.length, more }
   const now = link.context.date().getTime()
-  const of = (file: Entry, at: Date) => ({ name: link.redact(file.name), ms: Math.max(0, now - at.getTime()), at })
+  const of = (file: Entry, at: Date) => ({ name: link.redact(file.name), ms: now - at.getTime(), at })
   const dated = files.flatMap((file) => (file.at ? [{ file, at: file.at }] : []))
   const [oldest] = dated.sort((a, b) => a.at.getTime() - b.at.getTime())
   if (oldest || files.length === 0) return { ...waiting, oldest: oldest && of(oldest.file, oldest.at), undated: false }

@@ -189,7 +189,7 @@ function backlogOf(
     const seconds: number | undefined = attrs.mtime
     if (seconds === undefined) continue
     const at = new Date(seconds * 1_000)
-    const ms = Math.max(0, now.getTime() - at.getTime())
+    const ms = now.getTime() - at.getTime()
     if (oldest === undefined || ms > oldest.ms) oldest = { name: redact(filename), ms, at }
   }
   return { files: files.length, oldest, undated: files.length > 0 && oldest === undefined }
