@@ -409,6 +409,38 @@ peerSuite(redisMissing, 'redis', () => {
         await unsaved.remove()
       }
     })
+    test('a primary that refuses writes for lack of healthy replicas fails without writing to it', async () => {
+      const alone = await startRedis({ settings: ['--min-replicas-to-write', '1'] })
+      try {
+        expect(await one('min replicas', { url: alone.url }, 'Standard')).toMatchObject({
+          status: 'failed',
+          fault: 'data',
+          message: '0 healthy replicas (fail below 1): the server refuses writes (min-replicas-to-write)',
+          measurement: { value: 0, limit: 1, bound: 'atLeast' },
+        })
+        const trip = await one('round trip', { url: alone.url, allowWrites: true }, 'Advanced')
+        expect(trip.message).toContain('accepts no writes: it has too few healthy replicas')
+        const replica = await startRedis({ settings: ['--replicaof', '127.0.0.1', String(alone.port)] })
+        await until(() => alone.cli('INFO', 'replication').includes('min_slaves_good_slaves:1'))
+        expect(await one('min replicas', { url: alone.url }, 'Standard')).toMatchObject({ status: 'ok' })
+        alone.cli('CONFIG', 'SET', 'min-replicas-to-write', '2')
+        expect(await one('min replicas', { url: alone.url }, 'Standard')).toMatchObject({ status: 'failed' })
+        alone.cli('ACL', 'SETUSER', 'blind', 'on', `>${word}`, '+ping', '+info')
+        const blind = { url: alone.url.replace('//', '//blind@'), password: secret(word) }
+        expect(await one('min replicas', blind, 'Standard')).toMatchObject({
+          status: 'warning',
+          notChecked: 'permission',
+        })
+        await replica.remove()
+        await until(() => alone.cli('INFO', 'replication').includes('min_slaves_good_slaves:0'))
+        expect(await one('min replicas', blind, 'Standard')).toMatchObject({ status: 'failed', fault: 'data' })
+        alone.cli('CONFIG', 'SET', 'min-replicas-to-write', '0')
+        const names = (await runKind(redis, { url: alone.url }, 'Standard')).map(({ check }) => check)
+        expect(names).not.toContain('min replicas')
+      } finally {
+        await alone.remove()
+      }
+    })
     test('a cluster without all its slots fails; one with all of them is ok', async () => {
       const node = await startRedis({ settings: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'] })
       try {
@@ -741,6 +773,26 @@ describe('redis peers that misbehave', () => {
     const results = await runKind(redis, { url: `redis://127.0.0.1:${there.port}` }, 'Advanced')
     expect(checked(results, 'ping').status).toBe('ok')
     expect(checked(results, 'latency')).toMatchObject({ status: 'failed', fault: 'data' })
+  })
+  test.each([
+    ['*2\r\n$10\r\nmaxclients\r\n$2\r\n20\r\n', { status: 'ok', message: /^5 of 20 clients: 25 % / }],
+    [
+      "-NOPERM this user has no permissions to run the 'config|get' command\r\n",
+      { status: 'warning', notChecked: 'permission' },
+    ],
+  ])('maxclients is read from the configuration where INFO does not have it (simulated)', async (config, expected) => {
+    const info = 'role:master\r\nconnected_clients:5'
+    await using there = await peer((socket) => {
+      socket.on('data', (chunk) => {
+        const request = chunk.toString('latin1')
+        if (request.includes('INFO')) socket.write(`$${info.length}\r\n${info}\r\n`)
+        else socket.write(request.includes('CONFIG') ? config : '+PONG\r\n')
+      })
+    })
+    const { message, ...more } = { message: /./, ...expected }
+    const result = checked(await runKind(redis, { url: `redis://127.0.0.1:${there.port}` }, 'Standard'), 'clients')
+    expect(result).toMatchObject(more)
+    expect(result.message).toMatch(message)
   })
   test('a TLS alert names the scheme that is required', async () => {
     const result = await pinged(replies(Buffer.from([0x15, 3, 1, 0, 2, 2, 40])))

@@ -15,7 +15,7 @@ import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { onRedis, type RedisConnection } from './connection.ts'
-import { textOf } from './resp.ts'
+import { listOf, textOf } from './resp.ts'
 
 const minute = 60_000
 
@@ -36,6 +36,12 @@ export type Info = { readonly row: Row; readonly date: Date }
 
 const privilege = 'ACL SETUSER <account> +info'
 
+/** A parameter of the configuration. Undefined if the server does not have it, or refuses to report it. */
+async function configured(redis: RedisConnection, name: string): Promise<string | undefined> {
+  const [, value] = listOf(await redis.send('CONFIG', 'GET', name))
+  return value === undefined ? undefined : redis.redact(textOf(value))
+}
+
 /** Reads INFO, which most checks evaluate. */
 export const info = sharedRead(
   'info',
@@ -44,7 +50,8 @@ export const info = sharedRead(
     const row = parseInfo(textOf(await redis.ask('INFO')), redis.redact)
     if (text(row, 'role') === '' && !isSentinel(row))
       throw new ProbeError('protocol', `${redis.address} reports no role in INFO`)
-    return { row, date: date() }
+    if (figure(row, 'maxclients') !== undefined || isSentinel(row)) return { row, date: date() }
+    return { row: { ...row, maxclients: await configured(redis, 'maxclients') }, date: date() }
   },
 )
 
@@ -161,10 +168,49 @@ export const clients = onRedis({
     if (connected === undefined) {
       return notChecked('clients', 'missing', 'the server does not report how many clients are connected')
     }
-    if (max === undefined || max === 0) return notChecked('clients', 'missing', 'the server does not report maxclients')
+    if (max === undefined) {
+      const details = ['ACL SETUSER <account> +config|get']
+      const why = 'before Redis 6.2, maxclients is reported only to accounts that may read the configuration'
+      return notChecked('clients', 'permission', why, { details })
+    }
+    if (max === 0) return notChecked('clients', 'missing', 'the server reports a maxclients of 0')
     const waiting = blockedClients(row) ? `, ${blockedClients(row)} of them blocked` : ''
     const what = `${connected} of ${max} clients${waiting}:`
     return atMost({ check: 'clients', what, value: (connected / max) * 100, unit: 'percent', threshold })
+  },
+})
+
+export const minReplicas = onRedis({
+  depth: 'Standard',
+  results: {
+    'min replicas':
+      'A primary has the healthy replicas without which it refuses writes; omitted without min-replicas-to-write',
+  },
+  settings: {},
+  privilege: 'ACL SETUSER <account> +info +config|get',
+  observe: async (redis, settings, context) => {
+    const { row } = await info(redis, settings, context)
+    // Reported only where min-replicas-to-write is set.
+    const good = figure(row, 'min_slaves_good_slaves')
+    if (good === undefined || !isPrimary(row)) return undefined
+    const min = await configured(redis, 'min-replicas-to-write')
+    return { good, min: figure({ min }, 'min') }
+  },
+  evaluate: (observation): Result<'min replicas'> | [] => {
+    if (!observation) return []
+    const { good, min } = observation
+    const check = 'min replicas'
+    const are = count(good, 'healthy replica')
+    if (min === undefined && good > 0) {
+      const details = ['ACL SETUSER <account> +config|get']
+      const why = `${are}, but this account may not read min-replicas-to-write`
+      return notChecked(check, 'permission', why, { details })
+    }
+    const threshold = { limit: min ?? 1 }
+    const message = withThreshold(are, threshold, 'count', 'atLeast')
+    const measurement = { value: good, unit: 'count', ...threshold, bound: 'atLeast' } as const
+    if (good >= threshold.limit) return ok(check, message, { measurement })
+    return fail(check, 'data', `${message}: the server refuses writes (min-replicas-to-write)`, { measurement })
   },
 })
 
@@ -473,5 +519,16 @@ export const fork = onRedis({
 })
 
 /** In the order of their results. */
-export const serverChecks = [role, replicaLink, memory, clients, rejected, blocked, evicted, persistence, restarted]
+export const serverChecks = [
+  role,
+  replicaLink,
+  memory,
+  clients,
+  rejected,
+  blocked,
+  evicted,
+  persistence,
+  restarted,
+  minReplicas,
+]
 export const durabilityChecks = [replicas, replicationLag, replicationOffset, lastSave, fork]
