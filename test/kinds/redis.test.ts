@@ -28,6 +28,7 @@ import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
 import { sentinelMissing, startSentinel, startSentinelGroup } from '../support/sentinel.ts'
 import { asServer } from '../support/server.ts'
+import { storeOfTest } from '../support/store.ts'
 import { hungUp, until } from '../support/until.ts'
 
 const word = 'correct-horse-7'
@@ -59,10 +60,10 @@ peerSuite(redisMissing, 'redis', () => {
         return results.map((result) => result.check)
       }
       const basic = ['connect', 'ping']
-      const standard = [...basic, 'role', 'memory', 'clients', 'rejected', 'persistence', 'restarted']
+      const standard = [...basic, 'role', 'memory', 'clients', 'persistence', 'restarted']
       expect(await names('Basic')).toEqual(basic)
-      expect(await names('Standard')).toEqual(standard)
-      expect(await names('Advanced')).toEqual([...standard, 'fork', 'latency', 'round trip'])
+      expect(await names('Standard')).toEqual([...standard, 'rejected'])
+      expect(await names('Advanced')).toEqual([...standard, 'fork', 'rejected', 'latency', 'round trip'])
       expect(await server.left()).toEqual([])
     })
     test('it reports what it observes', async () => {
@@ -219,7 +220,7 @@ peerSuite(redisMissing, 'redis', () => {
         await until(() => small.cli('INFO', 'clients').includes('connected_clients:1'))
         const rejected = await one('rejected', { url: small.url }, 'Standard')
         expect(rejected).toMatchObject({ status: 'warning' })
-        expect(rejected.message).toMatch(/connections? of \d+ rejected since the server started: \d/)
+        expect(rejected.message).toMatch(/connections? of \d+ rejected in the last \d+ (ms|s): \d/)
       } finally {
         await small.remove()
       }
@@ -800,15 +801,117 @@ describe('redis peers that misbehave', () => {
   })
 })
 
+describe('redis counters since the start of the server (simulated)', () => {
+  const hour = 3_600_000
+  const start = Date.UTC(2026, 0, 1)
+  /** A server that started `start`, and reports what the test sets. */
+  async function countingPeer() {
+    const counters: Record<string, number | undefined> = {
+      rejected_connections: 500,
+      total_connections_received: 1_000,
+      evicted_keys: 70,
+    }
+    let now = start + 500 * hour
+    const store = await storeOfTest()
+    const there = await peer((socket) => {
+      socket.on('data', (chunk) => {
+        if (!chunk.toString('latin1').includes('INFO')) return void socket.write('+PONG\r\n')
+        const all = { uptime_in_seconds: Math.floor((now - start) / 1_000), ...counters }
+        const lines = Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [`${name}:${value}`]))
+        const info = ['role:master', 'maxclients:100', ...lines].join('\r\n')
+        socket.write(`$${info.length}\r\n${info}\r\n`)
+      })
+    })
+    const url = `redis://127.0.0.1:${there.port}`
+    return {
+      counters,
+      /** The result of a check this many milliseconds later. */
+      after: async (ms: number, check: string, history: RunKindOptions['history'] = store.data.readings) => {
+        now += ms
+        const overrides = { url, evicted: { warn: 10 } }
+        return checked(await runKind(redis, overrides, 'Standard', { history, date: () => new Date(now) }), check)
+      },
+      [Symbol.asyncDispose]: async () => {
+        await there[Symbol.asyncDispose]()
+        await store[Symbol.asyncDispose]()
+      },
+    }
+  }
+  test('one burst is a warning for an hour, and neither before an earlier run is known nor for weeks', async () => {
+    await using server = await countingPeer()
+    const total = 'since the server started; how many of them lately is known from the second run on, with a store'
+    expect(await server.after(0, 'rejected')).toMatchObject({
+      status: 'ok',
+      message: `500 connections rejected ${total}`,
+    })
+    expect(await server.after(60_000, 'rejected')).toMatchObject({
+      status: 'ok',
+      message: '0 connections of 0 rejected in the last 1 min: 0 % (warn 1 %)',
+    })
+    server.counters['rejected_connections'] = 550
+    server.counters['total_connections_received'] = 1_150
+    expect(await server.after(0.5 * hour, 'rejected')).toMatchObject({
+      status: 'warning',
+      message: '50 connections of 200 rejected in the last 31 min: 25 % (warn 1 %)',
+      measurement: { value: 25, warn: 1 },
+    })
+    expect((await server.after(0.9 * hour, 'rejected')).status).toBe('warning')
+    expect((await server.after(1.5 * hour, 'rejected')).status).toBe('ok')
+  })
+  test('evicted keys count over the last hour too, or since the last run before that', async () => {
+    await using server = await countingPeer()
+    expect(await server.after(0, 'evicted')).toMatchObject({
+      status: 'ok',
+      message: expect.stringMatching(/^70 keys evicted since/),
+    })
+    server.counters['evicted_keys'] = 95
+    expect(await server.after(24 * hour, 'evicted')).toMatchObject({
+      status: 'warning',
+      message: 'keys evicted in the last 24 h: 25 (warn 10)',
+    })
+    expect((await server.after(2 * hour, 'evicted')).status).toBe('ok')
+  })
+  test('counters that begin anew count from there', async () => {
+    await using server = await countingPeer()
+    await server.after(0, 'rejected')
+    await server.after(0.5 * hour, 'rejected')
+    server.counters['rejected_connections'] = 3
+    server.counters['total_connections_received'] = 7
+    expect(await server.after(0.4 * hour, 'rejected')).toMatchObject({
+      status: 'warning',
+      message: '3 connections of 10 rejected in the last 24 min: 30 % (warn 1 %)',
+    })
+  })
+  test('without a store the total is reported, and it is no warning; nothing rejected is ok', async () => {
+    await using server = await countingPeer()
+    const none = { keep: () => Promise.reject(new Error('no store')), exceededSince: async () => new Map() }
+    await server.after(0, 'rejected', none)
+    expect(await server.after(hour, 'rejected', none)).toMatchObject({
+      status: 'ok',
+      message: expect.stringMatching(/^500 connections rejected since the server started/),
+    })
+    server.counters['rejected_connections'] = 0
+    expect(await server.after(hour, 'rejected', none)).toMatchObject({
+      status: 'ok',
+      message: '0 connections of 1000 rejected since the server started: 0 % (warn 1 %)',
+    })
+  })
+  test('counters that the server does not report are not checked', async () => {
+    await using server = await countingPeer()
+    server.counters['total_connections_received'] = undefined
+    server.counters['evicted_keys'] = undefined
+    expect(await server.after(0, 'rejected')).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    expect(await server.after(0, 'evicted')).toMatchObject({ status: 'failed', notChecked: 'missing' })
+  })
+})
+
 describe('redis evaluation', () => {
   const evaluate = (observation: info.Info, overrides: Overrides = {}): readonly Result[] => [
     ...evaluated(info.role, observation, overrides),
     ...evaluated(info.replicaLink, observation, overrides),
     ...evaluated(info.memory, observation, overrides),
     ...evaluated(info.clients, observation, overrides),
-    ...evaluated(info.rejected, observation, overrides),
     ...evaluated(info.blocked, observation, overrides),
-    ...evaluated(info.evicted, observation, overrides),
     ...evaluated(info.persistence, observation, overrides),
     ...evaluated(info.restarted, observation, overrides),
     ...evaluated(info.replicas, observation, overrides),
@@ -825,10 +928,7 @@ describe('redis evaluation', () => {
     maxmemory_policy: 'noeviction',
     connected_clients: '80',
     maxclients: '100',
-    rejected_connections: '1',
-    total_connections_received: '99',
     blocked_clients: '3',
-    evicted_keys: '5',
     rdb_changes_since_last_save: '7',
     rdb_last_bgsave_status: 'ok',
     rdb_last_save_time: '1000',
@@ -853,13 +953,10 @@ describe('redis evaluation', () => {
       'warning',
       'failed',
     ])
-    expect(status('rejected', {})).toBe('ok')
-    expect(status('rejected', { rejected_connections: '2' })).toBe('warning')
     expect(status('restarted', {})).toBe('ok')
     expect(status('restarted', { uptime_in_seconds: '59' })).toBe('warning')
     expect(status('blocked', {}, { blocked: { limit: 3 } })).toBe('ok')
     expect(status('blocked', {}, { blocked: { limit: 2 } })).toBe('failed')
-    expect(status('evicted', {}, { evicted: { warn: 4 } })).toBe('warning')
     expect(status('last save', {}, { lastSave: { limit: 60_000 } })).toBe('ok')
     expect(status('last save', {}, { lastSave: { limit: 59_999 } })).toBe('failed')
     expect(status('last save', { rdb_changes_since_last_save: '0' }, { lastSave: { limit: 1 } })).toBe('ok')
@@ -904,10 +1001,7 @@ describe('redis evaluation', () => {
     ['memory', 'used_memory'],
     ['memory', 'maxmemory'],
     ['clients', 'connected_clients'],
-    ['rejected', 'rejected_connections'],
-    ['rejected', 'total_connections_received'],
     ['blocked', 'blocked_clients', { blocked: { warn: 1 } }],
-    ['evicted', 'evicted_keys', { evicted: { warn: 1 } }],
     ['persistence', 'rdb_last_bgsave_status'],
     ['persistence', 'aof_enabled'],
     ['persistence', 'aof_last_write_status', {}, { aof_enabled: '1', aof_last_bgrewrite_status: 'ok' }],

@@ -1,7 +1,8 @@
-import { figure, type Row, text } from '../../database/index.ts'
+import { figure, increaseOf, type Row, text } from '../../database/index.ts'
 import {
   atLeast,
   atMost,
+  type CheckContext,
   fail,
   notChecked,
   ok,
@@ -214,31 +215,59 @@ export const minReplicas = onRedis({
   },
 })
 
+/** The counters of the server that only increase, and by how much they did so lately. */
+const counters = async (redis: RedisConnection, settings: unknown, context: CheckContext) => {
+  const { row } = await info(redis, settings, context)
+  const refused = figure(row, 'rejected_connections')
+  const accepted = figure(row, 'total_connections_received')
+  const evictions = figure(row, 'evicted_keys')
+  const upMs = milliseconds(figure(row, 'uptime_in_seconds'))
+  const increase = async <Name extends string>(values: Readonly<Record<Name, number>>) =>
+    upMs === undefined ? undefined : await increaseOf(values, upMs, context)
+  return {
+    connections:
+      refused === undefined || accepted === undefined
+        ? undefined
+        : { refused, accepted, recently: await increase({ refused, accepted }) },
+    evictions: evictions === undefined ? undefined : { evictions, recently: await increase({ evictions }) },
+  }
+}
+
 export const rejected = onRedis({
   depth: 'Standard',
-  results: { rejected: 'The server has rejected few connections' },
+  results: {
+    rejected: 'The server has rejected few connections lately; needs a store, or a server that has just started',
+  },
   settings: {
     rejected: {
       type: 'threshold',
       unit: 'percent',
       default: { warn: 1 },
-      doc: 'Maximum share of connections rejected since the server started because maxclients was reached',
+      doc: 'Maximum share of connections rejected because maxclients was reached, in the last hour, or since the last run before that',
     },
   },
   privilege,
-  observe: info,
-  evaluate: ({ row }, { rejected: threshold }) => {
-    const refused = figure(row, 'rejected_connections')
-    const accepted = figure(row, 'total_connections_received')
-    if (refused === undefined || accepted === undefined) {
-      return notChecked('rejected', 'missing', 'the server does not report how many connections it has rejected')
+  observe: counters,
+  evaluate: ({ connections }, { rejected: threshold }) => {
+    const check = 'rejected'
+    if (!connections) {
+      return notChecked(check, 'missing', 'the server does not report how many connections it has rejected')
     }
-    const all = refused + accepted
-    const what = `${count(refused, 'connection')} of ${all} rejected since the server started:`
-    const value = all === 0 ? 0 : (refused / all) * 100
-    return atMost({ check: 'rejected', what, value, unit: 'percent', threshold })
+    const { refused, accepted, recently } = connections
+    // What has not happened at all has not happened lately.
+    if (!recently && refused > 0) return ok(check, `${count(refused, 'connection')} ${sinceStart('rejected')}`)
+    const by = recently?.by ?? { refused, accepted }
+    const all = by.refused + by.accepted
+    const when = recently ? `in the last ${showDuration(recently.overMs)}` : 'since the server started'
+    const what = `${count(by.refused, 'connection')} of ${all} rejected ${when}:`
+    const value = all === 0 ? 0 : (by.refused / all) * 100
+    return atMost({ check, what, value, unit: 'percent', threshold })
   },
 })
+
+/** Of a total that says nothing about now. */
+const sinceStart = (what: string): string =>
+  `${what} since the server started; how many of them lately is known from the second run on, with a store`
 
 export const blocked = onRedis({
   depth: 'Standard',
@@ -266,19 +295,27 @@ export const blocked = onRedis({
 
 export const evicted = onRedis({
   depth: 'Standard',
-  results: { evicted: 'The number of evicted keys is within the limit; omitted without `evicted`' },
+  results: { evicted: 'Few keys were evicted lately; omitted without `evicted`' },
   settings: {
-    evicted: { type: 'threshold', unit: 'count', doc: 'Maximum number of keys evicted since the server started' },
+    evicted: {
+      type: 'threshold',
+      unit: 'count',
+      doc: 'Maximum number of keys evicted in the last hour, or since the last run before that',
+    },
   },
   privilege,
-  observe: info,
-  evaluate: ({ row }, { evicted: threshold }) => {
+  observe: counters,
+  evaluate: ({ evictions: observed }, { evicted: threshold }) => {
     if (!threshold) return []
-    const value = figure(row, 'evicted_keys')
+    const check = 'evicted'
+    if (!observed) return notChecked(check, 'missing', 'the server does not report how many keys it has evicted')
+    const { evictions, recently } = observed
+    if (!recently && evictions > 0) return ok(check, `${count(evictions, 'key')} ${sinceStart('evicted')}`)
+    const when = recently ? `in the last ${showDuration(recently.overMs)}` : 'since the server started'
     return atMost({
-      check: 'evicted',
-      what: value === undefined ? 'the number of evicted keys' : 'keys evicted since the server started:',
-      value,
+      check,
+      what: `keys evicted ${when}:`,
+      value: recently?.by.evictions ?? evictions,
       unit: 'count',
       threshold,
     })
