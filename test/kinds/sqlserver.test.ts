@@ -153,7 +153,7 @@ const asServer = (of: TdsPeer) => ({
 /** The checks of a mode; the server is without TLS, and nothing of one's own is asked. */
 const checksOf = (mode: Mode): readonly string[] =>
   sqlserver.checks
-    .filter(({ name }) => !['certificate', 'queries'].includes(name))
+    .filter(({ name }) => !['certificate', 'queries', 'write'].includes(name))
     .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
     .map(({ name }) => name)
 const runSuite = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
@@ -515,8 +515,55 @@ describe('a simulated server that answers badly', () => {
   })
 })
 
+const denied = (number: number, message: string): TdsAnswer => ({ error: { number, message } })
+
+describe('the round trip of allowWrites with a simulated server', () => {
+  const writable = { rows: [{ writable: 1 }] }
+  const done = { rows: [] }
+  const over: Readonly<Record<string, TdsAnswer>> = {
+    Updateability: writable,
+    'CREATE TABLE': done,
+    'INSERT INTO': done,
+    DATALENGTH: { rows: [{ bytes: 262_144 }] },
+    'DELETE FROM': done,
+  }
+  const trip = (more: Readonly<Record<string, TdsAnswer>> = {}): Promise<Result> =>
+    one('write', { answer: answers({ ...over, ...more }) }, 'Advanced', { allowWrites: true })
+  test('SQL Server (simulated): a row is written, committed, read and deleted, and only with allowWrites', async () => {
+    await using({ answer: answers(over) }, async (server) => {
+      expect((await run(server.port, 'Advanced')).map(({ check }) => check)).not.toContain('write')
+      const writes = (): readonly string[] => server.batches().filter((sql) => /INSERT|CREATE|DELETE/.test(sql))
+      expect(writes()).toEqual([])
+      const results = await run(server.port, 'Advanced', { allowWrites: true })
+      expect(checked(results, 'write')).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
+      expect(writes().map((sql) => /CREATE|INSERT|DELETE/.exec(sql)?.[0])).toEqual(['CREATE', 'INSERT', 'DELETE'])
+    })
+  })
+  test('SQL Server (simulated): it is left out in a read-only database', async () => {
+    const results = await using(
+      { answer: answers({ ...over, Updateability: { rows: [{ writable: 0 }] } }) },
+      (server) => run(server.port, 'Advanced', { allowWrites: true }),
+    )
+    expect(results.map(({ check }) => check)).not.toContain('write')
+  })
+  test.each([
+    [1_105, 'PRIMARY filegroup is full', 'has no space left for the data of this database'],
+    [9_002, 'The transaction log is full', 'has no space left in the log of this database'],
+  ])('SQL Server (simulated): error %i of a write is a full disk', async (number, message, words) => {
+    const found = await trip({ 'INSERT INTO': denied(number, message) })
+    expect(found).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(words) })
+  })
+  test('SQL Server (simulated): a row that is not there after the commit fails', async () => {
+    expect(await trip({ DATALENGTH: { rows: [] } })).toMatchObject({ status: 'failed', fault: 'data' })
+  })
+  test('SQL Server (simulated): a login that may not write is not a failure, and the GRANT is reported', async () => {
+    const found = await trip({ 'CREATE TABLE': denied(262, 'CREATE TABLE permission denied in database') })
+    expect(found).toMatchObject({ status: 'warning', notChecked: 'permission' })
+    expect(found.details?.join()).toContain('GRANT CREATE TABLE TO [monitor]')
+  })
+})
+
 describe('what an account may not see', () => {
-  const denied = (number: number, message: string): TdsAnswer => ({ error: { number, message } })
   test.each([
     [
       'sessions',

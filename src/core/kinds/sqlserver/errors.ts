@@ -80,6 +80,10 @@ const meanings: Readonly<Record<number, Meaning>> = {
   922: is('data', 'is recovering this database'),
   927: is('data', 'is restoring this database'),
   942: is('data', 'has taken this database offline'),
+  1101: is('data', 'has no space left for the data of this database', 'next: enlarge its files or free disk space'),
+  1105: is('data', 'has no space left for the data of this database', 'next: enlarge its files or free disk space'),
+  9002: is('data', 'has no space left in the log of this database', 'inspect: log_reuse_wait_desc in sys.databases'),
+  3906: is('data', 'accepts no writes: this database is read-only'),
   945: is('data', 'cannot open this database: files, memory or disk space are missing'),
 }
 

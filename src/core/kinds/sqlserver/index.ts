@@ -3,6 +3,7 @@ import { backups, checkdb } from './backups.ts'
 import { availabilityGroups, blocked, databases, failedJobs, logReuse, sessions } from './checks.ts'
 import { loadTedious, openSqlserver } from './driver.ts'
 import { dataSpace, logSpace, tempdb } from './space.ts'
+import { write } from './write.ts'
 
 export default databaseKind({
   name: 'sqlserver',
@@ -39,5 +40,6 @@ export default databaseKind({
     tempdb,
     failedJobs,
     checkdb,
+    write,
   ],
 })
