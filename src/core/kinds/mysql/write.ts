@@ -22,7 +22,7 @@ export const write = onDatabase({
     allowWrites: {
       type: 'flag',
       default: false,
-      doc: 'Lets `write` create and empty its own table in the database of the url, and write a row of 256 KiB to it',
+      doc: 'Lets `write` create and empty its own table in the database of the url, and write a row of 256 KiB to it. Without it, a full data directory goes unseen',
     },
     probeTable: {
       type: 'text',

@@ -20,7 +20,7 @@ export const write = onDatabase({
     allowWrites: {
       type: 'flag',
       default: false,
-      doc: 'Lets `write` create its own table in the database of the url, and write a row of 256 KiB to it',
+      doc: 'Lets `write` create its own table in the database of the url, and write a row of 256 KiB to it. Without it, writes that the server refuses or blocks go unseen',
     },
     probeTable: {
       type: 'text',
