@@ -4,6 +4,7 @@ import postgres from '../../src/core/kinds/postgres/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { configured, deadRows } from '../support/postgres-faults.ts'
 import { checked, runKind, secret } from '../support/run-kind.ts'
 
 const word = 'correct horse'
@@ -55,5 +56,89 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
       notChecked: 'permission',
       details: ['GRANT pg_monitor TO "limited"', 'SQLSTATE 42501'],
     })
+  })
+
+  test('PostgreSQL: a large table of dead tuples fails, and a small one does not count', async () => {
+    expect(await one('dead tuples')).toMatchObject({
+      status: 'ok',
+      message: 'no table of this database has more than 10000 rows',
+    })
+    const fault = await deadRows(server, 'orders', 20_000, 0.3)
+    expect(await one('dead tuples')).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/^most dead tuples, in public\.orders: 30 % /),
+      measurement: { unit: 'percent', warn: 20, limit: 40 },
+    })
+    expect((await one('dead tuples', { largeTables: 30_000 })).status).toBe('ok')
+    expect(await limited('dead tuples')).toMatchObject({ status: 'warning', measurement: { unit: 'percent' } })
+    await fault.end()
+  })
+
+  test('PostgreSQL: a table that is due for VACUUM and does not get it is found by the time since the last one', async () => {
+    expect(await one('last vacuum')).toMatchObject({ status: 'ok' })
+    const fault = await deadRows(server, 'visits', 30_000, 0.5)
+    expect(await one('last vacuum')).toMatchObject({ status: 'ok', measurement: { warn: 7 * 86_400_000 } })
+    expect(await one('last vacuum', { lastVacuum: { limit: 0 } })).toMatchObject({
+      fault: 'threshold',
+      message: expect.stringMatching(/^due and not vacuumed for longest, public\.visits: /),
+    })
+    await server.query('VACUUM visits')
+    expect((await one('last vacuum', { lastVacuum: { limit: 0 } })).message).toBe('none of 1 large table is due')
+    const off = await configured(server, { autovacuum: 'off' })
+    expect(await one('last vacuum')).toMatchObject({
+      status: 'warning',
+      message: 'autovacuum is off; none of 1 large table is due',
+    })
+    await off.end()
+    const uncounted = await configured(server, { track_counts: 'off' })
+    for (const check of ['dead tuples', 'last vacuum']) {
+      expect(await one(check)).toMatchObject({ notChecked: 'missing' })
+    }
+    await uncounted.end()
+    await fault.end()
+  })
+
+  test('PostgreSQL: transaction IDs that autovacuum does not freeze are found long before they run out', async () => {
+    expect(await one('freeze age')).toMatchObject({
+      status: 'ok',
+      message: expect.stringMatching(/^oldest (transaction|multixact) ID, in \w+, is at 0/),
+      measurement: { unit: 'percent', warn: 150, limit: 400 },
+    })
+    expect(await one('freeze age', { freezeAge: { limit: -1 } })).toMatchObject({ fault: 'threshold' })
+  })
+
+  test('PostgreSQL: a sequence that has nearly used up its values, or those of its column, fails', async () => {
+    expect(await one('sequences')).toMatchObject({ status: 'ok', message: 'none' })
+    await server.query('CREATE SEQUENCE unused')
+    const grant = checked(await run(), 'sequences')
+    expect(grant).toMatchObject({
+      notChecked: 'permission',
+      message: 'not checked: 1 sequence is hidden from this account',
+      details: ['GRANT SELECT ON ALL SEQUENCES IN SCHEMA "public" TO "monitor"'],
+    })
+    const granted = (): Promise<unknown> => server.query(String(grant.details?.[0]))
+    await granted()
+    expect(await one('sequences')).toMatchObject({ status: 'ok', message: 'none has been used' })
+    const sequence = async (make: string, name: string, value: string): Promise<Result> => {
+      await server.query(make)
+      await server.query(`SELECT setval('${name}', ${value})`)
+      await granted()
+      return await one('sequences')
+    }
+    expect(await sequence('CREATE SEQUENCE wide', 'wide', '3000000000')).toMatchObject({ status: 'ok' })
+    expect(await sequence('CREATE SEQUENCE round AS smallint CYCLE', 'round', '32767')).toMatchObject({ status: 'ok' })
+    expect(
+      await sequence('CREATE TABLE orders (id int); CREATE SEQUENCE old OWNED BY orders.id', 'old', '1600000000'),
+    ).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/^public\.old is at 1600000000: 74\.5 % /),
+      measurement: { unit: 'percent', warn: 70, limit: 90 },
+    })
+    expect(await sequence('CREATE SEQUENCE down INCREMENT -1 MINVALUE -100 MAXVALUE -1', 'down', '-95')).toMatchObject({
+      status: 'failed',
+      fault: 'threshold',
+      message: expect.stringMatching(/^public\.down is at -95: 95 % /),
+    })
+    expect(await one('sequences', { url: server.url('limited') })).toMatchObject({ notChecked: 'permission' })
   })
 })

@@ -143,9 +143,10 @@ sqlSuite(
           await server.query(`CREATE ROLE limited LOGIN PASSWORD '${word}'`)
         },
         query: (grant) => server.query(grant.replace('<account>', 'limited')),
-        unwell: ['longest transaction', 'idle in transaction', 'archive backlog'],
+        unwell: ['longest transaction', 'idle in transaction', 'sequences', 'archive backlog'],
         end: async () => {
           await other.end()
+          await server.query('DROP OWNED BY limited')
           await server.query('DROP ROLE limited')
         },
       },
@@ -668,7 +669,7 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
   expect(results.filter(({ status }) => status === 'ok').map(({ check }) => check)).toEqual(['connect', 'query'])
   const reported = results.map(({ check }) => check)
   // It is without TLS, writes and queries are not configured, and one result reports the failure of what three share.
-  const absent = ['certificate', 'replication backlog', 'replicas', 'write', 'queries']
+  const absent = ['certificate', 'replication backlog', 'replicas', 'backup age', 'write', 'queries']
   expect(postgres.checks.map(({ name }) => name).filter((name) => !reported.includes(name))).toEqual(absent)
 })
 

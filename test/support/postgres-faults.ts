@@ -169,3 +169,18 @@ export async function fullTablespace(server: PostgresServer, account: string): P
     },
   }
 }
+
+/** A table of which a part of the rows is dead. */
+export async function deadRows(
+  server: PostgresServer,
+  table: string,
+  rows: number,
+  part: number,
+): Promise<PlantedFault> {
+  await server.query(`CREATE TABLE ${table} AS SELECT generate_series(1, ${rows}) AS id`)
+  await server.query(`DELETE FROM ${table} WHERE id <= ${rows * part}`)
+  // A session reports its statistics when it ends, at the latest.
+  const counted = `SELECT 1 FROM pg_stat_user_tables WHERE relname = '${table}' AND n_dead_tup = ${rows * part}`
+  await until(async () => (await server.query(counted)).length > 0)
+  return { end: async () => void (await server.query(`DROP TABLE ${table}`)) }
+}

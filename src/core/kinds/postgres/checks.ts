@@ -289,6 +289,51 @@ export const wraparound = onDatabase({
   },
 })
 
+export const freezeAge = onDatabase({
+  depth: 'Advanced',
+  results: { 'freeze age': 'Autovacuum freezes old transaction IDs about as soon as it begins to' },
+  settings: {
+    freezeAge: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 150, limit: 400 },
+      doc: 'Age of the oldest transaction ID, in percent of the age at which autovacuum begins to freeze (autovacuum_freeze_max_age)',
+    },
+  },
+  observe: async ({ ask }) => {
+    const [row] = await ask(`SELECT * FROM (
+      SELECT 'transaction' AS kind, datname, age(datfrozenxid)::float8 AS age,
+        current_setting('autovacuum_freeze_max_age')::float8 AS begins FROM pg_database UNION ALL
+      SELECT 'multixact', datname, mxid_age(datminmxid)::float8,
+        current_setting('autovacuum_multixact_freeze_max_age')::float8 FROM pg_database
+      ) AS ages ORDER BY age / begins DESC LIMIT 1`)
+    return {
+      database: text(row, 'datname'),
+      age: figure(row, 'age'),
+      /** The age at which autovacuum begins to freeze. */
+      begins: figure(row, 'begins'),
+      of: text(row, 'kind'),
+    }
+  },
+  evaluate: ({ database, age, begins, of }, { freezeAge: threshold }) => {
+    const check = 'freeze age'
+    if (age === undefined || begins === undefined) {
+      return notChecked(check, 'missing', 'the age of the oldest transaction ID is not reported')
+    }
+    return atMost({
+      check,
+      what: `oldest ${of} ID, in ${database}, is at`,
+      value: (age / begins) * 100,
+      unit: 'percent',
+      threshold,
+      details: [
+        `age ${age}; autovacuum begins to freeze at ${begins}`,
+        'look for old transactions, prepared transactions, slots, and autovacuum workers that end with an error',
+      ],
+    })
+  },
+})
+
 export const archiver = onDatabase({
   depth: 'Advanced',
   results: { archiver: 'WAL files are archived' },
@@ -386,4 +431,4 @@ export const checksumFailures = onDatabase({
 
 /** In the order of their results. */
 export const sessionChecks = [server, connections, longestTransaction, idleInTransaction, lockWait]
-export const maintenanceChecks = [wraparound, archiver, preparedTransactions, checksumFailures]
+export const maintenanceChecks = [wraparound, freezeAge, archiver, preparedTransactions, checksumFailures]

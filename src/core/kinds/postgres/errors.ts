@@ -91,7 +91,10 @@ function fromPooler(
 }
 
 /** The statement that lets a role see what the checks read. */
-export const grantTo = (user: string): string => `GRANT pg_monitor TO "${sanitize(user, 64).replaceAll('"', '""')}"`
+export const grantTo = (user: string): string => `GRANT pg_monitor TO ${identifier(user)}`
+
+/** A quoted SQL identifier. */
+export const identifier = (name: string): string => `"${sanitize(name, 64).replaceAll('"', '""')}"`
 
 /** The driver's own errors have no code. */
 function fromDriver(reason: string, { address }: ErrorPlace): ProbeError {

@@ -6,6 +6,7 @@ import { replicationChecks } from './replication.ts'
 import { slots } from './slots.ts'
 import { subscriptions } from './subscriptions.ts'
 import { synchronousChecks } from './synchronous.ts'
+import { deadTuples, lastVacuum, sequences } from './tables.ts'
 import { write } from './write.ts'
 
 export { loadPg, openConsole } from './driver.ts'
@@ -38,6 +39,9 @@ export default databaseKind({
     slots,
     subscriptions,
     ...maintenanceChecks,
+    deadTuples,
+    lastVacuum,
+    sequences,
     archiveBacklog,
     backupAge,
     write,

@@ -3,6 +3,7 @@ import { flag, onDatabase, text, truth } from '../../database/index.ts'
 import { atMost, notChecked } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
+import { identifier } from './errors.ts'
 
 const schema = 'svc_probe'
 const relation = 'round_trip'
@@ -11,7 +12,6 @@ const table = `${schema}.${relation}`
 const deleteMs = 1_000
 
 const createSchema = (account: string): string => `CREATE SCHEMA ${schema} AUTHORIZATION ${account}`
-const quoted = (name: string): string => `"${sanitize(name, 64).replaceAll('"', '""')}"`
 
 /**
  * Writes to a table of its own, in a schema that the account owns, so that nobody else can have put a trigger there.
@@ -48,8 +48,8 @@ export const write = onDatabase({
     if (isStandby !== false) return { isStandby }
     const owner = text(row, 'owner')
     if (owner !== sanitize(user, 64)) {
-      const whose = owner === '' ? 'does not exist' : `belongs to ${quoted(owner)}`
-      throw new MissingPrivilegeError(`the schema ${schema} ${whose}`, [createSchema(quoted(user))])
+      const whose = owner === '' ? 'does not exist' : `belongs to ${identifier(owner)}`
+      throw new MissingPrivilegeError(`the schema ${schema} ${whose}`, [createSchema(identifier(user))])
     }
     const isPresent = truth(row, 'present')
     if (isPresent && !truth(row, 'own'))
