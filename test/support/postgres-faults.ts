@@ -1,9 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync } from 'node:fs'
+import { chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
+import { expect } from 'vitest'
 import { debianPostgres, type PostgresServer } from './postgres.ts'
 import { asServer, remove, serverFolder } from './server.ts'
 import { until } from './until.ts'
@@ -155,7 +156,8 @@ export async function fullTablespace(server: PostgresServer, account: string): P
   await server.query(`CREATE TABLESPACE small LOCATION '${folder}'`)
   await server.query(`GRANT CREATE ON TABLESPACE small TO ${account}`)
   await server.query(`ALTER ROLE ${account} SET default_tablespace = small`)
-  spawnSync('dd', ['if=/dev/zero', `of=${join(folder, 'filler')}`, 'bs=4k'])
+  // It ends with ENOSPC, after all that has a place.
+  expect(() => writeFileSync(join(folder, 'filler'), Buffer.alloc(2 * 1024 ** 2))).toThrow('ENOSPC')
   return {
     end: async () => {
       await server.query(`ALTER ROLE ${account} RESET default_tablespace`)
