@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Client, QueryArrayResult, QueryResult } from 'pg'
@@ -16,6 +16,7 @@ import {
   settleWithin,
   type Transport,
   tlsChoice,
+  whyUnpinned,
 } from '../../database/index.ts'
 import { showDuration } from '../../format.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -93,6 +94,15 @@ async function makeClient(target: DatabaseTarget, way: Transport) {
   // A broken connection also fails the pending query, which reports the error.
   client.on('error', () => {})
   const { connection } = inner(client)
+  const encrypt =
+    ssl &&
+    ((raw: Socket): TLSSocket => {
+      const secure = process.getBuiltinModule('node:tls').connect({ ...ssl, socket: raw })
+      secure.prependOnceListener('secureConnect', () => {
+        if (whyUnpinned(secure, target, address)) secure.destroy()
+      })
+      return secure
+    })
   connection.once('sslconnect', () => socket.watch(connection.stream))
   connection.on('parameterStatus', ({ parameterName, parameterValue }: ParameterStatus) => {
     if (parameterName === 'server_version') versions.set(client, String(parameterValue).slice(0, 64))
@@ -140,7 +150,8 @@ async function makeClient(target: DatabaseTarget, way: Transport) {
       // Repeats the cancel request until the query has ended, because a request that arrives before the query has no
       // effect.
       for (let left = closeTimeoutMs; running() && left > 0; left = end - performance.now()) {
-        await cancelRequest(ip, target.port, inner(client), Math.min(left, closeTimeoutMs / 2))
+        // Without TLS one round trip suffices, and the next request gets the rest of the time.
+        await cancelRequest({ host: ip, port: target.port, key: inner(client), encrypt }, encrypt ? left : left / 2)
         const query = running()
         if (query) await settleWithin(query, Math.min(againMs, Math.max(1, end - performance.now())))
       }
@@ -261,27 +272,52 @@ const inspectWaits = "inspect: SELECT pid, wait_event FROM pg_stat_activity WHER
 
 type Key = { readonly processID: number; readonly secretKey: number }
 
+type CancelTarget = {
+  readonly host: string
+  readonly port: number
+  readonly key: Key
+  /** Encrypts a connection that the server is ready to encrypt. Undefined if the session is not encrypted. */
+  readonly encrypt: ((socket: Socket) => TLSSocket) | undefined
+}
+
+/** A message of the protocol that begins a connection: its length, a code and numbers, all of 32 bits. */
+function firstMessage(...numbers: readonly number[]): Buffer {
+  const message = Buffer.alloc(4 * (numbers.length + 1))
+  for (const [index, number] of [message.length, ...numbers].entries()) message.writeInt32BE(number, 4 * index)
+  return message
+}
+const sslRequest = firstMessage(80_877_103)
+const acceptsSsl = 'S'.charCodeAt(0)
+
 /**
- * Sends a CancelRequest of the frontend/backend protocol for the query of one backend: 16 bytes on a separate
- * connection. The server sends no reply, and closes the connection once it has forwarded the request. The key is valid
- * only for this backend, which ends next, so the request is sent without the round trips of TLS. Never throws, and
- * resolves after `ms` at the latest.
+ * Sends a CancelRequest of the frontend/backend protocol for the query of one backend on a separate connection, over TLS
+ * if the session uses it: whoever reads the key can cancel the queries of the session. The server sends no reply, and
+ * closes the connection once it has forwarded the request. Never throws, and resolves after `ms` at the latest.
  */
-function cancelRequest(host: string, port: number, key: Key, ms: number): Promise<void> {
+function cancelRequest({ host, port, key, encrypt }: CancelTarget, ms: number): Promise<void> {
   return new Promise((resolve) => {
-    const message = Buffer.alloc(16)
-    message.writeInt32BE(16, 0)
-    message.writeInt32BE(80_877_102, 4)
-    message.writeInt32BE(key.processID, 8)
-    message.writeInt32BE(key.secretKey, 12)
+    const message = firstMessage(80_877_102, key.processID, key.secretKey)
     const socket = connect({ host, port })
     const timer = setTimeout(() => socket.destroy(), ms)
     socket.on('error', () => {})
-    socket.once('connect', () => socket.write(message))
-    socket.resume()
     socket.once('close', () => {
       clearTimeout(timer)
       resolve()
+    })
+    if (!encrypt) {
+      socket.once('connect', () => socket.write(message))
+      socket.resume()
+      return
+    }
+    socket.once('connect', () => socket.write(sslRequest))
+    socket.once('data', (reply) => {
+      // More than one byte would be an unencrypted part of what follows.
+      if (reply.length !== 1 || reply[0] !== acceptsSsl) return void socket.destroy()
+      const secure = encrypt(socket)
+      secure.on('error', () => socket.destroy())
+      secure.once('close', () => socket.destroy())
+      secure.once('secureConnect', () => secure.writable && secure.write(message))
+      secure.resume()
     })
   })
 }
