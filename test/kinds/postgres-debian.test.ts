@@ -6,8 +6,9 @@ import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { peerSuite, suiteWith } from '../support/peer.ts'
 import { pgbackrestMissing, startPgbackrest } from '../support/pgbackrest.ts'
 import { debianPostgres, debianPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { walConsumer } from '../support/postgres-faults.ts'
+import { configured, walConsumer } from '../support/postgres-faults.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+import { until } from '../support/until.ts'
 
 const word = 'correct horse'
 
@@ -70,6 +71,26 @@ peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
       expect(await later(600_000)).toMatchObject({ status: 'warning', measurement: { value: 1_200_000 } })
     } finally {
       await server.query("SELECT pg_drop_replication_slot('forgotten')")
+    }
+  })
+
+  test('PostgreSQL 15: a synchronous standby is known to its primary, and is well itself', async () => {
+    const both = await server.standby()
+    server = both.primary
+    const { standby } = both
+    const names = await configured(server, { synchronous_standby_names: '*' })
+    try {
+      await until(async () => checked(await run('Standard'), 'synchronous standbys').status === 'ok')
+      expect(checked(await run('Standard'), 'synchronous standbys').measurement).toMatchObject({ value: 1, limit: 1 })
+      const settings = { url: standby.url('monitor'), password: secret(word), restarted: {} }
+      await until(async () => checked(await runKind(postgres, settings, 'Standard'), 'wal receiver').status === 'ok')
+      const results = await runKind(postgres, { ...settings, role: 'standby' }, 'Advanced')
+      expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+      await standby.stop()
+      await until(async () => checked(await run('Standard'), 'synchronous standbys').status === 'failed')
+    } finally {
+      await names.end()
+      await standby.remove()
     }
   })
 

@@ -34,6 +34,16 @@ suiteWith(postgresMissing, 'PostgreSQL: replication', () => {
     await primary.remove()
   })
 
+  test('PostgreSQL: all checks of a healthy standby are well', async () => {
+    await until(async () => checked(await ask(standby, {}, 'Advanced'), 'replication lag').status === 'ok')
+    const results = await ask(standby, { role: 'standby', allowWrites: true }, 'Advanced')
+    expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
+    const reported = results.map(({ check }) => check)
+    expect(reported).toEqual(expect.arrayContaining(['wal receiver', 'replication lag', 'replication backlog']))
+    for (const onPrimary of ['synchronous standbys', 'commit wait', 'dead tuples', 'subscriptions', 'write'])
+      expect(reported).not.toContain(onPrimary)
+  })
+
   test('PostgreSQL: commits that hang for want of a synchronous standby fail at Standard, and are counted', async () => {
     const sound = await ask(primary)
     expect(checked(sound, 'synchronous standbys').status).toBe('ok')
