@@ -71,6 +71,16 @@ describe('the headline', () => {
   })
 })
 
+describe('H10 what nobody has looked at', () => {
+  test('is a failure: a run without monitors, and a monitor without results', () => {
+    expect(documentOf(runOf())).toMatchObject({ status: 'failed', message: 'Sql is unhealthy' })
+    expect(documentOf(runOf(monitor('a'), monitor('b', passes)))).toMatchObject({
+      status: 'failed',
+      monitors: [{ status: 'failed' }, { status: 'ok' }],
+    })
+  })
+})
+
 describe('what was not checked', () => {
   test("is Failure in the interface's document, with its reason as the message", () => {
     const response = healthCheckResponse(documentOf(runOf(monitor('a', starved), monitor('b', passes))))

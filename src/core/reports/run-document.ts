@@ -146,9 +146,11 @@ export const stateOf = ({
 })
 
 const order: Record<RunStatus, number> = { ok: 0, warning: 1, failed: 2 }
-/** The worst status; ok for an empty list. */
+/** The worst status. Nothing at all is not ok: nobody has looked. */
 export const worstStatus = (all: readonly { readonly status: RunStatus }[]): RunStatus =>
-  all.reduce<RunStatus>((worst, { status }) => (order[status] > order[worst] ? status : worst), 'ok')
+  all.length === 0
+    ? 'failed'
+    : all.reduce<RunStatus>((worst, { status }) => (order[status] > order[worst] ? status : worst), 'ok')
 
 const hasFailed = ({ status }: { readonly status: RunStatus }): boolean => status === 'failed'
 
@@ -167,6 +169,7 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
         .filter((result) => belongs(result) && result.fault !== 'dependency')
         .map((result) => sentence(monitor, result)),
     )
+  if (total === 0) return unhealthySentence(type, 0, 0, 0)
   if (monitors.some(hasFailed)) {
     const unchecked = monitors.filter(isUnchecked).length
     const opening = unhealthySentence(type, monitors.filter(hasFailed).length - unchecked, unchecked, total)
