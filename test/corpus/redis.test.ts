@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
-import { freePort } from '../support/server.ts'
+import { findProgram, freePort } from '../support/server.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 
@@ -151,7 +151,9 @@ const saved = (server: RedisServer): Promise<void> =>
   until(() => /rdb_last_bgsave_status:err/.test(server.cli('INFO', 'persistence')))
 
 const version = (): string =>
-  / v=([\d.]+)/.exec(execFileSync('redis-server', ['--version'], { encoding: 'utf8' }))?.[1] ?? ''
+  / v=([\d.]+)/.exec(
+    execFileSync(findProgram('redis-server') ?? 'redis-server', ['--version'], { encoding: 'utf8' }),
+  )?.[1] ?? ''
 
 corpus<Pair>({
   server: redisMissing === undefined ? `Redis ${version()}` : 'Redis',

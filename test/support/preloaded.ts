@@ -1,5 +1,5 @@
 import { registerHooks } from 'node:module'
-import type { AnyKind } from '../../src/core/engine/index.ts'
+import { type AnyKind, loadSignIns } from '../../src/core/engine/index.ts'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import { loadKind } from '../../src/core/plan/index.ts'
 import { Secret } from '../../src/core/settings/index.ts'
@@ -34,7 +34,7 @@ if (name === undefined) {
   process.stdout.write(JSON.stringify(requests))
 } else {
   const kind: AnyKind = await loadKind(name as KindName)
-  await kind.preload?.()
+  await Promise.all([kind.preload?.(), loadSignIns()])
   files = []
   const settings = { url, password: new Secret('{test}', async () => password) }
   const { results } = await reportKind(kind as never, settings as never, 'Advanced')

@@ -65,6 +65,15 @@ export type Result<Name extends string = string> = {
   readonly foundElsewhere?: true | undefined
 }
 
+/** Whether a check came to a verdict, and the verdict is a failure. */
+export const reallyFailed = ({
+  status,
+  notChecked: reason,
+}: {
+  readonly status: Result['status']
+  readonly notChecked?: string | undefined
+}): boolean => status === 'failed' && reason === undefined
+
 const units: Record<ThresholdUnit, Unit> = {
   duration: 'milliseconds',
   percent: 'percent',

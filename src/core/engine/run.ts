@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { lookupWith } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
-import { type ExecutionMode, reallyFailed, type ServerState } from '../protocol/index.ts'
+import type { ExecutionMode, ServerState } from '../protocol/index.ts'
 import { classify } from './classify.ts'
 import {
   type AnyKind,
@@ -14,7 +14,7 @@ import {
   type RunMemory,
 } from './kind.ts'
 import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
-import { notChecked, type Result } from './result.ts'
+import { notChecked, type Result, reallyFailed } from './result.ts'
 import type { Blocked, RefusalStore, SignIns } from './sign-ins.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */

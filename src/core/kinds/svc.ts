@@ -14,6 +14,7 @@ import {
   notChecked,
   notCheckedReasons,
   type Result,
+  reallyFailed,
   sharedRead,
   warn,
 } from '../engine/index.ts'
@@ -32,7 +33,6 @@ import {
   type RunMeasurement,
   type RunMonitor,
   type RunResult,
-  reallyFailed,
   runMediaType,
   ServerType,
   warningIn,

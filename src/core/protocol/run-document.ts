@@ -61,23 +61,6 @@ export const RunResult = dto('RunResult', {
 })
 export type RunResult = Infer<typeof RunResult>
 
-/** Whether a check came to a verdict, and the verdict is a failure. */
-export const reallyFailed = ({
-  status,
-  notChecked,
-}: {
-  readonly status: RunStatus
-  readonly notChecked?: string | undefined
-}): boolean => status === 'failed' && notChecked === undefined
-
-/** `Sql is unhealthy: 2 of 14 monitors failed, 3 not checked`. */
-export function unhealthySentence(type: string, failed: number, unchecked: number, total: number): string {
-  if (total === 0) return `${type} is unhealthy`
-  const all = `${total} ${total === 1 ? 'monitor' : 'monitors'}`
-  if (failed === 0 && unchecked > 0) return `${type} is not fully checked: ${unchecked} of ${all} not checked`
-  return `${type} is unhealthy: ${failed} of ${all} failed${unchecked > 0 ? `, ${unchecked} not checked` : ''}`
-}
-
 /** Replaces the message in the `brief` view. */
 export function briefMessage({ status, fault, notChecked }: RunResult): string {
   if (notChecked !== undefined) return `not checked: ${notChecked}`

@@ -7,7 +7,6 @@ import {
   type RunMonitor,
   type RunResult,
   type RunStatus,
-  unhealthySentence,
   warningPrefix,
 } from '../protocol/index.ts'
 import { sanitizeLine, sanitizeText } from '../sanitize.ts'
@@ -28,6 +27,7 @@ import {
   type Reading,
   type ReportedError,
   readState,
+  unhealthySentence,
   valid,
   worst,
 } from './reading.ts'

@@ -236,3 +236,11 @@ export function describeResult(reading: Reading): string {
   if (reading.check === 'configured') return `${reading.monitor}: ${reading.message}`
   return `${[reading.monitor, reading.check].filter(Boolean).join(' ')}: ${reading.message}`
 }
+
+/** `Sql is unhealthy: 2 of 14 monitors failed, 3 not checked`. */
+export function unhealthySentence(type: string, failed: number, unchecked: number, total: number): string {
+  if (total === 0) return `${type} is unhealthy`
+  const all = `${total} ${total === 1 ? 'monitor' : 'monitors'}`
+  if (failed === 0 && unchecked > 0) return `${type} is not fully checked: ${unchecked} of ${all} not checked`
+  return `${type} is unhealthy: ${failed} of ${all} failed${unchecked > 0 ? `, ${unchecked} not checked` : ''}`
+}

@@ -13,16 +13,15 @@ import {
   type RunResult,
   type RunServerState,
   type RunStatus,
-  reallyFailed,
   runVersion,
   type Selection,
   type ServerState,
   type ServerType,
   selectedHeadline,
   selectedIn,
-  unhealthySentence,
   warningPrefix,
 } from '../protocol/index.ts'
+import { unhealthySentence } from './reading.ts'
 
 export type RunView = RunDocument['view']
 
@@ -68,7 +67,7 @@ function monitorOf(report: MonitorReport, suppress: boolean): RunMonitor {
  * failure.
  */
 function suppressed(result: Result): Result {
-  if (!reallyFailed(result) || !result.deployment) return result
+  if (!hasFailed(result) || !hasVerdict(result) || !result.deployment) return result
   return { ...result, status: 'ok', fault: undefined, message: `suppressed (deployment): ${result.message}` }
 }
 
@@ -153,11 +152,12 @@ export const worstStatus = (all: readonly { readonly status: RunStatus }[]): Run
     : all.reduce<RunStatus>((worst, { status }) => (order[status] > order[worst] ? status : worst), 'ok')
 
 const hasFailed = ({ status }: { readonly status: RunStatus }): boolean => status === 'failed'
+const hasVerdict = ({ notChecked }: Pick<RunResult, 'notChecked'>): boolean => notChecked === undefined
 
 /** Whether nothing of a failed monitor really failed: all its failures were not checked. */
 const isUnchecked = ({ status, results }: RunMonitor): boolean => {
   const failures = results.filter(hasFailed)
-  return status === 'failed' && failures.length > 0 && !failures.some(reallyFailed)
+  return status === 'failed' && failures.length > 0 && !failures.some(hasVerdict)
 }
 
 /** The line for a pager: root causes only, without the monitors that did not run because of them. */
@@ -173,7 +173,10 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
   if (monitors.some(hasFailed)) {
     const unchecked = monitors.filter(isUnchecked).length
     const opening = unhealthySentence(type, monitors.filter(hasFailed).length - unchecked, unchecked, total)
-    const causes = [...sentences(reallyFailed), ...sentences((result) => hasFailed(result) && !reallyFailed(result))]
+    const causes = [
+      ...sentences((result) => hasFailed(result) && hasVerdict(result)),
+      ...sentences((result) => hasFailed(result) && !hasVerdict(result)),
+    ]
     return view === 'full' ? `${opening}: ${causes.join('; ')}` : opening
   }
   const warnings = sentences(({ status }) => status === 'warning')
