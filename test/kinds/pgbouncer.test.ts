@@ -188,7 +188,7 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
       expect((await behind('postgres'))[1]).toMatchObject({
         check: 'query',
         fault: 'timeout',
-        message: `PgBouncer at ${pooler.address} accepted the connection, but its server does not answer`,
+        message: `${pooler.address} accepted the connection as PgBouncer does, but the server behind it does not answer`,
       })
     })
     await exhausted(async () => {

@@ -4,7 +4,7 @@ import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/in
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Threshold } from '../../settings/index.ts'
-import { privilege } from './checks.ts'
+import { privilege, worstFirst } from './checks.ts'
 
 export const archiveBacklog = onDatabase({
   depth: 'Advanced',
@@ -79,15 +79,11 @@ export const backupAge = onDatabase({
     throw new ProbeError('data', `${sanitize(path, 200)} contains ${which}`)
   },
   evaluate: ({ stanzas, now }, { backupAge: threshold }) => {
-    const [worst, ...others] = stanzas
-      .map((stanza) => evaluateStanza(stanza, now, threshold))
-      .toSorted((a, b) => severity[b.status] - severity[a.status])
+    const [worst, ...others] = worstFirst(stanzas.map((stanza) => evaluateStanza(stanza, now, threshold)))
     if (!worst) return notChecked('backup age', 'missing', 'no stanza is reported')
     return { ...worst, details: others.slice(0, 20).map(({ message }) => message) }
   },
 })
-
-const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
 
 function evaluateStanza(
   { name, code, message, newestAt, hasErrors }: Stanza,

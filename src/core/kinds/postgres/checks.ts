@@ -26,6 +26,12 @@ export const hiddenFrom = <const Name extends string>(
     details: [grantTo(account)],
   })
 
+const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
+
+/** Results of several items, with those that need attention first. */
+export const worstFirst = <Name extends string>(results: readonly Result<Name>[]): readonly Result<Name>[] =>
+  results.toSorted((a, b) => severity[b.status] - severity[a.status])
+
 // Each check sends one statement, for PostgreSQL 10 and later. Columns that older versions lack are read with to_jsonb.
 
 export const server = onDatabase({

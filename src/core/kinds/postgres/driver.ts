@@ -140,7 +140,7 @@ async function makeClient(target: DatabaseTarget, way: Transport) {
     answer: <T>(work: Promise<T>, ms: number): Promise<T> =>
       explained(work, Math.min(ms + reserveMs, msLeft() - reserveMs), () =>
         isPooled(inner(client))
-          ? `PgBouncer at ${address} accepted the connection, but its server does not answer`
+          ? `${address} accepted the connection as PgBouncer does, but the server behind it does not answer`
           : undefined,
       ),
     encryption: () => (ssl ? protocolOf(client) : undefined),

@@ -11,7 +11,7 @@ import {
 import { showBytes } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
-import { inMs } from './checks.ts'
+import { inMs, worstFirst } from './checks.ts'
 import { hereLsn } from './replication.ts'
 
 /** How long a slot has been without its consumer, in milliseconds, as far as it is known. */
@@ -83,9 +83,7 @@ export const slots = onDatabase({
   },
   evaluate: (slots, settings) => {
     if (slots.length === 0) return ok('slots', 'none')
-    const results = slots
-      .map((slot) => evaluateSlot(slot, settings.slots, settings.inactiveSlots))
-      .sort((a, b) => severity[b.status] - severity[a.status])
+    const results = worstFirst(slots.map((slot) => evaluateSlot(slot, settings.slots, settings.inactiveSlots)))
     const [first, ...others] = results.filter(({ status }) => status !== 'ok')
     if (first) return { ...first, details: others.slice(0, 19).map(({ message }) => message) }
     const idle = slots.filter(({ active }) => !active).length
@@ -96,8 +94,6 @@ export const slots = onDatabase({
     })
   },
 })
-
-const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
 
 function evaluateSlot({ name, idle, bytes, lost }: Slot, size: Threshold, inactive: Threshold): Result<'slots'> {
   const check = 'slots'

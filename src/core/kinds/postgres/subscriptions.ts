@@ -3,7 +3,7 @@ import { type DatabaseConnection, figure, flag, onDatabase, text, truth } from '
 import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
-import { inMs } from './checks.ts'
+import { inMs, worstFirst } from './checks.ts'
 
 type Subscription = {
   /** `name in database`. */
@@ -54,9 +54,7 @@ export const subscriptions = onDatabase({
     if (isStandby === undefined) return notChecked(check, 'missing', 'the server does not report its role')
     if (isStandby) return []
     if (watched.length === 0) return ok(check, 'none')
-    const results = watched
-      .map((one) => evaluateSubscription(one, threshold))
-      .sort((a, b) => severity[b.status] - severity[a.status])
+    const results = worstFirst(watched.map((one) => evaluateSubscription(one, threshold)))
     const [worst, ...others] = results.filter(({ status }) => status !== 'ok')
     if (worst) {
       const details = [...(worst.details ?? []), ...others.map(({ message }) => message)]
@@ -94,8 +92,6 @@ function watch(before: Subscription, now: Subscription): Watched {
   const hasFailed = now.errors === undefined || now.errors > 0
   return { ...now, state: now.pid !== before.pid && hasFailed ? 'restarting' : 'running' }
 }
-
-const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
 
 function evaluateSubscription(
   { name, state, silentMs: value, errors = 0 }: Watched,
