@@ -145,7 +145,9 @@ export async function exhaustedPool(
 
 /** Why no small tablespace can be made here. */
 export const tablespaceMissing =
-  process.getuid?.() === 0 ? undefined : 'a small file system for a tablespace needs root'
+  process.getuid?.() === 0 && spawnSync('unshare', ['--mount', 'true']).status === 0
+    ? undefined
+    : 'a small file system for a tablespace needs root that may mount one'
 
 /** A tablespace on a file system of 1 MiB, full to the last byte, which the account writes to by default. */
 export async function fullTablespace(server: PostgresServer, account: string): Promise<PlantedFault> {
