@@ -722,6 +722,18 @@ describe('postgres: figures against limits', () => {
     expect(status(behind(30_001))).toBe('failed')
     expect(behind(412_000)[0]?.message).toBe('r1 lags by 6.9 min (warn 5 s, fail 30 s)')
   })
+  test('PostgreSQL: a replica that has not replayed everything, and reports no lag, is not one without lag', () => {
+    const one = { ...replica, bytes: 4_096 }
+    expect(evaluated(replicationLag, { ...primary, replicas: [one] })[0]).toMatchObject({
+      notChecked: 'missing',
+      message: 'not checked: the lag of r1 is not reported, and it has not replayed 4 KiB',
+    })
+    const late = { ...replica, name: 'r2', bytes: 4_096, lagMs: 40_000 }
+    expect(evaluated(replicationLag, { ...primary, replicas: [one, late] })[0]).toMatchObject({
+      fault: 'threshold',
+      measurement: { value: 40_000 },
+    })
+  })
   test('PostgreSQL: a replica that is behind and silent for longer than it reports is behind by that silence', () => {
     const silent = (silentMs: number) => status(lag({ bytes: 4_096, lagMs: 3, silentMs }))
     expect(silent(19_000)).toBe('ok')

@@ -55,11 +55,19 @@ const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: 
   if (isStandby === undefined) throw new ProbeError('protocol', 'the server does not report its role')
   return {
     user,
-    ...(await readReplicas(ask)),
+    ...(await readReplicasTwice(ask)),
     /** Undefined on a primary. */
     replay: isStandby ? await readReplay(ask) : undefined,
   }
 })
+
+/** A replica that has just received WAL does not report its lag yet, so that a missing lag is read again. */
+async function readReplicasTwice(ask: Ask) {
+  const first = await readReplicas(ask)
+  if (first.replicas.every((replica) => lagOf(replica) !== undefined)) return first
+  await pause(secondReadMs)
+  return await readReplicas(ask)
+}
 
 async function readReplicas(ask: Ask) {
   const rows = await ask(`SELECT application_name AS name, state, ${inMs('replay_lag')} AS lag,
@@ -185,7 +193,7 @@ function evaluateReplicas(replicas: readonly Replica[], threshold: Threshold): R
   const lags = replicas
     .filter(({ bytes }) => bytes !== undefined)
     .map((replica) => ({ replica, lag: lagOf(replica) }))
-    .sort((a, b) => b.lag - a.lag)
+    .sort((a, b) => (b.lag ?? Number.POSITIVE_INFINITY) - (a.lag ?? Number.POSITIVE_INFINITY))
   const [worst] = lags
   if (!worst) {
     if (replicas.length === 0) return ok('replication lag', 'no replica connected')
@@ -194,10 +202,16 @@ function evaluateReplicas(replicas: readonly Replica[], threshold: Threshold): R
       details: replicas.map(({ name, state }) => `${name}: ${state}`),
     })
   }
+  const long = lags.find(({ lag }) => lag !== undefined && threshold.limit !== undefined && lag > threshold.limit)
+  if (worst.lag === undefined && !long) {
+    const { name, bytes = 0 } = worst.replica
+    const why = `the lag of ${name} is not reported, and it has not replayed ${showBytes(bytes)}`
+    return notChecked('replication lag', 'missing', why)
+  }
   return atMost({
     check: 'replication lag',
-    what: `${worst.replica.name} lags by`,
-    value: worst.lag,
+    what: `${(long ?? worst).replica.name} lags by`,
+    value: (long ?? worst).lag,
     unit: 'duration',
     threshold,
     details: lags.map(({ replica, lag }) => describeReplica(replica, lag)).slice(0, 20),
@@ -208,13 +222,14 @@ function evaluateReplicas(replicas: readonly Replica[], threshold: Threshold): R
 const maxSilenceMs = 20_000
 
 /** On an idle primary, lag times keep growing: a replica that has replayed everything does not lag. */
-function lagOf({ bytes = 0, lagMs = 0, silentMs = 0 }: Replica): number {
+function lagOf({ bytes = 0, lagMs, silentMs = 0 }: Replica): number | undefined {
   if (bytes <= 0) return 0
-  return Math.max(lagMs, silentMs > maxSilenceMs ? silentMs : 0)
+  if (silentMs > maxSilenceMs) return Math.max(lagMs ?? 0, silentMs)
+  return lagMs
 }
 
-const describeReplica = ({ name, state, bytes = 0 }: Replica, lag: number): string =>
-  `${name}: ${state}, ${showBytes(Math.max(0, bytes))} and ${showDuration(lag)} behind`
+const describeReplica = ({ name, state, bytes = 0 }: Replica, lag: number | undefined): string =>
+  `${name}: ${state}, ${showBytes(Math.max(0, bytes))} and ${lag === undefined ? 'an unknown time' : showDuration(lag)} behind`
 
 const resume = 'to resume replay: SELECT pg_wal_replay_resume() on the standby'
 
