@@ -42,7 +42,7 @@ const rows: readonly Row<RabbitmqServer>[] = [
       ctl('add_user', 'limited', env.LIMITED)
       return () => void ctl('delete_user', 'limited')
     },
-    expected: { state: 'unhealthy', check: 'sign-in', says: /monitoring|management|not authorised/i },
+    expected: { state: 'warning', check: 'sign-in', says: /monitoring|management|not authorised/i },
   },
   {
     fault: 'a configured queue is missing',

@@ -71,7 +71,7 @@ const rows: readonly Row<Pair>[] = [
     env,
     monitor: monitor(),
     plant: configured({ 'min-replicas-to-write': '0' }, { 'min-replicas-to-write': '3' }),
-    expected: { state: 'unhealthy', check: 'replicas', says: /3/ },
+    expected: { state: 'unhealthy', check: 'min replicas', says: /3/ },
     before: 'ok without allowWrites',
   },
   {

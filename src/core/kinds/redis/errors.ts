@@ -24,9 +24,7 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
         `${address} refused the sign-in of ${who}: wrong password, or the user does not exist or is disabled`,
       )
     case 'NOPERM':
-      return new MissingPrivilegeError(`${who} lacks a permission for this check: ${text}`, [
-        `ACL SETUSER ${sanitize(user ?? 'default', 64)} ${missingRule(error)}`,
-      ])
+      return missingPermission(`ACL SETUSER ${sanitize(user ?? 'default', 64)} ${missingRule(error)}`, who, text)
     case 'LOADING':
       return problem('data', `${address} is still loading its data after a start and serves no requests yet`)
     case 'MASTERDOWN':
@@ -77,6 +75,9 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
   }
   return new ProbeError('protocol', `${address} answered ${quote(text, 200)}`)
 }
+
+const missingPermission = (grant: string, who: string, text: string): MissingPrivilegeError =>
+  new MissingPrivilegeError(`${who} lacks a permission for this check, which ${grant} grants`, [grant, text])
 
 /** The rule that an ACL lacks, according to the error of the server. Redis before 7 does not name all commands. */
 function missingRule(error: string): string {
