@@ -1,5 +1,4 @@
 export * from './clock.ts'
-export * from './counters.ts'
 export * from './database-kind.ts'
 export * from './peer-socket.ts'
 export * from './queries.ts'

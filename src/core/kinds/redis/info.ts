@@ -1,4 +1,4 @@
-import { figure, increaseOf, type Row, text } from '../../database/index.ts'
+import { figure, type Row, text } from '../../database/index.ts'
 import {
   atLeast,
   atMost,
@@ -16,6 +16,7 @@ import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { onRedis, type RedisConnection } from './connection.ts'
+import { increaseOf } from './counters.ts'
 import { listOf, textOf } from './resp.ts'
 
 const minute = 60_000

@@ -1,4 +1,4 @@
-import type { CheckContext } from '../engine/index.ts'
+import type { CheckContext } from '../../engine/index.ts'
 
 /** The period in which an increase counts, in milliseconds. A burst is reported for that long, and not for weeks. */
 const periodMs = 3_600_000
