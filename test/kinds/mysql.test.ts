@@ -708,13 +708,13 @@ peerSuite(mariadbMissing ?? mountMissing, 'mysql: a data directory that is full'
   test('MariaDB: a full data directory fails the round trip, before and after the first one', async () => {
     const given = { url: small.url('monitor', 'orders'), password: secret(word), allowWrites: true, restarted: {} }
     const trip = async (): Promise<Result> => checked(await runKind(mysql, given, 'Advanced'), 'write')
-    small.fill()
+    await small.fill()
     const first = await trip()
     expect(first).toMatchObject({ status: 'failed', fault: 'data' })
     expect(first.message).toMatch(/^127\.0\.0\.1:\d+ has no space left for data: .*No space left on device/)
     small.free()
     expect(await trip()).toMatchObject({ status: 'ok' })
-    small.fill()
+    await small.fill()
     const again = await trip()
     expect(again).toMatchObject({ status: 'failed', fault: 'data' })
     expect(again.message).toContain("has no space left for data: The table 'svc_probe' is full")

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { chownSync, closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Connection } from 'mysql2/promise'
 import { type MariadbServer, startMariadb } from './mariadb.ts'
 import { asServer, serverFolder } from './server.ts'
@@ -101,6 +102,24 @@ export const mountMissing: string | undefined = (() => {
   return made.status === 0 ? undefined : 'this machine does not let root mount a tmpfs'
 })()
 
+/** Appends to a file until no space is left. Returns how many bytes that took. */
+function fillOnce(path: string): number {
+  const file = openSync(path, 'a')
+  let bytes = 0
+  for (let size = 1024 ** 2; size >= 1; ) {
+    try {
+      const written = writeSync(file, Buffer.alloc(size))
+      bytes += written
+      if (written < size) size = Math.floor(size / 2)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
+      size = Math.floor(size / 2)
+    }
+  }
+  closeSync(file)
+  return bytes
+}
+
 /** A real MariaDB whose data directory is a file system of its own, with `megabytes` of space. Needs `mountMissing`. */
 export async function startMariadbOnSmallDisk(megabytes: number, settings: readonly string[] = []) {
   const folder = serverFolder('mariadb-disk')
@@ -117,18 +136,15 @@ export async function startMariadbOnSmallDisk(megabytes: number, settings: reado
   const filler = join(data, 'filler')
   return {
     ...server,
-    /** Fills the file system to its last byte. */
-    fill: () => {
-      const file = openSync(filler, 'w')
-      for (let size = 1024 ** 2; size >= 1; ) {
-        try {
-          if (writeSync(file, Buffer.alloc(size)) < size) size = Math.floor(size / 2)
-        } catch (error) {
-          if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error
-          size = Math.floor(size / 2)
-        }
+    /**
+     * Fills the file system to its last byte. The server deletes the file of a table that it has emptied a moment later,
+     * so the system is full only once it has stayed so.
+     */
+    fill: async () => {
+      for (let quiet = 0; quiet < 5; quiet += 1) {
+        if (fillOnce(filler) > 0) quiet = 0
+        await wait(100)
       }
-      closeSync(file)
     },
     free: () => rmSync(filler),
     remove: async () => {
