@@ -714,8 +714,13 @@ peerSuite(mariadbMissing ?? mountMissing, 'mysql: a data directory that is full'
     expect(first.message).toMatch(/^127\.0\.0\.1:\d+ has no space left for data: .*No space left on device/)
     small.free()
     expect(await trip()).toMatchObject({ status: 'ok' })
-    await small.fill()
-    const again = await trip()
+    // A round trip that still succeeds has freed space, which is filled as well.
+    let again = await trip()
+    await until(async () => {
+      await small.fill()
+      again = await trip()
+      return again.status === 'failed'
+    })
     expect(again).toMatchObject({ status: 'failed', fault: 'data' })
     expect(again.message).toContain("has no space left for data: The table 'svc_probe' is full")
     expect(again.details?.join()).toContain('free space on the disk of its data directory')
