@@ -35,7 +35,7 @@ file to begin with, whose only monitor fails until you edit it.`
     this.say('Looking at what listens on this machine …')
     const discovery = await proposeForThisMachine(signal)
     for (const line of discoveryLines(discovery)) this.say(`  ${line}`)
-    const isStarter = discovery.proposals.length === 0
+    const isStarter = discovery.proposals.every(({ problem }) => problem !== undefined)
     const head = [init.schemaLine(), proposedBy('svc init')]
     const file = isStarter ? init.starterFile(head) : await discovery.file(head)
     if (isStarter) this.say('  svc recognizes no service here: the file has one monitor for you to edit.')

@@ -4,8 +4,9 @@ import { boolean } from '../../cli/flags.ts'
 export default class Discover extends SvcCommand {
   static override summary = 'Detect the services on this machine and propose a svc.yaml'
   static override description =
-    `Connects to every listening port of this machine and tries the protocols that svc knows. It never
-signs in and changes nothing. The file goes to stdout, the list of services to stderr.`
+    `Connects to every listening port of this machine and tries the protocols that svc knows. It runs
+the monitors that it proposes: what fails or needs an account becomes a comment with the reason. It
+never signs in and changes nothing. The file goes to stdout, the list of services to stderr.`
   static override examples = [
     '<%= config.bin %> monitors discover',
     '<%= config.bin %> monitors discover > svc.yaml && <%= config.bin %> health --config svc.yaml -t all',
@@ -24,7 +25,7 @@ signs in and changes nothing. The file goes to stdout, the list of services to s
     const { proposals, others } = discovery
     const file = await discovery.file([
       proposedBy('svc monitors discover'),
-      'It works as it is. Names, thresholds and accounts are yours to add: svc monitors kinds',
+      'Each entry has run once. Names, thresholds and accounts are yours to add: svc monitors kinds',
     ])
     if (flags.json) {
       this.print(JSON.stringify({ proposals, others, file }))
@@ -36,7 +37,7 @@ signs in and changes nothing. The file goes to stdout, the list of services to s
       this.print(file.trimEnd())
       return
     }
-    const types = [...new Set(proposals.map(({ type }) => type))]
+    const types = [...new Set(proposals.flatMap(({ type, problem }) => (problem === undefined ? [type] : [])))]
     const { writeProposed } = await import('../../cli/write-proposed.ts')
     this.print(
       `${writeProposed(file, process.env)} is written. Try it: svc health ${types.map((type) => `-t ${type}`).join(' ')}`,

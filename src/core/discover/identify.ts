@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { connectTcp } from '../net/connect.ts'
 import { sanitize } from '../net/text.ts'
 import type { OpenPort } from './ports.ts'
@@ -25,7 +26,7 @@ const line = (reply: Buffer): string => reply.toString('latin1').split(/\r?\n/, 
 const sslRequest = bytes('00000008 04d2162f')
 /** MongoDB's `hello` to `admin`, as OP_MSG. */
 const mongoHello = bytes(
-  '38000000 01000000 00000000 dd070000 00000000 00 23000000 10 68656c6c6f00 01000000 02 24646200 06000000 61646d696e00 00',
+  '34000000 01000000 00000000 dd070000 00000000 00 1f000000 10 68656c6c6f00 01000000 02 24646200 06000000 61646d696e00 00',
 )
 /** An anonymous LDAP search of the root DSE that requests no attributes (`1.1`). */
 const rootDse = bytes(
@@ -33,6 +34,8 @@ const rootDse = bytes(
 )
 /** Message 1 with an entry or the end of the results: never an echo of the request. */
 const ldapMarks = [bytes('02010164'), bytes('02010165')]
+/** A question for the name servers of the root, over TCP. */
+const rootServers = bytes('0011 7376 0000 0001 0000 0000 0000 00 0002 0001')
 /** The smallest PRELOGIN of TDS: a version, no encryption. */
 const prelogin = bytes('12 01 001a 0000 00 00 00 000b 0006 01 0011 0001 ff 000000000000 02')
 
@@ -75,7 +78,7 @@ export const speakers: readonly Speaker[] = [
   },
   {
     what: 'ldap',
-    usual: [389],
+    usual: [389, 636, 3268, 3269],
     greeting: rootDse,
     is: (reply) => reply[0] === 0x30 && ldapMarks.some((start) => reply.subarray(2, 12).includes(start)),
   },
@@ -85,6 +88,12 @@ export const speakers: readonly Speaker[] = [
     greeting: Buffer.from('AMQP\0\0\x09\x01', 'latin1'),
     is: (reply) => reply[0] === 1 && reply[1] === 0 && reply[2] === 0,
   },
+  {
+    what: 'dns',
+    usual: [53],
+    greeting: rootServers,
+    is: (reply) => reply.length >= 14 && reply.readUInt16BE(2) === 0x7376 && (reply[4] ?? 0) >= 0x80,
+  },
   { what: 'sqlserver', usual: [1433], greeting: prelogin, is: (reply) => reply[0] === 4 && reply.length > 8 },
 ]
 
@@ -92,14 +101,29 @@ export const speakers: readonly Speaker[] = [
 export type Identified = OpenPort & {
   /** The protocol: a row of `speakers`, or `unknown`. */
   readonly what: string
-  /**
-   * Present under TLS. `trusted`: whether this machine trusts it for the address, which certificates seldom contain.
-   */
-  readonly tls?: { readonly trusted: boolean } | undefined
+  /** Present if TLS begins with the first byte. */
+  readonly tls?: IdentifiedTls | undefined
+  /** True when it offers to begin TLS after its banner (AUTH TLS, STARTTLS). */
+  readonly startTls?: boolean | undefined
+  /** True for a Redis Sentinel, which monitors other servers. */
+  readonly sentinel?: boolean | undefined
   /** The first line it sent, or an HTTP `Server` header; sanitized. */
   readonly product?: string | undefined
   /** True when it requires a sign-in before anything else. */
   readonly guarded?: boolean | undefined
+}
+
+/** The certificate of a service. */
+export type IdentifiedTls = {
+  /** Whether this machine trusts it for the address, which certificates seldom contain. */
+  readonly trusted: boolean
+  /** Whether this machine trusts its chain, regardless of names and dates. */
+  readonly chainTrusted: boolean
+  readonly expired: boolean
+  /** The first name that it is valid for, if that is a host name. */
+  readonly name: string | undefined
+  /** SHA-256, as the setting `fingerprint` takes it. */
+  readonly fingerprint: string
 }
 
 /** Milliseconds. Local services answer at once; slower ones are not queried further. */
@@ -112,7 +136,11 @@ export async function identify(at: OpenPort, signal: AbortSignal): Promise<Ident
   const banner = await ask(at, undefined, signal)
   if (banner && banner.length > 0) {
     const first = speakers.find((speaker) => speaker.greeting === undefined && speaker.is(banner, at.port))
-    return { ...at, what: first?.what ?? 'unknown', product: versionText(banner) }
+    const what = first?.what ?? 'unknown'
+    const question = extensions[what]
+    const reply = question && (await askAfterBanner(at, question, signal))
+    const startTls = reply && /^.{0,4}\s*(?:AUTH TLS|STARTTLS)\b/im.test(reply.toString('latin1'))
+    return { ...at, what, product: versionText(banner), ...(startTls ? { startTls } : {}) }
   }
   const silent = speakers.filter((speaker) => speaker.greeting !== undefined)
   const likely = (speaker: Speaker): number => (speaker.usual.includes(at.port) ? 0 : 1)
@@ -120,10 +148,25 @@ export async function identify(at: OpenPort, signal: AbortSignal): Promise<Ident
     const reply = await ask(at, speaker.greeting, signal)
     if (!reply || reply.length === 0 || !speaker.is(reply, at.port)) continue
     const product = speaker.what === 'http' ? serverOf(reply) : undefined
-    return { ...at, what: speaker.what, product, guarded: reply.toString('latin1').startsWith('-NOAUTH') }
+    // Apache and nginx answer plain HTTP on a TLS port too: with 400.
+    const secured = speaker.what === 'http' && isBadRequest(reply) ? await overTls(at, signal) : undefined
+    if (secured && secured.what !== 'unknown') return secured
+    const guarded = reply.toString('latin1').startsWith('-NOAUTH')
+    const info =
+      speaker.what === 'redis' && !guarded ? await ask(at, Buffer.from('INFO server\r\n'), signal) : undefined
+    const sentinel = info?.includes('redis_mode:sentinel')
+    return { ...at, what: speaker.what, product, guarded, ...(sentinel ? { sentinel } : {}) }
   }
   return (await overTls(at, signal)) ?? { ...at, what: 'unknown' }
 }
+
+/** Questions about extensions, which need no sign-in. */
+const extensions: Readonly<Record<string, Buffer>> = {
+  ftp: Buffer.from('FEAT\r\n'),
+  smtp: Buffer.from('EHLO localhost\r\n'),
+}
+
+const isBadRequest = (reply: Buffer): boolean => /^HTTP\/1\.[01] 400 /.test(line(reply))
 
 /** What the service sends after a greeting, or unprompted. Undefined when nothing listens any more. */
 async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSignal): Promise<Buffer | undefined> {
@@ -136,6 +179,38 @@ async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSign
     signal.throwIfAborted()
     return undefined
   }
+}
+
+/** The last line of a reply with a code: its code is followed by a space (RFC 959, RFC 5321). */
+const lastLine = /^\d{3} [^\n]*\n/m
+
+/**
+ * The reply to a question that is sent once the banner has arrived, because mail servers turn away those that talk too
+ * soon. Undefined without a whole banner and a whole reply in time.
+ */
+async function askAfterBanner(at: OpenPort, question: Buffer, signal: AbortSignal): Promise<Buffer | undefined> {
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(answerMs + bannerMs)])
+  try {
+    const socket = await connectTcp(at.host, at.port, patience)
+    let reply = Buffer.alloc(0)
+    let isSent = false
+    try {
+      for await (const part of socket) {
+        reply = Buffer.concat([reply, part as Buffer]).subarray(0, maxReply)
+        const isWhole = lastLine.test(reply.toString('latin1'))
+        if (isSent && (isWhole || reply.length >= maxReply)) return reply
+        if (isSent || !isWhole) continue
+        isSent = true
+        reply = Buffer.alloc(0)
+        socket.write(question)
+      }
+    } finally {
+      socket.destroy()
+    }
+  } catch {
+    signal.throwIfAborted()
+  }
+  return undefined
 }
 
 /** The first bytes that arrive in time. Ends the socket. */
@@ -158,13 +233,38 @@ function receiveFrom(socket: Socket, ms: number): Promise<Buffer> {
   })
 }
 
+/** The protocols that are tried under TLS, besides those whose services speak first. */
+const underTls = new Set(['http', 'ldap', 'redis', 'mongo', 'amqp'])
+
+/** The service under TLS, or undefined if the port does not speak TLS. */
 async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | undefined> {
+  const likely = (speaker: Speaker): number => (speaker.usual.includes(at.port) ? 0 : 1)
+  const first = await askOverTls(at, undefined, signal)
+  if (!first) return undefined
+  const { tls } = first
+  const banner = speakers.find((speaker) => speaker.greeting === undefined && speaker.is(first.reply, at.port))
+  if (first.reply.length > 0) return { ...at, what: banner?.what ?? 'unknown', tls, product: versionText(first.reply) }
+  const candidates = speakers.filter(({ what }) => underTls.has(what))
+  for (const speaker of candidates.toSorted((a, b) => likely(a) - likely(b))) {
+    const exchange = await askOverTls(at, speaker.greeting, signal)
+    if (!exchange || exchange.reply.length === 0 || !speaker.is(exchange.reply, at.port)) continue
+    const product = speaker.what === 'http' ? serverOf(exchange.reply) : undefined
+    return { ...at, what: speaker.what, tls, product, guarded: exchange.reply.toString('latin1').startsWith('-NOAUTH') }
+  }
+  return { ...at, what: 'unknown', tls }
+}
+
+/** Like `ask`, under TLS, with the certificate. The connection is only inspected: nothing secret is sent over it. */
+async function askOverTls(
+  at: OpenPort,
+  greeting: Buffer | undefined,
+  signal: AbortSignal,
+): Promise<{ readonly reply: Buffer; readonly tls: IdentifiedTls } | undefined> {
   const { connect } = process.getBuiltinModule('node:tls')
   const patience = AbortSignal.any([signal, AbortSignal.timeout(2 * answerMs)])
   let plain: Socket | undefined
   try {
     plain = await connectTcp(at.host, at.port, patience)
-    // The connection is only inspected: nothing secret is sent over it.
     const socket = connect({ socket: plain, host: at.host, rejectUnauthorized: false })
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     socket
@@ -172,17 +272,31 @@ async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | 
       .once('error', reject)
       .once('close', () => reject(new Error('closed')))
     await promise
-    const tls = { trusted: socket.authorized }
+    const tls = certificateOf(socket)
     socket.on('error', () => {})
-    socket.write('HEAD / HTTP/1.0\r\n\r\n')
-    const reply = await receiveFrom(socket, answerMs)
-    const http = reply.toString('latin1').startsWith('HTTP/')
-    return { ...at, what: http ? 'http' : 'unknown', tls, product: http ? serverOf(reply) : versionText(reply) }
+    if (greeting) socket.write(greeting)
+    return { reply: await receiveFrom(socket, greeting ? answerMs : bannerMs), tls }
   } catch {
     signal.throwIfAborted()
     return undefined
   } finally {
     plain?.destroy()
+  }
+}
+
+/** Verification errors of a chain that is trusted otherwise. */
+const aboutNamesAndDates = new Set(['ERR_TLS_CERT_ALTNAME_INVALID', 'CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID'])
+
+function certificateOf(socket: TLSSocket): IdentifiedTls {
+  const own = socket.getPeerX509Certificate()
+  const error = socket.authorizationError as unknown
+  const [, name] = /(?:^|, )DNS:([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)(?:,|$)/i.exec(own?.subjectAltName ?? '') ?? []
+  return {
+    trusted: socket.authorized,
+    chainTrusted: socket.authorized || (typeof error === 'string' && aboutNamesAndDates.has(error)),
+    expired: own !== undefined && own.validToDate.getTime() < Date.now(),
+    name,
+    fingerprint: own?.fingerprint256 ?? '',
   }
 }
 
