@@ -613,6 +613,39 @@ peerSuite(slapdMissing, 'ldap with a real OpenLDAP that demands more', () => {
   })
 })
 
+peerSuite(slapdMissing, 'ldap with the privileges that the reference lists', () => {
+  test('an account of a real OpenLDAP that has only these passes all checks', async () => {
+    const server = await startSlapd({
+      global: ['access to dn.base="" by * read'],
+      database: [
+        'access to attrs=userPassword by anonymous auth',
+        `access to dn.base="${suffix}" attrs=entry,objectClass,contextCSN by dn.exact="${probe.user}" read`,
+        `access to dn.subtree="ou=people,${suffix}" attrs=entry,uid by dn.exact="${probe.user}" read`,
+        'access to * by * none',
+      ],
+    })
+    try {
+      const settings = {
+        url: server.url,
+        ...account,
+        base: suffix,
+        entry: { filter: '(uid=probe)', base: `ou=people,${suffix}`, atLeast: 1 },
+        lastChange: { limit: 86_400_000 },
+      }
+      expect(levels(await runKind(ldap, settings, 'Advanced'))).toEqual([
+        'connect ok',
+        'bind ok',
+        'rootDSE ok',
+        'search ok',
+        'entry ok',
+        'last change ok',
+      ])
+    } finally {
+      await server.remove()
+    }
+  })
+})
+
 test('a probe leaves nothing in this process', async () => {
   const before = await settled('')
   await runKind(ldap, { url: `ldap://127.0.0.1:${await refusedPort()}` })

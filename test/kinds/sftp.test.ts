@@ -104,6 +104,17 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
       rmSync(path)
     }
   })
+  test('an account that may do nothing but SFTP passes all checks', async () => {
+    const limited = await startSshd(['ForceCommand internal-sftp', 'PermitTTY no', 'DisableForwarding yes'])
+    try {
+      const credentials = { username: limited.user, privateKey: secret(limited.privateKey), hostKey: [limited.hostKey] }
+      const folders = { folder: limited.files, allowWrites: true, probeFolder: limited.files }
+      const results = await runKind(sftp, { host, port: limited.port, ...credentials, ...folders }, 'Advanced')
+      expect(bad(results)).toEqual([])
+    } finally {
+      await limited.remove()
+    }
+  })
   test('a server with too many sign-ins in progress says so, and is not another service', async () => {
     const busy = await startSshd(['MaxStartups 1:100:1'])
     const first = connect(busy.port, host)

@@ -27,6 +27,7 @@ export const backlog = checksOn<FolderConnection>()({
     files: { type: 'threshold', unit: 'count', doc: 'How many files may wait in the drop folder' },
   },
   when: ['folder'],
+  privilege: 'setfacl -m u:<account>:rx <folder>',
   applies: ({ hasFolders }) => hasFolders,
   observe: async (connection, { folder = '', ending = '' }) => ({
     ...(await connection.backlog(folder, ending)),
@@ -58,6 +59,9 @@ export const backlog = checksOn<FolderConnection>()({
 const maxDeleted = 20
 
 const check = checksOn<FolderConnection>()
+
+/** What an account needs to write, rename and delete a file. */
+const writing = 'setfacl -m u:<account>:rwx <probeFolder>'
 
 const allowWrites = {
   type: 'flag',
@@ -98,6 +102,7 @@ export const roundTrip = check({
     },
   },
   when: ['allowWrites'],
+  privilege: writing,
   applies: ({ hasFolders }) => hasFolders,
   async observe(connection, { probeFolder, probeSize }, { now, date }) {
     const files = await connection.files(probeFolder)
@@ -144,6 +149,7 @@ export const rename = check({
   results: { rename: 'With `allowWrites`: the test file can be renamed, and is then listed and read by its new name' },
   settings: { allowWrites },
   when: ['allowWrites'],
+  privilege: writing,
   async observe({ trip }, _, { now }) {
     if (!trip?.isBack) return undefined
     const { files, file } = trip
@@ -168,6 +174,7 @@ export const deletion = check({
   results: { delete: 'With `allowWrites`: the test file can be deleted' },
   settings: { allowWrites },
   when: ['allowWrites'],
+  privilege: writing,
   async observe({ trip }, _, { now }) {
     if (trip?.isBack) return await timed(now, () => trip.files.remove(trip.name))
     // The round trip has failed, and it is unknown whether there is a file to delete: not a second failure.
@@ -182,6 +189,7 @@ export const sweep = check({
   results: { sweep: 'With `allowWrites`: files left behind by earlier round trips are deleted' },
   settings: { allowWrites },
   when: ['allowWrites'],
+  privilege: writing,
   async observe(connection, _, { date, signal }) {
     if (connection.trip === undefined) return undefined
     const { files } = connection.trip

@@ -28,7 +28,6 @@ export const clock = onLdap({
       doc: 'Maximum difference between the clocks of a domain controller and of this machine, in either direction',
     },
   },
-  privilege: 'none: anyone may read the root entry',
   applies: isDomainController,
   observe: ({ address, root, rootAt }) => {
     const time = generalizedTime(root?.attributes.currenttime?.[0] ?? '')
@@ -59,7 +58,7 @@ export const passwordExpiry = onLdap({
       doc: 'Minimum time until the password of `user` expires (Active Directory)',
     },
   },
-  privilege: 'the right to read its own account, which every account has by default (SELF)',
+  privilege: 'dsacls "<account>" /G "SELF:RP;msDS-UserPasswordExpiryTimeComputed"',
   applies: (ldap) => isDomainController(ldap) && ldap.user !== undefined,
   observe: async (ldap, _, { date }) => {
     const account = await ownAccount(ldap)

@@ -60,6 +60,7 @@ type Root = {
 export const rootEntry = onLdap({
   depth: 'Basic',
   results: { rootDSE: 'The root entry is readable; without a sign-in, the server may refuse it' },
+  privilege: 'access to dn.base="" by * read',
   settings: { user: userSetting },
   observe: async (ldap, _, { mode, date }): Promise<Root> => {
     const { address, user } = ldap
@@ -113,6 +114,7 @@ export const certificate = certificateCheck({
 export const bind = onLdap({
   depth: 'Standard',
   results: { bind: 'With `user`: the account can sign in, in time' },
+  privilege: 'access to attrs=userPassword by anonymous auth',
   settings: { user: userSetting, latency: connectLatency },
   when: ['user'],
   first: true,
@@ -137,6 +139,7 @@ const baseOf = ({ root }: LdapConnection, base: string | undefined): string | un
 export const search = onLdap({
   depth: 'Standard',
   results: { search: '`base`, or the first naming context of the server, is found in time' },
+  privilege: 'access to dn.base="<base>" attrs=entry,objectClass by dn.exact="<user>" read',
   settings: { base: baseSetting, latency: connectLatency },
   observe: async (ldap, settings, { now }) => {
     const { address, user } = ldap
@@ -156,6 +159,7 @@ export const search = onLdap({
 export const entry = onLdap({
   depth: 'Advanced',
   results: { entry: 'With `entry`: the search finds enough entries' },
+  privilege: 'access to dn.subtree="<base>" attrs=entry,<attributes of the filter> by dn.exact="<user>" read',
   settings: {
     base: baseSetting,
     entry: {
@@ -203,6 +207,7 @@ export const synchronized = onLdap({
 export const lastChange = onLdap({
   depth: 'Advanced',
   results: { 'last change': 'With `lastChange`: the age of the newest change' },
+  privilege: 'access to dn.base="<base>" attrs=entry,objectClass,contextCSN by dn.exact="<user>" read',
   settings: {
     base: baseSetting,
     lastChange: {

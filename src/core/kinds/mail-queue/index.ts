@@ -38,7 +38,7 @@ export const queue = checksOn<object>()({
       doc: 'How long the oldest message may wait; a server keeps what it cannot deliver for days',
     },
   },
-  privilege: `Postfix: ${privileges.postfix}. Exim: ${privileges.exim}`,
+  privilege: 'usermod -aG postdrop <account> (Postfix), usermod -aG Debian-exim <account> (Exim)',
   async observe(_, { server }, { signal, date, step }): Promise<MailQueue | QueuePermissionError> {
     step('queue')
     try {

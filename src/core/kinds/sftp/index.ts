@@ -93,6 +93,7 @@ export const signIn = check({
 export const listing = check({
   depth: 'Standard',
   results: { listing: 'SFTP starts and lists the initial folder of the account in time' },
+  privilege: 'setfacl -m u:<account>:rx <initial folder>, and ForceCommand internal-sftp suffices',
   settings: { latency },
   applies: ({ isSignedIn }) => isSignedIn,
   observe: (session) => session.listHome(),

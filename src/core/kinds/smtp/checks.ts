@@ -171,6 +171,7 @@ function maxMessageBytes(extensions: Extensions): number | undefined {
 export const signIn = onSmtp({
   depth: 'Standard',
   results: { 'sign-in': 'The account can sign in; omitted without `username`' },
+  privilege: 'an account that may sign in (AUTH), without a mailbox',
   settings: { username: usernameSetting },
   applies: ({ credentials }) => credentials !== undefined,
   observe: async (smtp) => {
@@ -214,7 +215,7 @@ export const sender = onSmtp({
   depth: 'Standard',
   results: { sender: 'The server accepts the sender of a mail and has room for it; svc then resets the transaction' },
   settings: { sender: senderSetting },
-  privilege: 'none without `username`; otherwise the right to send as `sender`',
+  privilege: 'no account, or one that may send as <sender>',
   observe: async (smtp, { sender: from = '' }) => {
     const signedIn = smtp.credentials !== undefined
     const reply = await smtp.ask(`MAIL FROM:<${from}>`, 'MAIL FROM')
@@ -246,7 +247,7 @@ export const recipient = onSmtp({
       doc: 'Address that the server must accept (Advanced): svc sends RCPT TO, then RSET, and never a mail',
     },
   },
-  privilege: 'none without `username`; otherwise the right to send as `sender`',
+  privilege: 'no account, or one that may send as <sender>',
   applies: (_, settings) => settings.recipient !== undefined,
   observe: async (smtp, { sender: from = '', recipient: to = '' }) => ({
     address: smtp.address,
