@@ -138,7 +138,7 @@ describe.skipIf(linux !== undefined)('no keychain', () => {
       'Linux without a D-Bus session (DBUS_SESSION_BUS_ADDRESS is not set), no Secret Service.',
       'CI, containers   SVC_TOKEN=… svc …                 (nothing on disk)',
       'a 0600 file      svc login --insecure-storage      (anyone with your account can read it)',
-      'this shell only  svc login --server URL -- bash    (revoked when it ends)',
+      'this shell only  svc login -- bash                 (revoked when it ends)',
     ])
   })
 
