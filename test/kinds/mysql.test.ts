@@ -431,6 +431,21 @@ sqlSuite(
         expect(await trip()).toMatchObject({ status: 'ok' })
         expect(await server.query('SELECT * FROM orders.svc_probe')).toEqual([])
       })
+      test('MariaDB: a table that svc has not created is neither emptied nor written to', async () => {
+        await server.query('CREATE TABLE orders.precious (id char(36) NOT NULL PRIMARY KEY, payload longblob)')
+        try {
+          await server.query("INSERT INTO orders.precious VALUES ('an order', NULL)")
+          await server.query(`GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.precious TO writer@${here}`)
+          expect(await trip({ probeTable: 'precious' })).toMatchObject({
+            status: 'failed',
+            fault: 'data',
+            message: 'svc has not created the table precious, and does not write to it',
+          })
+          expect(await server.query('SELECT id FROM orders.precious')).toEqual([{ id: 'an order' }])
+        } finally {
+          await server.query('DROP TABLE orders.precious')
+        }
+      })
       test('MariaDB: it is left out without allowWrites and on a read-only server', async () => {
         const names = async (given: Given): Promise<readonly string[]> =>
           (await run({ url: server.url('writer', 'orders'), ...given }, 'Advanced')).map(({ check }) => check)

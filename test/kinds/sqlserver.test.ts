@@ -523,6 +523,7 @@ describe('the round trip of allowWrites with a simulated server', () => {
   const over: Readonly<Record<string, TdsAnswer>> = {
     Updateability: writable,
     'CREATE TABLE': done,
+    'sys.key_constraints': { rows: [{ own: 1 }] },
     'INSERT INTO': done,
     DATALENGTH: { rows: [{ bytes: 262_144 }] },
     'DELETE FROM': done,
@@ -537,6 +538,17 @@ describe('the round trip of allowWrites with a simulated server', () => {
       const results = await run(server.port, 'Advanced', { allowWrites: true })
       expect(checked(results, 'write')).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
       expect(writes().map((sql) => /CREATE|INSERT|DELETE/.exec(sql)?.[0])).toEqual(['CREATE', 'INSERT', 'DELETE'])
+    })
+  })
+  test('SQL Server (simulated): nothing is written to a table that svc has not created', async () => {
+    await using({ answer: answers({ ...over, 'sys.key_constraints': { rows: [{ own: 0 }] } }) }, async (server) => {
+      const given = { allowWrites: true, probeTable: 'orders' }
+      expect(checked(await run(server.port, 'Advanced', given), 'write')).toMatchObject({
+        status: 'failed',
+        fault: 'data',
+        message: 'svc has not created the table orders, and does not write to it',
+      })
+      expect(server.batches().filter((sql) => /INSERT|DELETE/.test(sql))).toEqual([])
     })
   })
   test('SQL Server (simulated): it is left out in a read-only database', async () => {

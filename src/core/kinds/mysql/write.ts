@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type DatabaseConnection, figure, onDatabase, text } from '../../database/index.ts'
+import { type DatabaseConnection, figure, foreignTable, onDatabase, text } from '../../database/index.ts'
 import { atMost } from '../../engine/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { byName } from './checks.ts'
@@ -12,6 +12,9 @@ const payloadBytes = 256 * 1024
 
 /** Another svc may empty the table between two statements. */
 const maxTries = 3
+
+/** The comment of a table that svc has created: no other table is ever written to or emptied. */
+const mark = 'write probe of svc'
 
 export const write = onDatabase({
   depth: 'Advanced',
@@ -28,7 +31,7 @@ export const write = onDatabase({
       type: 'text',
       default: 'svc_probe',
       pattern: /^\w{1,64}$/,
-      doc: 'The table of `write`, which svc creates and empties; no other program may use it',
+      doc: 'The table of `write`, which svc creates and empties. svc does not write to a table that it has not created',
     },
     write: {
       type: 'threshold',
@@ -50,8 +53,12 @@ export const write = onDatabase({
     }
     const table = `\`${probeTable}\``
     await ask(
-      `CREATE TABLE IF NOT EXISTS ${table} (id char(36) NOT NULL PRIMARY KEY, payload longblob) ENGINE = InnoDB`,
+      `CREATE TABLE IF NOT EXISTS ${table} (id char(36) NOT NULL PRIMARY KEY, payload longblob) ENGINE = InnoDB COMMENT = '${mark}'`,
     )
+    const [own] = await ask(
+      `SELECT TABLE_COMMENT AS mark FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '${probeTable}'`,
+    )
+    if (text(own, 'mark') !== mark) throw foreignTable(probeTable)
     for (let tries = 1; ; tries += 1) {
       // Returns the space of earlier round trips, and their rows where they ended early.
       await ask(`TRUNCATE TABLE ${table}`)

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type DatabaseConnection, figure, onDatabase } from '../../database/index.ts'
+import { type DatabaseConnection, figure, foreignTable, onDatabase } from '../../database/index.ts'
 import { atMost, notChecked } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -26,7 +26,7 @@ export const write = onDatabase({
       type: 'text',
       default: 'svc_probe',
       pattern: /^\w{1,64}$/,
-      doc: 'The table of `write` in the schema dbo, which svc creates; no other program may use it',
+      doc: 'The table of `write` in the schema dbo, which svc creates. svc does not write to a table that it has not created',
     },
     write: {
       type: 'threshold',
@@ -44,7 +44,7 @@ export const write = onDatabase({
     if (figure(database, 'writable') === 0) return
     const since = now()
     try {
-      await roundTrip(ask, `[dbo].[${probeTable}]`)
+      await roundTrip(ask, probeTable)
       yield { ms: now() - since }
     } catch (error) {
       if (!(error instanceof UnreadableError) || error.why !== 'permission') throw error
@@ -62,10 +62,18 @@ export const write = onDatabase({
 type UnprivilegedLogin = { readonly why: string; readonly grant: string }
 
 /** Each statement ends its own transaction, so that nothing stays open when one of them fails. */
-async function roundTrip(ask: DatabaseConnection['ask'], table: string): Promise<void> {
+async function roundTrip(ask: DatabaseConnection['ask'], name: string): Promise<void> {
+  const table = `[dbo].[${name}]`
   const id = randomUUID()
+  // The name of the key marks the table as one that svc has created.
+  const mark = `svc_write_probe_${name}`
   await ask(`IF OBJECT_ID('${table}') IS NULL
-    CREATE TABLE ${table} (id char(36) NOT NULL PRIMARY KEY, written datetime NOT NULL, payload varbinary(max) NULL)`)
+    CREATE TABLE ${table} (id char(36) NOT NULL CONSTRAINT [${mark}] PRIMARY KEY, written datetime NOT NULL,
+      payload varbinary(max) NULL)`)
+  const [marks] = await ask(
+    `SELECT COUNT(*) AS own FROM sys.key_constraints WHERE parent_object_id = OBJECT_ID('${table}') AND name = '${mark}'`,
+  )
+  if (figure(marks, 'own') !== 1) throw foreignTable(name)
   await ask(`SET XACT_ABORT ON; BEGIN TRANSACTION; INSERT INTO ${table} VALUES ('${id}', GETUTCDATE(),
     CAST(REPLICATE(CAST('x' AS varchar(max)), ${payloadBytes}) AS varbinary(max))); COMMIT TRANSACTION`)
   const [row] = await ask(`SELECT DATALENGTH(payload) AS bytes FROM ${table} WHERE id = '${id}'`)
