@@ -247,7 +247,7 @@ describe('H11 refused sign-ins outlive the process', () => {
         text = next
       },
     }
-    return { process: () => new SignIns(store), text: () => text ?? '' }
+    return { store, process: () => new SignIns(store), text: () => text ?? '' }
   }
 
   test('another process does not repeat one, waits longer after the next, and tries a corrected secret', async () => {
@@ -264,6 +264,16 @@ describe('H11 refused sign-ins outlive the process', () => {
     expect(await third.blocked(corrected, 7 * minute)).toBeUndefined()
     await third.accepted(corrected)
     expect(JSON.parse(file.text())).toMatchObject({ refusals: [] })
+  })
+
+  test('a sign-in that succeeds when somebody tries the monitor ends the pause for other processes', async () => {
+    const { store } = shared()
+    const directory = new Directory('new')
+    await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }))
+    directory.password = 'old'
+    await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }), { repeatsRefused: true })
+    const [a] = await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }))
+    expect(lastOf(a as MonitorReport)?.status).toBe('ok')
   })
 
   test('S3 the file has neither server, account nor secret, and too few bits of the secret to confirm a guess', async () => {

@@ -345,8 +345,9 @@ async function beginSignIn(
     waitedFor,
     end,
     refusal: async () => {
-      const blocked = repeatsRefused ? undefined : await signIns.blocked(key, now())
-      return blocked && blockedResult(monitor, blocked)
+      // Looked up even if it does not count, so that a success removes it and another refusal doubles its pause.
+      const blocked = await signIns.blocked(key, now())
+      return blocked && !repeatsRefused ? blockedResult(monitor, blocked) : undefined
     },
     observed: (result) => {
       if (account.result === undefined || !isAccepted(result)) return
