@@ -40,6 +40,12 @@ peerSuite(postfixQueueMissing, 'mail-queue with Postfix that has ended', () => {
   }, 60_000)
 })
 
+peerSuite(eximQueueMissing, 'mail-queue with Exim', () => {
+  test('a message with a damaged envelope counts as waiting', () => {
+    expect(checked(queueResults('exim', 'damaged'), 'queue')).toMatchObject({ status: 'ok', measurement: { value: 3 } })
+  }, 60_000)
+})
+
 test('a queue that is old is a warning (simulated)', () => {
   const waiting = { messages: 1, oldest: { id: 'A', ageMs: 5 * 3_600_000 }, isDown: false }
   expect(evaluated(queue, waiting, { server: 'exim' })).toMatchObject([

@@ -70,7 +70,10 @@ describe('ping evaluations', () => {
     const [result] = evaluated(loss, { ip: '192.0.2.1', refused: 'ping: socktype: SOCK_RAW: Operation not permitted' })
     expect(result).toMatchObject({ status: 'warning', notChecked: 'permission' })
     expect(result?.details?.join()).toContain('ping_group_range')
-    expect(evaluated(loss, { ip: '192.0.2.1', missing: 'the program ping is not installed' })).toMatchObject([
+    expect(evaluated(loss, { ip: '192.0.2.1', unusable: 'the program ping is not installed' })).toMatchObject([
+      { status: 'failed', notChecked: 'missing' },
+    ])
+    expect(evaluated(loss, { ip: '192.0.2.1', unusable: "ping: invalid option -- '4'" })).toMatchObject([
       { status: 'failed', notChecked: 'missing' },
     ])
     expect(evaluated(loss, { ip: '192.0.2.1', problem: 'connect: Network is unreachable' })).toMatchObject([
@@ -118,7 +121,7 @@ describe('ping of other systems (simulated)', () => {
     ],
     [
       'Windows',
-      'Reply from 192.0.2.1: bytes=32 time<1ms TTL=128\r\n\r\nPing statistics for 192.0.2.1:\r\n    Packets: Sent = 4, Received = 3, Lost = 1 (25% loss),\r\nApproximate round trip times in milli-seconds:\r\n    Minimum = 0ms, Maximum = 2ms, Average = 1ms\r\n',
+      `${'Reply from 192.0.2.1: bytes=32 time<1ms TTL=128\r\n'.repeat(3)}\r\nPing statistics for 192.0.2.1:\r\n    Packets: Sent = 4, Received = 3, Lost = 1 (25% loss),\r\nApproximate round trip times in milli-seconds:\r\n    Minimum = 0ms, Maximum = 2ms, Average = 1ms\r\n`,
       { sent: 4, received: 3, averageMs: 1 },
     ],
     [
@@ -130,6 +133,16 @@ describe('ping of other systems (simulated)', () => {
       'Windows without a reply',
       'Request timed out.\r\n\r\nPing statistics for 192.0.2.1:\r\n    Packets: Sent = 2, Received = 0, Lost = 2 (100% loss),\r\n',
       { sent: 2, received: 0, averageMs: undefined },
+    ],
+    [
+      'Windows, where a router answers that the host cannot be reached',
+      'Reply from 192.0.2.9: Destination host unreachable.\r\n\r\nPing statistics for 192.0.2.1:\r\n    Packets: Sent = 2, Received = 2, Lost = 0 (0% loss),\r\n',
+      { sent: 2, received: 0, averageMs: undefined },
+    ],
+    [
+      'Windows, where a router answers for one of two packets',
+      'Reply from 192.0.2.9: Destination host unreachable.\r\nReply from 192.0.2.1: bytes=32 time=3ms TTL=60\r\n\r\nPing statistics for 192.0.2.1:\r\n    Packets: Sent = 2, Received = 2, Lost = 0 (0% loss),\r\nApproximate round trip times in milli-seconds:\r\n    Minimum = 3ms, Maximum = 3ms, Average = 3ms\r\n',
+      { sent: 2, received: 1, averageMs: 3 },
     ],
     ['anything else', 'usage: ping [-c count]', undefined],
   ])('the recorded output of %s is read', (_, output, expected) => {

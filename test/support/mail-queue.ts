@@ -67,6 +67,11 @@ export const queueFaults = {
   three: `
   for one in 1 2 3; do printf 'Subject: waits\\n\\nwaits\\n' | $sendmail -f a@svc.test someone@example.test; done
   for round in $(seq 50); do sleep 0.1; [ "$($list | grep -c 'someone@example.test')" = 3 ] && break; done`,
+  /** Three messages, and the envelope of one is damaged (Exim). */
+  get damaged() {
+    return `${queueFaults.three}
+  for file in $(exim4 -bP spool_directory | sed 's/.*= //')/input/*-H; do echo damaged > $file; break; done`
+  },
   /** The mail system has ended, with messages in its queue (Postfix). */
   down: `
   printf 'Subject: waits\\n\\nwaits\\n' | $sendmail -f a@svc.test someone@example.test

@@ -13,6 +13,19 @@ export const readText: ReadText = (path) => {
   }
 }
 
+/** The first of these files that exists. */
+export async function firstFile(paths: readonly string[]): Promise<string | undefined> {
+  const { access } = process.getBuiltinModule('node:fs/promises')
+  for (const path of paths) {
+    const exists = await access(path).then(
+      () => true,
+      () => false,
+    )
+    if (exists) return path
+  }
+  return undefined
+}
+
 export type SmallFile = { readonly text: string; readonly modified: Date }
 
 /**

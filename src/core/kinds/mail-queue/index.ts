@@ -20,7 +20,7 @@ const privileges: Readonly<Record<MailServer, string>> = {
 export const queue = checksOn<object>()({
   depth: 'Standard',
   results: {
-    queue: 'The number of messages that wait; fails if the mail system is down',
+    queue: 'The number of messages that wait; fails if Postfix is down',
     'oldest message': 'How long the oldest message of the queue has waited',
   },
   settings: {
@@ -54,7 +54,7 @@ export const queue = checksOn<object>()({
     const { messages: value, oldest, isDown } = waiting
     const measurement = { value, unit: 'count', ...messages, bound: 'atMost' } as const
     const size = isDown
-      ? fail('queue', 'refused', `the mail system is down, and ${count(value, 'message')} in its queue`, {
+      ? fail('queue', 'refused', `the mail system is down, and its queue contains ${count(value, 'message')}`, {
           measurement,
         })
       : atMost({ check: 'queue', what: 'messages in the queue:', value, unit: 'count', threshold: messages })

@@ -1,7 +1,7 @@
-import { access } from 'node:fs/promises'
 import { showBytes } from '../../format.ts'
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
+import { firstFile } from '../../system/files.ts'
 import { type Ended, plainEnvironment, runProgram } from '../../system/run-program.ts'
 
 export type MailServer = 'postfix' | 'exim'
@@ -10,7 +10,9 @@ export type MailServer = 'postfix' | 'exim'
 export type MailQueue = {
   readonly messages: number
   /** The message that waits longest. `ageMs` is accurate to a second with Postfix, to its unit with Exim (min, h, d). */
-  readonly oldest: { readonly id: string; readonly ageMs: number; readonly reason?: string | undefined } | undefined
+  readonly oldest:
+    | { readonly id: string; readonly ageMs: number | undefined; readonly reason?: string | undefined }
+    | undefined
   /** The mail system is down, and its queue was read without it. */
   readonly isDown: boolean
 }
@@ -50,7 +52,7 @@ const listings: Readonly<Record<MailServer, Listing>> = {
  */
 export async function readQueue(server: MailServer, now: Date, signal: AbortSignal): Promise<MailQueue> {
   const { title, files, args, parse } = listings[server]
-  const file = await firstOf(files)
+  const file = await firstFile(files)
   if (file === undefined) throw new ProbeError('internal', `${title} is not installed here: there is no ${files[0]}`)
   const ended = await runProgram({ file, args, env: plainEnvironment(), keep: maxListing }, signal).catch(
     (error: unknown) => {
@@ -64,17 +66,6 @@ export async function readQueue(server: MailServer, now: Date, signal: AbortSign
 
 const tooLong = (title: string): ProbeError =>
   new ProbeError('data', `the queue of ${title} is too long to be listed (more than ${showBytes(maxListing)})`)
-
-async function firstOf(files: readonly string[]): Promise<string | undefined> {
-  for (const file of files) {
-    const exists = await access(file).then(
-      () => true,
-      () => false,
-    )
-    if (exists) return file
-  }
-  return undefined
-}
 
 function refusal({ stderr, stdout, code, signal }: Ended, file: string): Error {
   const [line = ''] = `${stderr}\n${stdout}`
@@ -124,21 +115,25 @@ function postfixMessage(line: string) {
 
 const eximUnits: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
+/** Age, size and id. Exim prints the id alone if it cannot read the envelope. */
+const eximMessage = /^ {0,8}(?:(\d{1,6})([mhd]) +\S{1,12} )?([0-9A-Za-z]{6}-[0-9A-Za-z]{6,11}-[0-9A-Za-z]{2,4})(?: |$)/
+
 /**
  * Parses the listing of `exim -bp`. Each message begins with a line such as `25m  2.9K 0t5C6f-0000c8-00 <a@example.org>`;
  * its recipients follow, indented further.
  */
 export function parseExim(stdout: string, _: Date): Omit<MailQueue, 'isDown'> {
   let messages = 0
-  let oldest: { readonly id: string; readonly ageMs: number; readonly reason: string | undefined } | undefined
+  let oldest: MailQueue['oldest']
   for (const line of stdout.split('\n')) {
-    const fields = /^ {0,6}(\d{1,6})([mhd]) +\S{1,12} (\S{1,40}) </.exec(line.slice(0, 200))
-    const [, number = '', unit = '', id = ''] = fields ?? []
+    const fields = eximMessage.exec(line.slice(0, 200))
     if (!fields) continue
+    const [, number, unit = '', id = ''] = fields
     messages += 1
-    const ageMs = Number(number) * (eximUnits[unit] ?? 0)
-    const reason = /\*\*\* frozen \*\*\*/.test(line.slice(0, 2000)) ? 'the message is frozen' : undefined
-    if (oldest === undefined || ageMs > oldest.ageMs) oldest = { id: sanitize(id, 40), ageMs, reason }
+    const ageMs = number === undefined ? undefined : Number(number) * (eximUnits[unit] ?? 0)
+    const isFrozen = /\*\*\* frozen \*\*\*/.test(line.slice(0, 2000))
+    const reason = ageMs === undefined ? 'its envelope cannot be read' : isFrozen ? 'the message is frozen' : undefined
+    if (oldest === undefined || (ageMs ?? -1) > (oldest.ageMs ?? -1)) oldest = { id: sanitize(id, 40), ageMs, reason }
   }
   if (messages === 0 && stdout.trim() !== '')
     throw new ProbeError('data', `exim does not print a queue: ${quote(stdout.slice(0, 500), 120)}`)

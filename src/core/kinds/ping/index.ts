@@ -11,6 +11,7 @@ import {
 import { count, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
+import { firstFile } from '../../system/files.ts'
 import { plainEnvironment, runProgram } from '../../system/run-program.ts'
 import { type PingStatistics, parsePing, pingCommand } from './program.ts'
 
@@ -31,7 +32,8 @@ type Outcome = { readonly ip: string } & (
   | PingStatistics
   | { readonly refused: string }
   | { readonly problem: string }
-  | { readonly missing: string }
+  /** Why the program cannot test anything here. */
+  | { readonly unusable: string }
 )
 
 /** Maximum bytes read of the program's output, and maximum number of addresses. */
@@ -49,9 +51,9 @@ async function* pings(_: object, settings: PingSettings, context: CheckContext):
     context.step('loss', ip)
     const command = pingCommand(process.platform, { ip, count: packets, waitMs })
     if (!command) throw new ProbeError('internal', `svc does not know the program ping of ${process.platform}`)
-    const file = await firstOf(command.files)
+    const file = await firstFile(command.files)
     if (file === undefined) {
-      yield { ip, missing: `the program ping is not installed (${command.files.join(', ')}): install iputils-ping` }
+      yield { ip, unusable: `the program ping is not installed (${command.files.join(', ')}): install iputils-ping` }
       continue
     }
     const ended = await runProgram(
@@ -60,22 +62,10 @@ async function* pings(_: object, settings: PingSettings, context: CheckContext):
     )
     const words = sanitize(`${ended.stderr}\n${ended.stdout}`.trim().split(/\r?\n/, 1)[0] ?? '', 160)
     if (/not permitted|permission denied|lacking privilege/i.test(words)) yield { ip, refused: words }
+    else if (/\b(?:invalid|unrecognized|unknown|illegal) option\b|^usage\b/i.test(words))
+      yield { ip, unusable: `${file} does not know the options of svc: ${words}` }
     else yield { ip, ...(parsePing(ended.stdout) ?? { problem: words === '' ? 'no output' : words }) }
   }
-}
-
-async function firstOf(files: readonly string[]): Promise<string | undefined> {
-  const { access } = process.getBuiltinModule('node:fs/promises')
-  for (const file of files) {
-    if (
-      await access(file).then(
-        () => true,
-        () => false,
-      )
-    )
-      return file
-  }
-  return undefined
 }
 
 const check = checksOn<object>()
@@ -99,7 +89,7 @@ export const loss = check({
     const address = { address: ip }
     if ('refused' in outcome)
       return notChecked('loss', 'permission', `${ip}: ${outcome.refused}`, { ...address, details: [privilege] })
-    if ('missing' in outcome) return notChecked('loss', 'missing', outcome.missing, address)
+    if ('unusable' in outcome) return notChecked('loss', 'missing', outcome.unusable, address)
     // The program reports a missing route or an invalid address on its own.
     if ('problem' in outcome) return fail('loss', 'refused', `${ip}: ping reports "${outcome.problem}"`, address)
     return evaluateLoss(outcome, threshold)

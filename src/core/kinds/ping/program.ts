@@ -61,9 +61,20 @@ export function parsePing(output: string): PingStatistics | undefined {
   if (sent === undefined || received === undefined) return undefined
   const times = unix ? /min\/avg\/max[^=\n]*= [\d.]+\/([\d.]+)\// : windowsTimes
   const average = times.exec(text)?.[1]
+  const replies = unix ? Number(received) : windowsReplies(text, Number(received), average !== undefined)
   return {
     sent: Number(sent),
-    received: Number(received),
-    averageMs: average === undefined || received === '0' ? undefined : Number(average),
+    received: replies,
+    averageMs: average === undefined || replies === 0 ? undefined : Number(average),
   }
+}
+
+/**
+ * Windows also counts the answer of a router that it cannot reach the host. Such an answer has no time and no TTL; a
+ * reply through IPv6 has a time but no TTL.
+ */
+function windowsReplies(text: string, received: number, isTimed: boolean): number {
+  if (!isTimed) return 0
+  const lines = text.match(/\bTTL=/g)?.length ?? received
+  return Math.min(received, lines)
 }
