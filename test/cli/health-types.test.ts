@@ -44,7 +44,7 @@ test('K10 12 counts although others are 0, and 3 counts before 12', () => {
   expect(combinedExit([0, 0])).toBe(0)
 })
 
-test('K10 all means all configured types, and the others are one line that is no failure', async () => {
+test('K10 --type all checks the configured types, and reports the others on one line without a failure', async () => {
   const port = await wellPort()
   const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)
   for (const args of [['health'], ['health', '--type', 'all']]) {

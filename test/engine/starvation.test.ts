@@ -224,7 +224,7 @@ describe('a shortened deadline', () => {
       await pause(ms, undefined, { signal })
     }
 
-  test('H9 that the run cut short is not checked, and says both figures and why', async () => {
+  test('H9 a timeout that the run cut short is not checked, and its message contains both figures and the reason', async () => {
     const plan = [made('first', target, slow(1_500), { timeoutMs: 5_000 }), made('second', target, hangs)]
     const { monitors } = await runMonitors(plan, engineWorld({ now: shifted(5_000) }), { mode: 'Basic', signal: never })
     expect(lastOf(monitors, 'first')?.status).toBe('ok')
@@ -242,7 +242,7 @@ describe('a shortened deadline', () => {
     return () => performance.now() + (performance.now() - start > 1_000 ? ms : 0)
   }
 
-  test('H9 of a monitor with a longer time than the run is a failure, because it had all that there is', async () => {
+  test('H9 a timeout of a monitor that had the whole time of the run is a failure, even if its own time is longer', async () => {
     const plan = [made('long', target, hangs, { timeoutMs: 60_000 })]
     const { monitors } = await runMonitors(plan, engineWorld(), { mode: 'Basic', signal: never })
     expect(lastOf(monitors, 'long')).toMatchObject({ status: 'failed', fault: 'timeout' })
@@ -252,7 +252,7 @@ describe('a shortened deadline', () => {
     )
   }, 20_000)
 
-  test("H9 by the caller's time limit is not checked, and names the limit", async () => {
+  test("H9 a timeout that the caller's time limit cut short is not checked, and its message contains the limit", async () => {
     const { monitors } = await runMonitors([made('one', target, hangs)], engineWorld(), {
       mode: 'Basic',
       signal: never,

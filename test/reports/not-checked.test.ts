@@ -71,7 +71,7 @@ describe('the headline', () => {
   })
 })
 
-describe('H10 what nobody has looked at', () => {
+describe('H10 what was not checked is shown apart from what failed', () => {
   test('is a failure: a run without monitors, and a monitor without results', () => {
     expect(documentOf(runOf())).toMatchObject({ status: 'failed', message: 'Sql is unhealthy' })
     expect(documentOf(runOf(monitor('a'), monitor('b', passes)))).toMatchObject({

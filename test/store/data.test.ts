@@ -505,7 +505,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       const older = await data.audit.list({ limit: 1, before: changed?.id ?? 0 })
       expect(older).toEqual([added])
     })
-    test('S10 without an audit entry there is no change', async () => {
+    test('S10 a change whose audit entry cannot be written is not made', async () => {
       const { user, session, refresh, access } = await startMs('alice')
       const used = await startMs('alice')
       await data.tokens.rotate(used.refresh.hash, successorOf(used), 20_000, actor())
