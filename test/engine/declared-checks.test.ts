@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Check, checksOn, machineKind, networkKind, ok, warn } from '../../src/core/engine/index.ts'
+import { type Check, checksOn, fail, machineKind, networkKind, ok, warn } from '../../src/core/engine/index.ts'
 import { runKind } from '../support/run-kind.ts'
 
 const check = checksOn<object>()
@@ -98,4 +98,57 @@ test('no further check runs on a connection that turns out to be unusable once i
     checks: [here],
   })
   expect((await runKind(kind, {})).map((result) => result.check)).toEqual(['connect'])
+})
+
+const withoutResult = check({
+  depth: 'Basic',
+  results: { size: '' },
+  settings: { size: flag },
+  when: ['size'],
+  observe: () => Promise.resolve(undefined),
+  evaluate: () => [],
+})
+
+test('a configured check that yields no result is reported as not checked', async () => {
+  expect(await runKind(machine([withoutResult]), { size: true })).toMatchObject([
+    { check: 'size', status: 'failed', notChecked: 'missing', message: expect.stringContaining('size') },
+  ])
+})
+
+test('a configured check whose stream ends without an observation is reported as not checked', async () => {
+  const stream = check({
+    ...withoutResult,
+    // biome-ignore lint/correctness/useYield: the empty stream is the case under test
+    async *observe() {},
+  })
+  expect(await runKind(machine([stream]), { size: true })).toMatchObject([{ check: 'size', notChecked: 'missing' }])
+})
+
+test('a check that is not configured, or declares when it yields nothing, is left out', async () => {
+  const declared = check({ ...withoutResult, emptyWhere: 'the file is a folder' })
+  const always = check({
+    depth: 'Basic',
+    results: { always: '' },
+    settings: {},
+    observe: async () => '',
+    evaluate: () => [],
+  })
+  const results = await runKind(machine([greeting, declared, always]), { size: true })
+  expect(results.map((result) => result.check)).toEqual(['greeting'])
+  const unconfigured = await runKind(machine([greeting, withoutResult]), {})
+  expect(unconfigured.map((result) => result.check)).toEqual(['greeting'])
+})
+
+test('a configured check is not reported again where the gate that it shares its observation with has failed', async () => {
+  const observe = () => Promise.resolve(undefined)
+  const gate = check({
+    depth: 'Basic',
+    results: { there: '' },
+    settings: {},
+    gate: true,
+    observe,
+    evaluate: () => fail('there', 'data', 'it does not exist'),
+  })
+  const results = await runKind(machine([gate, check({ ...withoutResult, observe })]), { size: true })
+  expect(results.map((result) => result.check)).toEqual(['there'])
 })

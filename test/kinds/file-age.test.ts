@@ -69,6 +69,20 @@ describe('a file that must be fresh', () => {
     expect(result.message).toContain('in the future')
     expect(await one('age', { path: folder })).toMatchObject({ status: 'warning' })
   })
+  test('is not checked against the settings of a folder, nor a folder against those of a file', async () => {
+    const path = aged('export.csv', 0)
+    expect(await one('backlog', { path, files: { limit: 1 } })).toMatchObject({
+      status: 'failed',
+      notChecked: 'missing',
+      message: `not checked: ${path} is a file, and files wait only in a folder`,
+    })
+    expect(await one('size', { path: folder, size: 1 })).toMatchObject({
+      status: 'failed',
+      notChecked: 'missing',
+      message: `not checked: ${folder} is a folder, and only a file has a size`,
+    })
+  })
+
   test('must not be smaller than its minimum size', async () => {
     const path = aged('backup', 1)
     truncateSync(path, 1024)

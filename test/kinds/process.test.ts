@@ -267,13 +267,21 @@ describe('thresholds', () => {
     expect(evaluated(restarted, figures({ age: 599_999 }))).toMatchObject([{ status: 'warning' }])
   })
 
+  test('CPU use that cannot be read is not checked, and a process that does not run has none', () => {
+    const threshold = { cpu: { limit: 90 } }
+    expect(evaluated(cpu, { count: 1, percent: undefined }, threshold)).toMatchObject([
+      { check: 'cpu', status: 'failed', notChecked: 'missing' },
+    ])
+    expect(evaluated(cpu, { count: 0, percent: undefined }, threshold)).toEqual([])
+  })
+
   test('memory and CPU use at the boundary are ok', () => {
     const threshold = { memory: { warn: 100, limit: 200 } }
     expect(evaluated(memory, figures({ rss: 100 }), threshold)).toMatchObject([{ status: 'ok' }])
     expect(evaluated(memory, figures({ rss: 200 }), threshold)).toMatchObject([{ status: 'warning' }])
     expect(evaluated(memory, figures({ rss: 201 }), threshold)).toMatchObject([{ status: 'failed' }])
-    expect(evaluated(cpu, { percent: 90 }, { cpu: { limit: 90 } })).toMatchObject([{ status: 'ok' }])
-    expect(evaluated(cpu, { percent: 91 }, { cpu: { limit: 90 } })).toMatchObject([{ status: 'warning' }])
+    expect(evaluated(cpu, { count: 1, percent: 90 }, { cpu: { limit: 90 } })).toMatchObject([{ status: 'ok' }])
+    expect(evaluated(cpu, { count: 1, percent: 91 }, { cpu: { limit: 90 } })).toMatchObject([{ status: 'warning' }])
   })
 })
 

@@ -115,6 +115,7 @@ const queriesCheck = (account: AccountQuestion) =>
     results: { queries: 'Each of `queries` returns what it should; one result per query' },
     settings: { queries: queriesSetting },
     when: ['queries'],
+    emptyWhere: 'all queries have `depth: Advanced`, in a Standard run',
     async *observe({ ask, read }, { queries }, context): AsyncGenerator<{ readonly powers: string } | QueryAnswer> {
       const due = dueQueries(queries, context.mode)
       if (due.length === 0) return

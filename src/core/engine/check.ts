@@ -26,6 +26,11 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly settings: Spec
   /** The check is left out unless at least one of these settings is given. */
   readonly when?: readonly (keyof NoInfer<Spec> & string)[]
+  /**
+   * In which case the check rightly yields no result although a setting of `when` is given: `the server is a standby`.
+   * In any other case, a check without a result is reported as not checked.
+   */
+  readonly emptyWhere?: string
   /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string
   /**
@@ -70,6 +75,7 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
   readonly results: Readonly<Record<string, ResultDoc>>
   readonly settings: Spec
   readonly when?: readonly string[]
+  readonly emptyWhere?: string
   readonly privilege?: string
   readonly gate?: true
   readonly last?: true
@@ -227,17 +233,21 @@ export async function* runChecks<Connection>(
       }
     }
     let closed = false
+    const silent = new Set(due.filter(({ when, emptyWhere }) => when !== undefined && emptyWhere === undefined))
     try {
       const observed = first.observe(connection, settings as never, { ...context, signal, step })
       for await (const observation of pieces(observed)) {
         for (const check of due) {
           target.keep?.(check, observation)
           const results = evaluate(check, observation)
+          if (results.length > 0) silent.delete(check)
           closed ||=
             check.gate === true && results.some(({ status, fault }) => status === 'failed' && fault !== 'threshold')
           yield results
         }
       }
+      // A gate that fails in the same observation already says why there is nothing to evaluate.
+      if (!closed && !signal.aborted) for (const check of silent) yield located(check, withoutResult(check))
     } catch (error) {
       const shared = error instanceof SharedReadError ? error : undefined
       const thrown: unknown = shared ? shared.cause : error
@@ -249,6 +259,10 @@ export async function* runChecks<Connection>(
     if (closed) return
   }
 }
+
+/** A configured check that looked at nothing is not healthy. */
+const withoutResult = ({ results, when = [] }: Pick<Check<never>, 'results' | 'when'>): Result =>
+  notChecked(firstName({ results }), 'missing', `nothing was found to check for ${when.join(' or ')}`)
 
 /** Groups the checks that share an `observe`, in the order in which they run. */
 function observedTogether<Connection>(checks: readonly Check<Connection>[]): Iterable<readonly Check<Connection>[]> {
@@ -272,12 +286,12 @@ const isDue = (
   mode: ExecutionMode,
 ): boolean => includes(mode, depthWith?.(settings as never) ?? depth) && isEnabled(when, settings)
 
-/** Whether at least one of the settings that a check depends on is given. */
+/** Whether at least one of the settings that a check depends on is given. An empty list names nothing to check. */
 export const isEnabled = (when: readonly string[] | undefined, settings: object): boolean =>
   when === undefined ||
   when.some((name) => {
     const value = (settings as Readonly<Record<string, unknown>>)[name]
-    return value !== undefined && value !== false
+    return value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0)
   })
 
 const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object.keys(results)[0] ?? 'check'

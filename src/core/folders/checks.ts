@@ -149,6 +149,7 @@ export const rename = check({
   results: { rename: 'With `allowWrites`: the test file can be renamed, and is then listed and read by its new name' },
   settings: { allowWrites },
   when: ['allowWrites'],
+  emptyWhere: 'the round trip has failed, so there is no file',
   privilege: writing,
   async observe({ trip }, _, { now }) {
     if (!trip?.isBack) return undefined
@@ -174,6 +175,7 @@ export const deletion = check({
   results: { delete: 'With `allowWrites`: the test file can be deleted' },
   settings: { allowWrites },
   when: ['allowWrites'],
+  emptyWhere: 'the round trip has failed, so there is no file',
   privilege: writing,
   async observe({ trip }, _, { now }) {
     if (trip?.isBack) return await timed(now, () => trip.files.remove(trip.name))
@@ -189,6 +191,7 @@ export const sweep = check({
   results: { sweep: 'With `allowWrites`: files left behind by earlier round trips are deleted' },
   settings: { allowWrites },
   when: ['allowWrites'],
+  emptyWhere: 'the round trip could not open its folder',
   privilege: writing,
   async observe(connection, _, { date, signal }) {
     if (connection.trip === undefined) return undefined

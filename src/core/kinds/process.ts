@@ -152,9 +152,11 @@ export const memory = check({
   results: { memory: 'Resident memory of the largest process; needs a threshold' },
   settings: { memory: { type: 'threshold', unit: 'bytes', doc: 'Maximum resident memory of the largest process' } },
   observe: figures,
-  evaluate: ({ processes }, { memory: threshold }) => {
+  when: ['memory'],
+  emptyWhere: 'no process is running, which the check `running` reports',
+  evaluate: ({ processes }, { memory: threshold = {} }) => {
     const largest = greatest(processes, ({ rss }) => rss)
-    if (!threshold || processes.length === 0) return []
+    if (processes.length === 0) return []
     if (!largest) return notChecked('memory', 'missing', 'the system does not report the memory of the process')
     return atMost({
       check: 'memory',
@@ -176,11 +178,14 @@ export const cpu = check({
       doc: 'Maximum CPU use of all processes together, in percent of one CPU, over half a second; exceeding it only warns (Linux only)',
     },
   },
+  when: ['cpu'],
   last: true,
-  applies: (_, { cpu: threshold }) => threshold !== undefined,
+  emptyWhere: 'no process is running, which the check `running` reports',
+  applies: () => process.platform === 'linux',
   observe: async (processes, settings, context) => {
     const { since, processes: before } = await figures(processes, settings, context)
-    if (!before.some(({ cpu: spent }) => spent !== undefined)) return undefined
+    const count = before.length
+    if (!before.some(({ cpu: spent }) => spent !== undefined)) return { count, percent: undefined }
     const rest = Math.max(0, Math.ceil(cpuWindowMs - (context.now() - since)) + 1)
     await pause(rest, undefined, { signal: context.signal })
     const after = await readFigures(processes.alive, false)
@@ -188,13 +193,14 @@ export const cpu = check({
     const later = new Map(after.map(({ pid, cpu: spent }) => [pid, spent]))
     // A process that ended in the meantime counts as zero: its time can no longer be read.
     const spent = before.map(({ pid, cpu: ms = 0 }) => Math.max(0, (later.get(pid) ?? ms) - ms))
-    return { percent: (spent.reduce((sum, ms) => sum + ms, 0) / window) * 100 }
+    return { count, percent: (spent.reduce((sum, ms) => sum + ms, 0) / window) * 100 }
   },
-  evaluate: (use, { cpu: { warn, limit } = {} }) => {
+  evaluate: ({ count, percent: value }, { cpu: { warn, limit } = {} }) => {
     const bound = warn ?? limit
     const threshold = bound === undefined ? {} : { warn: bound }
-    if (!use) return []
-    return atMost({ check: 'cpu', what: 'CPU use, of one CPU:', value: use.percent, unit: 'percent', threshold })
+    if (count === 0) return []
+    const what = value === undefined ? 'the CPU use of the process' : 'CPU use, of one CPU:'
+    return atMost({ check: 'cpu', what, value, unit: 'percent', threshold })
   },
 })
 

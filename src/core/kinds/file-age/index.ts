@@ -7,6 +7,7 @@ import {
   fail,
   includes,
   machineKind,
+  notChecked,
   ok,
   sharedRead,
   warn,
@@ -92,7 +93,7 @@ export const size = check({
   evaluate: ({ name, file }, { size: limit = 0 }) =>
     file
       ? atLeast({ check: 'size', what: `file ${name} has`, value: file.bytes, unit: 'bytes', threshold: { limit } })
-      : [],
+      : notChecked('size', 'missing', `${name} is a folder, and only a file has a size`),
 })
 
 export const backlog = check({
@@ -101,8 +102,8 @@ export const backlog = check({
   settings: { files: { type: 'threshold', unit: 'count', doc: 'How many files may wait in the folder' } },
   when: ['files'],
   observe: content,
-  evaluate: ({ folder }, { files: threshold = {} }) => {
-    if (!folder) return []
+  evaluate: ({ name, folder }, { files: threshold = {} }) => {
+    if (!folder) return notChecked('backlog', 'missing', `${name} is a file, and files wait only in a folder`)
     const what = folder.more ? 'files waiting (there are more):' : 'files waiting:'
     return atMost({ check: 'backlog', what, value: folder.files, unit: 'count', threshold })
   },

@@ -89,6 +89,7 @@ export const sameVersion = onHttp({
   results: { 'same version': 'With `version` and several addresses: all of them run the same version' },
   settings: { version: versionSetting },
   when: ['version'],
+  emptyWhere: 'fewer than two addresses report a version',
   async observe(http, { version }, context) {
     const { content } = await answer(http, undefined, context)
     const read = version && versionIn(content, version)
@@ -359,6 +360,7 @@ export const json = onHttp({
   results: { json: documentResults.json },
   settings: { json: jsonSetting, xml: xmlSetting, codes, judgeFrom },
   when: ['json'],
+  emptyWhere: 'the answer is not the XML that `xml` needs',
   evaluate: ({ content, nonce, patterns }, { json, xml, codes }) =>
     isUnreadableXml(content, xml)
       ? []
@@ -383,6 +385,7 @@ export const measure = onHttp({
   results: { measure: documentResults.measure },
   settings: { measure: measureSetting, xml: xmlSetting, codes, judgeFrom },
   when: ['measure'],
+  emptyWhere: 'the answer is not the XML that `xml` needs',
   evaluate: ({ content, patterns }, { measure, xml, codes }) =>
     isUnreadableXml(content, xml)
       ? []

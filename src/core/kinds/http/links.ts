@@ -92,6 +92,7 @@ export const links = onHttp({
     },
   },
   when: ['links'],
+  emptyWhere: 'the answer of an earlier address has been searched for links',
   last: true,
   elsewhere: true,
   async *observe(http, { links: entries = [], linkHosts: hosts }, context) {

@@ -41,6 +41,7 @@ export const write = onDatabase({
     },
   },
   when: ['allowWrites'],
+  emptyWhere: 'the server is read-only',
   privilege: 'GRANT CREATE, DROP, SELECT, INSERT, DELETE ON <database>.svc_probe TO <account>',
   async *observe({ ask }, { probeTable }, { now }) {
     const variables = byName(

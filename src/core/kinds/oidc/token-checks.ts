@@ -130,6 +130,7 @@ export const signature = onOidc({
   results: { signature: 'A signed token can be verified with a key of the provider' },
   settings: { clientId },
   when: ['clientId'],
+  emptyWhere: 'the token is not signed',
   observe: observeFirstToken,
   evaluate: ({ address, signed }): Result<'signature'> | [] => {
     if (!signed) return []
@@ -146,6 +147,7 @@ export const claims = onOidc({
   results: { claims: 'A signed token is from this issuer, for `audience`, and currently valid' },
   settings: { issuer, clientId, audience, resource, skew },
   when: ['clientId'],
+  emptyWhere: 'the token is not signed',
   observe: observeFirstToken,
   evaluate: ({ address, signed }, settings): Result<'claims'> | [] => {
     if (!signed) return []
@@ -169,6 +171,7 @@ export const clock = onOidc({
   results: { clock: "The provider's clock agrees with ours" },
   settings: { clientId, skew },
   when: ['clientId'],
+  emptyWhere: 'no answer contains a time',
   observe: observeFirstToken,
   evaluate: ({ address, ahead }, { skew: threshold }): Result<'clock'> | [] => {
     const [worst, ...rest] = [...ahead].sort((a, b) => Math.abs(b.ms) - Math.abs(a.ms))
@@ -225,6 +228,7 @@ export const refresh = onOidc({
   results: { refresh: 'A refresh token, if there is one, yields a new token' },
   settings: { clientId, clientSecret, user: userSetting, latency },
   when: ['clientId'],
+  emptyWhere: 'client credentials yield no refresh token',
   observe: async (oidc, { user }, context) => {
     const { address, refreshToken, granted } = oidc
     if (refreshToken !== undefined) return await observeRefresh(oidc, refreshToken, context)

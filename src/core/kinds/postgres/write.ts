@@ -36,6 +36,7 @@ export const write = onDatabase({
     },
   },
   when: ['allowWrites'],
+  emptyWhere: 'the server is a standby',
   privilege: createSchema('<account>'),
   observe: async ({ ask, commit, user }, { write: { limit = Number.POSITIVE_INFINITY } }, { now, msLeft }) => {
     const [row] = await ask(`SELECT pg_is_in_recovery() AS standby,

@@ -164,6 +164,7 @@ export const oldestItem = onRedis({
   results: { 'oldest item': 'The oldest item of a queue has not waited too long; omitted for queues without `age`' },
   settings: { queues: queuesSetting },
   when: ['queues'],
+  emptyWhere: 'no queue has `age`',
   last: true,
   privilege: 'ACL SETUSER <account> ~<key> +select +type +lindex +zrange +xrange +xpending +xinfo|groups',
   async *observe(redis, { queues = [] }, context) {

@@ -271,6 +271,7 @@ export const queries = check({
   results: { queries: 'Each of `queries` returns what it should; one result per query' },
   settings: { queries: queriesSetting },
   when: ['queries'],
+  emptyWhere: 'all queries have `depth: Advanced`, in a Standard run',
   async *observe(file, settings, context): AsyncGenerator<QueryAnswer> {
     const read = async (sql: string): Promise<Column> => {
       const ms = queryMs(context.msLeft())

@@ -36,6 +36,7 @@ export const write = onDatabase({
     },
   },
   when: ['allowWrites'],
+  emptyWhere: 'the database is read-only',
   privilege: grantTo('<login>'),
   async *observe({ ask, user }, { probeTable }, { now }): AsyncGenerator<{ readonly ms: number } | UnprivilegedLogin> {
     const [database] = await ask(
