@@ -180,6 +180,16 @@ describe('measures', () => {
     expect(evaluate({ j: [{ s: 'y' }] }, measure)).toEqual(['ok a:1: m: 0 (warn 1, fail 2)'])
   })
 
+  test('a list that the answer does not have is not an empty list', () => {
+    const measures = [{ count: { limit: 1 } }, { needs: ['s'] }, { time: 't', age: { limit: 1 } }]
+    for (const measure of measures) {
+      expect(evaluate({ jobs: [] }, measure)).toEqual(['warning not checked: a:1: m: the answer has no list $.j'])
+      expect(evaluate({ j: {} }, measure)).toEqual(['warning not checked: a:1: m: the answer has no list $.j'])
+      for (const empty of [[], null]) expect(evaluate({ j: empty }, measure)[0]).toMatch(/^ok /)
+    }
+    expect(evaluate({}, { least: { limit: 1 } })[0]).toMatch(/^failed a:1: m: 0 /)
+  })
+
   test('the oldest, the earliest, the largest and the smallest value decide', () => {
     expect(evaluate(jobs('11:30', '11:50'), { time: 't', age: { limit: 1_800_000 } })).toEqual([
       'ok a:1: m: oldest 30 min (fail 30 min)',

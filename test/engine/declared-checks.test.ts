@@ -118,7 +118,6 @@ test('a configured check that yields no result is reported as not checked', asyn
 test('a configured check whose stream ends without an observation is reported as not checked', async () => {
   const stream = check({
     ...withoutResult,
-    // biome-ignore lint/correctness/useYield: the empty stream is the case under test
     async *observe() {},
   })
   expect(await runKind(machine([stream]), { size: true })).toMatchObject([{ check: 'size', notChecked: 'missing' }])

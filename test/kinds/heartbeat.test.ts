@@ -209,6 +209,21 @@ describe('at Advanced', () => {
     expect(await checksOf(beats)).not.toContain('backlog')
   })
 
+  test('a backlog or a run that no agent reports is not checked where a threshold is set', async () => {
+    const beats = [beat('a', 0)]
+    expect(await one('backlog', beats, { backlog: { warn: 5 } })).toMatchObject({
+      status: 'failed',
+      notChecked: 'missing',
+      message: 'not checked: no agent reports a backlog',
+    })
+    expect(await one('runtime', beats, { runtime: { warn: minute } })).toMatchObject({
+      status: 'failed',
+      notChecked: 'missing',
+      message: 'not checked: no agent reports the start and the end of its runs',
+    })
+    expect(await checksOf([beat('a', 300 * minute)], { backlog: { warn: 5 } })).not.toContain('backlog')
+  })
+
   test('agents that once reported may not be silent, except for a configured number', async () => {
     const beats = [beat('a', 0), beat('b', 9 * minute), beat('c', 300 * minute)]
     expect(await one('silent', beats)).toMatchObject({

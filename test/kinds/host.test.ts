@@ -184,9 +184,16 @@ describe('this machine', () => {
 test('without file descriptors, no check of this machine is silent, and none that cannot look is ok', () => {
   const results = resultsWithoutDescriptors('host', {}, 'Advanced')
   const result = (check: string) => results.find((one) => one.check === check || one.check.startsWith(`${check} `))
-  for (const check of ['disk', 'cpu', 'file descriptors', 'OOM kills'])
+  for (const check of ['disk', 'memory', 'cpu', 'load', 'file descriptors', 'OOM kills'])
     expect(result(check), check).toMatchObject({ status: 'failed' })
   expect(result('cpu')).toMatchObject({ notChecked: 'missing' })
+})
+
+test('a machine without a local file system says so, and is not checked where no file system is listed', () => {
+  expect(evaluated(space, { mount: '/', disk: 'not local' })).toMatchObject([
+    { check: 'disk /', status: 'ok', message: expect.stringContaining('no local file system') },
+  ])
+  for (const platform of ['darwin', 'win32'] as const) expect(() => fromListing([], platform)).toThrow('no file system')
 })
 
 describe('the disk listings of other systems', () => {

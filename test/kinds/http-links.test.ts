@@ -201,6 +201,13 @@ describe('http links', () => {
     expect(server.requestLines()).toEqual(['GET /', 'GET /1', 'GET /2'])
   })
 
+  test('links of a list that the answer does not have are not checked', async () => {
+    await using server = await httpPeer(pages(() => ({ '/': { other: [] } })))
+    const results = await look(server.origin, { links: [entry()] })
+    expect(messagesOf(results, 'links')).toEqual(['warning not checked: item: the answer has no list $.items'])
+    expect(checked(results, 'links')).toMatchObject({ notChecked: 'missing' })
+  })
+
   test('a thousand refused links are not reported a thousand times', async () => {
     const items = Array.from({ length: 1_000 }, (_, n) => `http://192.0.2.1/${n}`)
     await using server = await httpPeer(pages(() => ({ '/': { items: [...items, ...items] } })))

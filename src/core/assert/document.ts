@@ -197,6 +197,20 @@ export function select(answer: DocumentAnswer, path: string): PathSelection {
   return 'problem' in read ? read : (selectJson(read.value, path) ?? []).map(jsonItem)
 }
 
+/**
+ * The list of a JSON path such as `$.a.b[*].c` if the answer has no such list, here `$.a.b`: then the path selects
+ * nothing because the answer has another form, and not because the list is empty. `null` is an empty list, as some
+ * programs write it. Undefined for XML, where an empty list and a missing one look the same.
+ */
+export function missingList(answer: DocumentAnswer, path: string): string | undefined {
+  const [list = '', ...rest] = path.split('[*]')
+  const steps = rest.length > 0 ? parseJsonPath(list) : undefined
+  const read = steps && answer.json()
+  if (!steps || !read || 'problem' in read) return undefined
+  const value = readJsonPath(read.value, steps)?.value
+  return value === null || Array.isArray(value) ? undefined : list
+}
+
 /** The expected values that are missing or differ: `[path, what is wrong]`. */
 export function unmetValues(
   answer: DocumentAnswer,

@@ -1,7 +1,7 @@
-import { atLeast, atMost, fail, ok, type Result } from '../engine/index.ts'
+import { atLeast, atMost, fail, ok, type Result, warn } from '../engine/index.ts'
 import { noRedaction, quote, type Redact, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../settings/index.ts'
-import { type DocumentAnswer, type Item, maxItems, pathProblem, readDate, relativeProblem, select } from './document.ts'
+import { type DocumentAnswer, type Item, maxItems, missingList, pathProblem, readDate, relativeProblem, select } from './document.ts'
 import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
 
 /** A measure: a count, a number or a date in a JSON or XML answer. */
@@ -24,6 +24,8 @@ export const measureFields = {
 export type Measure = Values<typeof measureFields>
 
 const judged = ['needs', 'count', 'least', 'atMost', 'atLeast', 'age', 'left'] as const
+/** The conditions that fail without an item. The others are met by an empty list. */
+const demanding = ['least', 'atMost', 'atLeast', 'left'] as const
 const dated = ['last', 'age', 'left'] as const
 
 /** Why a measure is invalid, or undefined. */
@@ -74,6 +76,11 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
   ]
   const selected = select(answer, measure.path)
   if ('problem' in selected) return [fail('measure', 'protocol', `${address}: ${name}: ${selected.problem}`, more)]
+  const lost = missingList(answer, measure.path)
+  if (lost !== undefined && demanding.every((key) => measure[key] === undefined)) {
+    const why = `not checked: ${address}: ${name}: the answer has no list ${sanitize(lost, 80)}`
+    return [warn('measure', why, { ...more, notChecked: 'missing' })]
+  }
   let matching: readonly Item[]
   try {
     matching = fitting(selected.slice(0, maxItems), measure.where)
@@ -82,10 +89,10 @@ function take(measure: Measure, { answer, at, address, redact }: MeasureContext)
     throw error
   }
   const times = measure.time === undefined ? undefined : matching.map((item) => timeOf(item, measure.time ?? ''))
-  const lost = times?.find((time) => typeof time !== 'number')
-  if (lost !== undefined)
+  const undated = times?.find((time) => typeof time !== 'number')
+  if (undated !== undefined)
     return wrong(
-      `${sanitize(measure.time ?? '', 64)} is ${lost === '' ? 'missing' : `${quote(redact(lost), 40)}, which is not a date`}`,
+      `${sanitize(measure.time ?? '', 64)} is ${undated === '' ? 'missing' : `${quote(redact(undated), 40)}, which is not a date`}`,
     )
   const now = at.getTime()
   const fresh = matching

@@ -20,7 +20,7 @@ import { askTime, parseReference } from '../net/sntp.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { type Disk, disks, type SilentDisk } from '../system/disks.ts'
-import { fileTrouble, isMissing, preloadSystemInformation, readText } from '../system/files.ts'
+import { fileTrouble, isMissing, preloadSystemInformation, readText, readTextOrThrow } from '../system/files.ts'
 import {
   type CpuSample,
   cpuSample,
@@ -88,7 +88,12 @@ function medianSlope(readings: readonly HistoryReading[]): number {
 }
 
 /** Measured before the first check. The time that the other checks take separates the two processor samples. */
-type Host = { readonly upMs: number; readonly limits: OwnLimits; readonly before: CpuSample }
+type Host = {
+  readonly upMs: number
+  readonly limits: OwnLimits
+  /** Undefined if the system did not report its processors. */
+  readonly before: CpuSample | undefined
+}
 const check = checksOn<Host>()
 
 export const up = check({
@@ -112,7 +117,7 @@ const mounts = {
 /** What the walk reads at one mount point: its usage, its path, and earlier readings. */
 type Mount = {
   readonly mount: string
-  readonly disk?: Disk | SilentDisk | 'not mounted'
+  readonly disk?: Disk | SilentDisk | 'not mounted' | 'not local'
   /** Earlier readings of the free space, in Advanced. */
   readonly readings?: readonly HistoryReading[] | undefined
 }
@@ -124,15 +129,18 @@ async function* walk(
 ): AsyncGenerator<Mount> {
   context.step('disk')
   const missing = new Set(only)
+  let hasLocal = false
   for await (const disk of disks()) {
     const { mount } = disk
     missing.delete(mount)
+    hasLocal = true
     if ((only.length > 0 && !only.includes(mount)) || skipDisks.includes(mount)) continue
     yield { mount, disk }
     if (!includes(context.mode, 'Advanced') || 'error' in disk) continue
     yield { mount, readings: await context.history(`free ${mount}`, disk.available, trendEveryMs) }
   }
   for (const mount of missing) yield { mount, disk: 'not mounted' }
+  if (!hasLocal && only.length === 0) yield { mount: '/', disk: 'not local' }
 }
 
 export const space = check({
@@ -151,6 +159,7 @@ export const space = check({
   evaluate: ({ mount, disk }, { disk: threshold }) => {
     const name = `disk ${mount}` as const
     if (disk === undefined) return []
+    if (disk === 'not local') return ok(name, 'this machine has no local file system, so there is no disk to check')
     if (disk === 'not mounted') return fail(name, 'data', 'no writable local file system is mounted there')
     if ('error' in disk) return evaluateSilent(name, disk.error)
     const free = evaluateFree(name, 'free', disk, threshold)
@@ -190,7 +199,7 @@ export const inodes = check({
   },
   observe: walk,
   evaluate: ({ mount, disk }, { inodes: threshold }) => {
-    if (disk === undefined || disk === 'not mounted' || 'error' in disk || !disk.inodes) return []
+    if (disk === undefined || typeof disk === 'string' || 'error' in disk || !disk.inodes) return []
     const { total, free } = disk.inodes
     return evaluateFree(`inodes ${mount}`, 'free', { total, available: free }, threshold, String)
   },
@@ -224,6 +233,7 @@ export const cpu = check({
   },
   last: true,
   observe: async ({ limits, before }, _, { now, signal }) => {
+    if (!before) return { percent: undefined, ms: 0 }
     const rest = Math.max(0, Math.ceil(cpuWindowMs - (now() - before.at)) + 1)
     await pause(rest, undefined, { signal })
     const after = cpuSample(now, limits.cpu())
@@ -254,7 +264,7 @@ export const load = check({
     },
   },
   applies: () => process.platform !== 'win32',
-  observe: ({ before: { processors } }) => Promise.resolve({ load: loadavg()[0] ?? 0, processors }),
+  observe: ({ before }) => Promise.resolve({ load: loadavg()[0] ?? Number.NaN, processors: before?.processors ?? 0 }),
   evaluate: ({ load, processors }, { load: threshold }) =>
     atMost({
       check: 'load',
@@ -457,6 +467,16 @@ function evaluateFree<const Name extends string>(
   }
 }
 
+/** Undefined without processors or file descriptors: a later sample cannot be compared with it. */
+function firstSample(limits: OwnLimits, now: () => number): CpuSample | undefined {
+  try {
+    const sample = cpuSample(now, limits.cpu())
+    return sample.processors > 0 ? sample : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** A busy machine is not a broken one: this check never does worse than warn. */
 function onlyWarning({ warn, limit }: Threshold): Threshold {
   const bound = warn ?? limit
@@ -470,8 +490,8 @@ export default machineKind({
   preload: preloadSystemInformation,
   settings: {},
   open(_: object, { now }: CheckContext): Host {
-    const limits = ownLimits(readText)
-    return { upMs: uptime() * 1_000, limits, before: cpuSample(now, limits.cpu()) }
+    const limits = ownLimits(readTextOrThrow)
+    return { upMs: uptime() * 1_000, limits, before: firstSample(limits, now) }
   },
   checks: [up, space, inodes, memory, cpu, load, clock, trend, oomKills, fileDescriptors, restarted],
 })

@@ -15,11 +15,10 @@ import {
 } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
-import { fileTrouble, preloadSystemInformation, readSmallFile } from '../system/files.ts'
+import { fileTrouble, preloadSystemInformation, readSmallFile, throwIfExhausted } from '../system/files.ts'
 import {
   type Candidate,
   findProcesses,
-  throwIfExhausted,
   type Usage,
   uninterruptibleWait,
   usage,

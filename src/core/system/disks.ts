@@ -1,5 +1,6 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
-import { isMissing, loadSystemInformation, type Mount, parseMountinfo, readOnlyInFstab } from './files.ts'
+import { ProbeError } from '../probe-error.ts'
+import { isMissing, loadSystemInformation, type Mount, parseMountinfo, readOnlyInFstab, throwIfExhausted } from './files.ts'
 
 /** File systems on disks of this machine. Reading their usage cannot hang on a peer. */
 const localTypes = new Set(
@@ -69,9 +70,16 @@ export type SilentDisk = { readonly mount: string; readonly error: unknown }
 /** Maximum number of single-file binds skipped before a file system is given up. */
 const maxBinds = 20
 
-const readMounts = async (): Promise<readonly Mount[]> => parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'))
+async function readMounts(): Promise<readonly Mount[]> {
+  const mounts = parseMountinfo(await readFile('/proc/self/mountinfo', 'utf8'))
+  if (mounts.length === 0) throw new ProbeError('data', '/proc/self/mountinfo lists no file system')
+  return mounts
+}
 
-/** Every local file system of this machine that is not read-only by design, once, one after the other. */
+/**
+ * Every local file system of this machine that is not read-only by design, once, one after the other. Throws ProbeError
+ * `data` if the system lists no file system at all.
+ */
 export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
   if (process.platform !== 'linux') {
     const system = await loadSystemInformation()
@@ -79,7 +87,10 @@ export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
     return
   }
   // Many containers have none.
-  const fstab = await readFile('/etc/fstab', 'utf8').catch(() => '')
+  const fstab = await readFile('/etc/fstab', 'utf8').catch((error: unknown) => {
+    throwIfExhausted(error)
+    return ''
+  })
   for (const { type, points, isReadOnly } of localDisks(await readMounts(), readOnlyInFstab(fstab))) {
     const disk = await diskAt(points, type)
     if (disk === undefined) continue
@@ -129,9 +140,10 @@ const networkTypes = /^(nfs|cifs|smb|smbfs|afpfs|webdav|9p|fuse|macfuse|osxfuse|
 /**
  * Converts the listing of macOS and Windows. It leaves out network and read-only file systems and, on macOS, the system
  * volumes, which share the space of `/System/Volumes/Data`. The root there is a sealed snapshot; the data volume fills
- * up.
+ * up. Throws ProbeError `data` for an empty listing, which is what systeminformation makes of an error.
  */
 export function fromListing(rows: readonly ListedDisk[], platform: NodeJS.Platform): Disk[] {
+  if (rows.length === 0) throw new ProbeError('data', 'the system lists no file system')
   const local = rows.filter(
     (row) => row.size > 0 && row.rw !== false && !networkTypes.test(row.type) && !row.fs.startsWith('//'),
   )

@@ -26,6 +26,25 @@ export async function firstFile(paths: readonly string[]): Promise<string | unde
   return undefined
 }
 
+/** Rethrows the errors that say something about this machine, and nothing about a file. */
+export function throwIfExhausted(error: unknown): void {
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM') throw error
+}
+
+/**
+ * The same for a check. Throws when this program has no file descriptors left: a limit that cannot be read would look
+ * like no limit.
+ */
+export const readTextOrThrow: ReadText = (path) => {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throwIfExhausted(error)
+    return undefined
+  }
+}
+
 export type SmallFile = { readonly text: string; readonly modified: Date }
 
 /**

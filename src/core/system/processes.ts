@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { loadSystemInformation } from './files.ts'
+import { loadSystemInformation, throwIfExhausted } from './files.ts'
 
 /** The relevant fields of /proc/<pid>/stat. The name is in parentheses and may contain any character. */
 export type ProcessStat = {
@@ -106,12 +106,6 @@ function readProcess(path: string): string {
     throwIfExhausted(error)
     return ''
   }
-}
-
-/** Rethrows the errors that say something about this machine, and nothing about the process. */
-export function throwIfExhausted(error: unknown): void {
-  const { code } = error as NodeJS.ErrnoException
-  if (code === 'EMFILE' || code === 'ENFILE' || code === 'ENOMEM') throw error
 }
 
 /** Read synchronously: neither file makes the kernel wait for the process. */

@@ -111,7 +111,7 @@ export type OwnLimits = {
 /**
  * Finds the groups of this process once: they do not change, and finding them costs more than reading them. If reading
  * fails, the next call looks for them again, so that a container's limits are not lost for good because file
- * descriptors ran out for a moment. On systems other than Linux there are no limits.
+ * descriptors ran out for a moment. What `read` throws, the functions of the result throw. On systems other than Linux there are no limits.
  */
 export function ownLimits(read: ReadText): OwnLimits {
   let result: OwnGroups | undefined
@@ -119,7 +119,11 @@ export function ownLimits(read: ReadText): OwnLimits {
     result ??= ownGroups(read)
     return result
   }
-  groups()
+  try {
+    groups()
+  } catch {
+    // The next call reports it.
+  }
   return {
     memory: () => {
       const memory = groups()?.memory

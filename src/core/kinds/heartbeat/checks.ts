@@ -3,6 +3,7 @@ import {
   atMost,
   checksOn,
   fail,
+  notChecked,
   ok,
   type Result,
   showThreshold,
@@ -162,8 +163,12 @@ export const runtime = check({
       doc: 'How long a run may take; when left out what the job says of itself, else a warning after 1h and a failure after 1d',
     },
   },
-  observe: ({ matching }) => Promise.resolve(matching.filter(({ run }) => run !== undefined)),
-  evaluate: (jobs, { runtime: threshold }) => {
+  observe: ({ matching }) => Promise.resolve(matching),
+  evaluate: (matching, { runtime: threshold }) => {
+    const jobs = matching.filter(({ run }) => run !== undefined)
+    if (jobs.length === 0 && matching.length > 0 && threshold !== undefined) {
+      return notChecked('runtime', 'missing', 'no agent reports the start and the end of its runs')
+    }
     const running = jobs.flatMap((agent) => {
       const { run, runningMs: value } = agent
       if (run === undefined || value === undefined) return []
@@ -272,16 +277,16 @@ export const backlog = check({
   settings: {
     backlog: { type: 'threshold', unit: 'count', doc: 'Maximum backlog of each agent that reports it' },
   },
+  when: ['backlog'],
+  emptyWhere: 'every agent is silent, which the check `reporting` says',
   observe: ({ alive }) => Promise.resolve(alive),
-  evaluate: (alive, { backlog: threshold = {} }) =>
-    evaluateWorst({
-      check: 'backlog',
-      what: 'backlog',
-      figures: figuresOf(alive, ({ backlog: waiting }) => waiting),
-      unit: 'count',
-      threshold,
-      bound: 'atMost',
-    }),
+  evaluate: (alive, { backlog: threshold = {} }) => {
+    const figures = figuresOf(alive, ({ backlog: waiting }) => waiting)
+    if (figures.length === 0 && alive.length > 0) {
+      return notChecked('backlog', 'missing', 'no agent reports a backlog')
+    }
+    return evaluateWorst({ check: 'backlog', what: 'backlog', figures, unit: 'count', threshold, bound: 'atMost' })
+  },
 })
 
 export const silent = check({

@@ -1,5 +1,5 @@
 import { answerOf, type Content, evaluateAssertions } from '../../assert/content.ts'
-import { type DocumentAnswer, select } from '../../assert/document.ts'
+import { type DocumentAnswer, missingList, select } from '../../assert/document.ts'
 import { describeMismatch, statusAllowed, withPatternBudget } from '../../assert/expectation.ts'
 import { codeOf, type LinkEntry, type LinkFault, readsBody } from '../../assert/link-settings.ts'
 import { readXml } from '../../assert/xml.ts'
@@ -121,7 +121,9 @@ type LinkOutcome = { readonly entry: number; readonly url: string } & (
   | ({ readonly type: 'answer' } & LinkAnswer)
   | { readonly type: 'failure'; readonly cause: unknown; readonly afterMs: number }
   | { readonly type: 'refusal'; readonly why: string }
-  | { readonly type: 'too deep' | 'loop' | 'none' }
+  | { readonly type: 'too deep' | 'loop' }
+  /** No link. `missing` is the list that no document has, or undefined if there is an empty one. */
+  | { readonly type: 'none'; readonly missing: string | undefined }
   /** The answer, or a linked document, cannot be searched for links. */
   | { readonly type: 'unreadable'; readonly problem: string }
   /** More links than the limit. */
@@ -150,6 +152,10 @@ function evaluateLink(outcome: LinkOutcome, entry: LinkEntry | undefined): LinkR
   ]
   switch (outcome.type) {
     case 'none':
+      if (outcome.missing !== undefined) {
+        const why = `not checked: ${name}: the answer has no list ${sanitize(outcome.missing, 80)}`
+        return [warn('links', why, { notChecked: 'missing' })]
+      }
       return [ok('links', `${name}: none in the answer`)]
     case 'unreadable':
       return [notChecked('links', 'missing', `${where}: ${code('parse')}${outcome.problem}`)]
@@ -218,7 +224,7 @@ type Page = { readonly answer: DocumentAnswer; readonly base: URL; readonly chai
  */
 async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGenerator<LinkOutcome> {
   const { entries, target, context } = walk
-  const counts = entries.map(() => ({ links: 0, requests: 0, rest: 0, unreadable: false }))
+  const counts = entries.map(() => ({ links: 0, requests: 0, rest: 0, unreadable: false, hasList: false }))
   const done = new Set<string>()
   const pages: Page[] = [{ answer: first, base, chain: [base.href] }]
   for (let page = pages.shift(); page !== undefined; page = pages.shift()) {
@@ -232,6 +238,7 @@ async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGe
         yield { entry: index, url, type: 'unreadable', problem: selected.problem }
         continue
       }
+      counted.hasList ||= missingList(page.answer, entry.path) === undefined
       for (const item of selected) {
         counted.links += 1
         const text =
@@ -280,7 +287,10 @@ async function* walkLinks(first: DocumentAnswer, base: URL, walk: Walk): AsyncGe
     }
   }
   for (const [entry, counted] of counts.entries()) {
-    if (counted.links === 0 && !counted.unreadable) yield { entry, url: '', type: 'none' }
+    if (counted.links === 0 && !counted.unreadable) {
+      const missing = counted.hasList ? undefined : entries[entry]?.path.split('[*]', 1)[0]
+      yield { entry, url: '', type: 'none', missing }
+    }
     if (counted.rest > 0) yield { entry, url: '', type: 'rest', count: counted.rest }
   }
 }

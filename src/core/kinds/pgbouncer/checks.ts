@@ -155,14 +155,12 @@ export const databases = onDatabase({
     if (databases.some(({ paused, disabled }) => paused === undefined || disabled === undefined)) {
       return notChecked(check, 'missing', 'SHOW DATABASES does not report what is paused or disabled')
     }
+    if (databases.some(({ current, max }) => current === undefined || max === undefined)) {
+      return notChecked(check, 'missing', 'SHOW DATABASES does not report the connections of each database')
+    }
     const stopped = databases.filter(({ paused, disabled }) => paused === 1 || disabled === 1)
     const used = databases
-      .map(({ name, current, max = 0 }) => ({
-        name,
-        current,
-        max,
-        percent: max > 0 ? ((current ?? 0) / max) * 100 : 0,
-      }))
+      .map(({ name, current = 0, max = 0 }) => ({ name, current, max, percent: (current / max) * 100 }))
       .filter(({ max }) => max > 0)
       .toSorted((a, b) => b.percent - a.percent)
     const [fullest] = used
@@ -170,7 +168,7 @@ export const databases = onDatabase({
       ? atMost({
           check,
           what: `${fullest.name} has ${fullest.current} of ${fullest.max} connections:`,
-          value: fullest.current === undefined ? undefined : fullest.percent,
+          value: fullest.percent,
           unit: 'percent',
           threshold,
         })

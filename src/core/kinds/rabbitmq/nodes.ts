@@ -73,7 +73,7 @@ export type RabbitmqNode = {
   readonly sockets: Share | undefined
   readonly diskFree: Share | undefined
   /** Nodes that this node no longer sees. */
-  readonly partitions: readonly string[]
+  readonly partitions: readonly string[] | undefined
 }
 
 const truth = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
@@ -98,7 +98,9 @@ function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
     fileDescriptors: share('fd_used', 'fd_total'),
     sockets: share('sockets_used', 'sockets_total'),
     diskFree: share('disk_free', 'disk_free_limit'),
-    partitions: list(json.partitions).map((name) => words(name, account)),
+    partitions: Array.isArray(json.partitions)
+      ? list(json.partitions).map((name) => words(name, account))
+      : undefined,
   }
 }
 
@@ -235,11 +237,17 @@ export const partitions = onManagement({
   privilege,
   observe: readNodes,
   evaluate: (nodes): Result<'partitions'> | [] => {
-    if (nodes.length === 0) return []
-    const lines = nodes
-      .filter((one) => one.partitions.length > 0)
-      .map((one) => `${one.name} does not see ${one.partitions.slice(0, 5).join(', ')}`)
+    const running = runningOf(nodes)
+    // Without a running node, the check `node` fails.
+    if (running.length === 0) return []
+    const lines = running.flatMap(({ name, partitions: lost = [] }) =>
+      lost.length > 0 ? [`${name} does not see ${lost.slice(0, 5).join(', ')}`] : [],
+    )
     const [first, ...others] = lines
+    const silent = running.find((one) => one.partitions === undefined)
+    if (first === undefined && silent) {
+      return notChecked('partitions', 'missing', `${silent.name} does not report network partitions`)
+    }
     if (first === undefined) return ok('partitions', 'no network partition')
     const message = `network partition: ${first}; the parts no longer exchange messages`
     return fail('partitions', 'data', message, { details: others.slice(0, 9) })

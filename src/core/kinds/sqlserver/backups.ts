@@ -33,12 +33,13 @@ function ageOf(row: Row, column: string, now: Date): Age {
 
 /** Evaluates the oldest one; the details name the others that are too old. */
 function evaluateAges<const Name extends string>(
-  { check, event }: { readonly check: Name; readonly event: string },
+  { check, event, none }: { readonly check: Name; readonly event: string; readonly none?: string },
   all: readonly Age[],
   threshold: Threshold,
   ignored: readonly string[],
 ): readonly Result<Name>[] {
   if (threshold.warn === undefined && threshold.limit === undefined) return []
+  if (all.length === 0 && none !== undefined) return [notChecked(check, 'missing', none)]
   const rank = ({ ageMs = Number.POSITIVE_INFINITY }: Age): number => ageMs
   const [oldest, ...others] = [...withoutIgnored(all, ignored)].sort((a, b) => rank(b) - rank(a))
   if (!oldest) return []
@@ -59,6 +60,9 @@ function evaluateAges<const Name extends string>(
     }),
   ]
 }
+
+/** Every server has the database master. */
+const noDatabase = 'the server lists no database'
 
 const backupSettings = {
   ignore,
@@ -94,7 +98,7 @@ export const backups = onSqlserver({
       WHERE d.state = 0 AND d.source_database_id IS NULL AND d.is_in_standby = 0 AND d.name NOT IN ('tempdb', 'model')
         AND sys.fn_hadr_backup_is_preferred_replica(d.name) = 1
       GROUP BY d.name, d.recovery_model_desc, d.database_id, d.create_date ORDER BY d.name`)
-    const own = rows.filter((row) => text(row, 'recovery') === 'FULL' && (figure(row, 'id') ?? 0) > 4)
+    const own = rows.filter((row) => text(row, 'recovery') === 'FULL' && (figure(row, 'id') ?? Number.POSITIVE_INFINITY) > 4)
     return {
       full: rows.map((row) => ageOf(row, 'fullAge', now)),
       // A database has no chain of log backups before its first full backup.
@@ -102,7 +106,7 @@ export const backups = onSqlserver({
     }
   },
   evaluate: ({ full, log }, { fullBackup, logBackup, ignore: ignored }) => [
-    ...evaluateAges({ check: 'full backup', event: 'full backup' }, full, fullBackup, ignored),
+    ...evaluateAges({ check: 'full backup', event: 'full backup', none: noDatabase }, full, fullBackup, ignored),
     ...evaluateAges({ check: 'log backup', event: 'log backup' }, log, logBackup, ignored),
   ],
 })
@@ -134,5 +138,5 @@ export const checkdb = onSqlserver({
     return rows.map((row) => ageOf(row, 'age', now))
   },
   evaluate: (ages, { ignore: ignored, checkdb: threshold }) =>
-    evaluateAges({ check: 'checkdb', event: 'successful DBCC CHECKDB' }, ages, threshold, ignored),
+    evaluateAges({ check: 'checkdb', event: 'successful DBCC CHECKDB', none: noDatabase }, ages, threshold, ignored),
 })
