@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
@@ -187,4 +187,34 @@ export async function deadRows(
   const counted = `SELECT 1 FROM pg_stat_user_tables WHERE relname = '${table}' AND n_dead_tup = ${rows * part}`
   await until(async () => (await server.query(counted)).length > 0)
   return { end: async () => void (await server.query(`DROP TABLE ${table}`)) }
+}
+
+/**
+ * The next transaction ID of a server of Debian, as after that many transactions. Returns the server, which was
+ * restarted with these settings too.
+ */
+export async function transactionIdAt(
+  server: PostgresServer,
+  id: number,
+  settings: readonly string[],
+): Promise<PostgresServer> {
+  await server.stop()
+  const data = join(server.folder, 'data')
+  // Two bits of status for each transaction, in files of 32 pages.
+  const bytes = 32 * 8_192
+  const name = Math.floor(id / (bytes * 4))
+    .toString(16)
+    .toUpperCase()
+    .padStart(4, '0')
+  const status = join(data, 'pg_xact', name)
+  const used = existsSync(status) ? readFileSync(status) : Buffer.alloc(0)
+  writeFileSync(status, Buffer.concat([used, Buffer.alloc(bytes - used.length)]), { mode: 0o600 })
+  if (asServer.uid !== undefined) chownSync(status, asServer.uid, asServer.gid)
+  const done = spawnSync(join(debianPostgres, 'pg_resetwal'), ['-D', data, '-x', String(id)], {
+    ...asServer,
+    cwd: '/',
+    encoding: 'utf8',
+  })
+  if (done.status !== 0) throw new Error(`pg_resetwal: ${done.stderr}`)
+  return await server.restart(settings)
 }

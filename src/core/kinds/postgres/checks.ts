@@ -346,12 +346,15 @@ export const archiver = onDatabase({
   settings: {},
   observe: async ({ ask }) => {
     const [row] = await ask(`SELECT current_setting('archive_mode') AS mode, pg_is_in_recovery() AS standby,
+      current_setting('archive_command') = '' AND coalesce(current_setting('archive_library', true), '') = '' AS nowhere,
       archived_count AS archived, failed_count AS failures, coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false) AS failing, last_failed_wal AS wal,
       ${inMs('clock_timestamp() - last_archived_time')} AS since FROM pg_stat_archiver`)
     return {
       /** archive_mode: on, off or always. */
       mode: text(row, 'mode'),
       isStandby: truth(row, 'standby'),
+      /** True if neither archive_command nor archive_library is set. */
+      nowhere: truth(row, 'nowhere'),
       /** True if the last attempt failed. */
       failing: flag(row, 'failing'),
       archived: figure(row, 'archived'),
@@ -361,13 +364,14 @@ export const archiver = onDatabase({
       sinceSuccessMs: figure(row, 'since'),
     }
   },
-  evaluate: ({ mode, isStandby, failing, archived, failures, lastFailedFile, sinceSuccessMs }) => {
+  evaluate: ({ mode, isStandby, nowhere, failing, archived, failures, lastFailedFile, sinceSuccessMs }) => {
     const check = 'archiver'
     if (mode === '' || failing === undefined || archived === undefined || failures === undefined) {
       return notChecked(check, 'missing', 'the state of the archiver is not reported')
     }
     if (mode === 'off') return ok(check, 'archive_mode is off, so there is nothing to archive')
     if (mode === 'on' && isStandby) return ok(check, 'the primary archives, not this standby')
+    if (nowhere) return warn(check, 'archive_command is empty: all WAL files stay until they can be archived')
     if (!failing) return ok(check, archived > 0 ? 'last WAL file archived' : 'no WAL file has been archived yet')
     const since = sinceSuccessMs === undefined ? 'never succeeded' : `last success ${showDuration(sinceSuccessMs)} ago`
     const message = `archiving is failing: ${count(failures, 'failure')}, most recently for ${lastFailedFile}; ${since}`

@@ -18,6 +18,8 @@ export const hereLsn = `CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_
 type Replica = {
   readonly name: string
   readonly state: string
+  /** True for a logical subscriber, which has only a part of the data. */
+  readonly logical: boolean
   /** Bytes of this server's WAL that the replica has not replayed, or not written if it replays none. */
   readonly bytes: number | undefined
   readonly lagMs: number | undefined
@@ -70,7 +72,8 @@ async function readReplicasTwice(ask: Ask) {
 }
 
 async function readReplicas(ask: Ask) {
-  const rows = await ask(`SELECT application_name AS name, state, ${inMs('replay_lag')} AS lag,
+  const rows = await ask(`SELECT application_name AS name, state,
+      EXISTS (SELECT FROM pg_replication_slots WHERE active_pid = r.pid AND slot_type = 'logical') AS logical, ${inMs('replay_lag')} AS lag,
       pg_wal_lsn_diff(${hereLsn}, coalesce(replay_lsn, write_lsn))::float8 AS bytes,
       ${inMs(`clock_timestamp() - (to_jsonb(r)->>'reply_time')::timestamptz`)} AS silent
     FROM pg_stat_replication AS r 
@@ -79,6 +82,7 @@ async function readReplicas(ask: Ask) {
   const replicas: readonly Replica[] = visible.map((row) => ({
     name: text(row, 'name'),
     state: text(row, 'state'),
+    logical: truth(row, 'logical'),
     bytes: figure(row, 'bytes'),
     lagMs: figure(row, 'lag'),
     silentMs: figure(row, 'silent'),
@@ -306,13 +310,18 @@ export const replicas = onDatabase({
   depth: 'Advanced',
   results: { replicas: 'At least `replicas` replicas are streaming; omitted without that setting' },
   settings: {
-    replicas: { type: 'integer', min: 0, max: 1_000, doc: 'Minimum number of replicas that stream from this server' },
+    replicas: {
+      type: 'integer',
+      min: 0,
+      max: 1_000,
+      doc: 'Minimum number of replicas that stream from this server; logical subscribers do not count',
+    },
   },
   when: ['replicas'],
   privilege,
   observe: replication,
   evaluate: ({ replicas, hidden, user }, { replicas: min = 0 }) => {
-    const streaming = replicas.filter(({ state }) => state === 'streaming').length
+    const streaming = replicas.filter(({ state, logical }) => state === 'streaming' && !logical).length
     const message = `${streaming} of ${min} expected replicas ${streaming === 1 ? 'is' : 'are'} streaming`
     const more: Partial<Result> = {
       measurement: { value: streaming, unit: 'count', limit: min, bound: 'atLeast' },

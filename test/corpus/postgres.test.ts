@@ -1,0 +1,564 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type pg from 'pg'
+import { type CutProxy, cutProxy } from '../support/cut-proxy.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import {
+  configured,
+  conflictingRow,
+  deadRows,
+  hangingCommits,
+  type PlantedFault,
+  subscribed,
+} from '../support/postgres-faults.ts'
+import { freePort } from '../support/server.ts'
+import { until } from '../support/until.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Cure, Row } from './row.ts'
+
+const password = 'correct horse'
+const env = { POSTGRES: password, WRONG: 'another password' }
+
+const ask = (server: PostgresServer, more: object = {}, user = 'monitor') => ({
+  kind: 'postgres',
+  url: server.url(user),
+  password: { env: 'POSTGRES' },
+  restarted: '0s',
+  ...more,
+})
+
+const accounts = `CREATE ROLE monitor LOGIN PASSWORD '${password}'; GRANT pg_monitor TO monitor;
+  CREATE ROLE limited LOGIN PASSWORD '${password}'; CREATE ROLE app LOGIN PASSWORD '${password}';
+  CREATE SCHEMA svc_probe AUTHORIZATION monitor`
+
+/** check_pgsql and the action of check_postgres that comes nearest. */
+const others = (server: PostgresServer, action: string, ...limits: string[]): readonly PeerProgram[] => [
+  {
+    program: 'check_pgsql',
+    args: ['-H', '127.0.0.1', '-P', String(server.port), '-l', 'monitor', '-d', 'postgres'],
+    env: { PGPASSWORD: password },
+  },
+  {
+    program: 'check_postgres',
+    args: [
+      '--action',
+      action,
+      '-H',
+      '127.0.0.1',
+      '-p',
+      String(server.port),
+      '-u',
+      'postgres',
+      '--db',
+      'postgres',
+      ...limits,
+    ],
+  },
+]
+
+const planted = async (fault: Promise<PlantedFault>): Promise<Cure> => (await fault).end
+
+/** Sessions that are open until the fault is cured. */
+async function sessions(server: PostgresServer, count: number): Promise<Cure> {
+  const open: pg.Client[] = []
+  for (let n = 0; n < count; n += 1) open.push(await server.client())
+  return async () => {
+    for (const one of open) await one.end()
+  }
+}
+
+/** One session that has run `sql` and stays open. */
+async function session(server: PostgresServer, sql: string): Promise<Cure> {
+  const open = await server.client()
+  await open.query(sql)
+  await wait(50)
+  return () => open.end()
+}
+
+async function lockWait(server: PostgresServer): Promise<Cure> {
+  await server.query('CREATE TABLE locked ()')
+  const [holder, waiter] = [await server.client(), await server.client()]
+  await holder.query('BEGIN; LOCK TABLE locked')
+  const waiting = waiter.query('BEGIN; LOCK TABLE locked').catch(() => {})
+  await until(async () => (await server.query('SELECT 1 FROM pg_locks WHERE NOT granted')).length > 0)
+  await wait(100)
+  return async () => {
+    await holder.query('ROLLBACK')
+    await waiting
+    await holder.end()
+    await waiter.end()
+    await server.query('DROP TABLE locked')
+  }
+}
+
+type World = {
+  readonly primary: PostgresServer
+  readonly standby: PostgresServer
+  readonly link: CutProxy
+  readonly subscriber: PostgresServer
+  readonly subscription: PlantedFault
+}
+
+const streaming = async (primary: PostgresServer): Promise<unknown> =>
+  await until(
+    async () => (await primary.query("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'")).length > 0,
+    30_000,
+  )
+
+const rows: readonly Row<World>[] = [
+  {
+    fault: 'a healthy primary',
+    env,
+    monitor: ({ primary }) =>
+      ask(primary, {
+        role: 'primary',
+        replicas: 1,
+        allowWrites: true,
+        largeTables: 0,
+        queries: [{ name: 'jobs', sql: 'SELECT count(*) FROM jobs', atMost: 10 }],
+      }),
+    expected: { state: 'healthy' },
+    peers: ({ primary }) => others(primary, 'connection'),
+  },
+  {
+    fault: 'a healthy standby',
+    env,
+    monitor: ({ standby }) => ask(standby, { role: 'standby' }),
+    expected: { state: 'healthy' },
+    peers: ({ standby }) => others(standby, 'connection'),
+  },
+  {
+    fault: 'a healthy subscriber',
+    env,
+    monitor: ({ subscriber }) => ask(subscriber),
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: ({ primary }) => ask(primary, { password: { env: 'WRONG' } }),
+    expected: {
+      state: 'unhealthy',
+      check: 'connect',
+      fault: 'auth',
+      says: /refused the sign-in of "monitor": password authentication failed/,
+    },
+  },
+  {
+    fault: 'the database does not exist',
+    env,
+    monitor: ({ primary }) => ask(primary, { url: primary.url('monitor', 'nowhere') }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /database "nowhere" does not exist/ },
+  },
+  {
+    fault: 'nothing listens on the port',
+    env,
+    monitor: () => ({
+      kind: 'postgres',
+      url: 'postgres://monitor@127.0.0.1:1/postgres',
+      password: { env: 'POSTGRES' },
+    }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+  },
+  {
+    fault: 'the server is frozen',
+    env,
+    monitor: ({ primary }) => ask(primary, { timeout: '2s' }),
+    plant: async ({ primary }) => {
+      primary.freeze()
+      return primary.thaw
+    },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'timeout', says: /did not answer within 2 s|no answer/ },
+    peers: ({ primary }) => others(primary, 'connection', '--timeout', '5'),
+  },
+  {
+    fault: 'a standby where a primary is expected',
+    env,
+    monitor: ({ standby }) => ask(standby, { role: 'primary' }),
+    expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /role is standby, expected primary/ },
+    peers: ({ standby }) => others(standby, 'connection'),
+  },
+  {
+    fault: 'a primary whose transactions only read',
+    env,
+    monitor: ({ primary }) => ask(primary, { role: 'primary' }),
+    plant: ({ primary }) => planted(configured(primary, { default_transaction_read_only: 'on' })),
+    expected: { state: 'unhealthy', check: 'role', fault: 'data', says: /read-only \(default_transaction_read_only\)/ },
+    peers: ({ primary }) => others(primary, 'connection'),
+  },
+  {
+    fault: 'the account lacks a privilege',
+    env,
+    monitor: ({ primary }) => ask(primary, {}, 'limited'),
+    expected: { state: 'warning', check: 'longest transaction', says: /hidden from this account/ },
+  },
+  {
+    fault: 'nearly all connections are in use',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: ({ primary }) => sessions(primary, 16),
+    expected: { state: 'unhealthy', check: 'connections', fault: 'threshold', says: /17 of 17 usable connections/ },
+    peers: ({ primary }) => others(primary, 'backends', '-w', '80%', '-c', '95%'),
+  },
+  {
+    fault: 'all connections are in use',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: ({ primary }) => sessions(primary, 17),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /has no free connection/ },
+    peers: ({ primary }) => others(primary, 'backends', '-w', '80%', '-c', '95%'),
+  },
+  {
+    fault: 'a transaction is open for too long',
+    env,
+    monitor: ({ primary }) => ask(primary, { longestTransaction: { limit: '10ms' } }),
+    plant: ({ primary }) => session(primary, 'BEGIN; SELECT 1'),
+    expected: { state: 'unhealthy', check: 'longest transaction', fault: 'threshold', says: /^pid \d+, user postgres/ },
+    peers: ({ primary }) => others(primary, 'txn_time', '-w', '2min', '-c', '5min'),
+  },
+  {
+    fault: 'a session is idle in a transaction',
+    env,
+    monitor: ({ primary }) => ask(primary, { idleInTransaction: { limit: '10ms' } }),
+    plant: ({ primary }) => session(primary, 'BEGIN; SELECT 1'),
+    expected: {
+      state: 'unhealthy',
+      check: 'idle in transaction',
+      fault: 'threshold',
+      says: /1 session is idle in a transaction, the longest \(pid \d+, user postgres\)/,
+    },
+    peers: ({ primary }) => others(primary, 'txn_idle', '-w', '5min', '-c', '30min'),
+  },
+  {
+    fault: 'a session waits for a lock',
+    env,
+    monitor: ({ primary }) => ask(primary, { lockWait: { limit: '50ms' } }),
+    plant: ({ primary }) => lockWait(primary),
+    expected: {
+      state: 'unhealthy',
+      check: 'lock wait',
+      fault: 'threshold',
+      says: /1 session is waiting for a lock, the longest for/,
+    },
+    peers: ({ primary }) => others(primary, 'locks', '-w', '100', '-c', '200'),
+  },
+  {
+    fault: 'no synchronous standby: every COMMIT hangs',
+    env,
+    monitor: ({ primary }) => ask(primary, { commitWait: { limit: '10ms' } }),
+    plant: ({ primary }) => planted(hangingCommits(primary)),
+    expected: {
+      state: 'unhealthy',
+      check: 'synchronous standbys',
+      fault: 'threshold',
+      says: /^a commit waits for 1 standby; streaming standbys: 0/,
+    },
+    peers: ({ primary }) => others(primary, 'connection'),
+  },
+  {
+    fault: 'a commit waits for a standby that does not confirm it',
+    env,
+    monitor: ({ primary }) => ask(primary, { commitWait: { limit: '10ms' } }),
+    plant: async ({ primary, standby }) => {
+      standby.freeze()
+      const fault = await hangingCommits(primary, '*')
+      return async () => {
+        standby.thaw()
+        await fault.end()
+        await streaming(primary)
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'commit wait',
+      fault: 'threshold',
+      says: /^1 commit is waiting for a standby, its statement for/,
+    },
+  },
+  {
+    fault: 'a replica is missing',
+    env,
+    monitor: ({ primary }) => ask(primary, { replicas: 2 }),
+    expected: {
+      state: 'unhealthy',
+      check: 'replicas',
+      fault: 'threshold',
+      says: /^1 of 2 expected replicas is streaming/,
+    },
+    peers: ({ primary }) => others(primary, 'connection'),
+  },
+  {
+    fault: 'the standby has a dead link to its primary',
+    env,
+    monitor: ({ standby }) => ask(standby, { walReceiver: { warn: '3s', limit: '4s' } }),
+    plant: async ({ link, standby, primary }) => {
+      link.stall()
+      await wait(4_500)
+      return async () => {
+        link.heal('lost')
+        await standby.query('SELECT pg_terminate_backend(pid) FROM pg_stat_wal_receiver')
+        await streaming(primary)
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'wal receiver',
+      fault: 'threshold',
+      says: /^last message from its primary [\d.]+ s ago/,
+    },
+    peers: ({ standby }) => others(standby, 'connection'),
+  },
+  {
+    fault: 'the standby cannot reach its primary',
+    env,
+    monitor: ({ standby }) => ask(standby),
+    plant: async ({ standby, primary }) => {
+      const [row] = await standby.query("SELECT current_setting('primary_conninfo') AS conninfo")
+      const follow = async (conninfo: string): Promise<void> => {
+        await standby.query(`ALTER SYSTEM SET primary_conninfo = '${conninfo}'`)
+        await standby.query('SELECT pg_reload_conf()')
+      }
+      await follow(`host=127.0.0.1 port=${await freePort()} user=postgres`)
+      await until(async () => (await standby.query('SELECT 1 FROM pg_stat_wal_receiver')).length === 0)
+      return async () => {
+        await follow(String(row?.['conninfo']))
+        await streaming(primary)
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'wal receiver',
+      fault: 'data',
+      says: /^not connected to its primary \(no WAL receiver\)/,
+    },
+    peers: ({ standby }) => others(standby, 'connection'),
+  },
+  {
+    fault: 'the standby does not replay what it receives',
+    env,
+    monitor: ({ standby }) => ask(standby, { replicationLag: { limit: '10ms' } }),
+    plant: async ({ primary, standby }) => {
+      await standby.query('SELECT pg_wal_replay_pause()')
+      await primary.query("COMMENT ON TABLE jobs IS 'changed'")
+      await until(
+        async () => (await standby.query('SELECT 1 WHERE pg_last_wal_receive_lsn() > pg_last_wal_replay_lsn()')).length,
+      )
+      await wait(50)
+      return async () => void (await standby.query('SELECT pg_wal_replay_resume()'))
+    },
+    expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /replay is paused/ },
+    peers: ({ standby }) => others(standby, 'connection'),
+  },
+  {
+    fault: 'a standby has much to replay',
+    env,
+    monitor: ({ primary }) => ask(primary, { replicationLag: { warn: '1h' }, replicationBacklog: { limit: '1KiB' } }),
+    plant: async ({ primary, standby }) => {
+      await standby.query('SELECT pg_wal_replay_pause()')
+      await primary.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
+      return async () => void (await standby.query('SELECT pg_wal_replay_resume()'))
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'replication backlog',
+      fault: 'threshold',
+      says: /^reporting-1 has not replayed/,
+    },
+  },
+  {
+    fault: 'a replication slot has no consumer',
+    env,
+    monitor: ({ primary }) => ask(primary, { inactiveSlots: { warn: '10ms' } }),
+    plant: async ({ primary }) => {
+      await primary.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
+      await wait(50)
+      return async () => void (await primary.query("SELECT pg_drop_replication_slot('forgotten')"))
+    },
+    expected: { state: 'warning', check: 'slots', says: /^forgotten has had no consumer for/ },
+    peers: ({ primary }) => others(primary, 'replication_slots', '-w', '1GB', '-c', '10GB'),
+  },
+  {
+    fault: 'a logical subscription is disabled',
+    env,
+    monitor: ({ subscriber }) => ask(subscriber),
+    plant: async ({ subscriber }) => {
+      await subscriber.query('ALTER SUBSCRIPTION events DISABLE')
+      return async () => {
+        await subscriber.query('ALTER SUBSCRIPTION events ENABLE')
+        await working(subscriber)
+      }
+    },
+    expected: { state: 'warning', check: 'subscriptions', says: /^events in postgres is disabled/ },
+    peers: ({ subscriber }) => others(subscriber, 'connection'),
+  },
+  {
+    fault: 'the worker of a logical subscription fails again and again',
+    env,
+    monitor: ({ subscriber }) => ask(subscriber),
+    plant: async ({ primary, subscriber }) => await planted(conflictingRow(primary, subscriber)),
+    expected: {
+      state: 'unhealthy',
+      check: 'subscriptions',
+      fault: 'data',
+      says: /events in postgres.*, \d+ errors? since the statistics were reset/,
+    },
+    peers: ({ subscriber }) => others(subscriber, 'connection'),
+  },
+  {
+    fault: 'the archive command fails',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: async ({ primary }) => {
+      await archiveWith(primary, 'false')
+      await primary.query("COMMENT ON TABLE jobs IS 'archived'; SELECT pg_switch_wal()")
+      await until(async () => (await primary.query('SELECT 1 FROM pg_stat_archiver WHERE failed_count > 0')).length)
+      return () => archiveAll(primary)
+    },
+    expected: { state: 'unhealthy', check: 'archiver', fault: 'data', says: /archiv/ },
+    peers: ({ primary }) => others(primary, 'archive_ready', '-w', '10', '-c', '100'),
+  },
+  {
+    fault: 'no archive command is set',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: async ({ primary }) => {
+      await archiveWith(primary, '')
+      return () => archiveAll(primary)
+    },
+    expected: { state: 'warning', check: 'archiver', says: /^archive_command is empty/ },
+    peers: ({ primary }) => others(primary, 'archive_ready', '-w', '10', '-c', '100'),
+  },
+  {
+    fault: 'the archive command hangs',
+    env,
+    monitor: ({ primary }) => ask(primary, { archiveBacklog: { warn: 1, limit: 2 } }),
+    plant: async ({ primary }) => {
+      await archiveWith(primary, 'sleep 5')
+      for (let n = 0; n < 3; n += 1) await primary.query(`COMMENT ON TABLE jobs IS '${n}'; SELECT pg_switch_wal()`)
+      return () => archiveAll(primary)
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'archive backlog',
+      fault: 'threshold',
+      says: /^WAL files that wait: [3-9] /,
+    },
+    peers: ({ primary }) => others(primary, 'archive_ready', '-w', '1', '-c', '2'),
+  },
+  {
+    fault: 'a prepared transaction was forgotten',
+    env,
+    monitor: ({ primary }) => ask(primary, { preparedTransactions: { limit: '10ms' } }),
+    plant: async ({ primary }) => {
+      await primary.query("BEGIN; CREATE TABLE prepared (); PREPARE TRANSACTION 'order-7'")
+      await wait(50)
+      return async () => void (await primary.query("ROLLBACK PREPARED 'order-7'"))
+    },
+    expected: { state: 'unhealthy', check: 'prepared transactions', fault: 'threshold', says: /order-7 of postgres/ },
+    peers: ({ primary }) => others(primary, 'prepared_txns', '-w', '1h', '-c', '2h'),
+  },
+  {
+    fault: 'a sequence is near its end',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: async ({ primary }) => {
+      await primary.query(
+        "CREATE TABLE orders (id serial); GRANT SELECT ON orders_id_seq TO monitor; SELECT setval('orders_id_seq', 2147483000)",
+      )
+      return async () => void (await primary.query('DROP TABLE orders'))
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'sequences',
+      fault: 'threshold',
+      says: /^public\.orders_id_seq is at 2147483000/,
+    },
+    peers: ({ primary }) => others(primary, 'sequence', '-w', '70%', '-c', '90%'),
+  },
+  {
+    fault: 'most rows of a table are dead',
+    env,
+    monitor: ({ primary }) => ask(primary),
+    plant: ({ primary }) => planted(deadRows(primary, 'dead', 20_000, 0.75)),
+    expected: { state: 'unhealthy', check: 'dead tuples', fault: 'threshold', says: /public\.dead: 75 %/ },
+    peers: ({ primary }) => others(primary, 'bloat', '-w', '40%', '-c', '80%'),
+  },
+  {
+    fault: 'a large table is due for VACUUM and does not get it',
+    env,
+    monitor: ({ primary }) => ask(primary, { deadTuples: { warn: '98%', limit: '99%' }, lastVacuum: { warn: '1ms' } }),
+    plant: ({ primary }) => planted(deadRows(primary, 'unvacuumed', 20_000, 0.75)),
+    expected: { state: 'warning', check: 'last vacuum', says: /public\.unvacuumed/ },
+    peers: ({ primary }) => others(primary, 'last_autovacuum', '-w', '7d', '-c', '14d'),
+  },
+  {
+    fault: 'a query of the operator finds too much',
+    env,
+    monitor: ({ primary }) =>
+      ask(primary, { queries: [{ name: 'waiting jobs', sql: 'SELECT count(*) FROM jobs', atMost: 10 }] }),
+    plant: async ({ primary }) => {
+      await primary.query('INSERT INTO jobs SELECT generate_series(1, 25)')
+      return async () => void (await primary.query('TRUNCATE jobs'))
+    },
+    expected: { state: 'unhealthy', check: 'queries', fault: 'threshold', says: /^waiting jobs: 25/ },
+  },
+]
+
+const working = async (subscriber: PostgresServer): Promise<unknown> =>
+  await until(
+    async () =>
+      (await subscriber.query('SELECT 1 FROM pg_stat_subscription WHERE last_msg_receipt_time IS NOT NULL')).length > 0,
+    30_000,
+  )
+
+const archiveWith = async (server: PostgresServer, command: string): Promise<void> => {
+  await server.query(`ALTER SYSTEM SET archive_command = '${command}'`)
+  await server.query('SELECT pg_reload_conf()')
+  await until(async () => (await server.query('SHOW archive_command'))[0]?.['archive_command'] === command)
+}
+
+/** The archiver works again, and has nothing left to do. */
+async function archiveAll(server: PostgresServer): Promise<void> {
+  await archiveWith(server, 'true')
+  // After three failures, it waits for the next file.
+  await server.query("COMMENT ON TABLE jobs IS 'all'; SELECT pg_switch_wal()")
+  const waiting = "SELECT 1 FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
+  await until(async () => (await server.query(waiting)).length === 0, 60_000)
+  await server.query("SELECT pg_stat_reset_shared('archiver')")
+}
+
+corpus<World>({
+  server: 'PostgreSQL 18 with a standby and a subscriber',
+  missing: postgresMissing,
+  start: async () => {
+    const settings = [
+      'wal_level=logical',
+      'wal_sender_timeout=2s',
+      'hot_standby=on',
+      'max_prepared_transactions=5',
+      'archive_mode=on',
+      // Dead rows stay until a row has been checked.
+      'autovacuum_naptime=1h',
+    ]
+    const fresh = await startPostgres(settings)
+    await fresh.query(`${accounts}; CREATE TABLE jobs (id int); GRANT SELECT ON jobs TO monitor;
+      GRANT CONNECT ON DATABASE postgres TO app`)
+    await archiveWith(fresh, 'true')
+    const link = await cutProxy(fresh.port)
+    const { primary, standby } = await fresh.standby(link.port)
+    await streaming(primary)
+    const subscriber = await startPostgres()
+    await subscriber.query(accounts)
+    const subscription = await subscribed(primary, subscriber)
+    await working(subscriber)
+    return { primary, standby, link, subscriber, subscription }
+  },
+  stop: async ({ primary, standby, link, subscriber, subscription }) => {
+    await subscription.end()
+    await subscriber.remove()
+    await standby.remove()
+    await link.close()
+    await primary.remove()
+  },
+  rows,
+})
