@@ -1,0 +1,286 @@
+import { execFileSync } from 'node:child_process'
+import pg from 'pg'
+import { type Pgbouncer, pgbouncerMissing, startPgbouncer } from '../support/pgbouncer.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { exhaustedPool } from '../support/postgres-faults.ts'
+import { freePort } from '../support/server.ts'
+import { until } from '../support/until.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const password = 'correct horse'
+const env = { POOLER: password, WRONG: 'another password' }
+
+type World = { readonly pooler: Pgbouncer; readonly impatient: Pgbouncer; server: PostgresServer }
+
+const consoleOf =
+  (more: object = {}, user = 'stats') =>
+  ({ pooler }: World) => ({
+    kind: 'pgbouncer',
+    url: pooler.url(user, 'pgbouncer'),
+    password: { env: 'POOLER' },
+    ...more,
+  })
+
+const behind =
+  (database: string, which: 'pooler' | 'impatient' = 'pooler', more: object = {}) =>
+  (world: World) => ({
+    kind: 'postgres',
+    url: world[which].url('monitor', database),
+    password: { env: 'POOLER' },
+    restarted: '0s',
+    ...more,
+  })
+
+const others =
+  (database: string, which: 'pooler' | 'impatient' = 'pooler') =>
+  (world: World): readonly PeerProgram[] => [
+    {
+      program: 'check_pgsql',
+      args: ['-H', '127.0.0.1', '-P', String(world[which].port), '-l', 'monitor', '-d', database, '-t', '3'],
+      env: { PGPASSWORD: password },
+    },
+    // Without query_wait_timeout, check_postgres waits for a minute.
+    ...(which === 'pooler'
+      ? []
+      : [
+          {
+            program: 'check_postgres',
+            args: [
+              ...['--action', 'connection', '-H', '127.0.0.1', '-p', String(world[which].port)],
+              ...['-u', 'monitor', '--db', database, '--timeout', '5'],
+            ],
+            env: { PGPASSWORD: password },
+          },
+        ]),
+  ]
+
+const console = async ({ pooler }: World, command: string): Promise<void> => {
+  const admin = client(pooler, 'admin', 'pgbouncer')
+  await admin.connect()
+  await admin.query(command)
+  await admin.end()
+}
+
+const client = ({ port }: Pgbouncer, user: string, database: string): pg.Client => {
+  const made = new pg.Client({ host: '127.0.0.1', port, user, database, password, connectionTimeoutMillis: 3_000 })
+  made.on('error', () => {})
+  return made
+}
+
+const exhausted = (which: 'pooler' | 'impatient' = 'pooler') => ({
+  plant: async (world: World) =>
+    (await exhaustedPool(world[which], { user: 'monitor', password, database: 'postgres' })).end,
+})
+
+const rows: readonly Row<World>[] = [
+  { fault: 'a healthy console', env, monitor: consoleOf(), expected: { state: 'healthy' } },
+  {
+    fault: 'a healthy server behind it',
+    env,
+    mode: 'Basic',
+    monitor: behind('postgres'),
+    expected: { state: 'healthy' },
+    peers: others('postgres'),
+  },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: consoleOf({ password: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /refused the sign-in of "stats"/ },
+  },
+  {
+    fault: 'the account may not use the console',
+    env,
+    monitor: consoleOf({}, 'other'),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /does not let "other" use its console/ },
+  },
+  {
+    fault: 'an exhausted pool, according to the console',
+    env,
+    monitor: consoleOf({ maxWait: { limit: '1ms' } }),
+    ...exhausted(),
+    expected: {
+      state: 'unhealthy',
+      check: 'wait time',
+      fault: 'threshold',
+      says: /^longest wait for a server connection, in postgres\/monitor/,
+    },
+  },
+  {
+    fault: 'many clients wait',
+    env,
+    monitor: consoleOf({ waitingClients: { limit: 0 } }),
+    ...exhausted(),
+    expected: { state: 'unhealthy', check: 'waiting clients', fault: 'threshold', says: /in postgres\/monitor: 1/ },
+  },
+  {
+    fault: 'an exhausted pool, according to a client',
+    env,
+    mode: 'Basic',
+    monitor: behind('postgres', 'pooler', { timeout: '2s' }),
+    ...exhausted(),
+    expected: {
+      state: 'unhealthy',
+      check: 'query',
+      fault: 'timeout',
+      says: /accepted the connection, but its server does not answer/,
+      never: /does not accept|refused/,
+    },
+    peers: others('postgres'),
+  },
+  {
+    fault: 'an exhausted pool that gives up its clients',
+    env,
+    mode: 'Basic',
+    monitor: behind('postgres', 'impatient'),
+    ...exhausted('impatient'),
+    expected: {
+      state: 'unhealthy',
+      check: 'query',
+      fault: 'timeout',
+      says: /the pool is exhausted, or the server is gone/,
+    },
+    peers: others('postgres', 'impatient'),
+  },
+  {
+    fault: 'a dead server behind it, according to a client',
+    env,
+    mode: 'Basic',
+    monitor: behind('dead', 'impatient'),
+    expected: {
+      state: 'unhealthy',
+      check: 'connect',
+      fault: 'timeout',
+      says: /^PgBouncer at .* accepted the connection, but no connection to its server became free/,
+    },
+    peers: others('dead', 'impatient'),
+  },
+  {
+    fault: 'a database that it does not have',
+    env,
+    monitor: behind('nowhere'),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /no such database: nowhere/ },
+    peers: others('nowhere'),
+  },
+  {
+    fault: 'a database is paused',
+    env,
+    monitor: consoleOf(),
+    plant: async (world) => {
+      await console(world, 'PAUSE idle')
+      return () => console(world, 'RESUME idle')
+    },
+    expected: { state: 'warning', check: 'databases', says: /^idle is paused/ },
+  },
+  {
+    fault: 'nearly all client connections are in use',
+    env,
+    monitor: consoleOf({ clients: { limit: '5%' } }),
+    plant: async ({ pooler }) => {
+      const open = Array.from({ length: 8 }, () => client(pooler, 'stats', 'pgbouncer'))
+      for (const one of open) await one.connect()
+      return async () => {
+        for (const one of open) await one.end()
+      }
+    },
+    expected: { state: 'unhealthy', check: 'clients', fault: 'threshold', says: /^\d+ of 100 clients/ },
+  },
+  {
+    fault: 'a database has used up its connections',
+    env,
+    monitor: consoleOf(),
+    plant: async ({ pooler }) => {
+      const one = client(pooler, 'monitor', 'limited')
+      await one.connect()
+      await one.query('SELECT 1')
+      return () => one.end()
+    },
+    expected: { state: 'unhealthy', check: 'databases', fault: 'threshold', says: /^limited has 1 of 1 connections/ },
+  },
+  {
+    fault: 'PgBouncer is frozen',
+    env,
+    monitor: consoleOf({ timeout: '2s' }),
+    plant: async ({ pooler }) => {
+      pooler.freeze()
+      return pooler.thaw
+    },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'timeout', says: /did not answer within 2 s/ },
+  },
+  // The last row of this PgBouncer, which goes on counting the client after it has left.
+  {
+    fault: 'a dead server behind it, according to the console',
+    env,
+    monitor: consoleOf({ maxWait: { limit: '1h' } }),
+    plant: async ({ pooler }) => {
+      const one = client(pooler, 'monitor', 'dead')
+      const connecting = one.connect().catch(() => {})
+      const stats = client(pooler, 'stats', 'pgbouncer')
+      await stats.connect()
+      await until(async () => {
+        const { rows: pools } = await stats.query('SHOW POOLS')
+        return pools.some((pool) => pool.database === 'dead' && Number(pool.cl_waiting) > 0)
+      })
+      await stats.end()
+      return async () => void (await connecting)
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'wait time',
+      fault: 'refused',
+      says: /^dead\/monitor: 1 client waiting, 0 server connections: its server may be gone/,
+    },
+  },
+  {
+    fault: 'the server behind it has stopped',
+    env,
+    mode: 'Basic',
+    monitor: behind('postgres', 'impatient'),
+    plant: async (world) => {
+      await world.server.stop()
+      return async () => {
+        world.server = await world.server.restart()
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'query',
+      says: /^PgBouncer at .* accepted the connection, but/,
+    },
+    peers: others('postgres', 'impatient'),
+  },
+]
+
+const version = (): string =>
+  /PgBouncer ([\d.]+)/.exec(execFileSync('pgbouncer', ['--version'], { encoding: 'utf8' }))?.[1] ?? ''
+
+corpus<World>({
+  server: pgbouncerMissing === undefined ? `PgBouncer ${version()}` : 'PgBouncer',
+  missing: pgbouncerMissing ?? postgresMissing,
+  start: async () => {
+    const server = await startPostgres()
+    await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${password}'; GRANT pg_monitor TO monitor`)
+    const to = (port: number): string => `host=127.0.0.1 port=${port} dbname=postgres`
+    const databases = {
+      postgres: to(server.port),
+      idle: to(server.port),
+      dead: to(await freePort()),
+      limited: `${to(server.port)} max_db_connections=1`,
+    }
+    const users = { monitor: password, stats: password, other: password, admin: password }
+    const settings = { default_pool_size: 1 }
+    return {
+      server,
+      pooler: await startPgbouncer({ users, databases, settings }),
+      impatient: await startPgbouncer({ users, databases, settings: { ...settings, query_wait_timeout: 1 } }),
+    }
+  },
+  stop: async ({ server, pooler, impatient }) => {
+    await pooler.remove()
+    await impatient.remove()
+    await server.remove()
+  },
+  rows,
+})
