@@ -1,0 +1,407 @@
+import { execFileSync } from 'node:child_process'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Connection } from 'mysql2/promise'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
+import {
+  autoIncrementAt,
+  globalReadLockHeld,
+  historyKept,
+  metadataLockHeld,
+  mountMissing,
+  type PlantedFault,
+  readOnly,
+  startMariadbOnSmallDisk,
+  tableLockHeld,
+} from '../support/mariadb-faults.ts'
+import { until } from '../support/until.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Cure, Row } from './row.ts'
+
+const password = 'correct horse'
+const env = { MARIADB: password, WRONG: 'another password' }
+const here = "'127.0.0.1'"
+
+type Pair = { readonly source: MariadbServer; readonly replica: MariadbServer }
+
+const ask = (server: MariadbServer, more: object = {}, user = 'monitor') => ({
+  kind: 'mysql',
+  url: server.url(user, 'orders'),
+  password: { env: 'MARIADB' },
+  restarted: '0s',
+  ...more,
+})
+const source =
+  (more: object = {}, user?: string) =>
+  ({ source: server }: Pair) =>
+    ask(server, more, user)
+const replica =
+  (more: object = {}) =>
+  ({ replica: server }: Pair) =>
+    ask(server, { role: 'replica', replica: true, ...more })
+
+/** check_mysql with the account of svc. */
+const checkMysql = (server: MariadbServer, ...more: string[]): readonly PeerProgram[] => [
+  {
+    program: 'check_mysql',
+    args: ['-H', '127.0.0.1', '-P', String(server.port), '-u', 'monitor', '-p', password, ...more],
+  },
+]
+const others = ({ source: server }: Pair) => checkMysql(server)
+const ofReplica = ({ replica: server }: Pair) => checkMysql(server, '-S', '-w', '30', '-c', '60')
+
+const planted = async (fault: Promise<PlantedFault>): Promise<Cure> => (await fault).end
+
+const sessions = async (server: MariadbServer, count: number): Promise<Cure> => {
+  const open: Connection[] = []
+  for (let n = 0; n < count; n += 1) open.push(await server.client())
+  return async () => {
+    for (const one of open) await one.end()
+  }
+}
+
+/** A lock that is held for more than a second: the server reports whole ones. */
+const locked = (take: (server: MariadbServer) => Promise<PlantedFault>) => async (pair: Pair) => {
+  const { end } = await take(pair.source)
+  await wait(1_100)
+  return end
+}
+
+const replicating = async (server: MariadbServer): Promise<unknown> =>
+  await until(async () => {
+    const [row] = await server.query('SHOW SLAVE STATUS')
+    return (
+      row?.['Slave_IO_Running'] === 'Yes' &&
+      row['Slave_SQL_Running'] === 'Yes' &&
+      Number(row['Seconds_Behind_Master']) === 0
+    )
+  }, 30_000)
+
+const rows: readonly Row<Pair>[] = [
+  {
+    fault: 'a healthy source',
+    env,
+    monitor: source({
+      role: 'source',
+      allowWrites: true,
+      queries: [{ name: 'jobs', sql: 'SELECT COUNT(*) FROM jobs', atMost: 10 }],
+    }),
+    expected: { state: 'healthy' },
+    peers: others,
+  },
+  { fault: 'a healthy replica', env, monitor: replica(), expected: { state: 'healthy' }, peers: ofReplica },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: source({ password: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'auth', says: /refused the sign-in of "monitor"/ },
+  },
+  {
+    fault: 'the database does not exist',
+    env,
+    monitor: ({ source: server }) => ask(server, { url: server.url('monitor', 'nowhere') }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'data', says: /nowhere/ },
+  },
+  {
+    fault: 'nothing listens on the port',
+    env,
+    monitor: () => ({ kind: 'mysql', url: 'mysql://monitor@127.0.0.1:1/', password: { env: 'MARIADB' } }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+  },
+  {
+    fault: 'the server is frozen',
+    env,
+    monitor: source({ timeout: '2s' }),
+    plant: async ({ source: server }) => {
+      server.freeze()
+      return server.thaw
+    },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'timeout', says: /did not answer within 2 s/ },
+  },
+  {
+    fault: 'the account lacks a privilege',
+    env,
+    monitor: source({}, 'limited'),
+    expected: { state: 'warning', check: 'lock wait', says: /lacks a privilege: .*PROCESS/ },
+  },
+  {
+    fault: 'nearly all connections are in use',
+    env,
+    monitor: source(),
+    plant: ({ source: server }) => sessions(server, 17),
+    expected: { state: 'warning', check: 'connections', says: /of 20 connections/ },
+    peers: others,
+  },
+  {
+    fault: 'all connections are in use',
+    env,
+    monitor: source(),
+    plant: ({ source: server }) => sessions(server, 20),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /accepts no more connections/ },
+    peers: others,
+  },
+  {
+    fault: 'most connections run a statement',
+    env,
+    monitor: source({ longestTransaction: { warn: '1h' } }),
+    plant: async ({ source: server }) => {
+      const open: Connection[] = []
+      for (let n = 0; n < 14; n += 1) open.push(await server.client())
+      const running = open.map((one) => one.query('SELECT SLEEP(60)').catch(() => {}))
+      await until(async () => {
+        const [row] = await server.query("SHOW GLOBAL STATUS LIKE 'Threads_running'")
+        return Number(row?.['Value']) > 13
+      })
+      return async () => {
+        for (const one of open) one.destroy()
+        await Promise.all(running)
+        for (const { id } of await server.query(
+          "SELECT id FROM information_schema.processlist WHERE info LIKE '%SLEEP(60)%'",
+        ))
+          await server.query(`KILL ${Number(id)}`).catch(() => {})
+      }
+    },
+    expected: { state: 'warning', check: 'running', says: /running threads of 20/ },
+    peers: others,
+  },
+  {
+    fault: 'read_only is on at a source',
+    env,
+    monitor: source({ role: 'source' }),
+    plant: ({ source: server }) => planted(readOnly(server)),
+    expected: {
+      state: 'unhealthy',
+      check: 'role',
+      fault: 'data',
+      says: /^accepts no writes, expected a source: read_only is on/,
+    },
+    peers: others,
+  },
+  {
+    fault: 'read_only is on, and no role is configured',
+    env,
+    monitor: source(),
+    plant: ({ source: server }) => planted(readOnly(server)),
+    expected: { state: 'warning', check: 'role', says: /^accepts no writes although it is not a replica: read_only/ },
+    peers: others,
+  },
+  {
+    fault: 'a replica accepts writes of clients',
+    env,
+    monitor: replica(),
+    plant: async ({ replica: server }) => {
+      await server.query('SET GLOBAL read_only = 0')
+      return async () => void (await server.query('SET GLOBAL read_only = 1'))
+    },
+    expected: { state: 'warning', check: 'role', says: /read_only is off/ },
+    peers: ofReplica,
+  },
+  {
+    fault: 'a source where a replica is expected',
+    env,
+    monitor: source({ replica: true }),
+    expected: { state: 'unhealthy', check: 'replication', fault: 'data', says: /replication is not set up/ },
+    peers: ({ source: server }) => checkMysql(server, '-S'),
+  },
+  {
+    fault: 'FLUSH TABLES WITH READ LOCK is held',
+    env,
+    monitor: source({ lockWait: { limit: '500ms' } }),
+    plant: locked(globalReadLockHeld),
+    expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for backup lock/ },
+    peers: others,
+  },
+  {
+    fault: 'FLUSH TABLES WITH READ LOCK is held, and svc may write',
+    env,
+    monitor: source({ allowWrites: true }),
+    plant: locked(globalReadLockHeld),
+    expected: { state: 'unhealthy', check: 'write', fault: 'timeout', says: /another session holds a lock/ },
+    peers: others,
+  },
+  {
+    fault: 'a metadata lock is held',
+    env,
+    monitor: source({ lockWait: { limit: '500ms' } }),
+    plant: locked(metadataLockHeld),
+    expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for table metadata lock/ },
+    peers: others,
+  },
+  {
+    fault: 'LOCK TABLES is held',
+    env,
+    monitor: source({ lockWait: { limit: '500ms' } }),
+    plant: locked(tableLockHeld),
+    expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for table metadata lock/ },
+    peers: others,
+  },
+  {
+    fault: 'a transaction is open for too long',
+    env,
+    monitor: source({ longestTransaction: { limit: '500ms' } }),
+    plant: async ({ source: server }) => {
+      const open = await server.client()
+      await open.query('START TRANSACTION; INSERT INTO orders.jobs VALUES (1)')
+      await wait(1_100)
+      return () => open.end()
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'longest transaction',
+      fault: 'threshold',
+      says: /^1 transaction is open, the longest \(thread \d+\)/,
+    },
+    peers: others,
+  },
+  {
+    fault: 'old row versions accumulate',
+    env,
+    monitor: source({ historyList: { limit: 400 } }),
+    plant: ({ source: server }) => planted(historyKept(server, 500)),
+    expected: {
+      state: 'unhealthy',
+      check: 'history list',
+      fault: 'threshold',
+      says: /^transactions in the history list/,
+    },
+    peers: others,
+  },
+  {
+    fault: 'an AUTO_INCREMENT column is near its end',
+    env,
+    monitor: ({ source: server }) => ask(server, { url: server.url('monitor') }),
+    plant: ({ source: server }) => planted(autoIncrementAt(server, 62_000)),
+    expected: {
+      state: 'unhealthy',
+      check: 'auto-increment',
+      fault: 'threshold',
+      says: /^counted\.jobs\.id \(smallint/,
+    },
+    peers: others,
+  },
+  {
+    fault: 'a query of the operator finds too much',
+    env,
+    monitor: source({ queries: [{ name: 'waiting jobs', sql: 'SELECT COUNT(*) FROM jobs', atMost: 10 }] }),
+    plant: async ({ source: server }) => {
+      await server.query('USE orders; INSERT INTO jobs SELECT seq FROM seq_1_to_25')
+      return async () => void (await server.query('DELETE FROM orders.jobs'))
+    },
+    expected: { state: 'unhealthy', check: 'queries', fault: 'threshold', says: /^waiting jobs: 25/ },
+  },
+  {
+    fault: 'the replica lags',
+    env,
+    monitor: replica({ replicationLag: { limit: '1s' } }),
+    plant: async ({ source: server, replica: late }) => {
+      await late.query('STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 600; START SLAVE')
+      await server.query('INSERT INTO orders.jobs VALUES (1)')
+      await until(async () => Number((await late.query('SHOW SLAVE STATUS'))[0]?.['Seconds_Behind_Master']) > 2)
+      return async () => {
+        await late.query('STOP SLAVE; CHANGE MASTER TO MASTER_DELAY = 0; START SLAVE')
+        await server.query('DELETE FROM orders.jobs')
+        await replicating(late)
+      }
+    },
+    expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /^lag \d+ s/ },
+    peers: ofReplica,
+  },
+  {
+    fault: 'the replica does not apply what it receives',
+    env,
+    monitor: replica(),
+    plant: async ({ replica: server }) => {
+      await server.query('STOP SLAVE SQL_THREAD')
+      return async () => {
+        await server.query('START SLAVE')
+        await replicating(server)
+      }
+    },
+    expected: { state: 'unhealthy', check: 'replication', fault: 'data', says: /^does not apply \(SQL thread: No\)/ },
+    peers: ofReplica,
+  },
+  {
+    fault: 'the replica cannot reach its source',
+    env,
+    monitor: replica(),
+    plant: async ({ source: server, replica: late }) => {
+      await late.query('STOP SLAVE; CHANGE MASTER TO MASTER_PORT = 1; START SLAVE')
+      return async () => {
+        await late.query(`STOP SLAVE; CHANGE MASTER TO MASTER_PORT = ${server.port}; START SLAVE`)
+        await replicating(late)
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'replication',
+      fault: 'data',
+      says: /^does not receive \(IO thread: Connecting\)/,
+    },
+    peers: ofReplica,
+  },
+]
+
+const version = (): string =>
+  /Ver ([\d.]+)/.exec(execFileSync('mariadbd', ['--no-defaults', '--version'], { encoding: 'utf8' }))?.[1] ?? ''
+const name = mariadbMissing === undefined ? `MariaDB ${version()}` : 'MariaDB'
+
+const accounts = `CREATE DATABASE orders; CREATE TABLE orders.jobs (id int);
+  CREATE USER monitor@${here} IDENTIFIED BY '${password}'; CREATE USER limited@${here} IDENTIFIED BY '${password}';
+  GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@${here}; GRANT SELECT ON *.* TO monitor@${here};
+  GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.svc_probe TO monitor@${here};
+  GRANT SELECT ON orders.* TO limited@${here}`
+
+corpus<Pair>({
+  server: `${name} with a replica`,
+  missing: mariadbMissing,
+  start: async () => {
+    const first = await startMariadb(['--log-bin=binlog', '--server-id=1', '--max-connect-errors=100000'])
+    const second = await startMariadb(['--server-id=2'])
+    await first.query(`${accounts}; CREATE USER repl@${here} IDENTIFIED BY 'r';
+      GRANT REPLICATION SLAVE ON *.* TO repl@${here}`)
+    const [log] = await first.query('SHOW MASTER STATUS')
+    await second.query(`${accounts}; SET GLOBAL read_only = 1;
+      CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${first.port}, MASTER_USER='repl', MASTER_PASSWORD='r',
+        MASTER_LOG_FILE='${String(log?.['File'])}', MASTER_LOG_POS=${Number(log?.['Position'])}, MASTER_CONNECT_RETRY=1;
+      START SLAVE`)
+    await replicating(second)
+    return { source: first, replica: second }
+  },
+  stop: async (pair) => {
+    await pair.replica.remove()
+    await pair.source.remove()
+  },
+  rows,
+})
+
+type SmallDisk = Awaited<ReturnType<typeof startMariadbOnSmallDisk>>
+
+corpus<SmallDisk>({
+  server: `${name} with a small data directory`,
+  missing: mariadbMissing ?? mountMissing,
+  start: async () => {
+    const small = await startMariadbOnSmallDisk(220)
+    await small.query(accounts)
+    return small
+  },
+  stop: (small) => small.remove(),
+  rows: [
+    {
+      fault: 'space is free',
+      env,
+      monitor: (small) => ask(small, { allowWrites: true }),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the data directory is full',
+      env,
+      monitor: (small) => ask(small, { allowWrites: true }),
+      plant: async (small) => {
+        small.fill()
+        return () => small.free()
+      },
+      expected: { state: 'unhealthy', check: 'write', fault: 'data', says: /has no space left for data/ },
+      peers: (small) => checkMysql(small),
+    },
+  ],
+})
