@@ -62,7 +62,7 @@ export function corpus<Server>({ server: name, missing, start, stop, rows }: Gro
             JSON.stringify({ types: { App: [row.monitor(server)] } }),
             'App',
             row.mode ?? 'Advanced',
-            row.env ? { env: row.env } : {},
+            { ...(row.env && { env: row.env }), history: row.history },
           )
           if (!report) throw new Error('no monitor ran')
           const peers = await inTurn(row.peers?.(server) ?? [], askPeer)

@@ -1,5 +1,10 @@
 import { execFileSync } from 'node:child_process'
+import { connect } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { memory } from '../support/history.ts'
 import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
+import { runType } from '../support/run-types.ts'
+import { type Sentinel, sentinelMissing, startSentinel, startSentinelGroup } from '../support/sentinel.ts'
 import { findProgram, freePort } from '../support/server.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
@@ -25,6 +30,22 @@ const configured =
       for (const [name, value] of Object.entries(before)) primary.cli('CONFIG', 'SET', name, value)
     }
   }
+
+const { history: earlier } = memory()
+
+/** Of 40 clients, some meet a server that accepts no more. All of them leave. */
+async function rejectConnections({ primary }: Pair): Promise<void> {
+  const rejected = (): number => Number(/rejected_connections:(\d+)/.exec(primary.cli('INFO', 'stats'))?.[1])
+  const before = rejected()
+  primary.cli('CONFIG', 'SET', 'maxclients', '20')
+  const sockets = Array.from({ length: 40 }, () => connect(primary.port, '127.0.0.1'))
+  for (const socket of sockets) socket.on('error', () => {}).resume()
+  await wait(500)
+  for (const socket of sockets) socket.destroy()
+  await wait(200)
+  primary.cli('CONFIG', 'SET', 'maxclients', '1000')
+  if (rejected() <= before) throw new Error('no connection was rejected')
+}
 
 const rows: readonly Row<Pair>[] = [
   { fault: 'a healthy primary', env, monitor: monitor({ allowWrites: true }), expected: { state: 'healthy' } },
@@ -122,7 +143,86 @@ const rows: readonly Row<Pair>[] = [
       primary.cli('RPUSH', 'jobs', 'a', 'b', 'c', 'd', 'e')
       return () => void primary.cli('DEL', 'jobs')
     },
-    expected: { state: 'unhealthy', check: 'queue jobs', fault: 'threshold', says: /\b5\b/ },
+    expected: { state: 'unhealthy', check: 'queue', fault: 'threshold', says: /^list "jobs", items waiting: 5/ },
+  },
+  {
+    fault: 'an item waits in a queue for too long',
+    env,
+    monitor: monitor({ queues: [{ key: 'jobs', length: { warn: 100 }, time: '$.at', age: { limit: '10m' } }] }),
+    plant: async ({ primary }) => {
+      primary.cli('RPUSH', 'jobs', JSON.stringify({ at: new Date(Date.now() - 3_600_000).toISOString() }))
+      return () => void primary.cli('DEL', 'jobs')
+    },
+    expected: { state: 'unhealthy', check: 'oldest item', fault: 'threshold', says: /oldest item has waited 1 h/ },
+  },
+  {
+    fault: 'connections are being rejected',
+    env,
+    monitor: monitor(),
+    plant: async (pair) => {
+      await rejectConnections(pair)
+      return undefined
+    },
+    expected: { state: 'warning', check: 'rejected', says: /connections of \d+ rejected in the last/ },
+  },
+  {
+    fault: 'connections were rejected before the last run',
+    env,
+    monitor: monitor(),
+    history: earlier,
+    plant: async (pair) => {
+      await rejectConnections(pair)
+      await runType(JSON.stringify({ types: { App: [monitor()(pair)] } }), 'App', 'Advanced', { env, history: earlier })
+      return undefined
+    },
+    expected: { state: 'healthy' },
+    before: 'a warning until the server restarted',
+  },
+  {
+    fault: 'changes have not been saved for long',
+    env,
+    monitor: monitor({ lastSave: { limit: '500ms' } }),
+    plant: async ({ primary }) => {
+      primary.cli('SAVE')
+      primary.cli('SET', 'unsaved', '1')
+      await wait(1_600)
+      return () => void primary.cli('DEL', 'unsaved')
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'last save',
+      fault: 'threshold',
+      says: /^1 unsaved change, the last save was/,
+    },
+  },
+  {
+    fault: 'many clients are blocked',
+    env,
+    monitor: monitor({ blocked: { limit: 1 } }),
+    plant: async ({ primary }) => {
+      const ends = [1, 2].map(() => primary.cliAside('BLPOP', 'nothing', '0'))
+      await until(() => /blocked_clients:2/.test(primary.cli('INFO', 'clients')))
+      return () => {
+        for (const end of ends) end()
+      }
+    },
+    expected: { state: 'unhealthy', check: 'blocked', fault: 'threshold', says: /^blocked clients: 2/ },
+  },
+  {
+    fault: 'a script blocks the server',
+    env,
+    monitor: monitor({ timeout: '5s' }),
+    plant: async ({ primary }) => {
+      primary.cli('CONFIG', 'SET', 'busy-reply-threshold', '100')
+      const end = primary.cliAside('EVAL', 'while true do end', '0')
+      await until(() => /BUSY/.test(primary.cli('PING')))
+      return async () => {
+        primary.cli('SCRIPT', 'KILL')
+        end()
+        await until(() => primary.cli('PING') === 'PONG')
+      }
+    },
+    expected: { state: 'unhealthy', check: 'ping', fault: 'data', says: /is busy with a script/ },
   },
   {
     fault: 'the server is frozen',
@@ -173,4 +273,128 @@ corpus<Pair>({
     await primary.remove()
   },
   rows,
+})
+
+type SentinelGroup = Awaited<ReturnType<typeof startSentinelGroup>> & { readonly idle: Sentinel }
+
+const sentinel =
+  (more: object = {}) =>
+  ({ sentinels: [first] }: SentinelGroup) => ({ kind: 'redis', url: first.url, ...more })
+
+/** What this Sentinel says of the primary, its replicas or the quorum contains this. */
+const says = (one: Sentinel, command: string, text: string): Promise<void> =>
+  until(() => one.cli('SENTINEL', command, ...(command === 'MASTERS' ? [] : ['orders'])).includes(text))
+
+const sentinelRows: readonly Row<SentinelGroup>[] = [
+  {
+    fault: 'a healthy Sentinel',
+    monitor: sentinel({ replicas: 1 }),
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'the quorum is lost',
+    monitor: sentinel(),
+    plant: async ({ sentinels: [first, second] }) => {
+      second.freeze()
+      await until(() => noQuorum(first))
+      return async () => {
+        second.thaw()
+        await until(() => !noQuorum(first))
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'sentinel quorum',
+      fault: 'data',
+      says: /^orders: too few Sentinels can be reached: no failover is possible/,
+    },
+  },
+  {
+    fault: 'the only replica is down',
+    monitor: sentinel(),
+    plant: async ({ replica, sentinels: [first] }) => {
+      replica.freeze()
+      await says(first, 'REPLICAS', 's_down')
+      return async () => {
+        replica.thaw()
+        await until(() => !first.cli('SENTINEL', 'REPLICAS', 'orders').includes('s_down'))
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'sentinel replicas',
+      fault: 'data',
+      says: /^orders: 0 of 1 replica can take over/,
+    },
+  },
+  {
+    fault: 'too few replicas for a failover',
+    monitor: sentinel({ replicas: 2 }),
+    expected: { state: 'unhealthy', check: 'sentinel replicas', fault: 'data', says: /^orders: 1/ },
+  },
+  {
+    fault: 'the Sentinel monitors no primary',
+    monitor: ({ idle }) => ({ kind: 'redis', url: idle.url }),
+    expected: { state: 'unhealthy', check: 'sentinel master', fault: 'data', says: /monitors no primary/ },
+  },
+  {
+    fault: 'the primary is down',
+    monitor: sentinel(),
+    plant: async ({ primary, replica, sentinels: [first] }) => {
+      replica.freeze()
+      primary.freeze()
+      await says(first, 'MASTERS', 's_down')
+      return async () => {
+        primary.thaw()
+        replica.thaw()
+        await until(() => !first.cli('SENTINEL', 'MASTERS').includes('s_down'))
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'sentinel master',
+      fault: 'data',
+      says: /^(orders .* is down|this Sentinel does not reach orders)/,
+    },
+  },
+  {
+    fault: 'the Sentinel is frozen',
+    monitor: sentinel({ timeout: '2s' }),
+    plant: async ({ sentinels: [first] }) => {
+      first.freeze()
+      return first.thaw
+    },
+    expected: { state: 'unhealthy', check: 'ping', fault: 'timeout', says: /did not answer within 2 s/ },
+  },
+  // The last row: this mode lasts for 30 s.
+  {
+    fault: 'the Sentinel is in TILT mode',
+    monitor: sentinel(),
+    plant: async ({ sentinels: [first] }) => {
+      first.freeze()
+      await wait(2_500)
+      first.thaw()
+      await until(() => first.cli('INFO', 'sentinel').includes('sentinel_tilt:1'))
+      return undefined
+    },
+    expected: { state: 'warning', check: 'sentinel master', says: /is in TILT mode/ },
+  },
+]
+
+const noQuorum = (one: Sentinel): boolean => one.cli('SENTINEL', 'CKQUORUM', 'orders').includes('NOQUORUM')
+
+corpus<SentinelGroup>({
+  server: redisMissing === undefined ? `Redis Sentinel ${version()}` : 'Redis Sentinel',
+  missing: redisMissing ?? sentinelMissing,
+  start: async () => {
+    const group = await startSentinelGroup()
+    const idle = await startSentinel(group.primary, 1)
+    idle.cli('SENTINEL', 'REMOVE', 'orders')
+    return { ...group, idle }
+  },
+  stop: async ({ idle, remove }) => {
+    await idle.remove()
+    await remove()
+  },
+  rows: sentinelRows,
 })

@@ -1,4 +1,4 @@
-import type { MonitorReport, Result } from '../../src/core/engine/index.ts'
+import type { EngineContext, MonitorReport, Result } from '../../src/core/engine/index.ts'
 import type { FaultClass } from '../../src/core/probe-error.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { PeerProgram } from './peers.ts'
@@ -32,6 +32,8 @@ export type Row<Server> = {
   /** Environment variables that `{env: NAME}` refers to. */
   readonly env?: Readonly<Record<string, string>>
   readonly mode?: ExecutionMode
+  /** The readings of earlier runs. */
+  readonly history?: EngineContext['history']
   readonly plant?: (server: Server) => Promise<Cure | undefined>
   readonly expected: Expected
   /** What version 0.1 said of the same fault, where that was wrong. */

@@ -1,8 +1,9 @@
 // @module-tag peers
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { History, HistoryReading, Result } from '../../src/core/engine/index.ts'
+import type { Result } from '../../src/core/engine/index.ts'
 import postgres from '../../src/core/kinds/postgres/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { memory } from '../support/history.ts'
 import { peerSuite, suiteWith } from '../support/peer.ts'
 import { pgbackrestMissing, startPgbackrest } from '../support/pgbackrest.ts'
 import { debianPostgres, debianPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts'
@@ -11,20 +12,6 @@ import { checked, type RunKindOptions, runKind, secret } from '../support/run-ki
 import { until } from '../support/until.ts'
 
 const word = 'correct horse'
-
-/** A history in memory, with the time of the last reading at `now()`. */
-function memory(now: () => number): { readonly history: History; readonly date: () => Date } {
-  const stored = new Map<string, HistoryReading[]>()
-  const keep: History['keep'] = async ({ series, value, everyMs }) => {
-    const readings = stored.get(series) ?? []
-    stored.set(series, readings)
-    const reading = { at: now(), value }
-    const last = readings.at(-1)
-    if (!last || reading.at - last.at >= everyMs) readings.push(reading)
-    return readings.at(-1) === reading ? [...readings] : [...readings, reading]
-  }
-  return { history: { keep, exceededSince: async () => new Map() }, date: () => new Date(now()) }
-}
 
 peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
   let server: PostgresServer

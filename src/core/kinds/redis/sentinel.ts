@@ -25,6 +25,11 @@ type Master = {
   /** What the Sentinel thinks of it: `master`, `s_down`, `o_down`, `disconnected`, `failover_in_progress`. */
   readonly flags: readonly string[]
   readonly otherSentinels: number | undefined
+  /**
+   * True after a jump of the clock or a long pause of the Sentinel. For 30 s, it then neither updates the flags nor
+   * starts a failover.
+   */
+  readonly tilted: boolean
 }
 
 const flagsOf = (row: Row): readonly string[] => text(row, 'flags', 200).split(',').filter(Boolean)
@@ -44,6 +49,7 @@ const masters = sharedRead(
       address: addressOf(one),
       flags: flagsOf(one),
       otherSentinels: figure(one, 'num-other-sentinels'),
+      tilted: figure(row, 'sentinel_tilt') === 1,
     }))
   },
 )
@@ -61,12 +67,13 @@ export const sentinelMaster = onRedis({
   },
 })
 
-function evaluateMaster({ name, address, flags, otherSentinels }: Master): Result<'sentinel master'> {
+function evaluateMaster({ name, address, flags, otherSentinels, tilted }: Master): Result<'sentinel master'> {
   const check = 'sentinel master'
   const is = `${name} (${address})`
   if (!flags.includes('master')) return notChecked(check, 'missing', `the state of ${is} is not reported`)
   if (flags.includes('o_down')) return fail(check, 'data', `${is} is down, as enough Sentinels agree`)
   if (flags.includes('s_down')) return fail(check, 'data', `this Sentinel does not reach ${is}`)
+  if (tilted) return warn(check, `this Sentinel is in TILT mode: it would not notice that ${is} is down`)
   if (flags.includes('failover_in_progress')) return warn(check, `a failover of ${is} is in progress`)
   if (flags.includes('disconnected')) return warn(check, `this Sentinel has no connection to ${is}`)
   const others = otherSentinels === undefined ? '' : `, monitored with ${count(otherSentinels, 'other Sentinel')}`
