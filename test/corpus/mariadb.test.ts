@@ -122,7 +122,11 @@ const rows: readonly Row<Pair>[] = [
     fault: 'the account lacks a privilege',
     env,
     monitor: source({}, 'limited'),
-    expected: { state: 'warning', check: 'lock wait', says: /lacks a privilege: .*PROCESS/ },
+    expected: {
+      state: 'warning',
+      check: 'lock wait',
+      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited' grants/,
+    },
   },
   {
     fault: 'nearly all connections are in use',

@@ -193,7 +193,7 @@ corpus<Pgbackrest>({
     await repository.server.query(accounts)
     return repository
   },
-  stop: (repository) => repository[Symbol.asyncDispose](),
+  stop: async (repository) => await repository[Symbol.asyncDispose](),
   rows: [
     {
       fault: 'there is no backup',

@@ -190,7 +190,11 @@ const rows: readonly Row<World>[] = [
     fault: 'the account lacks a privilege',
     env,
     monitor: ({ primary }) => ask(primary, {}, 'limited'),
-    expected: { state: 'warning', check: 'longest transaction', says: /hidden from this account/ },
+    expected: {
+      state: 'warning',
+      check: 'longest transaction',
+      says: /hidden from this account, which needs GRANT pg_monitor TO "limited"$/,
+    },
   },
   {
     fault: 'nearly all connections are in use',

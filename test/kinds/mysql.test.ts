@@ -292,7 +292,7 @@ sqlSuite(
         ]),
       )
       expect(bad[1]?.message).toMatch(
-        /^not checked: "stranger" lacks a privilege: Access denied; you need .* SLAVE MONITOR privilege/,
+        /^not checked: "stranger" lacks a privilege, which GRANT SLAVE MONITOR ON \*\.\* TO 'stranger' grants: Access denied; you need .* SLAVE MONITOR privilege/,
       )
       expect(bad.map(({ details }) => details?.[0])).toEqual([
         "GRANT PROCESS ON *.* TO 'stranger'",
@@ -379,7 +379,7 @@ sqlSuite(
         expect(await counted('')).toMatchObject({
           status: 'warning',
           notChecked: 'permission',
-          message: 'not checked: this account sees no table',
+          message: "not checked: this account sees no table and needs GRANT SELECT ON *.* TO 'counter'",
           details: ["GRANT SELECT ON *.* TO 'counter'"],
         })
         await server.query(`GRANT SELECT ON counted.* TO counter@${here}`)

@@ -113,7 +113,8 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
     const grant = checked(await run(), 'sequences')
     expect(grant).toMatchObject({
       notChecked: 'permission',
-      message: 'not checked: 1 sequence is hidden from this account',
+      message:
+        'not checked: 1 sequence is hidden from this account, which needs GRANT SELECT ON ALL SEQUENCES IN SCHEMA "public" TO "monitor"',
       details: ['GRANT SELECT ON ALL SEQUENCES IN SCHEMA "public" TO "monitor"'],
     })
     const granted = (): Promise<unknown> => server.query(String(grant.details?.[0]))

@@ -355,7 +355,8 @@ sqlSuite(
             check: 'archiver',
             status: 'warning',
             notChecked: 'permission',
-            message: 'not checked: "monitor" lacks a privilege: permission denied for view pg_stat_archiver',
+            message:
+              'not checked: "monitor" lacks a privilege, which GRANT pg_monitor TO "monitor" grants: permission denied for view pg_stat_archiver',
           }),
         ])
         expect(bad[0]?.details?.[0]).toBe('GRANT pg_monitor TO "monitor"')
@@ -615,7 +616,7 @@ sqlSuite(
           expect(checked(results, check)).toMatchObject({
             status: 'warning',
             notChecked: 'permission',
-            message: 'not checked: 1 replica is hidden from this account',
+            message: 'not checked: 1 replica is hidden from this account, which needs GRANT pg_monitor TO "limited"',
             details: ['GRANT pg_monitor TO "limited"'],
           })
           await configure({ synchronous_commit: 'local' }, "current_setting('synchronous_commit') = 'local'")
@@ -676,7 +677,7 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
 describe('postgres: figures against limits', () => {
   const status = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
   const server = { isStandby: false, readOnly: false, version: '17.2', upMs: 3_600_000 } as const
-  const replica = { name: 'r1', state: 'streaming', bytes: 0, lagMs: undefined, silentMs: 1_000 }
+  const replica = { name: 'r1', state: 'streaming', logical: false, bytes: 0, lagMs: undefined, silentMs: 1_000 }
   const primary = { user: 'monitor', hidden: 0, replay: undefined }
   const lag = (...list: { readonly bytes: number; readonly lagMs: number; readonly silentMs?: number }[]) =>
     evaluated(replicationLag, { ...primary, replicas: list.map((one) => ({ ...replica, ...one })) })

@@ -72,7 +72,7 @@ export const autoIncrement = onDatabase({
     const check = 'auto-increment'
     if (tables === undefined) return notChecked(check, 'missing', 'the server does not report its tables')
     if (tables === 0 && !mayRead) {
-      return notChecked(check, 'permission', 'this account sees no table', { details: [grant] })
+      return notChecked(check, 'permission', `this account sees no table and needs ${grant}`, { details: [grant] })
     }
     const [fullest, ...others] = columns
     if (!fullest) return ok(check, `none of ${count(tables, 'table')} has an AUTO_INCREMENT column`)

@@ -124,7 +124,9 @@ function missingPrivilege(errno: number, reason: string, account: string): Missi
     ...(narrowest ? [`GRANT ${narrowest} ON *.* ${to}`] : []),
     ...(commands === '' ? [] : [`GRANT ${commands} ON ${table.replaceAll("'", '')} ${to}`]),
   ]
-  return new MissingPrivilegeError(`"${user}" lacks a privilege: ${reason}`, [...grants, `error ${errno}`])
+  const [grant] = grants
+  const which = grant === undefined ? '' : `, which ${grant} grants`
+  return new MissingPrivilegeError(`"${user}" lacks a privilege${which}: ${reason}`, [...grants, `error ${errno}`])
 }
 
 function fromDriver(code: unknown, reason: string, error: unknown, { address }: ErrorPlace): unknown {

@@ -22,9 +22,16 @@ export const hiddenFrom = <const Name extends string>(
   hidden: number,
   one: string,
 ): Result<Name> =>
-  notChecked(check, 'permission', `${count(hidden, one)} ${hidden === 1 ? 'is' : 'are'} hidden from this account`, {
-    details: [grantTo(account)],
-  })
+  notChecked(
+    check,
+    'permission',
+    hiddenWithout(`${count(hidden, one)} ${hidden === 1 ? 'is' : 'are'}`, grantTo(account)),
+    { details: [grantTo(account)] },
+  )
+
+/** `what` ends with a verb: `3 sessions are`. */
+export const hiddenWithout = (what: string, grant: string): string =>
+  `${what} hidden from this account, which needs ${grant}`
 
 const severity: Record<Result['status'], number> = { ok: 0, warning: 1, failed: 2 }
 

@@ -48,7 +48,10 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
       if (phase === 'write') return new MissingPrivilegeError(`${user} may not write: ${reason}`, [])
       if (phase === 'query')
         return probeError('data', `${user} has no permission to read this: ${reason}`, 'next: grant SELECT on it')
-      return new MissingPrivilegeError(`${user} lacks a privilege: ${reason}`, [grantTo(target.user), 'SQLSTATE 42501'])
+      return new MissingPrivilegeError(`${user} lacks a privilege, which ${grantTo(target.user)} grants: ${reason}`, [
+        grantTo(target.user),
+        'SQLSTATE 42501',
+      ])
     default:
       if (phase === 'query' && code === '25006')
         return probeError('data', `the query was rejected because it writes: ${reason}`)

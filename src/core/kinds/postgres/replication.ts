@@ -5,7 +5,7 @@ import { showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
-import { hiddenFrom, inMs, privilege } from './checks.ts'
+import { hiddenFrom, hiddenWithout, inMs, privilege } from './checks.ts'
 import { grantTo } from './errors.ts'
 
 type Ask = DatabaseConnection['ask']
@@ -139,10 +139,10 @@ export const walReceiver = onDatabase({
 const checkConninfo = "check the standby's log and primary_conninfo"
 
 const hiddenReceiver = <const Name extends string>(check: Name, user: string): Result<Name> =>
-  notChecked(check, 'permission', 'its WAL receiver is hidden from this account', { details: [grantTo(user)] })
+  notChecked(check, 'permission', hiddenWithout('its WAL receiver is', grantTo(user)), { details: [grantTo(user)] })
 
 const hiddenPrimary = <const Name extends string>(check: Name, user: string): Result<Name> =>
-  notChecked(check, 'permission', 'it has no WAL receiver, and primary_conninfo is hidden from this account', {
+  notChecked(check, 'permission', hiddenWithout('it has no WAL receiver, and primary_conninfo is', grantTo(user)), {
     details: [grantTo(user)],
   })
 

@@ -2,7 +2,7 @@ import { figure, flag, onDatabase, text } from '../../database/index.ts'
 import { atMost, notChecked, ok, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
-import { inMs } from './checks.ts'
+import { hiddenWithout, inMs } from './checks.ts'
 import { identifier } from './errors.ts'
 
 const largeTables = {
@@ -157,15 +157,11 @@ export const sequences = onDatabase({
     const what = `${name} is at ${value}:`
     const result = name === '' ? none : atMost({ check, what, value: percent, unit: 'percent', threshold })
     if (hidden === 0 || result.status === 'failed') return result
-    return notChecked(
-      check,
-      'permission',
-      `${count(hidden, 'sequence is', 'sequences are')} hidden from this account`,
-      {
-        details: schemas.map(
-          (schema) => `GRANT SELECT ON ALL SEQUENCES IN SCHEMA ${identifier(schema)} TO ${identifier(user)}`,
-        ),
-      },
+    const details = schemas.map(
+      (schema) => `GRANT SELECT ON ALL SEQUENCES IN SCHEMA ${identifier(schema)} TO ${identifier(user)}`,
     )
+    const [grant = 'SELECT on it'] = details
+    const why = hiddenWithout(count(hidden, 'sequence is', 'sequences are'), grant)
+    return notChecked(check, 'permission', why, { details })
   },
 })
