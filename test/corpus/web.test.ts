@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
 import { afterAll } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { apache, haproxy, nginx, startWebServer, type WebProgram, type WebServer } from '../support/web-servers.ts'
@@ -45,6 +46,9 @@ const askSecure =
     },
   ]
 
+const fingerprint = (name: 'good' | 'selfSigned'): string | undefined =>
+  certificates && new X509Certificate(certificates[name].cert).fingerprint256
+
 const rows: readonly Row<WebServer>[] = [
   {
     fault: 'healthy over HTTP',
@@ -80,14 +84,15 @@ const rows: readonly Row<WebServer>[] = [
   {
     fault: 'a sign-in is required',
     monitor: plain('/private'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'auth', says: /\b401\b.*Basic/ },
+    // Nobody knows whether the page behind the sign-in is healthy.
+    expected: { state: 'warning', check: 'status', says: /^not checked: .*\b401\b.*Basic.*username and password/ },
     before: 'ok',
     peers: askPlain('/private'),
   },
   {
     fault: 'access is forbidden',
     monitor: plain('/forbidden'),
-    expected: { state: 'unhealthy', check: 'status', fault: 'auth', says: /\b403\b/ },
+    expected: { state: 'warning', check: 'status', says: /^not checked: .*\b403\b.*forbids access/ },
     before: 'ok',
     peers: askPlain('/forbidden'),
   },
@@ -127,6 +132,24 @@ const rows: readonly Row<WebServer>[] = [
     monitor: secure('selfSigned'),
     expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /self-signed|not trusted/ },
     peers: askSecure('selfSigned'),
+  },
+  {
+    fault: 'healthy with a pinned self-signed certificate',
+    monitor: secure('selfSigned', { caFile: undefined, fingerprint: fingerprint('selfSigned') }),
+    expected: { state: 'healthy' },
+    peers: askSecure('selfSigned'),
+  },
+  {
+    fault: 'another certificate than the pinned one',
+    monitor: secure('good', { fingerprint: fingerprint('selfSigned') }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /fingerprint/, never: /not trusted/ },
+    peers: askSecure('good'),
+  },
+  {
+    fault: 'the certificate has a common name only',
+    monitor: secure('commonNameOnly', { servername: 'svc.test' }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /common name|subject/i },
+    peers: askSecure('commonNameOnly'),
   },
   {
     fault: 'the intermediate certificate is missing',

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { asServer, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
@@ -12,6 +12,8 @@ export type Bind = Running & {
   readonly port: number
   /** As the setting `server` takes it. */
   readonly server: string
+  /** The key that signs the keys of a signed zone, as a DNSKEY record: the trust anchor of a resolver. */
+  readonly trustAnchor: string | undefined
   readonly remove: () => Promise<void>
 }
 
@@ -24,6 +26,8 @@ export type BindOptions = {
   readonly signedForDays?: number
   /** How many days before now the signatures become valid; default 30. */
   readonly signedSinceDays?: number
+  /** A second zone, whose file is missing. */
+  readonly brokenZone?: string
 }
 
 /**
@@ -36,6 +40,7 @@ export async function startBind({
   records = [],
   signedForDays,
   signedSinceDays = 30,
+  brokenZone,
 }: BindOptions = {}): Promise<Bind> {
   const folder = serverFolder('bind')
   const port = await freePort()
@@ -73,19 +78,32 @@ export async function startBind({
 };
 controls { };
 zone "svc.test" { type primary; file "${folder}/${file}"; };
+${brokenZone === undefined ? '' : `zone "${brokenZone}" { type primary; file "${folder}/missing"; };`}
 `,
   )
-  const running = await run(program ?? '', ['-g', '-c', join(folder, 'named.conf')], /all zones loaded/)
+  const running = await run(
+    program ?? '',
+    ['-g', '-c', join(folder, 'named.conf')],
+    /all zones loaded|some zones failed to load/,
+  )
   return {
     ...running,
     port,
     server: `127.0.0.1:${port}`,
+    trustAnchor: signedForDays === undefined ? undefined : keySigningKey(folder),
     remove: async () => {
       await running.stop('SIGTERM')
       remove(folder)
     },
   }
 }
+
+/** Flags 257: a key that signs keys (RFC 4034, 2.1.1). */
+const keySigningKey = (folder: string): string | undefined =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.key'))
+    .flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'))
+    .find((line) => /\sDNSKEY 257 /.test(line))
 
 /** `YYYYMMDDHHMMSS` in UTC, as dnssec-signzone takes it. */
 const stamp = (days: number): string =>

@@ -4,7 +4,16 @@ import type { Certificates } from './certs.ts'
 import { findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 /** The certificates that each server shows, each on a port of its own. */
-const shown = ['good', 'expired', 'wrongHost', 'selfSigned', 'fiveDays', 'twoDays', 'withoutIntermediate'] as const
+const shown = [
+  'good',
+  'expired',
+  'wrongHost',
+  'commonNameOnly',
+  'selfSigned',
+  'fiveDays',
+  'twoDays',
+  'withoutIntermediate',
+] as const
 export type CertificateName = (typeof shown)[number]
 
 /**
@@ -179,6 +188,7 @@ userlist operators
 frontend web
   bind 127.0.0.1:${port}
 ${shown.map((name) => `  bind 127.0.0.1:${tlsPort[name]} ssl crt ${folder}/${name}.pem`).join('\n')}
+  http-after-response set-header Date %[date,http_date]
   http-request return status 404 content-type text/plain string "not here" if { path /gone }
   http-request return status 503 content-type text/plain string "broken" if { path /broken }
   http-request redirect location /loop code 302 if { path /loop }
