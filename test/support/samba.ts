@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ServerCertificate } from './certs.ts'
 import { descendantsOf, findProgram, killAll, remove } from './server.ts'
 
 const tool = findProgram('samba-tool')
@@ -28,33 +29,59 @@ export const accountFaults = {
   mustChange: ['user', 'setpassword', 'reader', '--newpassword=An-0ther-of-tests', '--must-change-at-next-login'],
   /** Three wrong passwords lock it. */
   locksAfterThree: ['domain', 'passwordsettings', 'set', '--account-lockout-threshold=3'],
+  neverLocks: ['domain', 'passwordsettings', 'set', '--account-lockout-threshold=0'],
 } as const
 
 /** An account without privileges. */
 export const reader = { user: 'reader@example.test', password: 'Read-0nly-of-tests' }
 
-export type DomainController = { readonly url: string; readonly address: string }
+/** An account that only a check with wrong passwords uses. */
+export const dedicated = { user: 'dedicated@example.test', password: 'Ded1cated-of-tests' }
+
+export type DomainController = {
+  readonly url: string
+  /** It listens there if it was started with a certificate. */
+  readonly ldaps: string
+  readonly address: string
+}
 export type Domain = {
   readonly first: DomainController
   /** The second one replicates with the first; it is there if the domain was started with two. */
   readonly second: DomainController
   /** Runs samba-tool on the first controller. */
   readonly tool: (...args: readonly string[]) => void
+  /** Sets how many seconds a password of the domain is good for, which samba-tool takes in days only. */
+  readonly passwordsLast: (seconds: number) => void
+  /** Stops the processes of the first controller; the kernel still accepts connections. */
+  readonly freezeFirst: () => void
+  readonly thawFirst: () => void
   /** Ends the first controller, so that the second one loses its partner. */
   readonly stopFirst: () => void
   readonly remove: () => Promise<void>
+}
+
+export type DomainOptions = {
+  readonly controllers?: 1 | 2
+  /** The certificates of the controllers, for LDAPS. */
+  readonly certificates?: readonly ServerCertificate[]
 }
 
 /**
  * A real domain of Active Directory (Samba), each controller at an address of its own on loopback, because Samba's
  * ports are fixed. The names are known to its own processes only.
  */
-export async function startDomain({ controllers = 1 }: { readonly controllers?: 1 | 2 } = {}): Promise<Domain> {
+export async function startDomain({ controllers = 1, certificates = [] }: DomainOptions = {}): Promise<Domain> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-samba-'))
   const network = `127.77.${(process.pid % 250) + 1}`
   const [first, second] = [`${network}.1`, `${network}.2`]
-  const lines = script(folder, first, second, controllers)
+  const lines = script(folder, first, second, controllers, certificates.length)
   writeFileSync(join(folder, 'guid.py'), guidOf)
+  writeFileSync(join(folder, 'age.py'), setAge)
+  for (const [index, { key, cert }] of certificates.entries()) {
+    // Samba refuses a key that others may read.
+    writeFileSync(join(folder, `dc${index + 1}.key`), key, { mode: 0o600 })
+    writeFileSync(join(folder, `dc${index + 1}.pem`), cert)
+  }
   const child = spawn(unshare, ['-m', 'bash', '-c', lines], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
   let log = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (log += String(chunk)))
@@ -70,7 +97,18 @@ export async function startDomain({ controllers = 1 }: { readonly controllers?: 
     }
     await pause(100)
   }
-  const controller = (address: string): DomainController => ({ url: `ldap://${address}`, address: `${address}:389` })
+  const ofFirst = (): readonly number[] => {
+    const main = Number(readFileSync(join(folder, 'dc1.pid'), 'utf8'))
+    return [...descendantsOf(main), main]
+  }
+  const signalFirst = (signal: NodeJS.Signals): void => {
+    for (const one of ofFirst()) process.kill(one, signal)
+  }
+  const controller = (address: string): DomainController => ({
+    url: `ldap://${address}`,
+    ldaps: `ldaps://${address}`,
+    address: `${address}:389`,
+  })
   for (const address of controllers === 2 ? [first, second] : [first]) await listens(address)
   return {
     first: controller(first),
@@ -81,10 +119,16 @@ export async function startDomain({ controllers = 1 }: { readonly controllers?: 
       })
       if (status !== 0) throw new Error(`samba-tool ${args.join(' ')}: ${stderr}${stdout}`)
     },
-    stopFirst: () => {
-      const main = Number(readFileSync(join(folder, 'dc1.pid'), 'utf8'))
-      killAll([...descendantsOf(main), main])
+    passwordsLast: (seconds) => {
+      const { status, stderr } = spawnSync(python, ['age.py', 'dc1', String(seconds)], {
+        cwd: folder,
+        encoding: 'utf8',
+      })
+      if (status !== 0) throw new Error(`the age of passwords was not set: ${stderr}`)
     },
+    freezeFirst: () => signalFirst('SIGSTOP'),
+    thawFirst: () => signalFirst('SIGCONT'),
+    stopFirst: () => killAll(ofFirst()),
     remove: async () => {
       process.off('exit', kill)
       kill()
@@ -102,8 +146,21 @@ lp = LoadParm(sys.argv[1] + '/etc/smb.conf')
 print(SamDB(sys.argv[1] + '/private/sam.ldb', lp=lp, session_info=system_session()).get_ntds_GUID())
 `
 
+const setAge = `import sys
+import ldb
+from samba.samdb import SamDB
+from samba.param import LoadParm
+from samba.auth import system_session
+lp = LoadParm(sys.argv[1] + '/etc/smb.conf')
+sam = SamDB(sys.argv[1] + '/private/sam.ldb', lp=lp, session_info=system_session())
+change = ldb.Message(sam.domain_dn())
+ticks = -10000000 * int(sys.argv[2])
+change['maxPwdAge'] = ldb.MessageElement(str(ticks), ldb.FLAG_MOD_REPLACE, 'maxPwdAge')
+sam.modify(change)
+`
+
 /** Shell lines that make the domain in a namespace where its names resolve, and run its controllers. */
-const script = (folder: string, first: string, second: string, controllers: number): string => `
+const script = (folder: string, first: string, second: string, controllers: number, certificates: number): string => `
 set -e
 cd ${folder}
 mount --make-rprivate /
@@ -127,7 +184,11 @@ END
 mount --bind hosts /etc/hosts
 configure() {
   sed -i -e '/^\\s*interfaces =/d' -e '/^\\s*log file =/d' -e '/^\\s*server services =/d' $1/etc/smb.conf
-  sed -i -e "s|^\\[global\\]|[global]\\n\\tinterfaces = $2/8\\n\\tbind interfaces only = yes\\n\\tlog file = ${folder}/$1/log\\n\\tpid directory = ${folder}/$1\\n\\tncalrpc dir = ${folder}/$1/ncalrpc\\n\\tserver services = ldap, rpc, kdc, drepl, cldap\\n\\tldap server require strong auth = no\\n\\ttls enabled = no|" $1/etc/smb.conf
+  sed -i -e "s|^\\[global\\]|[global]\\n\\tinterfaces = $2/8\\n\\tbind interfaces only = yes\\n\\tlog file = ${folder}/$1/log\\n\\tpid directory = ${folder}/$1\\n\\tncalrpc dir = ${folder}/$1/ncalrpc\\n\\tserver services = ldap, rpc, kdc, drepl, cldap\\n\\tldap server require strong auth = no\\n\\t$(tls $1)|" $1/etc/smb.conf
+}
+tls() {
+  if [ \${1#dc} -gt ${certificates} ]; then echo 'tls enabled = no'; return; fi
+  echo "tls enabled = yes\\n\\ttls keyfile = ${folder}/$1.key\\n\\ttls certfile = ${folder}/$1.pem\\n\\ttls cafile ="
 }
 names() {
   guid=$(${python} guid.py $1)
@@ -142,6 +203,7 @@ samba-tool domain provision --realm=${realm} --domain=EXAMPLE --server-role=dc -
 configure dc1 ${first}
 names dc1 dc1 'DC1$' ${first}
 samba-tool user create reader ${reader.password} --configfile=dc1/etc/smb.conf > /dev/null
+samba-tool user create dedicated ${dedicated.password} --configfile=dc1/etc/smb.conf > /dev/null
 samba -i --configfile=${folder}/dc1/etc/smb.conf > dc1.log 2>&1 &
 echo $! > dc1.pid
 listening() { for round in $(seq 200); do (: < /dev/tcp/$1/389) 2> /dev/null && return; sleep 0.1; done; }

@@ -16,7 +16,7 @@ import {
 import { showDuration } from '../format.ts'
 import { daysBetween, formatDay } from '../net/certificates.ts'
 import { aliasOf } from '../net/connect.ts'
-import { querySignatures } from '../net/dns-query.ts'
+import { queryCode, querySignatures } from '../net/dns-query.ts'
 import { count, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -70,12 +70,36 @@ async function lookUp(
   } catch (error) {
     if (signal.aborted) throw error
     const afterMs = now() - start
-    const alias = await aliasOf(resolver, name, (error as NodeJS.ErrnoException).code)
-    throw dnsFault(error as NodeJS.ErrnoException, { name, type, servers, afterMs, alias })
+    const code = await readableCode(resolver, (error as NodeJS.ErrnoException).code ?? '', { name, type, signal })
+    const alias = await aliasOf(resolver, name, code)
+    throw dnsFault(code, { name, type, servers, afterMs, alias })
   } finally {
     signal.removeEventListener('abort', cancel)
   }
 }
+
+/**
+ * The error code of a look-up. c-ares calls an answer without the question unreadable, and Unbound refuses a client in
+ * this way: then the response code is read over TCP. Rejects only when the signal aborts.
+ */
+async function readableCode(
+  resolver: Resolver,
+  code: string,
+  { name, type, signal }: { readonly name: string; readonly type: RecordType; readonly signal: AbortSignal },
+): Promise<string> {
+  if (code !== 'EBADRESP') return code
+  const { host: ip, port } = placeOf(resolver.getServers()[0] ?? '')
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(overTcpMs)])
+  try {
+    return responseCodes[await queryCode({ ip, port, name, type, signal: limit })] ?? code
+  } catch {
+    signal.throwIfAborted()
+    return code
+  }
+}
+
+/** The codes of RFC 1035, 4.1.1, that come without a question, as c-ares names them. */
+const responseCodes: Readonly<Record<number, string>> = { 2: 'ESERVFAIL', 5: 'EREFUSED' }
 
 const answer = check({
   depth: 'Basic',
@@ -237,7 +261,7 @@ export const signatures = check({
   observe: async ({ resolver }, { query: name, type }, { signal, date }) => {
     const [place = ''] = resolver.getServers()
     const { host, port } = placeOf(place)
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(signaturesMs)])
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(overTcpMs)])
     try {
       return { place, at: date(), all: await querySignatures({ ip: host, port, name, type, signal: limit }) }
     } catch (error) {
@@ -262,14 +286,20 @@ export const signatures = check({
       const message = `a signature of ${subject} is valid only from ${formatDay(early.from)}: signed too early, or a wrong clock`
       return fail('signatures', 'data', message, { address: place })
     }
-    const what = `${count(all.length, 'signature')} of ${subject}: the first expires on ${formatDay(first.to)}, in`
     const value = daysBetween(at, first.to)
+    if (first.to < at) {
+      const ago = `${daysBetween(first.to, at)} d ago`
+      const message = `a signature of ${subject} expired on ${formatDay(first.to)}, ${ago}: resolvers that validate answer SERVFAIL`
+      const measurement = { value, unit: 'days', ...threshold, bound: 'atLeast', at: first.to } as const
+      return fail('signatures', 'data', message, { address: place, measurement })
+    }
+    const what = `${count(all.length, 'signature')} of ${subject}: the first expires on ${formatDay(first.to)}, in`
     return atLeast({ check: 'signatures', what, value, unit: 'days', threshold, at: first.to, address: place })
   },
 })
 
-/** Milliseconds for the query of the signatures: a firewall may drop it without a word. */
-const signaturesMs = 3_000
+/** Milliseconds for a query over TCP: a firewall may drop it without a word. */
+const overTcpMs = 3_000
 /** Maximum number of name servers that are compared; zones have two to thirteen. */
 const maxNameServers = 32
 
@@ -369,10 +399,9 @@ type FailedLookUp = {
 }
 
 /** Classifies a failed look-up: a fault of the name, of the server, or of the path to it. */
-function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeError {
+function dnsFault(code: string, lookUp: FailedLookUp): ProbeError {
   const { servers, type } = lookUp
   const name = sanitize(lookUp.name, 128)
-  const code = error.code ?? ''
   const took = showDuration(lookUp.afterMs)
   switch (code) {
     case 'ENOTFOUND':
@@ -408,10 +437,8 @@ function dnsFault(error: NodeJS.ErrnoException, lookUp: FailedLookUp): ProbeErro
     case 'EBADNAME':
       return new ProbeError('data', `${name} is not a valid DNS name`, [code])
     default:
-      return new ProbeError(
-        'protocol',
-        `${servers} sent an unreadable answer for ${name} (${sanitize(code || error.message, 64)})`,
-        [code],
-      )
+      return new ProbeError('protocol', `${servers} sent an unreadable answer for ${name} (${sanitize(code, 64)})`, [
+        code,
+      ])
   }
 }

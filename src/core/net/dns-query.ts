@@ -43,7 +43,14 @@ const headerBytes = 12
  * The signatures in the answer to a question, asked with the bit DO. Empty for an answer that is not signed. Uses TCP,
  * because signed answers seldom fit into a datagram. Throws ProbeError, or a socket's error.
  */
-export async function querySignatures({ ip, port, name, type, signal }: Query): Promise<readonly Signature[]> {
+export const querySignatures = async (query: Query): Promise<readonly Signature[]> =>
+  signaturesIn(await ask(query), hostPort(query.ip, query.port))
+
+/** The response code (RFC 1035, 4.1.1) of the answer to a question, asked over TCP. Throws ProbeError, or a socket's error. */
+export const queryCode = async (query: Query): Promise<number> => (await ask(query)).readUInt16BE(2) & 15
+
+/** The answer to a question, at least its header. */
+async function ask({ ip, port, name, type, signal }: Query): Promise<Buffer> {
   const address = hostPort(ip, port)
   const id = Math.floor(Math.random() * 65_536)
   const question = Buffer.concat([encodeName(name), u16(typeNumbers[type], classIn)])
@@ -62,7 +69,7 @@ export async function querySignatures({ ip, port, name, type, signal }: Query): 
       const answer = received.subarray(2, length + 2)
       if (answer.length < headerBytes || answer.readUInt16BE(0) !== id)
         throw new ProbeError('protocol', `${address} answered another question`)
-      return signaturesIn(answer, address)
+      return answer
     }
     throw new ProbeError('protocol', `${address} closed the connection without an answer`)
   } finally {
