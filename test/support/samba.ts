@@ -153,7 +153,7 @@ from samba.param import LoadParm
 from samba.auth import system_session
 lp = LoadParm(sys.argv[1] + '/etc/smb.conf')
 sam = SamDB(sys.argv[1] + '/private/sam.ldb', lp=lp, session_info=system_session())
-change = ldb.Message(sam.domain_dn())
+change = ldb.Message(ldb.Dn(sam, sam.domain_dn()))
 ticks = -10000000 * int(sys.argv[2])
 change['maxPwdAge'] = ldb.MessageElement(str(ticks), ldb.FLAG_MOD_REPLACE, 'maxPwdAge')
 sam.modify(change)
