@@ -131,11 +131,10 @@ const rows: readonly Row<Domain>[] = [
     fault: 'the password has expired',
     env,
     monitor: signIn(),
-    plant: async ({ passwordsLast, tool }) => {
-      // Samba takes one second for unlimited.
-      passwordsLast(2)
-      await pause(2_100)
-      return () => tool(...accountFaults.expiresIn(42))
+    plant: async (domain) => {
+      // Samba's passwords last 42 days.
+      domain.agePassword(50)
+      return restored(domain)
     },
     expected: {
       state: 'unhealthy',
@@ -194,6 +193,13 @@ const rows: readonly Row<Domain>[] = [
     env,
     monitor: signIn({ entry: { filter: '(&(objectClass=group)(cn=Operators of svc))' } }),
     expected: { state: 'unhealthy', check: 'entry', fault: 'data', says: /finds nothing for/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the controller receives nothing from the other one',
+    env,
+    monitor: signIn(),
+    expected: { state: 'warning', check: 'replication', says: /no partner.*2 domain controllers/ },
     peers: ask(),
   },
   {

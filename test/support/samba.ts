@@ -50,8 +50,8 @@ export type Domain = {
   readonly second: DomainController
   /** Runs samba-tool on the first controller. */
   readonly tool: (...args: readonly string[]) => void
-  /** Sets how many seconds a password of the domain is good for, which samba-tool takes in days only. */
-  readonly passwordsLast: (seconds: number) => void
+  /** Dates the password of `reader` so many days back. */
+  readonly agePassword: (days: number) => void
   /** Stops the processes of the first controller; the kernel still accepts connections. */
   readonly freezeFirst: () => void
   readonly thawFirst: () => void
@@ -76,7 +76,7 @@ export async function startDomain({ controllers = 1, certificates = [] }: Domain
   const [first, second] = [`${network}.1`, `${network}.2`]
   const lines = script(folder, first, second, controllers, certificates.length)
   writeFileSync(join(folder, 'guid.py'), guidOf)
-  writeFileSync(join(folder, 'age.py'), setAge)
+  writeFileSync(join(folder, 'password-date.py'), dateOfPassword)
   for (const [index, { key, cert }] of certificates.entries()) {
     // Samba refuses a key that others may read.
     writeFileSync(join(folder, `dc${index + 1}.key`), key, { mode: 0o600 })
@@ -119,12 +119,10 @@ export async function startDomain({ controllers = 1, certificates = [] }: Domain
       })
       if (status !== 0) throw new Error(`samba-tool ${args.join(' ')}: ${stderr}${stdout}`)
     },
-    passwordsLast: (seconds) => {
-      const { status, stderr } = spawnSync(python, ['age.py', 'dc1', String(seconds)], {
-        cwd: folder,
-        encoding: 'utf8',
-      })
-      if (status !== 0) throw new Error(`the age of passwords was not set: ${stderr}`)
+    agePassword: (days) => {
+      const args = ['password-date.py', 'dc1', String(days)]
+      const { status, stderr } = spawnSync(python, args, { cwd: folder, encoding: 'utf8' })
+      if (status !== 0) throw new Error(`the date of the password was not set: ${stderr}`)
     },
     freezeFirst: () => signalFirst('SIGSTOP'),
     thawFirst: () => signalFirst('SIGCONT'),
@@ -146,17 +144,19 @@ lp = LoadParm(sys.argv[1] + '/etc/smb.conf')
 print(SamDB(sys.argv[1] + '/private/sam.ldb', lp=lp, session_info=system_session()).get_ntds_GUID())
 `
 
-const setAge = `import sys
+/** The control lets the date of a password be written, which otherwise only a change of the password sets. */
+const dateOfPassword = `import sys
+import time
 import ldb
 from samba.samdb import SamDB
 from samba.param import LoadParm
 from samba.auth import system_session
 lp = LoadParm(sys.argv[1] + '/etc/smb.conf')
 sam = SamDB(sys.argv[1] + '/private/sam.ldb', lp=lp, session_info=system_session())
-change = ldb.Message(ldb.Dn(sam, sam.domain_dn()))
-ticks = -10000000 * int(sys.argv[2])
-change['maxPwdAge'] = ldb.MessageElement(str(ticks), ldb.FLAG_MOD_REPLACE, 'maxPwdAge')
-sam.modify(change)
+change = ldb.Message(ldb.Dn(sam, 'CN=reader,CN=Users,' + str(sam.domain_dn())))
+since = int((time.time() - 86400 * int(sys.argv[2]) + 11644473600) * 10000000)
+change['pwdLastSet'] = ldb.MessageElement(str(since), ldb.FLAG_MOD_REPLACE, 'pwdLastSet')
+sam.modify(change, ['local_oid:1.3.6.1.4.1.7165.4.3.20:0'])
 `
 
 /** Shell lines that make the domain in a namespace where its names resolve, and run its controllers. */

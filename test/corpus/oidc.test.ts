@@ -1,0 +1,172 @@
+import { readFileSync } from 'node:fs'
+import { afterAll } from 'vitest'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../support/oidc.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
+afterAll(() => certificates?.remove())
+
+const env = {
+  CLIENT: client.clientSecret,
+  PEOPLE: passwordClient.clientSecret,
+  PASSWORD: account.password,
+  WRONG: 'not-the-secret',
+}
+
+type Servers = { readonly good: OidcServer; readonly expired: OidcServer; readonly fiveDays: OidcServer }
+const provider =
+  (more: object = {}, name: keyof Servers = 'good') =>
+  (servers: Servers) => ({ kind: 'oidc', issuer: servers[name].issuer, caFile: certificates?.caFile, ...more })
+const withClient = { clientId: client.clientId, clientSecret: { env: 'CLIENT' } }
+const withPeople = {
+  clientId: passwordClient.clientId,
+  clientSecret: { env: 'PEOPLE' },
+  user: account.user,
+  password: { env: 'PASSWORD' },
+}
+const ask =
+  (name: keyof Servers = 'good') =>
+  (servers: Servers): readonly PeerProgram[] => [
+    {
+      program: 'check_http',
+      args: [
+        ...['-S', '-I', '127.0.0.1', '-p', String(servers[name].port), '-t', '4'],
+        ...['-u', '/.well-known/openid-configuration', '-s', 'jwks_uri'],
+      ],
+    },
+    {
+      program: 'blackbox_exporter',
+      module: {
+        prober: 'http',
+        http: { preferred_ip_protocol: 'ip4', tls_config: { ca_file: certificates?.caFile } },
+      },
+      target: `${servers[name].issuer}/.well-known/openid-configuration`,
+    },
+  ]
+
+const rows: readonly Row<Servers>[] = [
+  {
+    fault: 'healthy, with a signed token of a client',
+    env,
+    monitor: provider({ ...withClient, resource, refusesWrongSecret: true }),
+    expected: { state: 'healthy' },
+    peers: ask(),
+  },
+  {
+    fault: 'healthy, with a token that the provider introspects',
+    env,
+    monitor: provider({ ...withClient, introspect: true }),
+    expected: { state: 'healthy' },
+    peers: ask(),
+  },
+  {
+    fault: 'healthy, with the password grant of an account',
+    env,
+    monitor: provider(withPeople),
+    expected: { state: 'healthy' },
+    peers: ask(),
+  },
+  { fault: 'healthy without a client', monitor: provider(), expected: { state: 'healthy' }, peers: ask() },
+  {
+    fault: 'the secret of the client was changed',
+    env,
+    monitor: provider({ ...withClient, clientSecret: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'token', fault: 'auth', says: /svc-probe.*invalid_client/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the client was removed',
+    env,
+    monitor: provider({ ...withClient, clientId: 'svc-removed' }),
+    expected: { state: 'unhealthy', check: 'token', fault: 'auth', says: /svc-removed.*invalid_client/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the client may not use the grant',
+    env,
+    monitor: provider({ ...withClient, user: account.user, password: { env: 'PASSWORD' } }),
+    expected: { state: 'unhealthy', check: 'user', says: /unauthorized_client|grant type is not allowed/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the password of the account was changed',
+    env,
+    monitor: provider({ ...withPeople, password: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'user', fault: 'auth', says: /invalid_grant/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the issuer is written with a slash',
+    monitor: ({ good }) => provider({ issuer: `${good.issuer}/` })({ good } as Servers),
+    expected: { state: 'unhealthy', check: 'issuer', fault: 'data', says: /slash at the end/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the path of the issuer was changed',
+    monitor: ({ good }) => provider({ issuer: `${good.issuer}/tenant` })({ good } as Servers),
+    expected: { state: 'unhealthy', check: 'discovery', fault: 'data', says: /no discovery document.*tenant/ },
+    peers: ask(),
+  },
+  {
+    fault: 'a token for another audience',
+    env,
+    monitor: provider({ ...withClient, resource, audience: 'urn:example:other' }),
+    expected: { state: 'unhealthy', check: 'claims', fault: 'data', says: /aud is .*not "urn:example:other"/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the resource is unknown to the provider',
+    env,
+    monitor: provider({ ...withClient, resource: 'urn:example:unknown' }),
+    expected: { state: 'unhealthy', check: 'token', says: /invalid_target/ },
+    peers: ask(),
+  },
+  {
+    fault: 'an expired certificate',
+    monitor: provider({}, 'expired'),
+    expected: { state: 'unhealthy', check: 'discovery', fault: 'tls', says: /expired/ },
+    peers: ask('expired'),
+  },
+  {
+    fault: 'the certificate ends in 5 days',
+    monitor: provider({}, 'fiveDays'),
+    expected: { state: 'warning', check: 'certificate', says: /in [45](?:\.\d)? d/ },
+    peers: ask('fiveDays'),
+  },
+  {
+    fault: 'the provider is stopped',
+    monitor: provider({}, 'fiveDays'),
+    plant: async ({ fiveDays }) => {
+      await fiveDays.close()
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'discovery', fault: 'refused', says: /refused/ },
+    peers: ask('fiveDays'),
+  },
+]
+
+const { version } = JSON.parse(
+  readFileSync(new URL('../../node_modules/oidc-provider/package.json', import.meta.url), 'utf8'),
+) as { readonly version: string }
+
+corpus<Servers>({
+  server: `oidc-provider ${version}`,
+  missing: opensslMissing(),
+  start: async () => {
+    if (!certificates) throw new Error('no certificates')
+    const { good, expired, fiveDays } = certificates
+    return {
+      good: await startOidc({ tls: good }),
+      expired: await startOidc({ tls: expired }),
+      fiveDays: await startOidc({ tls: fiveDays }),
+    }
+  },
+  stop: async ({ good, expired }) => {
+    await good.close()
+    await expired.close()
+  },
+  rows,
+})
