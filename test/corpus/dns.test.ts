@@ -210,6 +210,78 @@ corpus<Zones>({
   rows: bindRows,
 })
 
+/** The statistics of BIND, read as XML over a plain connection. */
+const statistics =
+  (more: object = {}) =>
+  ({ statisticsPort }: Bind) => ({
+    kind: 'tcp',
+    host: '127.0.0.1',
+    port: statisticsPort,
+    send: 'GET /xml/v3/zones HTTP/1.0\r\n\r\n',
+    ...more,
+  })
+const serialOf = (expected: string) => ({ '/statistics/views/view[0]/zones/zone[0]/serial': expected })
+const zones = (atLeast: number) => ({
+  name: 'zones',
+  path: '/statistics/views/view/zones/zone',
+  where: { type: 'primary' },
+  least: { limit: atLeast },
+})
+const askStatistics =
+  (expected: string) =>
+  ({ statisticsPort }: Bind): readonly PeerProgram[] => [
+    {
+      program: 'check_tcp',
+      args: [
+        ...['-H', '127.0.0.1', '-p', String(statisticsPort), '-t', '4', '-E', '-s'],
+        ...['GET /xml/v3/zones HTTP/1.0\\r\\n\\r\\n', '-e', expected],
+      ],
+    },
+  ]
+
+corpus<Bind>({
+  server: `BIND${version('named', bindMissing, '-v')}, statistics over TCP`,
+  missing: bindMissing,
+  start: () => startBind({ serial: 7 }),
+  stop: (server) => server.remove(),
+  rows: [
+    {
+      fault: 'healthy',
+      monitor: statistics({ xml: serialOf('7'), measure: [zones(1)] }),
+      expected: { state: 'healthy' },
+      peers: askStatistics('HTTP/1.0 200'),
+    },
+    {
+      fault: 'an old serial is loaded',
+      monitor: statistics({ xml: serialOf('8') }),
+      expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /serial.*7.*8|serial.*8.*7/ },
+      peers: askStatistics('<serial>8<'),
+    },
+    {
+      fault: 'a zone is missing',
+      monitor: statistics({ measure: [zones(2)] }),
+      expected: { state: 'unhealthy', check: 'measure', says: /zones.*\b1\b.*\b2\b/ },
+      peers: askStatistics('HTTP/1.0 200'),
+    },
+    {
+      fault: 'another document than expected',
+      monitor: statistics({ xml: { '/Reply/@Success': '1' } }),
+      expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /\/Reply\/@Success/ },
+      peers: askStatistics('Success'),
+    },
+    {
+      fault: 'the server is frozen',
+      monitor: statistics({ xml: serialOf('7'), timeout: '2s' }),
+      plant: async ({ freeze, thaw }) => {
+        freeze()
+        return thaw
+      },
+      expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /sent nothing/ },
+      peers: askStatistics('HTTP/1.0 200'),
+    },
+  ],
+})
+
 type Resolvers = {
   readonly zone: Bind
   readonly expired: Bind

@@ -12,6 +12,8 @@ export type Bind = Running & {
   readonly port: number
   /** As the setting `server` takes it. */
   readonly server: string
+  /** Its statistics, in XML over HTTP. */
+  readonly statisticsPort: number
   /** The key that signs the keys of a signed zone, as a DNSKEY record: the trust anchor of a resolver. */
   readonly trustAnchor: string | undefined
   readonly remove: () => Promise<void>
@@ -43,7 +45,7 @@ export async function startBind({
   brokenZone,
 }: BindOptions = {}): Promise<Bind> {
   const folder = serverFolder('bind')
-  const port = await freePort()
+  const [port, statisticsPort] = [await freePort(), await freePort()]
   const write = (name: string, text: string): void => writeFileSync(join(folder, name), text, { mode: 0o644 })
   const zone = (lines: readonly string[]): string =>
     ['$TTL 60', `@ SOA ns1.svc.test. admin.svc.test. ${serial} 3600 900 1209600 60`, ...lines, ''].join('\n')
@@ -77,6 +79,7 @@ export async function startBind({
   dnssec-validation no;
 };
 controls { };
+statistics-channels { inet 127.0.0.1 port ${statisticsPort} allow { 127.0.0.1; }; };
 zone "svc.test" { type primary; file "${folder}/${file}"; };
 ${brokenZone === undefined ? '' : `zone "${brokenZone}" { type primary; file "${folder}/missing"; };`}
 `,
@@ -90,6 +93,7 @@ ${brokenZone === undefined ? '' : `zone "${brokenZone}" { type primary; file "${
     ...running,
     port,
     server: `127.0.0.1:${port}`,
+    statisticsPort,
     trustAnchor: signedForDays === undefined ? undefined : keySigningKey(folder),
     remove: async () => {
       await running.stop('SIGTERM')
