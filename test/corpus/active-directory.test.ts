@@ -251,7 +251,8 @@ async function refusedSignIn({ first }: Domain): Promise<void> {
   await client.unbind()
 }
 
-const version = (): string => / [\d.]+\d/.exec(execFileSync('samba', ['--version'], { encoding: 'utf8' }))?.[0] ?? ''
+const version = (): string =>
+  / [\d.]+\d/.exec(execFileSync('sh', ['-c', 'samba --version'], { encoding: 'utf8' }))?.[0] ?? ''
 
 corpus<Domain>({
   server: `Samba${sambaMissing === undefined ? version() : ''} as Active Directory`,

@@ -61,6 +61,13 @@ const rows: readonly Row<Keycloak>[] = [
     peers: ask('old'),
   },
   {
+    fault: 'the client is not in the audience of its token',
+    env,
+    monitor: provider({ ...withClient, introspect: true }, 'old'),
+    expected: { state: 'unhealthy', check: 'introspection', fault: 'data', says: /not active: .*audience/ },
+    peers: ask('old'),
+  },
+  {
     fault: 'the realm is disabled',
     mode: 'Standard',
     monitor: provider(),

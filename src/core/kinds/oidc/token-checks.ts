@@ -203,7 +203,11 @@ export const introspection = onOidc({
       ? withoutToken('introspection')
       : active
         ? ok('introspection', `${address} reports its token as active`)
-        : fail('introspection', 'data', `${address} reports the token that it has just issued as not active`),
+        : fail(
+            'introspection',
+            'data',
+            `${address} reports the token that it has just issued as not active: Keycloak does so if the client is not in the audience (aud) of its token`,
+          ),
 })
 
 /** Runs only after the client has got its own token: otherwise the fault is the provider's or the client's. */
