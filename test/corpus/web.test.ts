@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { apache, haproxy, nginx, startWebServer, type WebProgram, type WebServer } from '../support/web-servers.ts'
@@ -196,6 +197,104 @@ function version(program: WebProgram): string {
   if (program.missing !== undefined) return ''
   const text = execFileSync('sh', ['-c', `${program.name} -v 2>&1`], { encoding: 'utf8' })
   return ` ${/(\d+\.\d+\.\d+)/.exec(text)?.[1] ?? ''}`
+}
+
+const failedJobs = (limit: number) => ({
+  name: 'failed',
+  path: '/jobs/job',
+  where: { '@state': 'failed' },
+  count: { limit },
+})
+const jobLink = (state: string) => ({ name: 'page', path: `$.jobs[${state === 'done' ? 0 : 1}].id`, url: '/{}' })
+
+const documentRows: readonly Row<WebServer>[] = [
+  {
+    fault: 'healthy JSON, with its version and its links',
+    monitor: plain('/state.json', {
+      header: { 'content-length': '/^[0-9]+$/' },
+      lastModified: '1h',
+      version: { expected: '2.1.0' },
+      json: { '$.database': 'ok' },
+      links: [jobLink('done')],
+    }),
+    expected: { state: 'healthy' },
+    peers: askPlain('/state.json', '-r', '"database":"ok"'),
+  },
+  {
+    fault: 'healthy XML',
+    monitor: plain('/jobs.xml', { xml: { '/jobs/@version': '2' }, measure: [failedJobs(1)] }),
+    expected: { state: 'healthy' },
+    peers: askPlain('/jobs.xml'),
+  },
+  {
+    fault: 'a header was removed',
+    monitor: plain('/state.json', { header: { 'strict-transport-security': '/max-age/' } }),
+    expected: { state: 'unhealthy', check: 'header', fault: 'data', says: /no header strict-transport-security/ },
+    peers: askPlain('/state.json', '-d', 'Strict-Transport-Security'),
+  },
+  {
+    fault: 'an old version is running',
+    monitor: plain('/state.json', { version: { expected: '2.2.0' } }),
+    expected: { state: 'unhealthy', check: 'version', fault: 'data', says: /2\.1\.0.*2\.2\.0/ },
+    peers: askPlain('/state.json'),
+  },
+  {
+    fault: 'the application reports a fault in JSON',
+    monitor: plain('/state.json', { json: { '$.database': 'primary' } }),
+    expected: { state: 'unhealthy', check: 'json', fault: 'data', says: /database.*ok.*primary/ },
+    peers: askPlain('/state.json'),
+  },
+  {
+    fault: 'JSON was replaced by a page',
+    monitor: plain('/', { json: { '$.database': 'ok' } }),
+    expected: { state: 'unhealthy', check: 'json', says: /JSON/ },
+    peers: askPlain('/'),
+  },
+  {
+    fault: 'too many failed jobs in XML',
+    monitor: plain('/jobs.xml', { measure: [failedJobs(0)] }),
+    expected: { state: 'unhealthy', check: 'measure', says: /failed.*\b1\b/ },
+    peers: askPlain('/jobs.xml'),
+  },
+  {
+    fault: 'another version of XML than expected',
+    monitor: plain('/jobs.xml', { xml: { '/jobs/@version': '3' } }),
+    expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /version.*2.*3/ },
+    peers: askPlain('/jobs.xml'),
+  },
+  {
+    fault: 'a link leads nowhere',
+    monitor: plain('/state.json', { links: [jobLink('failed')] }),
+    expected: { state: 'unhealthy', check: 'links', says: /missing\.html.*404|404.*missing\.html/ },
+    peers: askPlain('/state.json'),
+  },
+  {
+    fault: 'the content is no longer renewed',
+    monitor: plain('/state.json', { lastModified: '1s' }),
+    plant: async () => {
+      // The file is older than that.
+      await pause(2_500)
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'last modified', fault: 'threshold', says: /content changed .* ago/ },
+    peers: askPlain('/state.json', '-M', '1s'),
+  },
+]
+
+for (const [title, program] of [
+  ['nginx', nginx],
+  ['Apache', apache],
+] as const) {
+  corpus<WebServer>({
+    server: `${title}${version(program)}, documents`,
+    missing: program.missing ?? opensslMissing(),
+    start: async () => {
+      if (!certificates) throw new Error('no certificates')
+      return await startWebServer(program, certificates)
+    },
+    stop: (server) => server.remove(),
+    rows: documentRows,
+  })
 }
 
 for (const [title, program] of [

@@ -47,7 +47,14 @@ export async function startKeycloak(): Promise<Keycloak> {
   const child = spawn(
     script,
     [
-      ...['start', '--optimized', '--http-enabled=true', '--hostname-strict=false', `--http-port=${port}`],
+      ...[
+        'start',
+        '--optimized',
+        '--http-enabled=true',
+        '--hostname-strict=false',
+        '--cache=local',
+        `--http-port=${port}`,
+      ],
       ...['--http-host=127.0.0.1'],
     ],
     {

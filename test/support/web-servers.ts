@@ -32,6 +32,16 @@ export type WebServer = {
   readonly remove: () => Promise<void>
 }
 
+/** The answer of nginx and Apache to `/state.json`; `/jobs.xml` has one job of two that failed. */
+const state = {
+  version: '2.1.0',
+  database: 'ok',
+  jobs: [
+    { id: 'index.html', state: 'done' },
+    { id: 'missing.html', state: 'failed' },
+  ],
+}
+
 type Ports = Pick<WebServer, 'port' | 'tlsPort'>
 
 /** How one program is configured and started. */
@@ -54,6 +64,8 @@ export async function startWebServer(program: WebProgram, certificates: Certific
   const ports = { port: await freePort(), tlsPort: await tlsPorts() }
   mkdirSync(join(folder, 'www'), { mode: 0o755 })
   writeFileSync(join(folder, 'www', 'index.html'), '<h1>It works</h1>\n')
+  writeFileSync(join(folder, 'www', 'state.json'), JSON.stringify(state))
+  writeFileSync(join(folder, 'www', 'jobs.xml'), '<jobs version="2"><job state="done"/><job state="failed"/></jobs>\n')
   writeFileSync(join(folder, 'passwords'), 'probe:{PLAIN}probe\n')
   for (const name of shown) {
     const { cert, key } = certificates[name]
