@@ -2,8 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { MonitorReport } from '../../src/core/engine/index.ts'
+import type { MountNamespace } from '../support/mount-namespace.ts'
 import { peerSuite } from '../support/peer.ts'
-import { runType } from '../support/run-types.ts'
+import { type RunTypesOptions, runType } from '../support/run-types.ts'
 import { askPeer, type PeerVerdict } from './peers.ts'
 import { assess, headline, negated, type Row, type Verdict } from './row.ts'
 
@@ -15,6 +16,10 @@ export type Group<Server> = {
   readonly start: () => Promise<Server>
   readonly stop: (server: Server) => void | Promise<void>
   readonly rows: readonly Row<Server>[]
+  /** Where the monitors and the other programs run, if not in the mounts of this machine. */
+  readonly mounts?: (server: Server) => MountNamespace
+  /** What svc has besides its configuration: the programs that it may run, its store. */
+  readonly context?: (server: Server) => Pick<RunTypesOptions, 'exec' | 'heartbeats'>
 }
 
 /** One row as the page prints it. */
@@ -37,7 +42,8 @@ const folder = process.env.SVC_CORPUS_OUT
  * Plants each fault of a group on its real server, runs the monitor on it, and compares. Then negates every check that
  * was hit, one after the other: at least one row must notice.
  */
-export function corpus<Server>({ server: name, missing, start, stop, rows }: Group<Server>): void {
+export function corpus<Server>(group: Group<Server>): void {
+  const { server: name, missing, start, stop, rows } = group
   peerSuite(missing, `corpus: ${name}`, () => {
     let server: Server | undefined
     const records: RowRecord[] = []
@@ -58,14 +64,9 @@ export function corpus<Server>({ server: name, missing, start, stop, rows }: Gro
         if (server === undefined) throw new Error('the server is not running')
         const cure = await row.plant?.(server)
         try {
-          const [report] = await runType(
-            JSON.stringify({ types: { App: [row.monitor(server)] } }),
-            'App',
-            row.mode ?? 'Advanced',
-            { ...(row.env && { env: row.env }), history: row.history },
-          )
-          if (!report) throw new Error('no monitor ran')
-          const peers = await inTurn(row.peers?.(server) ?? [], askPeer)
+          const report = await reportOf(group, row, server)
+          const mounts = group.mounts?.(server)
+          const peers = await inTurn(row.peers?.(server) ?? [], (peer) => askPeer(peer, mounts))
           const verdict = assess(row.expected, report)
           const first = headline(report.results)
           reports.push({ row, report })
@@ -93,6 +94,21 @@ export function corpus<Server>({ server: name, missing, start, stop, rows }: Gro
       expect(unnoticed).toEqual([])
     })
   })
+}
+
+async function reportOf<Server>(
+  { mounts, context }: Group<Server>,
+  { monitor, mode = 'Advanced', env = {}, history }: Row<Server>,
+  server: Server,
+): Promise<MonitorReport> {
+  const { kind, ...settings } = monitor(server)
+  const host = kind === 'host'
+  const yaml = JSON.stringify({ types: { App: host ? { host: settings } : [{ kind, ...settings }] } })
+  const [report] = mounts
+    ? await mounts(server).run(yaml, mode, host)
+    : await runType(yaml, 'App', mode, { env, host, history, ...context?.(server) })
+  if (!report) throw new Error('no monitor ran')
+  return report
 }
 
 const sentence = <Server>({ expected }: Row<Server>): string =>

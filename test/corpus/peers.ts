@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { MountNamespace } from '../support/mount-namespace.ts'
 import { findProgram, freePort, remove, run, serverFolder } from '../support/server.ts'
 
 /** Another monitoring program, and how it is asked. */
@@ -29,22 +31,23 @@ const pluginFolder = '/usr/lib/nagios/plugins'
 const states = ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'] as const
 const longestMs = 30_000
 
-export const askPeer = (peer: PeerProgram): Promise<PeerVerdict> =>
-  'module' in peer ? askBlackbox(peer.module, peer.target) : askPlugin(peer)
+/** Asks it, in the given mounts or in those of this machine. */
+export const askPeer = (peer: PeerProgram, mounts?: MountNamespace): Promise<PeerVerdict> =>
+  'module' in peer ? askBlackbox(peer.module, peer.target) : askPlugin(peer, mounts)
 
-async function askPlugin({
-  program,
-  args,
-  env,
-}: Extract<PeerProgram, { readonly args: unknown }>): Promise<PeerVerdict> {
-  const path = findProgram(program) ?? join(pluginFolder, program)
+async function askPlugin(
+  { program, args: written, env }: Extract<PeerProgram, { readonly args: unknown }>,
+  mounts: MountNamespace | undefined,
+): Promise<PeerVerdict> {
+  const found = findProgram(program) ?? join(pluginFolder, program)
+  if (!existsSync(found)) return { program, state: 'missing', line: '' }
+  const [path, args] = mounts ? mounts.command(found, written) : ([found, written] as const)
   const { code, text } = await new Promise<{ readonly code: number | string; readonly text: string }>((resolve) => {
     execFile(path, [...args], { timeout: longestMs, env: { ...process.env, ...env } }, (error, stdout, stderr) =>
       resolve({ code: error ? (error.code ?? 3) : 0, text: stdout || stderr }),
     )
   })
   const [line = ''] = text.split('\n')
-  if (code === 'ENOENT') return { program, state: 'missing', line: '' }
   return {
     program,
     state: typeof code === 'number' ? (states[code] ?? 'UNKNOWN') : 'UNKNOWN',

@@ -27,7 +27,7 @@ export type Cure = () => void | Promise<void>
 export type Row<Server> = {
   /** In a few words, e.g. `no synchronous standby`. Names the test and the row of the page. */
   readonly fault: string
-  /** One monitor as svc.yaml declares it. */
+  /** One monitor as svc.yaml declares it; the kind `host` stands for the host block of the type. */
   readonly monitor: (server: Server) => Readonly<Record<string, unknown>>
   /** Environment variables that `{env: NAME}` refers to. */
   readonly env?: Readonly<Record<string, string>>

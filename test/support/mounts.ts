@@ -39,6 +39,14 @@ export const mountFaults = {
   /** As in the sandbox of a service with ProtectSystem=strict: its view is read-only, the file system is not. */
   sandboxed: (folder: string): string => `${mountAt(folder)}
   mount -o remount,bind,ro ${folder}`,
+  /** No space is left. */
+  full: (folder: string): string => `${mountAt(folder)}
+  dd if=/dev/zero of=${folder}/filler bs=64k 2> /dev/null || true`,
+  /** A file system in memory without space, as of /run or /dev/shm. */
+  fullInMemory: (folder: string): string => `
+  mkdir -p ${folder}
+  mount -t tmpfs -o size=256k none ${folder}
+  dd if=/dev/zero of=${folder}/filler bs=64k 2> /dev/null || true`,
   /** No inodes are left. */
   withoutInodes: (folder: string): string => `${mountAt(folder)}
   touch $(seq -f ${folder}/%g 3000) 2> /dev/null || true`,

@@ -295,6 +295,12 @@ describe('the local file systems', () => {
     ])
   })
 
+  test('in memory count if they are named', () => {
+    const memory = '30 25 0:26 / /dev/shm rw,nosuid - tmpfs tmpfs rw,size=65536k'
+    expect(localDisks(parseMountinfo(memory))).toEqual([])
+    expect(localDisks(parseMountinfo(memory), new Set(), ['/dev/shm'])).toMatchObject([{ points: ['/dev/shm'] }])
+  })
+
   test('are left out if /etc/fstab mounts them read-only', () => {
     const fstab = ['/dev/sdc1 /mnt/ro ext4 ro 0 2', '/dev/sdd1  /mnt/failed  ext4  noatime,ro', ''].join('\n')
     const points = localDisks(parseMountinfo(mountinfo), readOnlyInFstab(fstab)).flatMap((disk) => disk.points)

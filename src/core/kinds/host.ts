@@ -106,7 +106,11 @@ export const up = check({
 
 /** Selects the file systems to visit. All disk checks share one walk. */
 const mounts = {
-  disks: { type: 'texts', default: [], doc: 'Check only these mount points; one that is not mounted is a failure' },
+  disks: {
+    type: 'texts',
+    default: [],
+    doc: 'Check only these mount points, among them file systems in memory such as /dev/shm; one that is not mounted is a failure',
+  },
   skipDisks: {
     type: 'texts',
     default: [],
@@ -130,7 +134,7 @@ async function* walk(
   context.step('disk')
   const missing = new Set(only)
   let hasLocal = false
-  for await (const disk of disks()) {
+  for await (const disk of disks(only)) {
     const { mount } = disk
     missing.delete(mount)
     hasLocal = true

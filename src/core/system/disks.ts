@@ -32,12 +32,21 @@ const imageFolders = /^\/(?:var\/lib|run)\/(?:docker|containers|containerd|kubel
  * Read-only by design are mount points in `fstabReadOnly`, images of containers, and read-only mount points of a
  * container or of a part of a file system. A read-only mount point of a whole file system that is writable is the view
  * of a service in a sandbox (ProtectSystem= of systemd), so its space counts.
+ *
+ * File systems in memory (tmpfs) count only if they are mounted at one of `inMemory`.
  */
-export function localDisks(mounts: readonly Mount[], fstabReadOnly: ReadonlySet<string> = new Set()): LocalDisk[] {
+export function localDisks(
+  mounts: readonly Mount[],
+  fstabReadOnly: ReadonlySet<string> = new Set(),
+  inMemory: readonly string[] = [],
+): LocalDisk[] {
   const inContainer = mounts.some(({ type, point }) => type === 'overlay' && point === '/')
   const devices = new Map<string, Mount[]>()
   for (const mount of mounts) {
-    const local = localTypes.has(mount.type) || (mount.type === 'overlay' && mount.point === '/')
+    const local =
+      localTypes.has(mount.type) ||
+      (mount.type === 'overlay' && mount.point === '/') ||
+      (mount.type === 'tmpfs' && inMemory.includes(mount.point))
     const byDesign =
       fstabReadOnly.has(mount.point) ||
       imageFolders.test(mount.point) ||
@@ -77,10 +86,10 @@ async function readMounts(): Promise<readonly Mount[]> {
 }
 
 /**
- * Every local file system of this machine that is not read-only by design, once, one after the other. Throws ProbeError
- * `data` if the system lists no file system at all.
+ * Every local file system of this machine that is not read-only by design, once, one after the other. Those in memory
+ * only at the mount points `inMemory`. Throws ProbeError `data` if the system lists no file system at all.
  */
-export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
+export async function* disks(inMemory: readonly string[] = []): AsyncGenerator<Disk | SilentDisk> {
   if (process.platform !== 'linux') {
     const system = await loadSystemInformation()
     yield* fromListing(await system.fsSize(), process.platform)
@@ -91,7 +100,7 @@ export async function* disks(): AsyncGenerator<Disk | SilentDisk> {
     throwIfExhausted(error)
     return ''
   })
-  for (const { type, points, isReadOnly } of localDisks(await readMounts(), readOnlyInFstab(fstab))) {
+  for (const { type, points, isReadOnly } of localDisks(await readMounts(), readOnlyInFstab(fstab), inMemory)) {
     const disk = await diskAt(points, type)
     if (disk === undefined) continue
     if (!('error' in disk)) yield { ...disk, isReadOnly }

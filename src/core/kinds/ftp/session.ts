@@ -12,7 +12,7 @@ import { Control, type FtpLink, type LinkTls, wait } from './control.ts'
 import { type Passive, transfer } from './data.ts'
 import { backlog, dataSocket, entries, listed } from './list.ts'
 import { type ftpSettings, portOf, type TlsMode } from './settings.ts'
-import { expected, folderOf, mayHear, signIn } from './sign-in.ts'
+import { changeFolder, expected, folderOf, mayHear, signIn } from './sign-in.ts'
 
 /** The server's banner. */
 export type FtpBanner = {
@@ -318,8 +318,8 @@ export class FtpSession implements Connection, FolderConnection {
   }
 
   async #changeFolder(folder: string | undefined): Promise<void> {
-    if (this.#home !== undefined) await expected(this.link, `CWD ${this.#home}`, [200, 250])
-    if (folder !== undefined) await expected(this.link, `CWD ${folder}`, [200, 250])
+    if (this.#home !== undefined) await changeFolder(this.link, this.#home)
+    if (folder !== undefined) await changeFolder(this.link, folder)
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,5 @@
 import { isLoopback } from '../../loopback.ts'
+import { quote } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type FtpLink, type FtpReply, wait } from './control.ts'
 
@@ -57,6 +58,15 @@ export async function expected(link: FtpLink, command: string, codes: readonly n
   if (codes.includes(reply.code)) return reply
   const name = command.split(' ', 1)[0] ?? ''
   throw new ProbeError(faultOf(reply), `${control.address} answered ${name} with ${control.display(reply)}`)
+}
+
+/** Changes to a folder. Names it in the ProbeError, because some servers do not (vsftpd). */
+export async function changeFolder(link: FtpLink, folder: string): Promise<void> {
+  const { control, context, redact } = link
+  const reply = await control.ask(`CWD ${folder}`, wait(context))
+  if (reply.code === 200 || reply.code === 250) return
+  const answer = `${control.address} answered CWD ${quote(redact(folder), 100)} with ${control.display(reply)}`
+  throw new ProbeError(faultOf(reply), answer)
 }
 
 /** A refusal shows that the server understood the command (`data`); any other reply is a protocol error. */

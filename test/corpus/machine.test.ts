@@ -1,0 +1,276 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { release, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileOfAge, folderWith } from '../support/folder-faults.ts'
+import { type MountNamespace, mountNamespaceMissing, startMountNamespace } from '../support/mount-namespace.ts'
+import { type MountFault, mountFaults, mountsMissing } from '../support/mounts.ts'
+import { sleeping, sleepNamed, stoppedProcess, zombieProcess } from '../support/process-faults.ts'
+import { remove } from '../support/server.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
+const onLinux = process.platform === 'linux' ? undefined : 'these faults are planted on Linux'
+
+/** What the machine of the tests does besides says nothing about its file systems. */
+const busy = { cpu: { warn: 100 }, load: { warn: 1_000 }, memory: { warn: 0.1 }, restarted: { warn: '0s' } }
+const data = '/mnt/data'
+const hostOf = (): Readonly<Record<string, unknown>> => ({ kind: 'host', ...busy, disks: [data] })
+const askDisk = (): readonly PeerProgram[] => [
+  { program: 'check_disk', args: ['-w', '20%', '-c', '10%', '-W', '10%', '-K', '2%', '-p', data] },
+]
+
+/** A file system with this fault. */
+const mounted = (fault: MountFault) => async (mounts: MountNamespace) => {
+  await mounts.shell(mountFaults[fault](data))
+  return async () => void (await mounts.shell(`umount -l ${data}; rm -f ${data}.img`))
+}
+const fileSystem = (fault: MountFault): Pick<Row<MountNamespace>, 'monitor' | 'plant' | 'peers'> => ({
+  monitor: hostOf,
+  plant: mounted(fault),
+  peers: askDisk,
+})
+
+corpus<MountNamespace>({
+  server: `file systems of ${kernel}`,
+  missing: mountsMissing ?? mountNamespaceMissing,
+  start: async () => {
+    const mounts = await startMountNamespace()
+    await mounts.shell('mount -t tmpfs none /mnt')
+    return mounts
+  },
+  stop: (mounts) => mounts.remove(),
+  mounts: (mounts) => mounts,
+  rows: [
+    { fault: 'healthy', ...fileSystem('none'), expected: { state: 'healthy' } },
+    {
+      fault: 'the file system is full',
+      ...fileSystem('full'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'threshold', says: /^0 % free/ },
+    },
+    {
+      fault: 'a file system in memory is full',
+      ...fileSystem('fullInMemory'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'threshold', says: /^0 % free/ },
+    },
+    {
+      fault: 'the file system is out of inodes',
+      ...fileSystem('withoutInodes'),
+      expected: { state: 'unhealthy', check: `inodes ${data}`, fault: 'threshold', says: /^0 % free/ },
+    },
+    {
+      fault: 'the file system was remounted read-only',
+      ...fileSystem('remountedReadOnly'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'data', says: /read-only/ },
+      before: 'healthy: the file system vanished from the results',
+    },
+    {
+      fault: 'the kernel made the file system read-only after an error',
+      ...fileSystem('errorOfTheDisk'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'data', says: /read-only/ },
+      before: 'healthy: the file system vanished from the results',
+    },
+    {
+      fault: 'nothing is mounted at the mount point',
+      monitor: hostOf,
+      plant: async (mounts) => {
+        await mounts.shell(`mkdir -p ${data}`)
+        return undefined
+      },
+      expected: { state: 'unhealthy', check: `disk ${data}`, says: /mounted/ },
+      peers: askDisk,
+    },
+  ],
+})
+
+type Folder = { readonly path: string }
+const folderOf = (name: string) => () => {
+  const path = mkdtempSync(join(tmpdir(), name))
+  chmodSync(path, 0o755)
+  return Promise.resolve({ path })
+}
+const hourMs = 3_600_000
+
+const fileAge =
+  (name: string, more: object = {}) =>
+  ({ path }: Folder) => ({ kind: 'file-age', path: join(path, name), ...more })
+const askAge =
+  (name: string) =>
+  ({ path }: Folder): readonly PeerProgram[] => [
+    { program: 'check_file_age', args: ['-w', '900', '-c', '3600', '-f', join(path, name)] },
+  ]
+const withFile =
+  (name: string, ageMs: number, content?: string) =>
+  ({ path }: Folder) => {
+    const file = fileOfAge(path, name, ageMs, content)
+    return Promise.resolve(() => rmSync(file))
+  }
+const withFolder =
+  (name: string, files: number, ageMs = 0) =>
+  ({ path }: Folder) =>
+    Promise.resolve(folderWith(join(path, name), files, ageMs))
+
+corpus<Folder>({
+  server: `files and folders of ${kernel}`,
+  missing: onLinux,
+  start: folderOf('svc-files-'),
+  stop: ({ path }) => remove(path),
+  rows: [
+    {
+      fault: 'healthy: a fresh backup',
+      monitor: fileAge('backup.dump', { size: '1B' }),
+      plant: withFile('backup.dump', 60_000),
+      expected: { state: 'healthy' },
+      peers: askAge('backup.dump'),
+    },
+    {
+      fault: 'healthy: a folder with fresh files',
+      monitor: fileAge('drop', { files: { warn: 10, limit: 20 } }),
+      plant: withFolder('drop', 3),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the folder is empty',
+      monitor: fileAge('empty', { files: { warn: 10, limit: 20 } }),
+      plant: withFolder('empty', 0),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the backup is missing',
+      monitor: fileAge('backup.dump'),
+      expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /backup\.dump does not exist/ },
+      peers: askAge('backup.dump'),
+    },
+    {
+      fault: 'the backup is two hours old',
+      monitor: fileAge('backup.dump'),
+      plant: withFile('backup.dump', 2 * hourMs),
+      expected: { state: 'unhealthy', check: 'age', fault: 'threshold', says: /backup\.dump: age 2 h/ },
+      peers: askAge('backup.dump'),
+    },
+    {
+      fault: 'the backup is empty',
+      monitor: fileAge('backup.dump', { size: '1KiB' }),
+      plant: withFile('backup.dump', 60_000, ''),
+      expected: { state: 'unhealthy', check: 'size', fault: 'threshold', says: /backup\.dump has 0 B/ },
+      peers: ({ path }) => [
+        {
+          program: 'check_file_age',
+          args: ['-w', '900', '-c', '3600', '-W', '1', '-C', '1', '-f', join(path, 'backup.dump')],
+        },
+      ],
+    },
+    {
+      fault: 'the backup is dated two days in the future',
+      monitor: fileAge('backup.dump'),
+      plant: withFile('backup.dump', -48 * hourMs),
+      expected: { state: 'warning', check: 'age', says: /backup\.dump is dated 48 h in the future/ },
+      before: 'age 0 ms, until two days have passed',
+      peers: askAge('backup.dump'),
+    },
+    {
+      fault: 'a file waits in the folder for two hours',
+      monitor: fileAge('drop'),
+      plant: withFolder('drop', 1, 2 * hourMs),
+      expected: { state: 'unhealthy', check: 'age', fault: 'threshold', says: /order-0\.xml: age 2 h/ },
+    },
+    {
+      fault: 'too many files wait in the folder',
+      monitor: fileAge('drop', { files: { warn: 10, limit: 20 } }),
+      plant: withFolder('drop', 21),
+      expected: { state: 'unhealthy', check: 'backlog', fault: 'threshold', says: /waiting: 21/ },
+    },
+  ],
+})
+
+/** root reads every folder, so another account runs svc: in a process of its own. */
+corpus<MountNamespace>({
+  server: `folders that the account may not read, ${kernel}`,
+  missing: mountNamespaceMissing,
+  start: startMountNamespace,
+  stop: (mounts) => mounts.remove(),
+  mounts: (mounts) => ({ ...mounts, run: (yaml, mode, host) => mounts.runAs(65_534, yaml, mode, host) }),
+  rows: [
+    {
+      fault: 'healthy',
+      monitor: ({ folder }) => ({ kind: 'file-age', path: join(folder, 'drop') }),
+      plant: async ({ folder }) => folderWith(join(folder, 'drop'), 1),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the folder cannot be read',
+      monitor: ({ folder }) => ({ kind: 'file-age', path: join(folder, 'locked') }),
+      plant: async ({ folder }) => {
+        mkdirSync(join(folder, 'locked'), { mode: 0o700 })
+        return () => rmSync(join(folder, 'locked'), { recursive: true })
+      },
+      expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /locked is not readable by this account/ },
+    },
+  ],
+})
+
+type Program = { readonly path: string; readonly name: string; readonly program: string }
+/** Longer than the 15 characters that the kernel keeps of a name. */
+const sleeper = `svc-corpus-sleeper-${process.pid}`
+const processOf =
+  (more: object = {}) =>
+  ({ name }: Program) => ({
+    kind: 'process',
+    executable: name,
+    restarted: { warn: '0s' },
+    memory: { limit: '1GiB' },
+    cpu: { warn: 90 },
+    count: { min: 1, max: 2 },
+    ...more,
+  })
+const askProcesses = ({ name }: Program): readonly PeerProgram[] => [
+  { program: 'check_procs', args: ['-c', '1:2', '-a', name] },
+]
+
+corpus<Program>({
+  server: `processes of ${kernel}`,
+  missing: onLinux,
+  start: async () => {
+    const { path } = await folderOf('svc-processes-')()
+    return { path, name: sleeper, program: sleepNamed(path, sleeper) }
+  },
+  stop: ({ path }) => remove(path),
+  rows: [
+    {
+      fault: 'healthy',
+      monitor: processOf(),
+      plant: ({ program }) => sleeping(program, 2),
+      expected: { state: 'healthy' },
+      peers: askProcesses,
+    },
+    {
+      fault: 'the process does not run',
+      monitor: processOf(),
+      expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running/ },
+      peers: askProcesses,
+    },
+    {
+      fault: 'the process is stopped (SIGSTOP)',
+      monitor: processOf(),
+      plant: ({ program }) => stoppedProcess(program),
+      expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running; 1 stopped by a signal/ },
+      before: 'running',
+      peers: askProcesses,
+    },
+    {
+      fault: 'the process has ended and its parent has not collected it',
+      monitor: processOf(),
+      plant: ({ program }) => zombieProcess(program),
+      expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running; .*zombie/ },
+      peers: askProcesses,
+    },
+    {
+      fault: 'too many processes run',
+      monitor: processOf(),
+      plant: ({ program }) => sleeping(program, 4),
+      expected: { state: 'unhealthy', check: 'count', fault: 'threshold', says: /4 running/ },
+      peers: askProcesses,
+    },
+  ],
+})
