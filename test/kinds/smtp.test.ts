@@ -357,6 +357,7 @@ describe('the answer to MAIL FROM', () => {
       '450 4.3.2 not now',
       '452 4.2.2 over quota',
       '454 not now',
+      '454 4.7.1 Relay access denied',
       '550 no',
       '553 5.1.8 no',
     ]

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ServerCertificate } from './certs.ts'
 import { startDaemon } from './own-daemon.ts'
 import { findProgram, freePort, remove, serverFolder } from './server.ts'
 
@@ -18,6 +19,7 @@ export type Exim = {
   /** The program and the arguments with which its queue is read. */
   readonly program: string
   readonly config: string
+  readonly spool: string
   /** Puts messages into the queue, from which nothing delivers them. */
   readonly queue: (messages: number) => void
   readonly remove: () => Promise<void>
@@ -27,13 +29,19 @@ export type Exim = {
 export const fullSpool = ['check_spool_space = 1000000000G']
 /** Lines of the configuration with which Exim defers every recipient, as a server with greylisting does. */
 export const greylisting = ['acl_smtp_rcpt = greylist']
+/** Lines of the configuration with which Exim serves one connection, and refuses any other. */
+export const oneConnection = ['smtp_accept_max = 1']
 
-/** A real Exim on a free port of 127.0.0.1, with its own configuration and spool. It delivers nothing. */
-export async function startExim(global: readonly string[] = []): Promise<Exim> {
+/**
+ * A real Exim on a free port of 127.0.0.1, with its own configuration and spool. It delivers nothing. It offers STARTTLS
+ * with a certificate, and does not know nobody@svc.test.
+ */
+export async function startExim(global: readonly string[] = [], certificate?: ServerCertificate): Promise<Exim> {
   const folder = serverFolder('exim')
   const port = await freePort()
   const config = join(folder, 'exim.conf')
   const acl = global.some((line) => line.startsWith('acl_smtp_rcpt')) ? [] : ['acl_smtp_rcpt = everything']
+  const tls = certificate ? tlsLines(folder, certificate) : ['tls_advertise_hosts =']
   const lines = [
     `spool_directory = ${join(folder, 'spool')}`,
     `log_file_path = ${join(folder, 'log-%s')}`,
@@ -49,11 +57,13 @@ export async function startExim(global: readonly string[] = []): Promise<Exim> {
     'exim_user = nobody',
     'exim_group = nogroup',
     'keep_environment =',
-    'tls_advertise_hosts =',
+    ...tls,
     ...acl,
     ...global,
     'begin acl',
     'everything:',
+    '  deny recipients = nobody@svc.test',
+    '       message = 5.1.1 User unknown',
     '  accept',
     'greylist:',
     '  defer message = greylisted, come back later',
@@ -74,6 +84,7 @@ export async function startExim(global: readonly string[] = []): Promise<Exim> {
     port,
     program: program ?? '',
     config,
+    spool: join(folder, 'spool'),
     queue: (messages) => {
       for (let sent = 0; sent < messages; sent += 1) {
         const mail = spawnSync(program ?? '', ['-C', config, '-odq', 'someone@svc.test'], {
@@ -88,4 +99,12 @@ export async function startExim(global: readonly string[] = []): Promise<Exim> {
       remove(folder)
     },
   }
+}
+
+function tlsLines(folder: string, { cert, key }: ServerCertificate): readonly string[] {
+  // Exim reads both as the account of its configuration.
+  const [certificate, privateKey] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  writeFileSync(certificate, cert, { mode: 0o644 })
+  writeFileSync(privateKey, key, { mode: 0o644 })
+  return ['tls_advertise_hosts = *', `tls_certificate = ${certificate}`, `tls_privatekey = ${privateKey}`]
 }

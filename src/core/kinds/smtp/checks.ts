@@ -268,14 +268,15 @@ const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3}(?!\S)/
 
 /**
  * What a reply to MAIL FROM or RCPT TO means. Of the temporary codes, only 450, 451, 4.2.x and 4.7.1 are those of
- * greylisting; 452 and 4.3.x come from the mail system itself, e.g. because its spool is full, and stop all mail.
+ * greylisting; 452 and 4.3.x come from the mail system itself, e.g. because its spool is full, and stop all mail. 454 is
+ * no greylisting whatever its enhanced code: Postfix refuses with `454 4.7.1 Relay access denied`.
  */
 function verdictOf({ code, lines }: SmtpReply): Verdict {
   if (code === 250 || code === 251) return 'accepted'
   const [status = ''] = enhancedCode.exec(lines[0] ?? '') ?? []
   if (code === 452 || status.startsWith('4.3.') || status === '4.2.2') return 'full'
   if (code === 450 || code === 451) return 'deferred'
-  return status.startsWith('4.2.') || status === '4.7.1' ? 'deferred' : 'refused'
+  return code !== 454 && (status.startsWith('4.2.') || status === '4.7.1') ? 'deferred' : 'refused'
 }
 
 function refused<Name extends 'sender' | 'recipient'>(name: Name, verdict: Verdict, message: string): Result<Name> {
