@@ -35,16 +35,21 @@ export type MountNamespace = {
   readonly remove: () => Promise<void>
 }
 
-export async function startMountNamespace(): Promise<MountNamespace> {
+/** `network`: with a network of their own too, without any interface. */
+export async function startMountNamespace({ network = false } = {}): Promise<MountNamespace> {
+  const spaces = network ? ['-m', '-n'] : ['-m']
   const folder = mkdtempSync(join(tmpdir(), 'svc-mounts-'))
   const lines = 'mount --make-rprivate / && chmod 755 "$1" && echo ready && exec sleep infinity'
-  const holder = spawn(unshare, ['-m', 'sh', '-c', lines, 'sh', folder], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const holder = spawn(unshare, [...spaces, 'sh', '-c', lines, 'sh', folder], { stdio: ['ignore', 'pipe', 'inherit'] })
   const kill = (): void => void holder.kill('SIGKILL')
   process.once('exit', kill)
   await once(holder.stdout, 'data')
   const { pid } = holder
   if (pid === undefined) throw new Error('unshare cannot be started')
-  const command: MountNamespace['command'] = (program, args) => [nsenter, ['-t', String(pid), '-m', program, ...args]]
+  const command: MountNamespace['command'] = (program, args) => [
+    nsenter,
+    ['-t', String(pid), ...spaces, program, ...args],
+  ]
   const output = async (program: string, args: readonly string[]): Promise<string> => {
     const [file, all] = command(program, args)
     return (await promisify(execFile)(file, [...all], { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 })).stdout

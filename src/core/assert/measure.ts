@@ -1,7 +1,16 @@
 import { atLeast, atMost, fail, ok, type Result, warn } from '../engine/index.ts'
 import { noRedaction, quote, type Redact, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit, Values } from '../settings/index.ts'
-import { type DocumentAnswer, type Item, maxItems, missingList, pathProblem, readDate, relativeProblem, select } from './document.ts'
+import {
+  type DocumentAnswer,
+  type Item,
+  maxItems,
+  missingList,
+  pathProblem,
+  readDate,
+  relativeProblem,
+  select,
+} from './document.ts'
 import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
 
 /** A measure: a count, a number or a date in a JSON or XML answer. */

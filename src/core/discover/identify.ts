@@ -139,7 +139,7 @@ export async function identify(at: OpenPort, signal: AbortSignal): Promise<Ident
     const what = first?.what ?? 'unknown'
     const question = extensions[what]
     const reply = question && (await askAfterBanner(at, question, signal))
-    const startTls = reply && /^.{0,4}\s*(?:AUTH TLS|STARTTLS)\b/im.test(reply.toString('latin1'))
+    const startTls = reply && /^.{0,4}[ \t]{0,8}(?:AUTH TLS|STARTTLS)\b/im.test(reply.toString('latin1'))
     return { ...at, what, product: versionText(banner), ...(startTls ? { startTls } : {}) }
   }
   const silent = speakers.filter((speaker) => speaker.greeting !== undefined)

@@ -16,13 +16,7 @@ import {
 import { showDuration } from '../format.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { fileTrouble, preloadSystemInformation, readSmallFile, throwIfExhausted } from '../system/files.ts'
-import {
-  type Candidate,
-  findProcesses,
-  type Usage,
-  uninterruptibleWait,
-  usage,
-} from '../system/processes.ts'
+import { type Candidate, findProcesses, type Usage, uninterruptibleWait, usage } from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
 
 /** Figures are read for at most this many processes; further processes of the same name are only counted. */

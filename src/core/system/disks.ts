@@ -1,6 +1,13 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { ProbeError } from '../probe-error.ts'
-import { isMissing, loadSystemInformation, type Mount, parseMountinfo, readOnlyInFstab, throwIfExhausted } from './files.ts'
+import {
+  isMissing,
+  loadSystemInformation,
+  type Mount,
+  parseMountinfo,
+  readOnlyInFstab,
+  throwIfExhausted,
+} from './files.ts'
 
 /** File systems on disks of this machine. Reading their usage cannot hang on a peer. */
 const localTypes = new Set(

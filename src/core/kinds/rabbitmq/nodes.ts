@@ -98,9 +98,7 @@ function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
     fileDescriptors: share('fd_used', 'fd_total'),
     sockets: share('sockets_used', 'sockets_total'),
     diskFree: share('disk_free', 'disk_free_limit'),
-    partitions: Array.isArray(json.partitions)
-      ? list(json.partitions).map((name) => words(name, account))
-      : undefined,
+    partitions: Array.isArray(json.partitions) ? list(json.partitions).map((name) => words(name, account)) : undefined,
   }
 }
 

@@ -98,7 +98,9 @@ export const backups = onSqlserver({
       WHERE d.state = 0 AND d.source_database_id IS NULL AND d.is_in_standby = 0 AND d.name NOT IN ('tempdb', 'model')
         AND sys.fn_hadr_backup_is_preferred_replica(d.name) = 1
       GROUP BY d.name, d.recovery_model_desc, d.database_id, d.create_date ORDER BY d.name`)
-    const own = rows.filter((row) => text(row, 'recovery') === 'FULL' && (figure(row, 'id') ?? Number.POSITIVE_INFINITY) > 4)
+    const own = rows.filter(
+      (row) => text(row, 'recovery') === 'FULL' && (figure(row, 'id') ?? Number.POSITIVE_INFINITY) > 4,
+    )
     return {
       full: rows.map((row) => ageOf(row, 'fullAge', now)),
       // A database has no chain of log backups before its first full backup.
