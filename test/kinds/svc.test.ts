@@ -330,6 +330,15 @@ describe('the run document of another svc', () => {
     ])
   })
 
+  test('a token that the server does not accept is a warning: its messages are missing (simulated)', async () => {
+    const brief = sendsRun(runOf([], { view: 'brief', monitors: [] }))
+    const of = async (settings: Settings) => checked((await look(brief, settings, 'Standard')).results, 'health')
+    expect(await of({})).toMatchObject({ status: 'ok' })
+    const rejected = await of({ token: secret('revoked') })
+    expect(rejected).toMatchObject({ status: 'warning' })
+    expect(rejected.message).toContain('did not accept the token of this monitor')
+  })
+
   test('an anonymous caller reads no messages there', async () => {
     const brief = runOf([], {
       view: 'brief',

@@ -181,7 +181,7 @@ const maxRemoteChecks = 200
 
 /** Evaluates another server's health answer as one result: failed monitors by name, warnings as details. */
 function evaluatePeer(answer: PeerAnswer): Result<'health'> {
-  const result = withLeftOut(evaluateAnswer(answer), answer.run)
+  const result = withRejectedToken(withLeftOut(evaluateAnswer(answer), answer.run), answer)
   const age = Number(/^\d{1,9}$/.exec(answer.headers['age'] ?? '')?.[0] ?? 0)
   return age > 1 ? { ...result, message: `${result.message}; checked there ${showDuration(age * 1_000)} ago` } : result
 }
@@ -190,6 +190,14 @@ function withLeftOut(result: Result<'health'>, run: PeerRun | undefined): Result
   const more = run && 'run' in run ? remoteOf(run.run.monitors).length - maxRemoteChecks : 0
   if (more <= 0) return result
   return { ...result, details: [...(result.details ?? []), `(${count(more, 'more check')} there not shown)`] }
+}
+
+/** svc answers anyone with the status, so that a rejected token shows only in the messages that are missing. */
+function withRejectedToken(result: Result<'health'>, { address, signedIn, run }: PeerAnswer): Result<'health'> {
+  if (!signedIn || !run || !('run' in run) || run.run.view === 'full') return result
+  const rejected = `${address} did not accept the token of this monitor, and sent no messages: it may have been revoked`
+  if (result.status !== 'ok') return { ...result, details: [rejected, ...(result.details ?? [])] }
+  return warn('health', `${result.message}; ${rejected}`, { address })
 }
 
 function evaluateAnswer(answer: PeerAnswer): Result<'health'> {

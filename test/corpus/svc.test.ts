@@ -1,0 +1,279 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Data, openData } from '../../src/core/store/index.ts'
+import { fileOfAge } from '../support/folder-faults.ts'
+import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
+import { remove } from '../support/server.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const done = async (home: Home, args: readonly string[]): Promise<string> => {
+  const { code, stdout, stderr } = await home.svc(args)
+  if (code !== 0) throw new Error(`svc ${args.join(' ')}: ${stderr}`)
+  return stdout.trim()
+}
+
+type Server = {
+  readonly home: Home
+  readonly serve: ServeCommand
+  /** A server that has been stopped. */
+  readonly stopped: ServeCommand
+}
+const minuteMs = 60_000
+const env: Record<string, string> = { WRONG: 'another password', PASSWORD: admin.password }
+
+const peer =
+  (more: object = {}, name: 'serve' | 'stopped' = 'serve') =>
+  (server: Server) => ({ kind: 'svc', url: server[name].url, token: { env: 'KEY' }, ...more })
+const askHealth =
+  (name: 'serve' | 'stopped' = 'serve', type = 'App') =>
+  (server: Server): readonly PeerProgram[] => {
+    const { url, port } = server[name]
+    const path = `/healthcheck?ServerType=${type}&ExecutionMode=Standard`
+    return [
+      { program: 'check_http', args: ['-I', '127.0.0.1', '-p', String(port), '-u', path, '-t', '5'] },
+      { program: 'blackbox_exporter', module: { prober: 'http' }, target: `${url}${path}` },
+    ]
+  }
+const steps =
+  (password: string, name: 'serve' | 'stopped' = 'serve') =>
+  (server: Server) => ({
+    kind: 'http-steps',
+    url: server[name].url,
+    username: admin.userName,
+    password: { env: password },
+    steps: [
+      {
+        name: 'sign in',
+        method: 'POST',
+        path: '/auth/credentials',
+        signIn: true,
+        form: { UserName: `\${username}`, Password: `\${password}` },
+        json: { '$.UserName': `\${username}` },
+      },
+      { name: 'read', path: '/auth' },
+      { name: 'sign out', method: 'POST', path: '/auth/logout', signIn: true },
+    ],
+  })
+
+const rows: readonly Row<Server>[] = [
+  { fault: 'healthy, with a key', env, monitor: peer(), expected: { state: 'healthy' }, peers: askHealth() },
+  {
+    fault: 'a monitor of the server fails: the backup is missing',
+    env,
+    monitor: peer({ type: 'Sql' }),
+    expected: { state: 'unhealthy', check: 'health', says: /failed there: file-age nightly/ },
+    peers: askHealth('serve', 'Sql'),
+  },
+  {
+    fault: 'a monitor of the server warns: the backup is 30 minutes old',
+    env,
+    monitor: peer({ type: 'Batch' }),
+    expected: { state: 'warning', check: 'health', says: /warning.*file-age nightly age/ },
+    peers: askHealth('serve', 'Batch'),
+  },
+  {
+    fault: 'the type is not configured on the server',
+    env,
+    monitor: peer({ type: 'Mongo' }),
+    expected: { state: 'unhealthy', check: 'health', says: /Mongo.* not configured/ },
+  },
+  {
+    fault: 'svc serve was stopped',
+    env,
+    monitor: peer({}, 'stopped'),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    peers: askHealth('stopped'),
+  },
+  { fault: 'healthy: signs in and out', env, monitor: steps('PASSWORD'), expected: { state: 'healthy' } },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: steps('WRONG'),
+    expected: { state: 'unhealthy', check: 'step', fault: 'auth', says: /401: the sign-in was refused/ },
+  },
+  {
+    fault: 'svc serve was stopped: its steps',
+    env,
+    monitor: steps('PASSWORD', 'stopped'),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+  },
+]
+
+corpus<Server>({
+  server: 'svc serve',
+  missing: undefined,
+  start: async () => {
+    const home = svcHome()
+    // A type for each state, because a server shares the results of a type for a while.
+    const type = (path: string) => ({ host: false, monitors: [{ kind: 'file-age', name: 'nightly', path }] })
+    const types = {
+      App: type(fileOfAge(home.folder, 'fresh.dump', 0)),
+      Sql: type(join(home.folder, 'missing.dump')),
+      Batch: type(fileOfAge(home.folder, 'old.dump', 30 * minuteMs)),
+    }
+    const yaml = JSON.stringify({ types })
+    const serve = await startServe(home, yaml)
+    const store = ['--store', join(home.folder, 'server', 'svc.db')]
+    env.KEY = await done(home, ['keys', 'create', 'monitor', '--user', admin.userName, ...store])
+    const other = svcHome()
+    const stopped = await startServe(other, yaml)
+    await stopped.stop()
+    other.remove()
+    return { home, serve, stopped }
+  },
+  stop: async ({ home, serve }) => {
+    await serve.stop()
+    home.remove()
+  },
+  rows,
+})
+
+type Agents = { readonly home: Home; readonly data: Data }
+const heartbeat =
+  (more: object = {}) =>
+  () => ({ kind: 'heartbeat', agents: ['nightly'], ...more })
+/** Reports as an agent does. Its last report stays, so each row begins with a report of its own. */
+const report =
+  (...args: readonly string[]) =>
+  async ({ home }: Agents) => {
+    const { code, stderr } = await home.svc(['heartbeat', ...args])
+    if (code === null || code > 1) throw new Error(stderr)
+    return undefined
+  }
+
+corpus<Agents>({
+  server: 'svc heartbeat',
+  missing: undefined,
+  start: async () => {
+    const home = svcHome()
+    await done(home, ['users', 'add', 'root', '--no-password'])
+    const path = home.files().find((file) => file.endsWith('svc.db')) ?? ''
+    return { home, data: await openData({ store: join(home.folder, path), create: false }) }
+  },
+  stop: async ({ home, data }) => {
+    await data.close()
+    home.remove()
+  },
+  context: ({ data }) => ({ heartbeats: () => data.heartbeats.list() }),
+  rows: [
+    {
+      fault: 'no agent has ever reported',
+      monitor: heartbeat(),
+      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /no heartbeat from nightly/ },
+    },
+    {
+      fault: 'healthy',
+      monitor: heartbeat({ runtime: '1h' }),
+      plant: report('nightly', '--version', '2.1', '--backlog', '0', '--disk', '/proc/..'),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the agent reports that it failed',
+      monitor: heartbeat(),
+      plant: report('nightly', '--status', 'fail', '--message', 'no tape in the drive'),
+      expected: { state: 'unhealthy', check: 'status', says: /nightly reports Fail: "no tape in the drive"/ },
+    },
+    {
+      fault: 'the job of the agent ends with an exit code',
+      monitor: heartbeat(),
+      plant: report('nightly', '--', 'sh', '-c', 'echo disk full >&2; exit 1'),
+      expected: { state: 'unhealthy', check: 'status', says: /nightly reports Fail: "exit code 1/ },
+    },
+    {
+      fault: 'the agent is silent',
+      monitor: heartbeat({ interval: '1s' }),
+      plant: async (agents) => {
+        await report('nightly')(agents)
+        await wait(6_000)
+        return undefined
+      },
+      expected: { state: 'unhealthy', check: 'newest', fault: 'threshold', says: /from nightly, came .* ago/ },
+    },
+    {
+      fault: 'one of two agents has never reported',
+      monitor: heartbeat({ agents: ['nightly', 'weekly'] }),
+      plant: report('nightly'),
+      expected: { state: 'unhealthy', check: 'reporting', says: /1 of 2 agents reports; missing: weekly/ },
+    },
+    {
+      fault: 'the agent changes between ok and failed',
+      monitor: heartbeat({ flapping: { warn: 1, limit: 2 } }),
+      plant: async (agents) => {
+        for (const status of ['fail', 'ok', 'fail', 'ok']) await report('nightly', '--status', status)(agents)
+        return undefined
+      },
+      expected: { state: 'unhealthy', check: 'flapping', fault: 'threshold', says: /nightly: changes between Ok and/ },
+    },
+    {
+      fault: 'too much work waits at the agent',
+      monitor: heartbeat({ backlog: { warn: 10, limit: 100 } }),
+      plant: report('nightly', '--backlog', '120'),
+      expected: { state: 'unhealthy', check: 'backlog', fault: 'threshold', says: /nightly: .*120/ },
+    },
+  ],
+})
+
+type Deployed = { readonly folder: string }
+const deployment =
+  (more: object = {}) =>
+  ({ folder }: Deployed) => ({
+    kind: 'deployment',
+    marker: join(folder, 'deploying'),
+    versionFile: join(folder, 'version.json'),
+    versionKey: 'build.version',
+    expected: '2.1.0',
+    ...more,
+  })
+const withVersion =
+  (version: string | undefined, markerAgeMs?: number) =>
+  ({ folder }: Deployed) => {
+    if (version !== undefined) writeFileSync(join(folder, 'version.json'), JSON.stringify({ build: { version } }))
+    if (markerAgeMs !== undefined) fileOfAge(folder, 'deploying', markerAgeMs)
+    return Promise.resolve(() => {
+      for (const file of ['version.json', 'deploying']) rmSync(join(folder, file), { force: true })
+    })
+  }
+
+corpus<Deployed>({
+  server: 'a deployment in files',
+  missing: undefined,
+  start: () => Promise.resolve({ folder: mkdtempSync(join(tmpdir(), 'svc-deployed-')) }),
+  stop: ({ folder }) => remove(folder),
+  rows: [
+    { fault: 'healthy', monitor: deployment(), plant: withVersion('2.1.0'), expected: { state: 'healthy' } },
+    {
+      fault: 'the previous version is deployed',
+      monitor: deployment(),
+      plant: withVersion('2.0.9'),
+      expected: { state: 'unhealthy', check: 'version', fault: 'data', says: /reports 2\.0\.9, expected 2\.1\.0/ },
+    },
+    {
+      fault: 'a deployment is in progress',
+      monitor: deployment(),
+      plant: withVersion('2.1.0', 5 * minuteMs),
+      expected: { state: 'unhealthy', check: 'deployment', fault: 'data', says: /in progress for 5 min/ },
+    },
+    {
+      fault: 'a deployment has not ended',
+      monitor: deployment(),
+      plant: withVersion('2.1.0', 120 * minuteMs),
+      expected: {
+        state: 'unhealthy',
+        check: 'deployment',
+        fault: 'threshold',
+        says: /began 2 h ago and has not ended.*remove .*deploying/,
+      },
+    },
+    {
+      fault: 'the version is missing',
+      monitor: deployment(),
+      plant: withVersion(undefined),
+      expected: { state: 'unhealthy', check: 'version', fault: 'data', says: /version\.json does not exist/ },
+    },
+  ],
+})
