@@ -10,6 +10,7 @@ import {
   startProftpd,
   startPureFtpd,
 } from '../support/ftp-servers.ts'
+import { fillDisk } from '../support/full-disk.ts'
 import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
@@ -80,7 +81,7 @@ const rows: readonly Row<Servers>[] = [
     fault: 'the drop folder is missing',
     env,
     monitor: monitor({ folder: 'missing' }),
-    expected: { state: 'unhealthy', check: 'oldest file', says: /missing/ },
+    expected: { state: 'unhealthy', check: 'oldest file', says: /CWD "[^"]*missing" with/ },
     peers: ask,
   },
   {
@@ -172,3 +173,31 @@ for (const [server, missing, start] of groups) {
     rows: [...rows, ...(server.startsWith('Pure') ? [] : [withoutPlainFtp])].map(inPlace),
   })
 }
+
+corpus<Servers>({
+  server: 'vsftpd on a disk that can be filled',
+  missing: vsftpdMissing ?? opensslMissing() ?? (process.getuid?.() === 0 ? undefined : 'mounting needs root'),
+  start: async () => {
+    if (!certificates) throw new Error('no certificates')
+    const good = await vsftpd({ certificate: certificates.good })
+    env.PASSWORD = good.password
+    return { good, expired: good, wrongHost: good }
+  },
+  stop: ({ good }) => good.remove(),
+  rows: [
+    {
+      fault: 'healthy',
+      env,
+      monitor: monitor({ allowWrites: true, probeFolder: 'incoming' }),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the disk is full',
+      env,
+      monitor: monitor({ allowWrites: true, probeFolder: 'incoming' }),
+      plant: async ({ good }) => fillDisk(good.home).free,
+      expected: { state: 'unhealthy', check: 'round trip', fault: 'data', says: /disk|quota/ },
+      peers: ask,
+    },
+  ],
+})

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { fillDisk } from '../support/full-disk.ts'
 import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
@@ -136,4 +137,33 @@ corpus<Servers>({
     await full.remove()
   },
   rows,
+})
+
+const onDisk = ({ open }: Servers) => ({ allowWrites: true, probeFolder: open.files })
+corpus<Servers>({
+  server: `OpenSSH on a disk that can be filled`,
+  missing: sshdMissing ?? (process.getuid?.() === 0 ? undefined : 'mounting needs root'),
+  start: async () => {
+    const open = await startSshd()
+    Object.assign(env, { KEY: open.privateKey })
+    return { open, full: open, env }
+  },
+  stop: ({ open }) => open.remove(),
+  rows: [
+    {
+      fault: 'healthy',
+      env,
+      monitor: (servers) => monitor(onDisk(servers))(servers),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the disk is full',
+      env,
+      monitor: (servers) => monitor(onDisk(servers))(servers),
+      plant: async ({ open }) => fillDisk(open.files).free,
+      expected: { state: 'unhealthy', check: 'round trip', fault: 'data', says: /disk|quota/ },
+      before: 'Failure',
+      peers: ({ open }) => [{ program: 'check_ssh', args: ['-p', String(open.port), '127.0.0.1'] }],
+    },
+  ],
 })

@@ -331,7 +331,8 @@ describe('the run document of another svc', () => {
   })
 
   test('a token that the server does not accept is a warning: its messages are missing (simulated)', async () => {
-    const brief = sendsRun(runOf([], { view: 'brief', monitors: [] }))
+    const monitors = [{ kind: 'tcp', status: 'ok', results: [{ check: 'connect', status: 'ok' }] }]
+    const brief = sendsRun(runOf([], { view: 'brief', monitors }))
     const of = async (settings: Settings) => checked((await look(brief, settings, 'Standard')).results, 'health')
     expect(await of({})).toMatchObject({ status: 'ok' })
     const rejected = await of({ token: secret('revoked') })
