@@ -265,7 +265,8 @@ export const signatures = check({
     try {
       return { place, at: date(), all: await querySignatures({ ip: host, port, name, type, signal: limit }) }
     } catch (error) {
-      if (signal.aborted || (error instanceof ProbeError && error.fault !== 'timeout')) throw error
+      const isUnreachable = !(error instanceof ProbeError) || error.fault === 'timeout' || error.fault === 'refused'
+      if (signal.aborted || !isUnreachable) throw error
       return { place, at: date(), all: undefined }
     }
   },
@@ -273,8 +274,9 @@ export const signatures = check({
     const subject = `${sanitize(query, 128)} ${type}`
     if (all === undefined) {
       // Firewalls often let only UDP through, and the other checks work without TCP.
-      const why = `not checked: ${place} does not answer over TCP, which signed answers need`
-      return warn('signatures', why, { address: place, notChecked: 'missing' })
+      const why = `${place} does not answer over TCP, which signed answers need`
+      if (signed) return notChecked('signatures', 'missing', why, { address: place })
+      return warn('signatures', `not checked: ${why}`, { address: place, notChecked: 'missing' })
     }
     const [first] = all.toSorted((a, b) => a.to.getTime() - b.to.getTime())
     if (first === undefined) {

@@ -71,7 +71,7 @@ async function ask({ ip, port, name, type, signal }: Query): Promise<Buffer> {
         throw new ProbeError('protocol', `${address} answered another question`)
       return answer
     }
-    throw new ProbeError('protocol', `${address} closed the connection without an answer`)
+    throw new ProbeError('refused', `${address} closed the connection without an answer`)
   } finally {
     socket.destroy()
   }
