@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { openData } from '../../src/core/store/index.ts'
 import { mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import { mongoPeer } from '../support/mongo.ts'
+import { pgbouncerMissing, startPgbouncer } from '../support/pgbouncer.ts'
 import { postgresMissing, startPostgres } from '../support/postgres.ts'
 import { redisMissing, startRedis } from '../support/redis.ts'
 import { remove } from '../support/server.ts'
@@ -112,6 +113,27 @@ export const databaseRows = {
       }
     },
   },
+  pgbouncer: {
+    missing: pgbouncerMissing ?? postgresMissing,
+    cost: 'cheap',
+    start: async () => {
+      const server = await startPostgres()
+      const databases = { orders: `host=127.0.0.1 port=${server.port} dbname=postgres` }
+      const bouncer = await startPgbouncer({ users: { stats: word }, databases })
+      const breaks = await broken((port) => ({ url: at('postgres', port, '/pgbouncer'), password }), 'R\0\0')
+      const url = bouncer.url('stats', 'pgbouncer')
+      return {
+        env,
+        cases: [well({ url, password }), run('wrong password', ['auth'], { url, password: wrong }), ...breaks.cases],
+        left: breaks.left,
+        stop: async () => {
+          await breaks.stop()
+          await bouncer.remove()
+          await server.remove()
+        },
+      }
+    },
+  },
   mongo: {
     missing: undefined,
     simulated: 'MongoDB',
@@ -119,7 +141,11 @@ export const databaseRows = {
     hoards: 200,
     cost: 'cheap',
     start: async () => {
-      const server = await mongoPeer({ users: { monitor: word } })
+      const server = await mongoPeer({
+        users: { monitor: word },
+        answer: (command) =>
+          'serverStatus' in command ? { globalLock: { currentQueue: { total: 0 } }, ok: 1 } : undefined,
+      })
       const breaks = await broken(
         (port) => ({ url: at('mongodb', port, '/'), password }),
         Buffer.from([90, 0, 0, 0, 1]),

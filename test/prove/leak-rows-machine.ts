@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openData } from '../../src/core/store/index.ts'
 import { eximMissing } from '../support/exim.ts'
-import { remove } from '../support/server.ts'
+import { findProgram, remove } from '../support/server.ts'
 import { datagrams, nameAnswer, timeAnswer } from './leak-datagrams.ts'
 import { type Row, refusedAt, run, shortly, well } from './leak-row.ts'
 
@@ -218,14 +218,26 @@ export const machineRows = {
       return {
         within: [unshare, '-m', 'sh', '-c', line],
         cases: [
-          well({ server: 'exim' }),
-          run('too long', ['threshold'], { server: 'exim', messages: { limit: 0 } }),
-          run('hanging', ['timeout'], { server: 'postfix', timeout: shortly }, wide),
+          well({ server: 'exim' }, deep),
+          run('too long', ['threshold'], { server: 'exim', messages: { limit: 0 } }, deep),
+          run('hanging', ['timeout'], { server: 'postfix', timeout: shortly }, { ...wide, ...deep }),
         ],
         left: sleep.left,
         stop: async () => remove(folder),
       }
     },
+  },
+  ping: {
+    missing: findProgram('ping') === undefined ? 'the program ping is not installed' : undefined,
+    cost: 'dear',
+    start: async () => ({
+      cases: [
+        well({ host: '127.0.0.1', count: 1 }, { atOnce: 4 }),
+        run('cut by the deadline', ['timeout'], { host: '127.0.0.1', count: 20, timeout: shortly }, { atOnce: 4 }),
+      ],
+      left: () => [],
+      stop: async () => {},
+    }),
   },
   heartbeat: {
     missing: undefined,

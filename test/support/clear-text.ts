@@ -304,6 +304,7 @@ export const clearTextRows: readonly ClearTextRow[] = [
     socket.once('data', () => socket.end())
   }),
   database('postgres', 'postgres', postgres),
+  database('pgbouncer', 'postgres', postgres),
   database('sqlserver', 'sqlserver', (socket) => {
     // To PRELOGIN: no encryption is to be had.
     const answer = Buffer.from([0, 0, 11, 0, 6, 1, 0, 17, 0, 1, 0xff, 16, 0, 0x03, 0xe8, 0, 0, 2])

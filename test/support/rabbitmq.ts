@@ -15,6 +15,7 @@ import {
   run,
   serverFolder,
 } from './server.ts'
+import { until } from './until.ts'
 
 // Debian's own scripts insist on the account rabbitmq; these run under the current account.
 const scripts = '/usr/lib/rabbitmq/bin'
@@ -119,6 +120,12 @@ disk_free_limit.absolute = 1MB
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
     return text === '' ? undefined : (JSON.parse(text) as unknown)
   }
+  // The figures of a node come with its first statistics, a second after its start.
+  await until(async () =>
+    ((await api('GET', 'nodes')) as readonly { readonly mem_alarm?: boolean }[]).some(
+      (one) => one.mem_alarm !== undefined,
+    ),
+  )
   const processes = (): readonly number[] => [running.pid, ...descendantsOf(running.pid), mapper.pid ?? 0].filter(there)
   return {
     ...running,
