@@ -36,6 +36,7 @@ const rows: readonly Row<Servers>[] = [
     monitor: secure('good', {
       base: suffix,
       entry: { filter: '(objectClass=inetOrgPerson)', atLeast: 2 },
+      lastChange: '1d',
       refusesWrongPassword: { user: dedicated.user, password: { env: 'DEDICATED' } },
     }),
     expected: { state: 'healthy' },
