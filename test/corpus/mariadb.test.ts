@@ -48,7 +48,7 @@ const checkMysql = (server: MariadbServer, ...more: string[]): readonly PeerProg
   },
 ]
 const others = ({ source: server }: Pair) => checkMysql(server)
-const ofReplica = ({ replica: server }: Pair) => checkMysql(server, '-S', '-w', '30', '-c', '60')
+const ofReplica = ({ replica: server }: Pair) => checkMysql(server, '-S', '-w', '1', '-c', '1')
 
 const planted = async (fault: Promise<PlantedFault>): Promise<Cure> => (await fault).end
 
@@ -401,7 +401,7 @@ corpus<SmallDisk>({
       env,
       monitor: (small) => ask(small, { allowWrites: true }),
       plant: async (small) => {
-        small.fill()
+        await small.fill()
         return () => small.free()
       },
       expected: { state: 'unhealthy', check: 'write', fault: 'data', says: /has no space left for data/ },

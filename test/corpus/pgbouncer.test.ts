@@ -125,7 +125,7 @@ const rows: readonly Row<World>[] = [
       state: 'unhealthy',
       check: 'query',
       fault: 'timeout',
-      says: /accepted the connection, but its server does not answer/,
+      says: /accepted the connection.*, but (its server|the server behind it) does not answer/,
       never: /does not accept|refused/,
     },
     peers: others('postgres'),

@@ -76,14 +76,13 @@ const rows: readonly Row<One>[] = [
       return async () => void (await server.query("SELECT pg_drop_replication_slot('forgotten')"))
     },
     expected: { state: 'unhealthy', check: 'slots', fault: 'threshold', says: /^forgotten retains/ },
-    peers: ({ server }) => checkPostgres(server, 'replication_slots', '-w', '1GB', '-c', '10GB'),
+    peers: ({ server }) => checkPostgres(server, 'replication_slots', '-w', '1KB', '-c', '10KB'),
   },
   {
     fault: 'the server restarted a moment ago',
     env,
     monitor: ask({ restarted: { warn: '10m' } }),
     expected: { state: 'warning', check: 'restarted', says: /^up for/ },
-    peers: ({ server }) => checkPostgres(server, 'connection'),
   },
   {
     fault: 'a page has a wrong checksum',

@@ -379,7 +379,6 @@ const rows: readonly Row<World>[] = [
       return async () => void (await primary.query("SELECT pg_drop_replication_slot('forgotten')"))
     },
     expected: { state: 'warning', check: 'slots', says: /^forgotten has had no consumer for/ },
-    peers: ({ primary }) => others(primary, 'replication_slots', '-w', '1GB', '-c', '10GB'),
   },
   {
     fault: 'a logical subscription is disabled',
@@ -493,7 +492,6 @@ const rows: readonly Row<World>[] = [
     monitor: ({ primary }) => ask(primary, { deadTuples: { warn: '98%', limit: '99%' }, lastVacuum: { warn: '1ms' } }),
     plant: ({ primary }) => planted(deadRows(primary, 'unvacuumed', 20_000, 0.75)),
     expected: { state: 'warning', check: 'last vacuum', says: /public\.unvacuumed/ },
-    peers: ({ primary }) => others(primary, 'last_autovacuum', '-w', '7d', '-c', '14d'),
   },
   {
     fault: 'a query of the operator finds too much',
