@@ -213,7 +213,6 @@ const rows: readonly Row<Pair>[] = [
     monitor: source({ lockWait: { limit: '500ms' } }),
     plant: locked(globalReadLockHeld),
     expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for backup lock/ },
-    peers: others,
   },
   {
     fault: 'FLUSH TABLES WITH READ LOCK is held, and svc may write',
@@ -229,7 +228,6 @@ const rows: readonly Row<Pair>[] = [
     monitor: source({ lockWait: { limit: '500ms' } }),
     plant: locked(metadataLockHeld),
     expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for table metadata lock/ },
-    peers: others,
   },
   {
     fault: 'LOCK TABLES is held',
@@ -237,7 +235,6 @@ const rows: readonly Row<Pair>[] = [
     monitor: source({ lockWait: { limit: '500ms' } }),
     plant: locked(tableLockHeld),
     expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for table metadata lock/ },
-    peers: others,
   },
   {
     fault: 'a transaction is open for too long',
@@ -255,7 +252,6 @@ const rows: readonly Row<Pair>[] = [
       fault: 'threshold',
       says: /^1 transaction is open, the longest \(thread \d+\)/,
     },
-    peers: others,
   },
   {
     fault: 'old row versions accumulate',
@@ -268,7 +264,6 @@ const rows: readonly Row<Pair>[] = [
       fault: 'threshold',
       says: /^transactions in the history list/,
     },
-    peers: others,
   },
   {
     fault: 'an AUTO_INCREMENT column is near its end',

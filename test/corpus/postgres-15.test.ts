@@ -221,7 +221,6 @@ corpus<Pgbackrest>({
         return undefined
       },
       expected: { state: 'unhealthy', check: 'backup age', fault: 'threshold', says: /^newest backup of stanza main/ },
-      peers: ({ server }) => checkPostgres(server, 'connection'),
     },
   ],
 })

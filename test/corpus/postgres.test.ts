@@ -218,7 +218,6 @@ const rows: readonly Row<World>[] = [
     monitor: ({ primary }) => ask(primary, { longestTransaction: { limit: '10ms' } }),
     plant: ({ primary }) => session(primary, 'BEGIN; SELECT 1'),
     expected: { state: 'unhealthy', check: 'longest transaction', fault: 'threshold', says: /^pid \d+, user postgres/ },
-    peers: ({ primary }) => others(primary, 'txn_time', '-w', '2min', '-c', '5min'),
   },
   {
     fault: 'a session is idle in a transaction',
@@ -231,7 +230,6 @@ const rows: readonly Row<World>[] = [
       fault: 'threshold',
       says: /1 session is idle in a transaction, the longest \(pid \d+, user postgres\)/,
     },
-    peers: ({ primary }) => others(primary, 'txn_idle', '-w', '5min', '-c', '30min'),
   },
   {
     fault: 'a session waits for a lock',
@@ -244,7 +242,6 @@ const rows: readonly Row<World>[] = [
       fault: 'threshold',
       says: /1 session is waiting for a lock, the longest for/,
     },
-    peers: ({ primary }) => others(primary, 'locks', '-w', '100', '-c', '200'),
   },
   {
     fault: 'no synchronous standby: every COMMIT hangs',
@@ -351,7 +348,6 @@ const rows: readonly Row<World>[] = [
       return async () => void (await standby.query('SELECT pg_wal_replay_resume()'))
     },
     expected: { state: 'unhealthy', check: 'replication lag', fault: 'threshold', says: /replay is paused/ },
-    peers: ({ standby }) => others(standby, 'connection'),
   },
   {
     fault: 'a standby has much to replay',
@@ -458,7 +454,6 @@ const rows: readonly Row<World>[] = [
       return async () => void (await primary.query("ROLLBACK PREPARED 'order-7'"))
     },
     expected: { state: 'unhealthy', check: 'prepared transactions', fault: 'threshold', says: /order-7 of postgres/ },
-    peers: ({ primary }) => others(primary, 'prepared_txns', '-w', '1h', '-c', '2h'),
   },
   {
     fault: 'a sequence is near its end',
