@@ -13,6 +13,7 @@ import {
   startMariadbOnSmallDisk,
   tableLockHeld,
 } from '../support/mariadb-faults.ts'
+import { findProgram } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
@@ -341,7 +342,9 @@ const rows: readonly Row<Pair>[] = [
 ]
 
 const version = (): string =>
-  /Ver ([\d.]+)/.exec(execFileSync('mariadbd', ['--no-defaults', '--version'], { encoding: 'utf8' }))?.[1] ?? ''
+  /Ver ([\d.]+)/.exec(
+    execFileSync(findProgram('mariadbd') ?? '', ['--no-defaults', '--version'], { encoding: 'utf8' }),
+  )?.[1] ?? ''
 const name = mariadbMissing === undefined ? `MariaDB ${version()}` : 'MariaDB'
 
 const accounts = `CREATE DATABASE orders; CREATE TABLE orders.jobs (id int);

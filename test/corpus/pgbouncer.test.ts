@@ -3,7 +3,7 @@ import pg from 'pg'
 import { type Pgbouncer, pgbouncerMissing, startPgbouncer } from '../support/pgbouncer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
 import { exhaustedPool } from '../support/postgres-faults.ts'
-import { freePort } from '../support/server.ts'
+import { findProgram, freePort } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
@@ -254,7 +254,8 @@ const rows: readonly Row<World>[] = [
 ]
 
 const version = (): string =>
-  /PgBouncer ([\d.]+)/.exec(execFileSync('pgbouncer', ['--version'], { encoding: 'utf8' }))?.[1] ?? ''
+  /PgBouncer ([\d.]+)/.exec(execFileSync(findProgram('pgbouncer') ?? '', ['--version'], { encoding: 'utf8' }))?.[1] ??
+  ''
 
 corpus<World>({
   server: pgbouncerMissing === undefined ? `PgBouncer ${version()}` : 'PgBouncer',
