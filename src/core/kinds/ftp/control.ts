@@ -108,3 +108,10 @@ export type LinkTls = {
 
 /** The timeout of one answer in milliseconds. A missing answer leaves time for the remaining steps. */
 export const wait = (context: CheckContext): number => Math.max(1, Math.min(5_000, context.msLeft() / 2))
+
+/**
+ * The same for the answer to a password, which may take longer: servers delay a refusal (Pure-FTPd by up to 5 s), and
+ * no step follows it.
+ */
+export const waitForSignIn = (context: CheckContext): number =>
+  Math.max(wait(context), Math.min(10_000, context.msLeft() - 500))

@@ -1,7 +1,7 @@
 import { isLoopback } from '../../loopback.ts'
 import { quote } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type FtpLink, type FtpReply, wait } from './control.ts'
+import { type FtpLink, type FtpReply, wait, waitForSignIn } from './control.ts'
 
 /** Whether svc may send a password to an address: in clear text only on loopback, or if the settings allow it. */
 export const mayHear = (ip: string, isEncrypted: boolean, insecureFtp: boolean): boolean =>
@@ -22,7 +22,7 @@ export async function signIn(link: FtpLink, username: string, password: string):
   const { control, context } = link
   const user = await control.ask(`USER ${username}`, wait(context))
   if (user.code === 331) {
-    const pass = await control.ask(`PASS ${password}`, wait(context))
+    const pass = await control.ask(`PASS ${password}`, waitForSignIn(context))
     if (pass.code !== 230 && pass.code !== 202) throw refused(link, pass, username)
   } else if (user.code !== 230 && user.code !== 232) throw refused(link, user, username)
   if (link.tls) {
