@@ -145,7 +145,7 @@ describe('the health screen', () => {
     expect(verdict(undefined)).not.toContain('age')
   })
 
-  test('the fault class is said where the message does not', () => {
+  test('the class of the fault is shown where the message does not contain it', () => {
     const text = renderHealth([broken], screen(120))
     expect(text).toContain('(protocol)')
     expect(text).not.toContain('(refused)')

@@ -311,7 +311,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     expect(JSON.parse(file.text())).toMatchObject({ version: 1, refusals: [{ by: 'a' }] })
   })
 
-  test('a store that fails is only forgetful', async () => {
+  test('a store that fails costs the memory and nothing else', async () => {
     const failing = new SignIns({
       read: () => Promise.reject(new Error('EACCES')),
       write: () => Promise.reject(new Error('EROFS')),

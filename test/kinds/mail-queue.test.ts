@@ -85,7 +85,7 @@ test('the listing of Postfix is read line by line, and text of mail is bounded',
   expect(JSON.stringify(answer)).not.toMatch(/\\u001b|\\u0007/)
 })
 
-test('output that is no listing is an error and not an empty queue', () => {
+test('output other than a listing is an error and not an empty queue', () => {
   for (const output of ['mailq: command not found\n', '{"queue_id":"A"}\n', '{"queue_id":"A","arrival_time":"x"}\n'])
     expect(() => parsePostqueue(output, new Date())).toThrow('postqueue does not print a message')
   expect(() => parseExim('exim: something else\n', new Date())).toThrow('exim does not print a queue')

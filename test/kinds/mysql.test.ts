@@ -181,7 +181,7 @@ sqlSuite(
         version: 'TLS',
         verifiesAddress: false,
         own: (connect) => {
-          test('MariaDB: an address is no name of a certificate, and what to set is said', async () => {
+          test('MariaDB: a certificate without the address fails, and the message names the setting', async () => {
             expect(await connect('127.0.0.1', { mode: 'verify' })).toMatchObject({
               fault: 'tls',
               message: expect.stringContaining('tls: {servername: …}'),
@@ -699,7 +699,7 @@ sqlSuite(
           await until(async () => (await processes("user = 'monitor'", first)).length === 0)
         },
       )
-      test('MariaDB: rows beyond a LIMIT of its own end the connection instead, and what was read counts', async () => {
+      test('MariaDB: rows beyond the LIMIT of a query end the connection, and the rows read so far count', async () => {
         const { session, socket } = await through(new AbortController().signal)
         const column = await session.read('SELECT seq FROM seq_1_to_100000000 LIMIT 100000000', false)
         expect(column).toMatchObject({ rows: 1_000, more: true })
@@ -854,7 +854,7 @@ describe('mysql: figures against limits', () => {
     expect(evaluated(galera, { ...synced, on: '' })[0]).toMatchObject(missing)
     expect(evaluated(galera, { ...synced, answered: false, provider: '', on: '' })[0]).toMatchObject(missing)
   })
-  test('MariaDB: each server is asked in its own words', () => {
+  test('MariaDB: each server gets the statements of its own version', () => {
     expect(replicationStatement('10.11.19-MariaDB-0+deb12u1')).toBe('SHOW ALL SLAVES STATUS')
     expect(replicationStatement('8.0.21')).toBe('SHOW SLAVE STATUS')
     expect(replicationStatement('8.0.22')).toBe('SHOW REPLICA STATUS')

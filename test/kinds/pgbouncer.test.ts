@@ -87,7 +87,7 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
     ])
     expect(checked(results, 'console')).toMatchObject({ message: expect.stringMatching(/^PgBouncer \d/) })
   })
-  test('PgBouncer: an account that is not in stats_users is told, and what it needs', async () => {
+  test('PgBouncer: an account that is not in stats_users is reported with what it needs', async () => {
     const [found] = await ask({ url: pooler.url('other', 'pgbouncer') })
     expect(found).toMatchObject({
       check: 'connect',
@@ -209,7 +209,7 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
     })
     expect((await behind('postgres', { password: 'wrong' }))[0]).toMatchObject({ fault: 'auth' })
   })
-  test('PgBouncer: a server that has stopped is told from PgBouncer', async () => {
+  test('PgBouncer: a server that has stopped is distinguished from PgBouncer', async () => {
     await behind('postgres')
     await server.stop()
     try {

@@ -98,7 +98,7 @@ suiteWith(postgresMissing, 'PostgreSQL: replication', () => {
     await until(async () => checked(await ask(standby, limits), 'wal receiver').status === 'ok', 15_000)
   })
 
-  test('PostgreSQL: what an account may not see of the WAL receiver is not checked', async () => {
+  test('PostgreSQL: figures of the WAL receiver that are hidden from the account are not checked', async () => {
     const results = await ask(standby, { url: standby.url('limited') }, 'Advanced')
     for (const check of ['wal receiver', 'replication lag']) {
       expect(checked(results, check)).toMatchObject({

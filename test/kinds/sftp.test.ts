@@ -115,7 +115,7 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
       await limited.remove()
     }
   })
-  test('a server with too many sign-ins in progress says so, and is not another service', async () => {
+  test('a server with too many sign-ins in progress is reported as such, and not as another service', async () => {
     const busy = await startSshd(['MaxStartups 1:100:1'])
     const first = connect(busy.port, host)
     try {

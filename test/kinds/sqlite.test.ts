@@ -271,14 +271,14 @@ describe("svc's own store", () => {
     expect(entries()).toEqual(before)
     held.close()
   })
-  test('SQLite: a store that does not exist is said, and is not made', async () => {
+  test('SQLite: a store that does not exist is reported and not created', async () => {
     expect(await own()).toMatchObject([{ check: 'open', fault: 'data', message: `${path} does not exist` }])
     expect(existsSync(dirname(path))).toBe(false)
   })
   test('SQLite: the store and the monitor know it by the same mark', () => {
     expect(storeApplicationId).toBe(applicationId)
   })
-  test('SQLite: a database of something else in its place is said as such', async () => {
+  test('SQLite: a database of another program is reported as such', async () => {
     plain()
     chmodSync(path, 0o600)
     chmodSync(dirname(path), 0o700)
@@ -375,7 +375,7 @@ describe('a file that is no sound database', () => {
       details: ['CHECK constraint failed in a', 'next: restore it from a backup'],
     })
   })
-  test('SQLite: an unfinished write of a process that died is said, and is not taken back by looking', async () => {
+  test('SQLite: an unfinished write of a process that died is reported, and reading does not roll it back', async () => {
     plain()
     const insert = 'INSERT INTO songs SELECT hex(zeroblob(2000)) FROM n'
     const kill = await holding(`PRAGMA cache_size = 2; BEGIN IMMEDIATE;
@@ -452,7 +452,7 @@ describe('a file that is no sound database', () => {
 })
 
 describe('a database that others use', () => {
-  test('SQLite: held exclusively by another process, it is said to be locked, and this process never stood still', async () => {
+  test('SQLite: a database that another process has locked is reported as locked, and this process is never blocked', async () => {
     plain()
     const release = await holding('BEGIN EXCLUSIVE')
     let longest = 0
@@ -481,7 +481,7 @@ describe('a database that others use', () => {
     await release()
     expect(bad(await results)).toEqual([])
   })
-  test('SQLite: a writer that does not end is told by the round trip; reading goes on', async () => {
+  test('SQLite: the round trip reports a writer that does not end, and reading works', async () => {
     store()
     const release = await holding('BEGIN IMMEDIATE; CREATE TABLE held (x)')
     const results = await own({}, 'Advanced', { timeoutMs: 4_000 })
@@ -491,7 +491,7 @@ describe('a database that others use', () => {
     ])
     expect(checked(results, 'quick check').status).toBe('ok')
   })
-  test('SQLite: a log that has grown is told with its size', async () => {
+  test('SQLite: a log that has grown is reported with its size', async () => {
     const held = openStore({ path, create: true })
     held.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
     held.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)

@@ -329,7 +329,7 @@ sqlSuite(
 )
 
 describe('SQL Server (simulated): what it is asked', () => {
-  test('SQL Server (simulated): the server is told who asks, once', async () => {
+  test('SQL Server (simulated): the sign-in carries the name of svc, once', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
       expect(server.logins()).toEqual([{ user: 'monitor', password: word, database: 'orders', app: 'svc-health' }])
@@ -346,7 +346,7 @@ describe('SQL Server (simulated): what it is asked', () => {
     })
   })
 
-  test('SQL Server (simulated): it asks past locks, waits for none, and writes nothing', async () => {
+  test('SQL Server (simulated): it reads past locks, waits for none, and writes nothing', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
       const [setUp, ...asked] = server.batches()
@@ -396,7 +396,7 @@ describe('SQL Server (simulated): the sign-in', () => {
     },
   )
 
-  test('SQL Server (simulated): a closed database is said, and not the refusal of the sign-in that the server adds to it', async () => {
+  test('SQL Server (simulated): a closed database is reported, and not the refused sign-in that the server adds', async () => {
     const found = await one('connect', {
       login: () => [
         { number: 4_060, message: 'Cannot open database "orders" requested by the login.' },
@@ -508,7 +508,7 @@ describe('a simulated server that answers badly', () => {
       expect(results).toHaveLength(8)
     })
   })
-  test('SQL Server (simulated): a lock that was waited for in vain is said', async () => {
+  test('SQL Server (simulated): a lock that is not released in time is reported', async () => {
     const locked = { error: { number: 1_222, message: 'Lock request time out period exceeded.' } }
     const found = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
     expect(found).toMatchObject({ fault: 'timeout', message: 'timed out waiting for a lock' })
@@ -575,7 +575,7 @@ describe('the round trip of allowWrites with a simulated server', () => {
   })
 })
 
-describe('what an account may not see', () => {
+describe('figures that are hidden from the account', () => {
   test.each([
     [
       'sessions',
@@ -613,7 +613,7 @@ describe('what an account may not see', () => {
       expect(found.details?.join()).toContain(grant)
     },
   )
-  test('SQL Server (simulated): what an edition does not have is said, with no GRANT', async () => {
+  test('SQL Server (simulated): data that an edition does not provide is reported without a GRANT', async () => {
     const absent = denied(208, "Invalid object name 'msdb.dbo.sysjobs'.")
     const found = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
     expect(found).toMatchObject({ status: 'warning' })
@@ -627,7 +627,7 @@ describe('what an account may not see', () => {
     const found = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
     expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
   })
-  test('SQL Server (simulated): the name of the login cannot end the GRANT that is said', async () => {
+  test('SQL Server (simulated): the name of the login cannot end the GRANT in the message', async () => {
     const hidden = { rows: [{ may: 0, used: 1, configured: 0, most: 32_767 }] }
     await using({ answer: answers({ 'sys.dm_exec_sessions': hidden }) }, async (server) => {
       const results = await run(server.port, 'Standard', { url: `sqlserver://a%5D;drop@127.0.0.1:${server.port}/` })
@@ -727,7 +727,7 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
     expect([server.attentions(), server.running()]).toEqual([1, 0])
     await hungUp(server)
   })
-  test('SQL Server (simulated): a server that offers no TLS, or takes nothing else, is said with the way out', async () => {
+  test('SQL Server (simulated): a server that offers no TLS, or accepts nothing else, is reported with the setting to change', async () => {
     const [without, server] = await with_({}, verify())
     expect(without).toMatchObject({ fault: 'tls', message: expect.stringContaining('does not offer TLS') })
     expect(without.details?.join()).toContain('tls: {mode: off}')
@@ -813,7 +813,7 @@ describe('what is judged', () => {
       '2 blocked requests; session 71 is blocked by session 66 for 5 min (warn 1 min)',
     )
   })
-  test('SQL Server (simulated): space: 10 % and 5 % are ok to the boundary, the tightest is told', () => {
+  test('SQL Server (simulated): space: 10 % and 5 % are ok to the boundary, and the result is that of the fullest database', () => {
     const seen = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
     for (const check of [
       (used: number) => evaluated(dataSpace, seen(used)),

@@ -189,7 +189,7 @@ describe('tcp addresses', () => {
     expect(results.map((result) => result.status)).toEqual(['warning', 'failed'])
   })
 
-  test('a name with very many addresses has the first sixteen probed, and says so', async () => {
+  test('of a name with very many addresses, the first sixteen are tested, and the result reports the rest', async () => {
     await using there = await peer(blackHole)
     const many = () => Promise.resolve(Array.from({ length: 40 }, () => '127.0.0.1'))
     const results = await runKind(tcp, { host: 'many.test', port: there.port, addresses: 'all' }, 'Basic', {

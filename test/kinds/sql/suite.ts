@@ -479,7 +479,7 @@ function ending(
       expect(performance.now() - started).toBeLessThan(15_000)
     })
   }
-  test(`${name}: the server is told who asks`, async () => {
+  test(`${name}: sessions carry the name of svc`, async () => {
     const [found] = await runKind(
       asking(identity.sql, (msLeft) => msLeft),
       {},
@@ -602,13 +602,13 @@ function certificates({ name, run }: SqlDatabase, network: Network, { opened }: 
         message: expect.stringMatching(/altnames|does not match/i),
       })
     })
-    test(`${name}: a caFile that is not there is said`, async () => {
+    test(`${name}: a missing caFile is reported`, async () => {
       expect(await connect('svc.test', { mode: 'verify', caFile: `${made.caFile}.none` })).toMatchObject({
         fault: 'data',
         message: expect.stringContaining('.none cannot be read'),
       })
     })
-    test(`${name}: a server that offers no TLS is said, with the way out`, async () => {
+    test(`${name}: a server without TLS is reported with the setting that allows it`, async () => {
       const plain = network.server()
       expect(await connect('db.test', { mode: 'verify' }, plain)).toMatchObject({
         fault: 'tls',
@@ -649,7 +649,7 @@ function large({ name }: SqlDatabase, { large }: Network, { ask, opened, nothing
     await session.close()
     await nothingOpen()
   })
-  test(`${name}: an answer without bound ends the connection, and what comes after it is said not to be asked`, async () => {
+  test(`${name}: an endless answer ends the connection, and the queries after it are reported as not run`, async () => {
     const found = await ask([
       { name: 'wide', sql: large.text(9_000_000), expect: 'x' },
       { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
@@ -730,7 +730,7 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
       'query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is allowed',
     ])
   })
-  test(`${name}: a query that fails is one finding with the words of the database, and hides no other`, async () => {
+  test(`${name}: a query that fails is one result with the text of the database, and does not hide the others`, async () => {
     const found = await ask([...fails.map(({ query }) => query), many, well])
     expect(found.map(({ fault, message }) => [fault, message])).toEqual([
       ...fails.map(({ fault, message }) => [fault, matching(message)]),
