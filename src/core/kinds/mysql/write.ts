@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { type DatabaseConnection, figure, foreignTable, onDatabase, text } from '../../database/index.ts'
-import { atMost } from '../../engine/index.ts'
+import {
+  type DatabaseConnection,
+  evaluateRoundTrip,
+  figure,
+  foreignTable,
+  onDatabase,
+  roundTripSettings,
+  text,
+} from '../../database/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { byName } from './checks.ts'
 
@@ -28,17 +35,10 @@ export const write = onDatabase({
       doc: 'Lets `write` create and empty its own table in the database of the url, and write a row of 256 KiB to it. Without it, a full data directory goes unseen',
     },
     probeTable: {
-      type: 'text',
-      default: 'svc_probe',
-      pattern: /^\w{1,64}$/,
+      ...roundTripSettings.probeTable,
       doc: 'The table of `write`, which svc creates and empties. svc does not write to a table that it has not created',
     },
-    write: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 5_000 },
-      doc: 'Maximum time to write, commit, read and delete a row',
-    },
+    write: roundTripSettings.write,
   },
   when: ['allowWrites'],
   emptyWhere: 'the server is read-only',
@@ -68,10 +68,7 @@ export const write = onDatabase({
       if (tries === maxTries) throw new ProbeError('data', 'the row that was written is not in the table')
     }
   },
-  evaluate: ({ ms: value }, { write: threshold }) => {
-    const what = 'a row was written, committed, read and deleted in'
-    return atMost({ check: 'write', what, value, unit: 'duration', threshold })
-  },
+  evaluate: ({ ms }, { write: threshold }) => evaluateRoundTrip(ms, threshold),
 })
 
 /** True if the row was found after the commit. */

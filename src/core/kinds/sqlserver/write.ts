@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { type DatabaseConnection, figure, foreignTable, onDatabase } from '../../database/index.ts'
-import { atMost, notChecked } from '../../engine/index.ts'
+import {
+  type DatabaseConnection,
+  evaluateRoundTrip,
+  figure,
+  foreignTable,
+  onDatabase,
+  roundTripSettings,
+} from '../../database/index.ts'
+import { notChecked } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { UnreadableError } from './errors.ts'
@@ -23,17 +30,10 @@ export const write = onDatabase({
       doc: 'Lets `write` create its own table in the database of the url, and write a row of 256 KiB to it. Without it, writes that the server refuses or blocks go unseen',
     },
     probeTable: {
-      type: 'text',
-      default: 'svc_probe',
-      pattern: /^\w{1,64}$/,
+      ...roundTripSettings.probeTable,
       doc: 'The table of `write` in the schema dbo, which svc creates. svc does not write to a table that it has not created',
     },
-    write: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 5_000 },
-      doc: 'Maximum time to write, commit, read and delete a row',
-    },
+    write: roundTripSettings.write,
   },
   when: ['allowWrites'],
   emptyWhere: 'the database is read-only',
@@ -55,8 +55,7 @@ export const write = onDatabase({
   evaluate: (observation, { write: threshold }) => {
     if ('why' in observation)
       return notChecked('write', 'permission', observation.why, { details: [observation.grant] })
-    const what = 'a row was written, committed, read and deleted in'
-    return atMost({ check: 'write', what, value: observation.ms, unit: 'duration', threshold })
+    return evaluateRoundTrip(observation.ms, threshold)
   },
 })
 
