@@ -837,7 +837,7 @@ describe('what is judged', () => {
   test('SQL Server (simulated): backups: 48 h and 72 h, 30 min and 60 min; one that never was counts from the making', () => {
     const at = (ageMs: number, never = false) => [{ name: 'orders', ageMs, at: new Date(0), never }]
     const full = (ms: number) => status(evaluated(backups, { full: at(ms), log: [] }))
-    const log = (ms: number) => status(evaluated(backups, { full: [], log: at(ms) }))
+    const log = (ms: number) => checked(evaluated(backups, { full: at(hour), log: at(ms) }), 'log backup').status
     expect([48 * hour, 49 * hour, 72 * hour, 73 * hour].map(full)).toEqual(['ok', 'warning', 'warning', 'failed'])
     expect([30, 31, 60, 61].map((n) => log(n * minute))).toEqual(['ok', 'warning', 'warning', 'failed'])
     const never = { full: at(90 * hour, true), log: [] }
@@ -845,6 +845,9 @@ describe('what is judged', () => {
       'orders: no full backup since it was created: 3.8 d (warn 48 h, fail 3 d)',
     )
     expect(evaluated(backups, never, { fullBackup: {} })).toEqual([])
+    const none = { notChecked: 'missing', message: 'not checked: the server lists no database' }
+    expect(evaluated(backups, { full: [], log: [] })).toMatchObject([{ check: 'full backup', ...none }])
+    expect(evaluated(checkdb, [])).toMatchObject([{ check: 'checkdb', ...none }])
     const two = { full: [...at(90 * hour), { name: 'old', ageMs: 99 * hour, at: new Date(0), never: false }], log: [] }
     expect(evaluated(backups, two)[0]).toMatchObject({ details: ['also too old: orders'] })
   })

@@ -302,12 +302,12 @@ const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object
  */
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
   const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
-  const all = checks.flatMap(({ depth, results, when, privilege, observe }): readonly DeclaredResult[] => {
+  const all = checks.flatMap(({ depth, results, when, emptyWhere, privilege, observe }): readonly DeclaredResult[] => {
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
-        ? { name, depth, doc: about, when, privilege }
-        : { name, depth, doc: about.doc, when: about.when, privilege },
+        ? { name, depth, doc: about, when, emptyWhere, privilege }
+        : { name, depth, doc: about.doc, when: about.when, emptyWhere, privilege },
     )
     if (!failure || reads.has(failure.name)) return declared
     reads.add(failure.name)

@@ -16,6 +16,8 @@ export type DeclaredResult = {
   readonly doc: string
   /** The result is left out unless one of these settings is given. Absent: always included. */
   readonly when?: readonly string[] | undefined
+  /** In which case the result is rightly left out although one of those settings is given. */
+  readonly emptyWhere?: string | undefined
   /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string | undefined
 }

@@ -79,6 +79,9 @@ export const maxWait = onDatabase({
     const check = 'wait time'
     if (pools.length === 0) return ok(check, noPools)
     if (isMissing(pools, 'longestMs')) return notChecked(check, 'missing', 'SHOW POOLS does not report maxwait')
+    if (isMissing(pools, 'servers')) {
+      return notChecked(check, 'missing', 'SHOW POOLS does not report the server connections')
+    }
     const [worst] = pools.toSorted((a, b) => (b.longestMs ?? 0) - (a.longestMs ?? 0))
     const result = atMost({
       check,
