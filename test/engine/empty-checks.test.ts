@@ -21,6 +21,7 @@ const declared = {
   'postgres write': 'the server is a standby',
   'process cpu': 'no process is running, which the check `running` reports',
   'process memory': 'no process is running, which the check `running` reports',
+  'rabbitmq cluster': 'no node is listed, which the check `node` reports',
   'redis oldest item': 'no queue has `age`',
   'sftp delete': 'the round trip has failed, so there is no file',
   'sftp rename': 'the round trip has failed, so there is no file',

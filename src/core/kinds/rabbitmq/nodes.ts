@@ -52,6 +52,7 @@ export const messages = onManagement({
   settings: {
     messages: { type: 'threshold', unit: 'count', doc: 'Maximum number of ready messages in all queues together' },
   },
+  when: ['messages'],
   privilege,
   observe: readOverview,
   evaluate: ({ ready: value }, { messages: threshold }) => {
@@ -256,6 +257,8 @@ export const cluster = onManagement({
   depth: 'Advanced',
   results: { cluster: 'At least `nodes` nodes are running; omitted without that setting' },
   settings: { nodes: { type: 'integer', min: 1, doc: 'Minimum number of running nodes in the cluster' } },
+  when: ['nodes'],
+  emptyWhere: 'no node is listed, which the check `node` reports',
   privilege,
   observe: readNodes,
   evaluate: (nodes, { nodes: min }): Result<'cluster'> | [] => {

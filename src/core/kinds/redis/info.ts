@@ -280,6 +280,7 @@ export const blocked = onRedis({
       doc: 'Maximum number of clients that wait in a blocking command, as workers do',
     },
   },
+  when: ['blocked'],
   privilege,
   observe: info,
   evaluate: ({ row }, { blocked: threshold }) => {
@@ -304,6 +305,7 @@ export const evicted = onRedis({
       doc: 'Maximum number of keys evicted in the last hour, or since the last run before that',
     },
   },
+  when: ['evicted'],
   privilege,
   observe: counters,
   evaluate: ({ evictions: observed }, { evicted: threshold }) => {
@@ -516,6 +518,7 @@ export const lastSave = onRedis({
       doc: 'Maximum age of the last save while there are unsaved changes',
     },
   },
+  when: ['lastSave'],
   privilege,
   observe: info,
   evaluate: ({ row, date }, { lastSave: threshold }) => {
