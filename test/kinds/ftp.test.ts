@@ -376,6 +376,16 @@ describe('ftp against servers that misbehave', () => {
     expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
   })
 
+  test('a drop folder whose listing has an unknown format is not taken for an empty one (simulated)', async () => {
+    const listing = 'ORDER.XML;1 12/20 1-JAN-2025 00:00:00 [SYSTEM]\r\n'
+    const result = await one('oldest file', { listing }, { folder: 'in' }, 'Advanced')
+    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
+    expect(result.message).toContain('in a format that svc cannot read: "ORDER.XML;1')
+    for (const empty of ['', 'total 0\r\n', 'type=cdir;modify=20250101000000; .\r\n']) {
+      expect(await one('oldest file', { listing: empty }, { folder: 'in' }, 'Advanced')).toMatchObject({ status: 'ok' })
+    }
+  })
+
   describe('before the sign-in', () => {
     test('refused: nothing listens', async () => {
       const port = await refusedPort()

@@ -1,4 +1,5 @@
 import { type Backlog, type DatedFile, maxEntries } from '../../folders/index.ts'
+import { quote } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { isWaiting } from '../../system/files.ts'
 import { type FtpLink, wait } from './control.ts'
@@ -64,26 +65,53 @@ export async function entries(
   const more = cut || lines.length > maxEntries
   // A truncated last line would name a file that does not exist.
   const whole = more ? lines.slice(0, Math.min(lines.length - 1, maxEntries)) : lines
-  return { files: await filesIn(whole, link.context.date()), more }
+  const files = await filesIn(whole, link.context.date())
+  // Without this, a folder whose listing svc cannot read would look empty.
+  if (files.length === 0 && (await isUnreadable(whole))) {
+    const first = whole.find((line) => !isHeading(line)) ?? ''
+    throw new ProbeError(
+      'protocol',
+      `${link.control.address} lists the folder in a format that svc cannot read: ${quote(link.redact(first), 80)}`,
+    )
+  }
+  return { files, more }
 }
+
+/** The first line of `ls -l`, or an empty line. */
+const isHeading = (line: string): boolean => /^(?:total \d{1,15})?$/i.test(line.trim().slice(0, 40))
+
+/** True if a listing has lines, and none of them describes a file or a folder. */
+export async function isUnreadable(lines: readonly string[]): Promise<boolean> {
+  const { parseList } = await loadFtpLists()
+  const isUnread = (line: string): boolean => {
+    try {
+      parseList(line)
+      return !isOneName(line)
+    } catch {
+      return true
+    }
+  }
+  const described = lines.filter((line) => !isHeading(line))
+  return described.length > 0 && described.every(isUnread)
+}
+
+/** A driver would end the name at a control character, and so name a different file. */
+const isOneName = (line: string): boolean => !/[^\P{Cc}\t]/u.test(line)
 
 /** The files that the lines of a listing describe; skips all other lines. */
 export async function filesIn(lines: readonly string[], now: Date): Promise<readonly Entry[]> {
   const { parseList } = await loadFtpLists()
   // Parses line by line: the driver infers the format of all lines from the last one, and throws if it does not know
   // that.
-  return (
-    lines
-      // The driver would end the name at a control character, and so name a different file.
-      .filter((line) => !/[^\P{Cc}\t]/u.test(line))
-      .flatMap((line) => parsed(parseList, line))
-      .filter((file) => file.isFile)
-      .map((file) => ({
-        name: file.name,
-        at: sound(file.modifiedAt),
-        rough: roughly(file.rawModifiedAt, now),
-      }))
-  )
+  return lines
+    .filter(isOneName)
+    .flatMap((line) => parsed(parseList, line))
+    .filter((file) => file.isFile)
+    .map((file) => ({
+      name: file.name,
+      at: sound(file.modifiedAt),
+      rough: roughly(file.rawModifiedAt, now),
+    }))
 }
 
 function parsed<F>(parse: (line: string) => readonly F[], line: string): readonly F[] {
