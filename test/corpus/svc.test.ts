@@ -168,8 +168,14 @@ corpus<Agents>({
     },
     {
       fault: 'healthy',
-      monitor: heartbeat({ runtime: '1h' }),
+      monitor: heartbeat(),
       plant: report('nightly', '--version', '2.1', '--backlog', '0', '--disk', '/proc/..'),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'healthy: a job has ended',
+      monitor: heartbeat({ runtime: '1h' }),
+      plant: report('nightly', '--', 'true'),
       expected: { state: 'healthy' },
     },
     {
