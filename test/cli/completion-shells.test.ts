@@ -70,7 +70,7 @@ async function typed(shell: Shell, keys: readonly (readonly [after: string, keys
   writeFileSync(join(folder, file), `${lines.join('\n')}\n`)
   let screen = ''
   let next = 0
-  const { shown } = await onTerminal(start, {
+  const { shown: output } = await onTerminal(start, {
     cwd: folder,
     env: {
       ...home.env,
@@ -89,16 +89,16 @@ async function typed(shell: Shell, keys: readonly (readonly [after: string, keys
       return step[1]
     },
   })
-  return shown
+  return output
 }
 
 /** The words that the command has after the line was completed with Tab and entered. */
 async function completed(shell: Shell, line: string): Promise<string | undefined> {
-  const shown = await typed(shell, [
+  const output = await typed(shell, [
     [prompt, `${line}\t\r`],
     ['WORDS', 'exit\r'],
   ])
-  return /WORDS((?:<[^>\n]*>)+)/.exec(shown)?.[1]
+  return /WORDS((?:<[^>\n]*>)+)/.exec(output)?.[1]
 }
 
 for (const shell of ['bash', 'zsh', 'fish'] as const) {
@@ -121,14 +121,14 @@ for (const shell of ['bash', 'zsh', 'fish'] as const) {
     })
 
     test('lists the users, and no description where there is none', { timeout: 30_000 }, async () => {
-      const shown = await typed(shell, [
+      const output = await typed(shell, [
         // bash lists at the second Tab.
         [prompt, `svc users show ${shell === 'bash' ? '\t\t' : '\t'}`],
         ['bob', '\u0003'],
         [prompt, 'exit\r'],
       ])
-      expect(shown).toMatch(/alice +bob/)
-      expect(shown).not.toMatch(/bob +--/)
+      expect(output).toMatch(/alice +bob/)
+      expect(output).not.toMatch(/bob +--/)
     })
   })
 }

@@ -64,10 +64,10 @@ const assign = (user: string): readonly string[] => ['roles', 'assign', user, '-
 
 /** Sends the signal once `svc serve` runs the monitor that never ends. */
 async function interrupted(signal: NodeJS.Signals): Promise<number | null> {
-  const asked = peer.asked()
+  const requests = peer.asked()
   const child = spawn(process.execPath, [home.program, ...health('Ftp')], { env: home.env, stdio: 'ignore' })
   const closed = once(child, 'close')
-  await asked
+  await requests
   child.kill(signal)
   const [code] = (await closed) as [number | null]
   return code

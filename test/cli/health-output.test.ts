@@ -132,9 +132,9 @@ const outcomes: Readonly<Record<string, Outcome>> = {
 const states = ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN']
 
 describe('each outcome, at a simulated server and on this machine', () => {
-  const named = Object.keys(outcomes).map((name) => [name, outcomes[name] as Outcome] as const)
+  const cases = Object.keys(outcomes).map((name) => [name, outcomes[name] as Outcome] as const)
 
-  test.each(named)(
+  test.each(cases)(
     '%s has the state and the exit code of Nagios, with performance data when something answered',
     async (_, outcome) => {
       const { code, stdout, stderr } = await home.svc(['health', '-o', 'nagios', ...outcome.args()])
@@ -147,7 +147,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
     },
   )
 
-  test.each(named.filter(([name]) => !name.includes('nagios')))(
+  test.each(cases.filter(([name]) => !name.includes('nagios')))(
     '%s is a document that PRTG accepts, with the usual exit code',
     async (_, outcome) => {
       const { code, stdout } = await home.svc(['health', '-o', 'prtg', ...outcome.args()])
@@ -158,7 +158,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
     },
   )
 
-  const answered = named.filter(([name]) => !/nagios|usage|local file/.test(name))
+  const answered = cases.filter(([name]) => !/nagios|usage|local file/.test(name))
   peerSuite(promtoolMissing, 'in the format of Prometheus', () => {
     test.each(answered)('%s is accepted by promtool', async (_, outcome) => {
       const ran = await home.svc(['health', '-o', 'prometheus', ...outcome.args()])
@@ -301,12 +301,12 @@ test('a failure of a selected monitor is shown once', async () => {
 })
 
 test('the types that are not configured stand above the answer, and the verdict is the last line', async () => {
-  const { shown } = await onTerminal('"$NODE" "$SVC" health', {
+  const { shown: output } = await onTerminal('"$NODE" "$SVC" health', {
     cwd: home.folder,
     env: { ...home.env, NODE: process.execPath, SVC: home.program },
     columns: 60,
   })
-  const lines = shown
+  const lines = output
     .trimEnd()
     .split('\n')
     .map((line) => line.replace(/^.*\u001b\[2K/, ''))
@@ -319,13 +319,13 @@ test('the types that are not configured stand above the answer, and the verdict 
 })
 
 test('an error is broken between words on a terminal, and a command in it is not broken', async () => {
-  const { shown } = await onTerminal('"$NODE" "$SVC" health --type Sql --config "$PWD/svc.yaml"', {
+  const { shown: output } = await onTerminal('"$NODE" "$SVC" health --type Sql --config "$PWD/svc.yaml"', {
     cwd: home.folder,
     env: { ...home.env, NODE: process.execPath, SVC: home.program },
     columns: 44,
   })
-  expect(shown).toMatch(/^Error: .{1,37}\n {2}\S/m)
-  expect(shown).toMatch(/ {2}Add it under types: .*, then: svc monitors validate --config \S+$/m)
+  expect(output).toMatch(/^Error: .{1,37}\n {2}\S/m)
+  expect(output).toMatch(/ {2}Add it under types: .*, then: svc monitors validate --config \S+$/m)
 })
 
 test('--wait reports an attempt where no line can move, and says that it gave up', async () => {

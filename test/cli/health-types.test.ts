@@ -123,9 +123,9 @@ test('K11 a mistake outside of the server types is exit 12 where everything is c
   const all = await home.svc(['health', '-m', 'Basic', '-q'])
   expect(all.code).toBe(12)
   expect(all.stderr).toMatch(/^Error: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
-  const named = await home.svc(['health', '-t', 'App', '-m', 'Basic'])
-  expect(named.code).toBe(0)
-  expect(named.stderr).toMatch(/^Warning: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
+  const oneType = await home.svc(['health', '-t', 'App', '-m', 'Basic'])
+  expect(oneType.code).toBe(0)
+  expect(oneType.stderr).toMatch(/^Warning: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
 })
 
 test('K10 --only leaves out the types without a match, and is an error only where nothing matches', async () => {
@@ -157,15 +157,15 @@ test('K10 the machine is observed once, whatever the number of types', async () 
 
 /** A simulated server with one healthy type. */
 async function simulated(answer: (path: string) => { readonly status: number; readonly body: string }) {
-  const asked: string[] = []
+  const requests: string[] = []
   const port = await listening(
     createServer((request, response) => {
-      asked.push(request.url ?? '')
+      requests.push(request.url ?? '')
       const { status, body } = answer(request.url ?? '')
       response.writeHead(status, { 'content-type': 'application/json' }).end(body)
     }),
   )
-  return { url: `http://127.0.0.1:${port}`, asked }
+  return { url: `http://127.0.0.1:${port}`, asked: requests }
 }
 const fine = { status: 200, body: JSON.stringify({ Status: 'Success', StatusMessage: 'fine', MonitorSummaries: [] }) }
 const types = (Types: readonly string[], Configured: boolean) => ({

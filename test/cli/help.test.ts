@@ -52,8 +52,8 @@ test('svc help flags explains every flag that the help of a command only names',
   const explained = (await home.svc(['help', 'flags'])).stdout
   for (const id of Object.keys(commands)) {
     const { stdout } = await home.svc([...id.split(':'), '--help'])
-    const [, named = ''] = /\nCOMMON FLAGS\n([\s\S]*)$/.exec(stdout) ?? []
-    const flags = named.match(/--[a-z-]+/g) ?? []
+    const [, list = ''] = /\nCOMMON FLAGS\n([\s\S]*)$/.exec(stdout) ?? []
+    const flags = list.match(/--[a-z-]+/g) ?? []
     expect(flags).toContain('--json')
     for (const flag of flags) expect(explained).toMatch(new RegExp(`^  .* ${flag}( <\\S+>)?  +\\S`, 'm'))
   }

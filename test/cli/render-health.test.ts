@@ -174,8 +174,8 @@ describe('the health screen', () => {
   test('no message is lost at a width that has room for a word', () => {
     const words = 'passive address or firewall range, not the account'.split(' ')
     for (const columns of [40, 60, 80, 120]) {
-      const shown = renderHealth([broken], screen(columns)).replaceAll(/\s+/g, ' ')
-      for (const word of words) expect(shown).toContain(word)
+      const output = renderHealth([broken], screen(columns)).replaceAll(/\s+/g, ' ')
+      for (const word of words) expect(output).toContain(word)
     }
     // A list keeps a message together, where a table has other cells between its lines.
     const listed = renderHealth([broken], screen(40)).replaceAll(/\s/g, '')

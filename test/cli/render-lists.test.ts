@@ -487,8 +487,8 @@ test('a terminal shows the status of an agent in the words of all states, and a 
     ...{ intervalMs: undefined, backlog: undefined, diskFreePercent: undefined, skewMs: undefined, run: undefined },
   })
   const rows = [agent('Ok'), agent('Warn'), agent('Fail')] as const
-  const shown = lists.heartbeats.table(rows, terminal(80)).split('\n').slice(1)
-  expect(shown.map((line) => line.trim().split(/\s+/).slice(0, 2))).toEqual([
+  const output = lists.heartbeats.table(rows, terminal(80)).split('\n').slice(1)
+  expect(output.map((line) => line.trim().split(/\s+/).slice(0, 2))).toEqual([
     ['Ok', 'ok'],
     ['Warn', 'warning'],
     ['Fail', 'failed'],
@@ -508,6 +508,10 @@ test('a check that another failure stopped is skipped, and one without a verdict
     finding('data', 'not checked: no figure', 'not checked'),
     finding('data', '7'),
   ]
-  const shown = lists.findings.table(rows, terminal(100)).split('\n').slice(1)
-  expect(shown.map((line) => /query +(\w+(?: checked)?)/.exec(line)?.[1])).toEqual(['skipped', 'not checked', 'failed'])
+  const output = lists.findings.table(rows, terminal(100)).split('\n').slice(1)
+  expect(output.map((line) => /query +(\w+(?: checked)?)/.exec(line)?.[1])).toEqual([
+    'skipped',
+    'not checked',
+    'failed',
+  ])
 })

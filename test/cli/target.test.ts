@@ -113,17 +113,17 @@ describe('svc login', () => {
     const { stdout } = await home.svc(args, { stdin: password })
     expect(stdout).not.toContain('commands act there')
     const [, there = '', here = ''] = /^At this server: (.*)\nOn this machine: (.*)$/m.exec(stdout) ?? []
-    const named = (list: string): readonly string[] => list.replace(/\..*/, '').split(', ').sort()
+    const commandsOf = (list: string): readonly string[] => list.replace(/\..*/, '').split(', ').sort()
     const withServer: string[] = []
     for (const [id, load] of Object.entries(commands)) {
       const { flags } = (await load()).default
       if (flags['server'] && !flags['server'].hidden) withServer.push(id.replace(':', ' '))
     }
-    const expanded = named(there).flatMap((name) => (withServer.includes(name) ? [name] : []))
+    const expanded = commandsOf(there).flatMap((name) => (withServer.includes(name) ? [name] : []))
     // Signing in names its server itself, and profiles are kept here.
     expect(expanded.sort()).toEqual(withServer.filter((name) => !['login', 'profile add'].includes(name)).sort())
     for (const name of ['users', 'keys', 'audit', 'heartbeats', 'secrets', 'roles holders', 'monitors', 'serve']) {
-      expect(named(here)).toContain(name)
+      expect(commandsOf(here)).toContain(name)
     }
   })
 })
@@ -227,8 +227,8 @@ describe('svc roles assign with a role that nobody holds', () => {
     expect(mistyped.stdout).toContain('Admn')
     expect(mistyped.stderr).toBe('Note: "Admn" is not a role that anyone holds; did you mean "Admin"?\n')
     await home.svc(['users', 'add', 'carol', '--no-password'])
-    const held = await home.svc(['roles', 'assign', 'carol', '--role', 'Admn', '--role', 'Admin'])
-    expect(held.stderr).toBe('')
+    const assignment = await home.svc(['roles', 'assign', 'carol', '--role', 'Admn', '--role', 'Admin'])
+    expect(assignment.stderr).toBe('')
     const unlike = await home.svc(['roles', 'assign', 'carol', '--role', 'Warehouse'])
     expect(unlike.stderr).toBe('')
     const near = await home.svc(['roles', 'assign', 'bob', '--role', 'Warehuose'])

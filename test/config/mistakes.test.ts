@@ -8,7 +8,7 @@ import { faultOf, file, folder, here, load, problemsOf, refused } from './given.
 const levelOf = ({ settings }: PlannedMonitor): unknown => (settings as { readonly level?: unknown }).level
 
 /** The source lines that a Fault shows, with the carets below them. */
-const shown = async (yaml: string): Promise<readonly string[]> =>
+const linesFor = async (yaml: string): Promise<readonly string[]> =>
   ((await refused(yaml)).details.hints ?? []).flatMap((hint) =>
     hint.split('\n').filter((line) => /^ *\d* \| /.test(line)),
   )
@@ -46,11 +46,10 @@ test.each([
 })
 
 test('K11 a mistake is shown in its source line, with a caret below the place', async () => {
-  expect(await shown('types:\n  Sql:\n    - kind: tcp\n      host: db1\n      prot: 5432\n      port: 1\n')).toEqual([
-    '5 |       prot: …',
-    '  |       ^',
-  ])
-  expect(await shown('types:\n  Sql:\n    - kind: tpc\n')).toEqual(['3 |     - kind: tpc', '  |       ^'])
+  expect(await linesFor('types:\n  Sql:\n    - kind: tcp\n      host: db1\n      prot: 5432\n      port: 1\n')).toEqual(
+    ['5 |       prot: …', '  |       ^'],
+  )
+  expect(await linesFor('types:\n  Sql:\n    - kind: tpc\n')).toEqual(['3 |     - kind: tpc', '  |       ^'])
 })
 
 test.each([
@@ -81,7 +80,7 @@ test('a key in a text that spans lines is not shown where the syntax is wrong', 
 
 test('K11 a long source line is cut to 100 columns around its place, without characters that control a terminal', async () => {
   const pairs = Array.from({ length: 40 }, (_, i) => `a${i}: {kind: tcp}`).join(', ')
-  const lines = await shown(`types: {Sql: []}\nserve: {jsonp: true}\n"\u202ekey": {${pairs}}\n`)
+  const lines = await linesFor(`types: {Sql: []}\nserve: {jsonp: true}\n"\u202ekey": {${pairs}}\n`)
   const [source = '', caret = ''] = lines
   expect(source.length).toBeLessThanOrEqual('3 | '.length + 100)
   expect(source).toContain('�')

@@ -99,8 +99,11 @@ suiteWith(missing, 'every shell line of a page works, in order, in a fresh home'
   test('a line that fails is found', { timeout: 60_000 }, async () => {
     const stage = await openStage()
     try {
-      const found = await failuresIn('```sh\nsvc --version\nsvc helth\nsvc health --type App --mode Nope\n```\n', stage)
-      expect(found.map(({ command, status }) => [command, status])).toEqual([
+      const result = await failuresIn(
+        '```sh\nsvc --version\nsvc helth\nsvc health --type App --mode Nope\n```\n',
+        stage,
+      )
+      expect(result.map(({ command, status }) => [command, status])).toEqual([
         ['svc helth', 2],
         ['svc health --type App --mode Nope', 2],
       ])

@@ -22,25 +22,25 @@ test('a check without a privilege is a warning, and a check without its own time
 })
 
 test('H11 both values of a threshold are shown, whatever the status', () => {
-  const shown = (judge: typeof atMost, values: readonly number[], bounds: { warn?: number; limit?: number }) =>
+  const messages = (judge: typeof atMost, values: readonly number[], bounds: { warn?: number; limit?: number }) =>
     values.map((value) => judge({ check: 'use', value, unit: 'percent', threshold: bounds }).message)
-  expect(shown(atMost, [14, 85, 99], threshold)).toEqual([
+  expect(messages(atMost, [14, 85, 99], threshold)).toEqual([
     '14 % (warn 80 %, fail 95 %)',
     '85 % (warn 80 %, fail 95 %)',
     '99 % (warn 80 %, fail 95 %)',
   ])
-  expect(shown(atLeast, [27, 15, 3], { warn: 20, limit: 10 })).toEqual([
+  expect(messages(atLeast, [27, 15, 3], { warn: 20, limit: 10 })).toEqual([
     '27 % (warn below 20 %, fail below 10 %)',
     '15 % (warn below 20 %, fail below 10 %)',
     '3 % (warn below 20 %, fail below 10 %)',
   ])
-  expect([...shown(atMost, [1], { warn: 1 }), ...shown(atMost, [1], { limit: 3 })]).toEqual([
+  expect([...messages(atMost, [1], { warn: 1 }), ...messages(atMost, [1], { limit: 3 })]).toEqual([
     '1 % (warn 1 %)',
     '1 % (fail 3 %)',
   ])
-  expect([...shown(atLeast, [1], { warn: 30 }), ...shown(atLeast, [1], { limit: 1 })]).toEqual([
+  expect([...messages(atLeast, [1], { warn: 30 }), ...messages(atLeast, [1], { limit: 1 })]).toEqual([
     '1 % (warn below 30 %)',
     '1 % (fail below 1 %)',
   ])
-  expect(shown(atMost, [1], {})).toEqual(['1 %'])
+  expect(messages(atMost, [1], {})).toEqual(['1 %'])
 })

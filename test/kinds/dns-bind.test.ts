@@ -65,8 +65,8 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
       })
       expect(await serial([late.server])).toMatchObject({ status: 'failed', notChecked: 'missing' })
       // Without nameServers: those in the NS records, at port 53, where nothing listens here.
-      const found = checked(await run({ query: 'svc.test', type: 'NS' }), 'serial')
-      expect(found.details).toEqual([expect.stringContaining('127.0.0.1: no serial')])
+      const result = checked(await run({ query: 'svc.test', type: 'NS' }), 'serial')
+      expect(result.details).toEqual([expect.stringContaining('127.0.0.1: no serial')])
     } finally {
       await late.remove()
       await same.remove()

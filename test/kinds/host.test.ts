@@ -253,7 +253,7 @@ describe('the time server', () => {
   })
 
   /** A real UDP time server on a free port of the loopback. */
-  async function timeServer(answers: (asked: Buffer, count: number) => readonly Buffer[]): Promise<number> {
+  async function timeServer(answers: (request: Buffer, count: number) => readonly Buffer[]): Promise<number> {
     const socket = createSocket('udp4')
     open.push(socket)
     let count = 0

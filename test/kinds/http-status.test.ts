@@ -50,9 +50,9 @@ peerSuite(apacheMissing ?? opensslMissing(), 'http status of Apache httpd', () =
   })
 
   test('a page that requires a sign-in is not checked, and the result names the scheme', async () => {
-    const wanted = await status(server.urls.protected, 'Standard')
-    expect(wanted).toMatchObject({ status: 'warning', notChecked: 'permission', measurement: { value: 401 } })
-    expect(wanted.message).toMatch(/answered 401: it requires a sign-in \(Basic\): set username and password, or/)
+    const expected = await status(server.urls.protected, 'Standard')
+    expect(expected).toMatchObject({ status: 'warning', notChecked: 'permission', measurement: { value: 401 } })
+    expect(expected.message).toMatch(/answered 401: it requires a sign-in \(Basic\): set username and password, or/)
     const account = { username: 'monitor', password: secret(apachePassword) }
     expect(await status(server.urls.protected, 'Standard', account)).toMatchObject({ status: 'ok' })
     const refused = await status(server.urls.protected, 'Standard', { ...account, password: secret('wrong-secret') })

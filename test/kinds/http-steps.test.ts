@@ -36,7 +36,7 @@ const messagesOf = (results: readonly Result[]): readonly string[] =>
 const everything = (results: readonly Result[]): string => JSON.stringify(results)
 
 let ftp: FtpServer
-let lets: (name: string, given: string) => boolean = () => false
+let lets: (name: string, settings: string) => boolean = () => false
 let attempts = 0
 beforeAll(async () => {
   ftp = await startFtpServer('', (name, password) => lets(name, password))

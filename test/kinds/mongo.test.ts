@@ -595,8 +595,8 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
   test('a pinned certificate is accepted, even if it has expired, and another is refused before the sign-in', async () => {
     for (const name of ['selfSigned', 'expired', 'wrongHost'] as const) {
       const { fingerprint256 } = new X509Certificate(certificates[name].cert)
-      const [found] = await tlsChecks(certificates[name], { mode: 'auto', fingerprint: [fingerprint256] })
-      expect(found).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLS in') })
+      const [result] = await tlsChecks(certificates[name], { mode: 'auto', fingerprint: [fingerprint256] })
+      expect(result).toMatchObject({ status: 'ok', message: expect.stringContaining('as monitor over TLS in') })
     }
     const [refused, server] = await tlsChecks(certificates.good, { ...verify(), fingerprint: ['00'.repeat(32)] })
     expect(refused).toMatchObject({ status: 'failed', fault: 'tls' })

@@ -37,8 +37,8 @@ type Given = Partial<Values<typeof mysql.settings>>
 
 let server: MariadbServer
 const here = "'127.0.0.1'"
-const run = (given: Given = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
-  runKind(mysql, { url: server.url('monitor'), password: secret(word), ...given }, mode, options)
+const run = (settings: Given = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
+  runKind(mysql, { url: server.url('monitor'), password: secret(word), ...settings }, mode, options)
 const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
   checked(await run(...args), check)
 const processes = (which: string, of = server) =>
@@ -78,7 +78,8 @@ sqlSuite(
     },
     stop: () => server.remove(),
     run,
-    runWell: (given = {}, ...more) => run({ url: server.url('monitor', 'orders'), restarted: {}, ...given }, ...more),
+    runWell: (settings = {}, ...more) =>
+      run({ url: server.url('monitor', 'orders'), restarted: {}, ...settings }, ...more),
     checks: {
       Basic: ['connect', 'query'],
       Standard: ['connect', 'query', 'connections', 'running', 'restarted', 'role', 'lock wait'],
@@ -309,14 +310,14 @@ sqlSuite(
         'CREATE TABLE orders.t (x INT) ENGINE=InnoDB; START TRANSACTION; INSERT INTO orders.t VALUES (1)',
       )
       await wait(1_100)
-      const found = await one('longest transaction', { longestTransaction: { limit: 500 } }, 'Advanced')
+      const result = await one('longest transaction', { longestTransaction: { limit: 500 } }, 'Advanced')
       // Its age is the same whatever time zone the server has set for its sessions.
       await server.query("SET GLOBAL time_zone = '+09:00'")
       const elsewhere = await one('longest transaction', {}, 'Advanced')
       await server.query("SET GLOBAL time_zone = 'SYSTEM'")
       await other.end()
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(
         /^1 transaction is open, the longest \(thread \d+\) for \d+(\.\d+)? s \(fail 500 ms\)$/,
       )
       expect(elsewhere).toMatchObject({ status: 'ok' })
@@ -336,9 +337,9 @@ sqlSuite(
       try {
         const wait = (): Promise<Result> => one('lock wait', { lockWait: { limit: 500 } }, 'Standard')
         await until(async () => (await wait()).status === 'failed')
-        const found = await wait()
-        expect(found).toMatchObject({ fault: 'threshold', measurement: { unit: 'milliseconds', limit: 500 } })
-        expect(found.message).toMatch(
+        const result = await wait()
+        expect(result).toMatchObject({ fault: 'threshold', measurement: { unit: 'milliseconds', limit: 500 } })
+        expect(result.message).toMatch(
           new RegExp(`^1 session is waiting for a lock, the longest \\(thread \\d+, ${state}\\) for \\d+ s `),
         )
         expect(await one('lock wait', {}, 'Standard')).toMatchObject({ status: 'ok', measurement: { warn: 60_000 } })
@@ -348,14 +349,14 @@ sqlSuite(
     })
 
     test('MariaDB: a transaction that stays open lengthens the history list', async () => {
-      const list = (given: Given = {}): Promise<Result> => one('history list', given, 'Advanced')
+      const list = (settings: Given = {}): Promise<Result> => one('history list', settings, 'Advanced')
       const before = (await list()).measurement?.value ?? Number.NaN
       expect(await list()).toMatchObject({ status: 'ok', measurement: { warn: 100_000, limit: 1_000_000 } })
       const fault = await historyKept(server, 500)
       try {
-        const found = await list({ historyList: { warn: before + 400, limit: 1_000_000 } })
-        expect(found.status).toBe('warning')
-        expect(found.message).toMatch(/^transactions in the history list: \d+ \(/)
+        const result = await list({ historyList: { warn: before + 400, limit: 1_000_000 } })
+        expect(result.status).toBe('warning')
+        expect(result.message).toMatch(/^transactions in the history list: \d+ \(/)
         expect(await list({ historyList: { limit: before + 400 } })).toMatchObject({ fault: 'threshold' })
       } finally {
         await fault.end()
@@ -364,10 +365,10 @@ sqlSuite(
 
     test('MariaDB: a history list that is not counted is not taken for an empty one', async () => {
       await server.query("SET GLOBAL innodb_monitor_disable = 'trx_rseg_history_len'")
-      const found = await one('history list', {}, 'Advanced')
+      const result = await one('history list', {}, 'Advanced')
       await server.query("SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len'")
-      expect(found).toMatchObject({ status: 'failed', notChecked: 'missing' })
-      expect(found.details?.join()).toContain("innodb_monitor_enable = 'trx_rseg_history_len'")
+      expect(result).toMatchObject({ status: 'failed', notChecked: 'missing' })
+      expect(result.details?.join()).toContain("innodb_monitor_enable = 'trx_rseg_history_len'")
     })
 
     test('MariaDB: an AUTO_INCREMENT column that runs out of values is reported, whatever the name of its type', async () => {
@@ -385,9 +386,9 @@ sqlSuite(
         await server.query(`GRANT SELECT ON counted.* TO counter@${here}`)
         expect(await counted('counted')).toMatchObject({ status: 'ok' })
         await server.query('ALTER TABLE counted.jobs AUTO_INCREMENT = 45876')
-        const found = await counted('counted')
-        expect(found).toMatchObject({ status: 'warning', measurement: { warn: 70, limit: 90 } })
-        expect(found.message).toMatch(/^counted\.jobs\.id \(smallint\(5\) unsigned\), values used: 70 % /)
+        const result = await counted('counted')
+        expect(result).toMatchObject({ status: 'warning', measurement: { warn: 70, limit: 90 } })
+        expect(result.message).toMatch(/^counted\.jobs\.id \(smallint\(5\) unsigned\), values used: 70 % /)
         await server.query('ALTER TABLE counted.jobs AUTO_INCREMENT = 60000')
         expect(await counted('')).toMatchObject({ status: 'failed', fault: 'threshold' })
         await server.query(`DROP TABLE counted.jobs; CREATE TABLE counted.large (id bigint unsigned NOT NULL
@@ -407,23 +408,23 @@ sqlSuite(
     })
 
     describe('the round trip of allowWrites', () => {
-      const trip = (given: Given = {}, options: RunKindOptions = {}): Promise<Result> =>
-        one('write', { url: server.url('writer', 'orders'), allowWrites: true, ...given }, 'Advanced', options)
+      const trip = (settings: Given = {}, options: RunKindOptions = {}): Promise<Result> =>
+        one('write', { url: server.url('writer', 'orders'), allowWrites: true, ...settings }, 'Advanced', options)
       beforeAll(() => server.query(`CREATE USER writer@${here} IDENTIFIED BY '${word}'`))
       afterAll(() => server.query(`DROP USER writer@${here}; DROP TABLE orders.svc_probe`))
       test('MariaDB: an account that may not write is not a failure, and the GRANT is reported', async () => {
         await server.query(`GRANT SELECT ON orders.jobs TO writer@${here}`)
-        const found = await trip()
-        expect(found).toMatchObject({ status: 'warning', notChecked: 'permission' })
-        expect(found.details?.[0]).toBe("GRANT CREATE ON `orders`.`svc_probe` TO 'writer'")
+        const result = await trip()
+        expect(result).toMatchObject({ status: 'warning', notChecked: 'permission' })
+        expect(result.details?.[0]).toBe("GRANT CREATE ON `orders`.`svc_probe` TO 'writer'")
         await server.query(`REVOKE SELECT ON orders.jobs FROM writer@${here}`)
       })
       test('MariaDB: an account with nothing but the declared privilege writes, commits, reads and deletes', async () => {
         const { privilege = '' } = mysql.checks.find(({ name }) => name === 'write') ?? {}
         await server.query(privilege.replace('<database>', 'orders').replace('<account>', `writer@${here}`))
-        const found = await trip()
-        expect(found).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
-        expect(found.message).toMatch(/^a row was written, committed, read and deleted in /)
+        const result = await trip()
+        expect(result).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
+        expect(result.message).toMatch(/^a row was written, committed, read and deleted in /)
         expect(await server.query('SELECT * FROM orders.svc_probe')).toEqual([])
       })
       test('MariaDB: a row that an earlier run left behind is deleted', async () => {
@@ -447,8 +448,8 @@ sqlSuite(
         }
       })
       test('MariaDB: it is left out without allowWrites and on a read-only server', async () => {
-        const names = async (given: Given): Promise<readonly string[]> =>
-          (await run({ url: server.url('writer', 'orders'), ...given }, 'Advanced')).map(({ check }) => check)
+        const names = async (settings: Given): Promise<readonly string[]> =>
+          (await run({ url: server.url('writer', 'orders'), ...settings }, 'Advanced')).map(({ check }) => check)
         expect(await names({})).not.toContain('write')
         const fault = await readOnly(server)
         expect(await names({ allowWrites: true })).not.toContain('write')
@@ -463,9 +464,9 @@ sqlSuite(
       test('MariaDB: a write that a global read lock stops fails', async () => {
         const fault = await globalReadLockHeld(server)
         try {
-          const found = await trip()
-          expect(found).toMatchObject({ status: 'failed', fault: 'timeout' })
-          expect(found.message).toBe(
+          const result = await trip()
+          expect(result).toMatchObject({ status: 'failed', fault: 'timeout' })
+          expect(result.message).toBe(
             'another session holds a lock: Lock wait timeout exceeded; try restarting transaction',
           )
         } finally {
@@ -480,7 +481,7 @@ sqlSuite(
     })
 
     test('MariaDB: a source that is read-only warns, and fails where a source is expected', async () => {
-      const standard = (given: Given = {}): Promise<Result> => one('role', given, 'Standard')
+      const standard = (settings: Given = {}): Promise<Result> => one('role', settings, 'Standard')
       expect(await standard({ role: 'source' })).toMatchObject({ status: 'ok', message: 'accepts writes' })
       expect(await standard({ role: 'replica' })).toMatchObject({
         status: 'failed',
@@ -514,8 +515,8 @@ sqlSuite(
           CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${server.port}, MASTER_USER='repl',
             MASTER_PASSWORD='r', MASTER_LOG_FILE='${String(log?.File)}', MASTER_LOG_POS=${Number(log?.Position)},
             MASTER_CONNECT_RETRY=1; START SLAVE`)
-        const at = async (check: string, given: Given = {}): Promise<Result> =>
-          one(check, { url: replica.url('monitor'), replica: true, ...given }, 'Advanced')
+        const at = async (check: string, settings: Given = {}): Promise<Result> =>
+          one(check, { url: replica.url('monitor'), replica: true, ...settings }, 'Advanced')
         await until(async () => (await at('replication')).status === 'ok')
         await until(async () => (await at('replication lag')).measurement?.value === 0)
         expect((await at('replication')).message).toBe('replicates from 1 source: both threads are running')
@@ -556,14 +557,14 @@ sqlSuite(
     })
     test('MariaDB: a TIMESTAMP is of the zone of the session, and a DATETIME is taken for UTC', async () => {
       await server.query("SET GLOBAL time_zone = '-05:00'")
-      const found = await ask([
+      const result = await ask([
         { name: 'zoned', sql: 'SELECT created_at FROM jobs', age: { limit: 1 } },
         { name: 'naive', sql: 'SELECT min(naive) FROM jobs', age: { limit: 1 } },
         // What compares with NOW() works as it does for any client.
         { name: 'late', sql: 'SELECT count(*) FROM jobs WHERE created_at < NOW() - INTERVAL 30 MINUTE', expect: '1' },
       ])
       await server.query("SET GLOBAL time_zone = 'SYSTEM'")
-      expect(found.map(({ message }) => message)).toEqual([
+      expect(result.map(({ message }) => message)).toEqual([
         'zoned: oldest 1 h (fail 1 ms)',
         'naive: oldest 2 h (fail 1 ms)',
         'late: is "1"',
@@ -721,8 +722,8 @@ peerSuite(mariadbMissing ?? mountMissing, 'mysql: a data directory that is full'
   })
   afterAll(() => small.remove())
   test('MariaDB: a full data directory fails the round trip, before and after the first one', async () => {
-    const given = { url: small.url('monitor', 'orders'), password: secret(word), allowWrites: true, restarted: {} }
-    const trip = async (): Promise<Result> => checked(await runKind(mysql, given, 'Advanced'), 'write')
+    const settings = { url: small.url('monitor', 'orders'), password: secret(word), allowWrites: true, restarted: {} }
+    const trip = async (): Promise<Result> => checked(await runKind(mysql, settings, 'Advanced'), 'write')
     await small.fill()
     const first = await trip()
     expect(first).toMatchObject({ status: 'failed', fault: 'data' })

@@ -20,10 +20,10 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
   let pooler: Pgbouncer
   let impatient: Pgbouncer
   const ask = (
-    given: Partial<Values<typeof pgbouncer.settings>> = {},
+    options: Partial<Values<typeof pgbouncer.settings>> = {},
     mode: ExecutionMode = 'Standard',
   ): Promise<readonly Result[]> =>
-    runKind(pgbouncer, { url: pooler.url('stats', 'pgbouncer'), password: secret(word), ...given }, mode)
+    runKind(pgbouncer, { url: pooler.url('stats', 'pgbouncer'), password: secret(word), ...options }, mode)
   const client = (user: string, database: string): pg.Client => {
     const made = new pg.Client({
       host: '127.0.0.1',
@@ -88,8 +88,8 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
     expect(checked(results, 'console')).toMatchObject({ message: expect.stringMatching(/^PgBouncer \d/) })
   })
   test('PgBouncer: an account that is not in stats_users is reported with what it needs', async () => {
-    const [found] = await ask({ url: pooler.url('other', 'pgbouncer') })
-    expect(found).toMatchObject({
+    const [result] = await ask({ url: pooler.url('other', 'pgbouncer') })
+    expect(result).toMatchObject({
       check: 'connect',
       status: 'failed',
       fault: 'data',
@@ -98,8 +98,8 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
     })
   })
   test('PgBouncer: the wrong password is a refused sign-in', async () => {
-    const [found] = await ask({ password: secret('wrong') })
-    expect(found).toMatchObject({ check: 'connect', fault: 'auth' })
+    const [result] = await ask({ password: secret('wrong') })
+    expect(result).toMatchObject({ check: 'connect', fault: 'auth' })
   })
   test('PgBouncer: clients that wait for an exhausted pool are counted, and their wait is judged', async () => {
     await exhausted(async () => {
@@ -145,8 +145,8 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
     await one.end()
   })
   test('PgBouncer: clients are counted against max_client_conn', async () => {
-    const found = checked(await ask({ clients: { limit: 0 } }), 'clients')
-    expect(found).toMatchObject({ status: 'failed', message: expect.stringMatching(/^\d of 100 clients: \d % /) })
+    const result = checked(await ask({ clients: { limit: 0 } }), 'clients')
+    expect(result).toMatchObject({ status: 'failed', message: expect.stringMatching(/^\d of 100 clients: \d % /) })
   })
 
   test('PgBouncer: the kind postgres says that it is at the console, and which kind reads it', async () => {
@@ -170,8 +170,8 @@ peerSuite(pgbouncerMissing ?? postgresMissing, 'PgBouncer', () => {
     expect((await behind('postgres')).map(({ status }) => status)).toEqual(['ok', 'ok'])
   })
   test('PgBouncer: a server that is gone is not blamed on PgBouncer, which accepts the connection', async () => {
-    const [found] = await behind('dead')
-    expect(found).toMatchObject({
+    const [result] = await behind('dead')
+    expect(result).toMatchObject({
       check: 'connect',
       fault: 'timeout',
       message: `${pooler.address} accepts connections and took the password, but sends nothing more: if it is PgBouncer, its server does not answer`,

@@ -85,12 +85,12 @@ peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
     test('PostgreSQL 15: the age of the newest backup is read from what pgBackRest prints', async () => {
       await using repository = await startPgbackrest()
       await repository.server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor`)
-      const age = async (given: object = {}, later = 0): Promise<Result> => {
+      const age = async (options: object = {}, later = 0): Promise<Result> => {
         const settings = {
           url: repository.server.url('monitor'),
           password: secret(word),
           pgbackrest: repository.info(),
-          ...given,
+          ...options,
         }
         const date = (): Date => new Date(Date.now() + later)
         return checked(await runKind(postgres, settings, 'Advanced', { date }), 'backup age')

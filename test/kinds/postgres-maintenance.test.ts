@@ -12,9 +12,9 @@ type Given = Partial<Values<typeof postgres.settings>>
 
 suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
   let server: PostgresServer
-  const run = (given: Given = {}): Promise<readonly Result[]> =>
-    runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {}, ...given }, 'Advanced')
-  const one = async (check: string, given: Given = {}): Promise<Result> => checked(await run(given), check)
+  const run = (settings: Given = {}): Promise<readonly Result[]> =>
+    runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {}, ...settings }, 'Advanced')
+  const one = async (check: string, settings: Given = {}): Promise<Result> => checked(await run(settings), check)
   const limited = (check: string): Promise<Result> => one(check, { url: server.url('limited') })
   beforeAll(async () => {
     server = await startPostgres(['autovacuum_naptime=1h', 'archive_mode=on', 'archive_command=false'])
@@ -35,9 +35,9 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
         status: 'ok',
         measurement: { warn: 300_000, limit: 1_800_000 },
       })
-      const found = await one('idle in transaction', { idleInTransaction: { limit: 0 } })
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^1 session is idle in a transaction, the longest \(pid \d+, user postgres\) for /)
+      const result = await one('idle in transaction', { idleInTransaction: { limit: 0 } })
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(/^1 session is idle in a transaction, the longest \(pid \d+, user postgres\) for /)
       expect(await limited('idle in transaction')).toMatchObject({
         notChecked: 'permission',
         details: ['GRANT pg_monitor TO "limited"'],
@@ -49,8 +49,8 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
 
   test('PostgreSQL: WAL files that wait to be archived are counted', async () => {
     for (let n = 0; n < 3; n += 1) await server.query(`CREATE TABLE wal${n} (); SELECT pg_switch_wal()`)
-    const found = await one('archive backlog', { archiveBacklog: { warn: 2, limit: 100 } })
-    expect(found).toMatchObject({ status: 'warning', message: expect.stringMatching(/^WAL files that wait: [3-9] /) })
+    const result = await one('archive backlog', { archiveBacklog: { warn: 2, limit: 100 } })
+    expect(result).toMatchObject({ status: 'warning', message: expect.stringMatching(/^WAL files that wait: [3-9] /) })
     expect(await one('archive backlog')).toMatchObject({ status: 'ok', measurement: { warn: 10, limit: 100 } })
     expect(await limited('archive backlog')).toMatchObject({
       notChecked: 'permission',

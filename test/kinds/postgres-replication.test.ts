@@ -12,8 +12,8 @@ import { until } from '../support/until.ts'
 
 const word = 'correct horse'
 type Given = Partial<Values<typeof postgres.settings>>
-const ask = (server: PostgresServer, given: Given = {}, mode: 'Standard' | 'Advanced' = 'Standard') =>
-  runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {}, ...given }, mode)
+const ask = (server: PostgresServer, settings: Given = {}, mode: 'Standard' | 'Advanced' = 'Standard') =>
+  runKind(postgres, { url: server.url('monitor'), password: secret(word), restarted: {}, ...settings }, mode)
 
 suiteWith(postgresMissing, 'PostgreSQL: replication', () => {
   let primary: PostgresServer

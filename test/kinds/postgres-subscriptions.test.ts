@@ -14,9 +14,9 @@ suiteWith(postgresMissing, 'PostgreSQL: logical subscriptions', () => {
   let publisher: PostgresServer
   let subscriber: PostgresServer
   let subscription: PlantedFault
-  const check = async (given: Partial<Values<typeof postgres.settings>> = {}): Promise<Result> =>
+  const check = async (options: Partial<Values<typeof postgres.settings>> = {}): Promise<Result> =>
     checked(
-      await runKind(postgres, { url: subscriber.url('monitor'), password: secret(word), ...given }, 'Advanced'),
+      await runKind(postgres, { url: subscriber.url('monitor'), password: secret(word), ...options }, 'Advanced'),
       'subscriptions',
     )
   beforeAll(async () => {
@@ -33,9 +33,9 @@ suiteWith(postgresMissing, 'PostgreSQL: logical subscriptions', () => {
   })
 
   test('PostgreSQL: a subscription whose worker hears from its publisher is sound, without any privilege', async () => {
-    const found = await check()
-    expect(found).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds', warn: 35_000, limit: 60_000 } })
-    expect(found.message).toMatch(/^events in postgres: last message from its publisher .* ago/)
+    const result = await check()
+    expect(result).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds', warn: 35_000, limit: 60_000 } })
+    expect(result.message).toMatch(/^events in postgres: last message from its publisher .* ago/)
     expect(await check({ subscriptions: { limit: -1 } })).toMatchObject({ status: 'failed', fault: 'threshold' })
   })
   test('PostgreSQL: a disabled subscription is a warning', async () => {

@@ -13,15 +13,15 @@ type Given = Partial<Values<typeof postgres.settings>>
 
 suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
   let server: PostgresServer
-  const run = (given: Given = {}, options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  const run = (settings: Given = {}, options: RunKindOptions = {}): Promise<readonly Result[]> =>
     runKind(
       postgres,
-      { url: server.url('monitor'), password: secret(word), restarted: {}, allowWrites: true, ...given },
+      { url: server.url('monitor'), password: secret(word), restarted: {}, allowWrites: true, ...settings },
       'Advanced',
       options,
     )
-  const write = async (given: Given = {}, options: RunKindOptions = {}): Promise<Result> =>
-    checked(await run(given, options), 'write')
+  const write = async (settings: Given = {}, options: RunKindOptions = {}): Promise<Result> =>
+    checked(await run(settings, options), 'write')
   const rows = async (): Promise<unknown> => (await server.query('SELECT * FROM svc_probe.round_trip')).length
   beforeAll(async () => {
     server = await startPostgres(['wal_level=logical'])
@@ -34,14 +34,14 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
     expect((await run({ allowWrites: false })).map(({ check }) => check)).not.toContain('write')
   })
   test('PostgreSQL: an account without its schema is a warning with the statement that makes it, and that suffices', async () => {
-    const found = await write()
-    expect(found).toMatchObject({
+    const result = await write()
+    expect(result).toMatchObject({
       status: 'warning',
       notChecked: 'permission',
       message: 'not checked: the schema svc_probe does not exist',
       details: ['CREATE SCHEMA svc_probe AUTHORIZATION "monitor"'],
     })
-    await server.query(String(found.details?.[0]))
+    await server.query(String(result.details?.[0]))
     for (let round = 0; round < 2; round += 1) {
       expect(await write()).toMatchObject({ status: 'ok', measurement: { warn: 1_000, limit: 5_000 } })
       expect(await rows()).toBe(0)

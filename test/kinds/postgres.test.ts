@@ -30,8 +30,8 @@ import { sqlSuite, word } from './sql/suite.ts'
 type Given = Partial<Values<typeof postgres.settings>>
 
 let server: PostgresServer
-const run = (given: Given = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
-  runKind(postgres, { url: server.url('monitor'), password: secret(word), ...given }, mode, options)
+const run = (settings: Given = {}, mode: ExecutionMode = 'Basic', options: RunKindOptions = {}) =>
+  runKind(postgres, { url: server.url('monitor'), password: secret(word), ...settings }, mode, options)
 const one = async (check: string, ...args: Parameters<typeof run>): Promise<Result> =>
   checked(await run(...args), check)
 const sessions = (which: string): Promise<Record<string, unknown>[]> =>
@@ -64,7 +64,7 @@ sqlSuite(
     },
     stop: () => server.remove(),
     run,
-    runWell: (given = {}, ...more) => run({ restarted: {}, replicas: 0, ...given }, ...more),
+    runWell: (settings = {}, ...more) => run({ restarted: {}, replicas: 0, ...settings }, ...more),
     checks: { Basic: ['connect', 'query'], Standard: all.filter(atStandard), Advanced: all },
     messages: {
       mode: 'Standard',
@@ -172,7 +172,7 @@ sqlSuite(
             const plain = await connect('127.0.0.1', { mode: 'auto' })
             expect(plain).toMatchObject({ fault: 'auth', message: expect.stringContaining('no encryption') })
             await using far = await peer((socket) => void socket.once('data', () => socket.end('N')))
-            const found = await runKind(
+            const result = await runKind(
               postgres,
               { url: `postgres://m@[::1]:${far.port}/d`, password: secret(word) },
               'Basic',
@@ -180,7 +180,7 @@ sqlSuite(
                 resolve: async () => ['127.0.0.1'],
               },
             )
-            expect(checked(found, 'connect').status).toBe('failed')
+            expect(checked(result, 'connect').status).toBe('failed')
             expect(far.input()).not.toContain('SSL')
           })
         },
@@ -297,11 +297,11 @@ sqlSuite(
       const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
       const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, late.port)
       const session = await openPostgres({ ...target, port: late.port }, opened)
-      const asked = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
+      const query = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
       await wait(20)
       control.abort()
       await session.close()
-      expect(await asked).toBeInstanceOf(Error)
+      expect(await query).toBeInstanceOf(Error)
       await until(async () => (await sessions("state = 'active'")).length === 0)
     })
 
@@ -383,10 +383,10 @@ sqlSuite(
       const other = await server.client()
       await other.query('BEGIN; SELECT 1')
       await wait(80)
-      const found = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
+      const result = await one('longest transaction', { longestTransaction: { warn: 10, limit: 60 } }, 'Standard')
       await other.end()
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(
         /^pid \d+, user postgres, idle in transaction, for \d+ ms \(warn 10 ms, fail 60 ms\)$/,
       )
     })
@@ -404,16 +404,16 @@ sqlSuite(
             .length,
       )
       await wait(100)
-      const found = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
+      const result = await one('lock wait', { lockWait: { warn: 10, limit: 50 } }, 'Standard')
       const took = performance.now() - started
       await holder.query('ROLLBACK')
       await waiting
       await holder.query('DROP TABLE wanted')
       await Promise.all([holder.end(), waiter.end()])
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(found.message).toMatch(/^1 session is waiting for a lock, the longest for \d+ ms/)
-      expect(found.measurement?.value).toBeLessThan(took - 500)
-      expect(found.details?.[0]).toMatch(/^inspect: SELECT pg_blocking_pids\(\d+\)$/)
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
+      expect(result.message).toMatch(/^1 session is waiting for a lock, the longest for \d+ ms/)
+      expect(result.measurement?.value).toBeLessThan(took - 500)
+      expect(result.details?.[0]).toMatch(/^inspect: SELECT pg_blocking_pids\(\d+\)$/)
     })
 
     test('PostgreSQL: another role than expected, and a read-only primary', async () => {
@@ -431,9 +431,9 @@ sqlSuite(
       await server.query("SELECT pg_create_physical_replication_slot('forgotten', true)")
       try {
         await wait(20)
-        const found = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
-        expect(found.status).toBe('warning')
-        expect(found.message).toMatch(/^forgotten has had no consumer for \d+ ms and retains .* \(warn 10 ms\)$/)
+        const result = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
+        expect(result.status).toBe('warning')
+        expect(result.message).toMatch(/^forgotten has had no consumer for \d+ ms and retains .* \(warn 10 ms\)$/)
         await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
         expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
       } finally {
@@ -452,10 +452,10 @@ sqlSuite(
     test('PostgreSQL: a prepared transaction that is forgotten', async () => {
       await server.query("BEGIN; CREATE TABLE p (); PREPARE TRANSACTION 'order-7'")
       await wait(30)
-      const found = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
+      const result = await one('prepared transactions', { preparedTransactions: { limit: 20 } }, 'Advanced')
       await server.query("ROLLBACK PREPARED 'order-7'")
-      expect(found).toMatchObject({ fault: 'threshold' })
-      expect(found.message).toMatch(
+      expect(result).toMatchObject({ fault: 'threshold' })
+      expect(result.message).toMatch(
         /^1 transaction is waiting for the second phase, the oldest \(order-7 of postgres in postgres\) for/,
       )
     })
@@ -469,25 +469,25 @@ sqlSuite(
       bytes.fill(0x55, 8_000, 8_100)
       writeFileSync(file, bytes)
       await expect(server.query('SELECT * FROM page')).rejects.toThrow(/invalid page/)
-      const found = await until(async () => {
+      const outcome = await until(async () => {
         const result = await one('checksum failures', {}, 'Advanced')
         return result.status === 'failed' && result
       })
       await server.query('DROP TABLE page')
       await server.query('SELECT pg_stat_reset()')
-      expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(found.message).toContain('postgres: 1')
+      expect(outcome).toMatchObject({ status: 'failed', fault: 'data' })
+      expect(outcome.message).toContain('postgres: 1')
     })
     test('PostgreSQL: dates are read whatever the session shows them like', async () => {
       await server.query(
         "ALTER ROLE monitor SET DateStyle = 'German'; ALTER ROLE monitor SET TimeZone = 'Asia/Kathmandu'",
       )
-      const found = await ask([
+      const result = await ask([
         { sql: 'SELECT max(created_at) FROM jobs', age: { limit: 3_600_000 } },
         { sql: 'SELECT naive FROM jobs WHERE id = 2', age: { limit: 3_600_000 } },
       ])
       await server.query('ALTER ROLE monitor RESET DateStyle; ALTER ROLE monitor RESET TimeZone')
-      expect(found.map(({ status }) => status)).toEqual(['ok', 'ok'])
+      expect(result.map(({ status }) => status)).toEqual(['ok', 'ok'])
     })
 
     test.each([49, 50, 51, 100])('PostgreSQL: rows that come in portions are read to the last: %i', async (n) => {
@@ -498,12 +498,12 @@ sqlSuite(
     })
 
     test('PostgreSQL: a query that is slow by the row is ended in the time of one, and not of each portion', async () => {
-      const found = await ask(
+      const result = await ask(
         [{ name: 'slow', sql: 'SELECT n FROM generate_series(1, 1000) n, pg_sleep(0.005 + 0 * n)', atMost: {} }],
         'Standard',
         { timeoutMs: 1_500 },
       )
-      expect(found.map(({ fault, message }) => [fault, message])).toEqual([
+      expect(result.map(({ fault, message }) => [fault, message])).toEqual([
         [
           'timeout',
           expect.stringMatching(/^slow: (canceling statement due to statement timeout|the query was called off)/),
@@ -526,8 +526,8 @@ sqlSuite(
         await standby.remove()
         await primary.remove()
       })
-      const at = async (which: PostgresServer, check: string, given: Given = {}): Promise<Result> =>
-        checked(await run({ url: which.url('monitor'), ...given }, 'Advanced'), check)
+      const at = async (which: PostgresServer, check: string, settings: Given = {}): Promise<Result> =>
+        checked(await run({ url: which.url('monitor'), ...settings }, 'Advanced'), check)
 
       test('PostgreSQL: a standby that has replayed everything is not behind, however long the primary is idle', async () => {
         await until(async () => (await at(standby, 'replication lag')).status === 'ok')
@@ -553,12 +553,12 @@ sqlSuite(
       test('PostgreSQL: a standby that does not replay is behind, as seen from both ends', async () => {
         await standby.query('SELECT pg_wal_replay_pause()')
         await primary.query('CREATE TABLE later AS SELECT generate_series(1, 100)')
-        const found = await until(async () => {
+        const outcome = await until(async () => {
           const result = await at(standby, 'replication lag', { replicationLag: { limit: 100 } })
           return result.fault === 'threshold' && result
         })
-        expect(found).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
-        expect(found.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
+        expect(outcome).toMatchObject({ fault: 'threshold', message: expect.stringMatching(/; replay is paused$/) })
+        expect(outcome.details).toEqual([expect.stringContaining('pg_wal_replay_resume()')])
         expect((await at(primary, 'replication lag')).details?.[0]).toMatch(/^reporting-1: streaming, [1-9]/)
         for (const [which, message] of [
           [standby, /^received and not replayed: [1-9][\d.]* /],
@@ -645,9 +645,9 @@ sqlSuite(
       test('PostgreSQL: an archiver that fails on the primary', async () => {
         await primary.query('SELECT pg_switch_wal()')
         await until(async () => (await at(primary, 'archiver')).status === 'failed')
-        const found = await at(primary, 'archiver')
-        expect(found).toMatchObject({ fault: 'data' })
-        expect(found.message).toMatch(
+        const result = await at(primary, 'archiver')
+        expect(result).toMatchObject({ fault: 'data' })
+        expect(result.message).toMatch(
           /^archiving is failing: \d+ failures?, most recently for [0-9A-F]{24}; never succeeded$/,
         )
       })
@@ -769,8 +769,8 @@ describe('postgres: figures against limits', () => {
       more: Partial<Omit<typeof slot, 'idle'>> & {
         readonly idle?: { atLeastMs: number; atMostMs: number | undefined }
       },
-      given: Partial<Values<typeof slots.settings>> = {},
-    ) => evaluated(slots, [{ ...slot, ...more }], given)
+      options: Partial<Values<typeof slots.settings>> = {},
+    ) => evaluated(slots, [{ ...slot, ...more }], options)
     const idle = (atLeastMs: number, atMostMs: number | undefined = atLeastMs) => ({
       active: false,
       idle: { atLeastMs, atMostMs },

@@ -20,8 +20,8 @@ import { escapeSequences } from '../support/faults.ts'
 const now = Date.UTC(2026, 7, 2, 12)
 const hour = 3_600_000
 const base: Query = { name: 'jobs', sql: 'SELECT x FROM jobs', depth: 'Standard' }
-const judged = (given: Partial<Query>, cells: readonly Cell[], more = false): readonly Result[] =>
-  evaluateAsked({ query: { ...base, ...given }, at: now, column: whole(cells, more) })
+const judged = (settings: Partial<Query>, cells: readonly Cell[], more = false): readonly Result[] =>
+  evaluateAsked({ query: { ...base, ...settings }, at: now, column: whole(cells, more) })
 const whole = (cells: readonly Cell[], more = false): Column => ({
   cells,
   rows: cells.length,
@@ -78,8 +78,8 @@ describe('what is judged of the first column of a query', () => {
       String(now - hour),
     ]
     for (const cell of same) {
-      const [found] = judged({ age }, [cell])
-      expect([cell, found?.status, found?.measurement?.value]).toEqual([cell, 'ok', hour])
+      const [result] = judged({ age }, [cell])
+      expect([cell, result?.status, result?.measurement?.value]).toEqual([cell, 'ok', hour])
     }
     expect(levels({ age }, [new Date(now - hour - 1)])).toEqual(['warning'])
     expect(levels({ age }, [new Date(now), new Date(now - 2 * hour)])).toEqual(['warning'])
@@ -139,8 +139,8 @@ describe('what is judged of the first column of a query', () => {
     // NULL in what was read says nothing of what was not.
     expect(levels({ age: { limit: 3 } }, [null], true)).toEqual(['ok', 'warning'])
     const column: Column = { cells: ['a', 'a'], rows: 700, retained: 2, more: false, cut: false }
-    const of = (given: Partial<Query>, more: Partial<Column> = {}) =>
-      evaluateAsked({ query: { ...base, ...given }, at: now, column: { ...column, ...more } })
+    const of = (settings: Partial<Query>, more: Partial<Column> = {}) =>
+      evaluateAsked({ query: { ...base, ...settings }, at: now, column: { ...column, ...more } })
     expect(of({ expect: 'a' }).map(({ status, message }) => [status, message])).toEqual([
       ['ok', 'jobs: is as expected'],
       ['warning', 'jobs: only the first 2 rows were evaluated; there are more'],
@@ -160,19 +160,19 @@ describe('what is judged of the first column of a query', () => {
       expect: 'a',
     }
     const failed = new ProbeError('data', 'the query failed: no such table')
-    const found = [
+    const result = [
       ...evaluateAsked({ query, at: now, column: whole([`v${escapeSequences}`]) }),
       ...evaluateAsked({ query, at: now, cause: failed, afterMs: 3 }),
     ]
-    expect(found).toHaveLength(2)
-    for (const one of found) {
+    expect(result).toHaveLength(2)
+    for (const one of result) {
       expect(one.status).toBe('failed')
       expect(JSON.stringify(one)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
       expect(one.message).not.toContain('SELECT')
       expect(one.details?.at(-1)).toMatch(/^query: SELECT .*…$/)
       expect(one.details?.at(-1)?.length).toBeLessThan(260)
     }
-    expect(found[1]?.message).toMatch(/^n.*: the query failed: no such table$/)
+    expect(result[1]?.message).toMatch(/^n.*: the query failed: no such table$/)
   })
 })
 
@@ -233,7 +233,8 @@ describe('what is taken of an answer', () => {
 
 describe('what svc.yaml may ask', () => {
   test('something is to be judged, of no more rows than are read, and not without end', () => {
-    const problem = (given: Partial<Query>): string | undefined => queriesProblem([{ ...base, ...given }], 'postgres')
+    const problem = (settings: Partial<Query>): string | undefined =>
+      queriesProblem([{ ...base, ...settings }], 'postgres')
     expect(problem({ atMost: {} })).toBeUndefined()
     expect(problem({})).toBe('query "jobs": has no condition: add one of atMost, atLeast, age, rows, leastRows, expect')
     expect(problem({ rows: { limit: 1_000 } })).toBeUndefined()

@@ -98,8 +98,8 @@ peerSuite(sshdMissing, 'sftp against OpenSSH', () => {
     try {
       const result = checked(await run({ folder: server.files }, 'Advanced'), 'oldest file')
       expect(result).toMatchObject({ status: 'ok', message: expect.stringContaining('no file is waiting') })
-      const named = checked(await run({ folder: server.files, ending: '.bashrc' }, 'Advanced'), 'oldest file')
-      expect(named).toMatchObject({ status: 'failed', fault: 'threshold' })
+      const dotFile = checked(await run({ folder: server.files, ending: '.bashrc' }, 'Advanced'), 'oldest file')
+      expect(dotFile).toMatchObject({ status: 'failed', fault: 'threshold' })
     } finally {
       rmSync(path)
     }

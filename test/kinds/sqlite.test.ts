@@ -53,10 +53,10 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-const run = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  runKind(sqlite, { path, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
-const own = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
-  run({ ownStore: true, ...given }, mode, options)
+const run = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  runKind(sqlite, { path, diskFree: {}, ...settings }, mode, { inChild: runInChild, ...options })
+const own = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}): Promise<readonly Result[]> =>
+  run({ ownStore: true, ...settings }, mode, options)
 const store = (): void => openStore({ path, create: true }).close()
 /** A database of some application, with rollback journal. */
 function plain(rows = 10): void {
@@ -86,8 +86,8 @@ const forever = 'WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
 const counting = (n: number): string => `WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < ${n})`
 let jobsFolder = ''
 let jobs = ''
-const runOnJobs = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
-  runKind(sqlite, { path: jobs, diskFree: {}, ...given }, mode, { inChild: runInChild, ...options })
+const runOnJobs = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+  runKind(sqlite, { path: jobs, diskFree: {}, ...settings }, mode, { inChild: runInChild, ...options })
 
 sqlSuite(
   {
@@ -195,8 +195,8 @@ sqlSuite(
           new AbortController().signal,
         )
         expect(wide).toEqual({ cells: ['x'.repeat(1_024)], rows: 1, retained: 1, more: false, cut: true })
-        const found = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
-        expect(found.map(({ status, message }) => [status, message])).toEqual([
+        const result = await ask([{ sql: `${million} ORDER BY x`, atMost: { limit: 5_000 } }])
+        expect(result.map(({ status, message }) => [status, message])).toEqual([
           ['ok', 'jobs: 1000 (fail 5000)'],
           ['warning', 'jobs: only the first 1000 rows were evaluated; there are more'],
         ])
@@ -216,11 +216,11 @@ sqlSuite(
         const database = new DatabaseSync(other)
         database.exec('CREATE TABLE files (id INTEGER, body BLOB); INSERT INTO files VALUES (1, zeroblob(600000000))')
         database.close()
-        const asked = (sql: string) => runInChild('sqlite', { ...task(sql), path: other }, new AbortController().signal)
+        const read = (sql: string) => runInChild('sqlite', { ...task(sql), path: other }, new AbortController().signal)
         // What lies beside a large value can be read, and so can its size.
-        expect(await asked('SELECT id FROM files')).toMatchObject({ cells: ['1'] })
-        expect(await asked('SELECT length(body) FROM files')).toMatchObject({ cells: ['600000000'] })
-        await expect(asked('SELECT body FROM files')).rejects.toMatchObject({ fault: 'data' })
+        expect(await read('SELECT id FROM files')).toMatchObject({ cells: ['1'] })
+        expect(await read('SELECT length(body) FROM files')).toMatchObject({ cells: ['600000000'] })
+        await expect(read('SELECT body FROM files')).rejects.toMatchObject({ fault: 'data' })
         rmSync(other)
       })
     })
@@ -253,23 +253,23 @@ describe("svc's own store", () => {
   test('SQLite: each check of the store of svc says what it saw', async () => {
     store()
     const results = await own({}, 'Advanced')
-    const said = (check: string): string => checked(results, check).message
-    expect(said('open')).toMatch(/^opened in [\d.]+ ms \(warn 1 s, fail 3 s\)$/)
-    expect(said('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warn 64 MiB\)$/)
-    expect(said('schema')).toBe(`schema ${migrations.length}`)
-    expect(said('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
-    expect(said('quick check')).toMatch(/^no damage found in/)
+    const message = (check: string): string => checked(results, check).message
+    expect(message('open')).toMatch(/^opened in [\d.]+ ms \(warn 1 s, fail 3 s\)$/)
+    expect(message('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warn 64 MiB\)$/)
+    expect(message('schema')).toBe(`schema ${migrations.length}`)
+    expect(message('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)
+    expect(message('quick check')).toMatch(/^no damage found in/)
   })
   test('SQLite: the store of svc is checked while this process holds it and writes', async () => {
-    const held = openStore({ path, create: true })
-    held.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
-    const entries = () => held.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
+    const store = openStore({ path, create: true })
+    store.database.exec('CREATE TABLE t (x); INSERT INTO t VALUES (1)')
+    const entries = () => store.database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()
     const before = entries()
     expect(bad(await own({}, 'Advanced'))).toEqual([])
     // Still ours: no lock was lost, and nothing of the probe has stayed.
-    held.database.exec('INSERT INTO t VALUES (2)')
+    store.database.exec('INSERT INTO t VALUES (2)')
     expect(entries()).toEqual(before)
-    held.close()
+    store.close()
   })
   test('SQLite: a store that does not exist is reported and not created', async () => {
     expect(await own()).toMatchObject([{ check: 'open', fault: 'data', message: `${path} does not exist` }])
@@ -338,12 +338,12 @@ describe('a file that is no sound database', () => {
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],
     ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages are inconsistent/],
     ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages are inconsistent/],
-  ])('SQLite: %s is said, in Basic already, and the file is left as it is', async (_, damage, said) => {
+  ])('SQLite: %s is said, in Basic already, and the file is left as it is', async (_, damage, text) => {
     plain(50)
     damage()
     const before = readFileSync(path)
     const results = await run()
-    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(said) }])
+    expect(bad(results)).toMatchObject([{ status: 'failed', fault: 'data', message: expect.stringMatching(text) }])
     expect(readFileSync(path).equals(before)).toBe(true)
     expect(readdirSync(dirname(path))).toEqual(['svc.db'])
   })
@@ -356,11 +356,11 @@ describe('a file that is no sound database', () => {
     plain(200)
     overwrite(5 * 4_096, 3_000)
     expect(bad(await run({}, 'Standard'))).toEqual([])
-    const [found, ...others] = bad(await run({}, 'Advanced'))
+    const [result, ...others] = bad(await run({}, 'Advanced'))
     expect(others).toEqual([])
-    expect(found).toMatchObject({ check: 'quick check', fault: 'data' })
-    expect(found?.message).toMatch(/is damaged: its pages are inconsistent$/)
-    expect(found?.details?.at(-1)).toBe('next: restore it from a backup')
+    expect(result).toMatchObject({ check: 'quick check', fault: 'data' })
+    expect(result?.message).toMatch(/is damaged: its pages are inconsistent$/)
+    expect(result?.details?.at(-1)).toBe('next: restore it from a backup')
   })
   test('SQLite: rows that break their own rules are found by the quick check, one by one', async () => {
     plain()
@@ -441,10 +441,10 @@ describe('a file that is no sound database', () => {
         open({ folder: 0o777, file: 0o644 })
         expect((await asNobody('Basic'))[0]?.message).toContain('is in WAL mode and not in use')
         expect(readdirSync(dirname(path))).toEqual(['svc.db'])
-        const held = new DatabaseSync(path)
-        held.prepare('SELECT * FROM meta').get()
+        const reader = new DatabaseSync(path)
+        reader.prepare('SELECT * FROM meta').get()
         expect(bad(await asNobody('Basic'))).toEqual([])
-        held.close()
+        reader.close()
         expect(readdirSync(dirname(path))).toEqual(['svc.db'])
       },
     )
@@ -492,11 +492,11 @@ describe('a database that others use', () => {
     expect(checked(results, 'quick check').status).toBe('ok')
   })
   test('SQLite: a log that has grown is reported with its size', async () => {
-    const held = openStore({ path, create: true })
-    held.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
-    held.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
+    const store = openStore({ path, create: true })
+    store.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
+    store.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
     const results = await own({ walSize: { warn: 100_000 } }, 'Standard')
-    held.close()
+    store.close()
     expect(checked(results, 'wal').status).toBe('warning')
     expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warn 98 KiB\)$/)
   })
@@ -555,8 +555,8 @@ describe('what cannot be cancelled runs in a child', () => {
 describe('backup', () => {
   /** As the child would answer, and judged as the kind would. */
   const at = async (backup: string): Promise<Result> => {
-    const seen = (await probe({ task: 'backup', path: backup })) as Backup
-    return evaluated(backupCheck, { ...seen, ageMs: Date.now() - seen.modifiedAt })[0] as Result
+    const observed = (await probe({ task: 'backup', path: backup })) as Backup
+    return evaluated(backupCheck, { ...observed, ageMs: Date.now() - observed.modifiedAt })[0] as Result
   }
   const aged = (file: string, hours: number, text = 'x'): void => {
     writeFileSync(file, text)
@@ -599,8 +599,8 @@ describe('backup', () => {
 describe('figures against limits', () => {
   test.runIf(process.platform === 'linux')('SQLite: a file system without a size is not 100 % free', async () => {
     const file = { path: '/proc/version', database: new DatabaseSync(':memory:'), openMs: 0 }
-    const seen = await (disk.observe(file, { diskFree: {} }, undefined as never) as Promise<never>)
-    expect(evaluated(disk, seen)[0]).toMatchObject({ check: 'disk', status: 'failed', notChecked: 'missing' })
+    const observed = await (disk.observe(file, { diskFree: {} }, undefined as never) as Promise<never>)
+    expect(evaluated(disk, observed)[0]).toMatchObject({ check: 'disk', status: 'failed', notChecked: 'missing' })
   })
   const status = (results: readonly Result[]): string => results[0]?.status ?? ''
 
@@ -628,7 +628,7 @@ describe('node:sqlite', () => {
   test('SQLite: its ExperimentalWarning is dropped while it is loaded, and no other warning', () => {
     const heard: unknown[] = []
     const emit = process.emitWarning
-    process.emitWarning = ((...given: unknown[]) => void heard.push(given)) as typeof emit
+    process.emitWarning = ((...settings: unknown[]) => void heard.push(settings)) as typeof emit
     try {
       const loaded = withoutSqliteWarning(() => {
         process.emitWarning('SQLite is an experimental feature and might change at any time', 'ExperimentalWarning')
@@ -641,7 +641,7 @@ describe('node:sqlite', () => {
     } finally {
       process.emitWarning = emit
     }
-    expect(heard.map((given) => (given as string[])[1])).toEqual([
+    expect(heard.map((parameters) => (parameters as string[])[1])).toEqual([
       'ExperimentalWarning',
       'DeprecationWarning',
       'ExperimentalWarning',

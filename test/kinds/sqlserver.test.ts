@@ -85,16 +85,20 @@ const refusing = (number: number, state = 1, message = "Login failed for user 'm
 })
 
 const url = (port: number): string => `sqlserver://monitor@127.0.0.1:${port}/orders`
-const run = (port: number, mode: Mode = 'Basic', given: Given = {}, options: RunKindOptions = {}) =>
-  runKind(sqlserver, { url: url(port), password: secret(word), ...given }, mode, options)
+const run = (port: number, mode: Mode = 'Basic', settings: Given = {}, options: RunKindOptions = {}) =>
+  runKind(sqlserver, { url: url(port), password: secret(word), ...settings }, mode, options)
 async function using<T>(options: Partial<TdsOptions>, use: (server: TdsPeer) => Promise<T>): Promise<T> {
   await using server = await tdsPeer({ answer: answers(), ...options })
   const result = await use(server)
   await hungUp(server)
   return result
 }
-const one = (check: string, options: Partial<TdsOptions>, mode: Mode = 'Basic', given: Given = {}): Promise<Result> =>
-  using(options, async (server) => checked(await run(server.port, mode, given), check))
+const one = (
+  check: string,
+  options: Partial<TdsOptions>,
+  mode: Mode = 'Basic',
+  settings: Given = {},
+): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, settings), check))
 
 /** What the queries of the suite, and those below, are answered with: a part of each, and the first column. */
 const values: Readonly<Record<string, readonly (string | number | null)[]>> = {
@@ -156,8 +160,8 @@ const checksOf = (mode: Mode): readonly string[] =>
     .filter(({ name }) => !['certificate', 'queries', 'write'].includes(name))
     .filter(({ depth }) => mode === 'Advanced' || depth === 'Basic' || depth === mode)
     .map(({ name }) => name)
-const runSuite = (given: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
-  run(server.port, mode, given, options)
+const runSuite = (settings: Given = {}, mode: Mode = 'Basic', options: RunKindOptions = {}) =>
+  run(server.port, mode, settings, options)
 
 sqlSuite(
   {
@@ -306,12 +310,12 @@ sqlSuite(
       expect(server.batches()).toHaveLength(before)
     })
     test('SQL Server (simulated): of many rows a thousand are read, and no value of them holds the password', async () => {
-      const found = await ask([
+      const result = await ask([
         { sql: 'SELECT x FROM many', atMost: { limit: 5_000 } },
         { sql: 'SELECT x FROM many', rows: { limit: 1_000 } },
         { sql: 'SELECT x FROM echo', expect: 'a' },
       ])
-      expect(messages(found)).toEqual([
+      expect(messages(result)).toEqual([
         'jobs: 999 (fail 5000)',
         'jobs: only the first 1000 rows were evaluated; there are more',
         'jobs: rows, at least 1001 (fail 1000)',
@@ -339,9 +343,9 @@ describe('SQL Server (simulated): what it is asked', () => {
   test('SQL Server (simulated): the time is asked for in UTC, in milliseconds since 1970', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
-      const asked = server.batches().find((sql) => sql.includes('SYSUTCDATETIME()')) ?? ''
-      expect(asked).toContain("DATEDIFF(SECOND, '20200101', t)")
-      const [seconds = ''] = /\d{10}/.exec(asked) ?? []
+      const statement = server.batches().find((sql) => sql.includes('SYSUTCDATETIME()')) ?? ''
+      expect(statement).toContain("DATEDIFF(SECOND, '20200101', t)")
+      const [seconds = ''] = /\d{10}/.exec(statement) ?? []
       expect(Number(seconds) * 1_000).toBe(Date.UTC(2020, 0, 1))
     })
   })
@@ -349,15 +353,15 @@ describe('SQL Server (simulated): what it is asked', () => {
   test('SQL Server (simulated): it reads past locks, waits for none, and writes nothing', async () => {
     await using({}, async (server) => {
       await run(server.port, 'Advanced')
-      const [setUp, ...asked] = server.batches()
+      const [setUp, ...statements] = server.batches()
       expect(setUp).toContain('read uncommitted')
-      expect(asked.every((sql) => sql.startsWith('SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SELECT '))).toBe(true)
-      expect(asked.join('\n')).not.toMatch(/\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|EXEC|INTO|DBCC)\b/)
+      expect(statements.every((sql) => sql.startsWith('SET NOCOUNT ON; SET LOCK_TIMEOUT 500; SELECT '))).toBe(true)
+      expect(statements.join('\n')).not.toMatch(/\b(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|EXEC|INTO|DBCC)\b/)
     })
   })
 
   test('SQL Server (simulated): the kind names host and port, for its slot and for the secret bound to them', () => {
-    const target = (given: string) => sqlserver.target?.(withDefaults(sqlserver.settings, { url: given }))
+    const target = (address: string) => sqlserver.target?.(withDefaults(sqlserver.settings, { url: address }))
     expect(target('sqlserver://m@db1/orders')).toEqual({ host: 'db1', port: 1_433, database: 'db1:1433' })
     expect(target('mssql://m@db1:14330')).toMatchObject({ host: 'db1', port: 14_330 })
     expect(target('nonsense')).toEqual({})
@@ -389,22 +393,22 @@ describe('SQL Server (simulated): the sign-in', () => {
   ] as const)(
     'SQL Server (simulated): a refusal with error %i, state %i is %s in words',
     async (number, state, fault, words) => {
-      const found = await one('connect', refusing(number, state))
-      expect(found).toMatchObject({ status: 'failed', fault })
-      expect(found.message).toContain(words)
-      expect(found.details?.join()).toContain(`error ${number}, state ${state}`)
+      const result = await one('connect', refusing(number, state))
+      expect(result).toMatchObject({ status: 'failed', fault })
+      expect(result.message).toContain(words)
+      expect(result.details?.join()).toContain(`error ${number}, state ${state}`)
     },
   )
 
   test('SQL Server (simulated): a closed database is reported, and not the refused sign-in that the server adds', async () => {
-    const found = await one('connect', {
+    const result = await one('connect', {
       login: () => [
         { number: 4_060, message: 'Cannot open database "orders" requested by the login.' },
         { number: 18_456, message: "Login failed for user 'monitor'." },
       ],
     })
-    expect(found).toMatchObject({ fault: 'data' })
-    expect(found.details).toEqual(['error 4060, state 1: Cannot open database "orders" requested by the login.'])
+    expect(result).toMatchObject({ fault: 'data' })
+    expect(result.details).toEqual(['error 4060, state 1: Cannot open database "orders" requested by the login.'])
   })
 
   test('SQL Server (simulated): a transient error is not tried again behind our back', async () => {
@@ -416,17 +420,17 @@ describe('SQL Server (simulated): the sign-in', () => {
 
   test('SQL Server (simulated): a server that sends its clients on gets the password carried nowhere else', async () => {
     await using other = await tdsPeer({ answer: answers() })
-    const found = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
-    expect(found).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(found.message).toContain(`redirects its clients to "127.0.0.1:${other.port}"`)
+    const result = await one('connect', { route: { host: '127.0.0.1', port: other.port } })
+    expect(result).toMatchObject({ status: 'failed', fault: 'data' })
+    expect(result.message).toContain(`redirects its clients to "127.0.0.1:${other.port}"`)
     expect(other.connections()).toBe(0)
   })
 
   test('SQL Server (simulated): what comes before the sign-in is bounded: a flood ends at 128 KiB, not at the deadline', async () => {
     await using flood = await peer(endless('', '\x04\x00\x00\x09\x00\x00\x01\x00\x07'.repeat(400)))
-    const found = checked(await run(flood.port), 'connect')
-    expect(found).toMatchObject({ fault: 'protocol' })
-    expect(found.message).toBe('the peer sent more than 128 KiB before the sign-in completed')
+    const result = checked(await run(flood.port), 'connect')
+    expect(result).toMatchObject({ fault: 'protocol' })
+    expect(result.message).toBe('the peer sent more than 128 KiB before the sign-in completed')
   })
 })
 
@@ -453,9 +457,9 @@ describe('a simulated server that answers badly', () => {
     ['an error that never was', reply(done(2))],
   ])('SQL Server (simulated): %s fails the query, and nothing breaks', async (_, answer) => {
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': answer }) })
-    const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 1_500 }), 'query')
-    expect(found.status).toBe('failed')
-    expect(['protocol', 'timeout']).toContain(found.fault)
+    const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 1_500 }), 'query')
+    expect(result.status).toBe('failed')
+    expect(['protocol', 'timeout']).toContain(result.fault)
     await hungUp(server)
   })
   test('SQL Server (simulated): 100 answers of random bytes are 100 failures, and nothing breaks', async () => {
@@ -465,8 +469,8 @@ describe('a simulated server that answers badly', () => {
       const kinds = [0x81, 0xaa, 0xd1, 0xd2, 0xe3, 0xad, 0xac, 0xa9, 0xa5, 0x79, 0xfd]
       bytes[0] = kinds[round % kinds.length] ?? 0
       await using server = await tdsPeer({ answer: answers({ 'SELECT 1': packets(4, bytes) }) })
-      const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 400 }), 'query')
-      expect(found.status).toBe('failed')
+      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 400 }), 'query')
+      expect(result.status).toBe('failed')
     }
   }, 60_000)
   test('SQL Server (simulated): what the server says is shown without escapes, is cut, and never holds the password', async () => {
@@ -474,10 +478,10 @@ describe('a simulated server that answers badly', () => {
     const refused = await one('connect', { login: () => [{ number: 50_001, message }] })
     const failed = await one('query', { answer: answers({ 'SELECT 1': { error: { number: 50_001, message } } }) })
     const rows = [{ may: 1, name: `${escapeSequences}${word}`, state: `${word}!` }]
-    const shown = await one('databases', { answer: answers({ 'sys.databases ORDER': { rows } }) }, 'Standard')
-    for (const found of [refused, failed, shown]) {
-      const text = JSON.stringify(found)
-      expect(found.status).toBe('failed')
+    const hostile = await one('databases', { answer: answers({ 'sys.databases ORDER': { rows } }) }, 'Standard')
+    for (const result of [refused, failed, hostile]) {
+      const text = JSON.stringify(result)
+      expect(result.status).toBe('failed')
       expect(text).not.toContain(word)
       expect(text).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
       expect(text.length).toBeLessThan(2_000)
@@ -492,8 +496,8 @@ describe('a simulated server that answers badly', () => {
     more[1] = 0
     const flood = Buffer.concat([first, ...Array.from({ length: 3_000 }, () => more)])
     await using server = await tdsPeer({ answer: answers({ 'SELECT 1': flood }) })
-    const found = checked(await run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), 'query')
-    expect(found).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|did not answer/) })
+    const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 4_000 }), 'query')
+    expect(result).toMatchObject({ status: 'failed', message: expect.stringMatching(/more than 8 MiB|did not answer/) })
     await hungUp(server)
   })
   test('SQL Server (simulated): one question that fails hides none of the others', async () => {
@@ -510,8 +514,8 @@ describe('a simulated server that answers badly', () => {
   })
   test('SQL Server (simulated): a lock that is not released in time is reported', async () => {
     const locked = { error: { number: 1_222, message: 'Lock request time out period exceeded.' } }
-    const found = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
-    expect(found).toMatchObject({ fault: 'timeout', message: 'timed out waiting for a lock' })
+    const result = await one('failed jobs', { answer: answers({ sysjobs: locked }) }, 'Advanced')
+    expect(result).toMatchObject({ fault: 'timeout', message: 'timed out waiting for a lock' })
   })
 })
 
@@ -542,8 +546,8 @@ describe('the round trip of allowWrites with a simulated server', () => {
   })
   test('SQL Server (simulated): nothing is written to a table that svc has not created', async () => {
     await using({ answer: answers({ ...over, 'sys.key_constraints': { rows: [{ own: 0 }] } }) }, async (server) => {
-      const given = { allowWrites: true, probeTable: 'orders' }
-      expect(checked(await run(server.port, 'Advanced', given), 'write')).toMatchObject({
+      const settings = { allowWrites: true, probeTable: 'orders' }
+      expect(checked(await run(server.port, 'Advanced', settings), 'write')).toMatchObject({
         status: 'failed',
         fault: 'data',
         message: 'svc has not created the table orders, and does not write to it',
@@ -562,16 +566,16 @@ describe('the round trip of allowWrites with a simulated server', () => {
     [1_105, 'PRIMARY filegroup is full', 'has no space left for the data of this database'],
     [9_002, 'The transaction log is full', 'has no space left in the log of this database'],
   ])('SQL Server (simulated): error %i of a write is a full disk', async (number, message, words) => {
-    const found = await trip({ 'INSERT INTO': denied(number, message) })
-    expect(found).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(words) })
+    const result = await trip({ 'INSERT INTO': denied(number, message) })
+    expect(result).toMatchObject({ status: 'failed', fault: 'data', message: expect.stringContaining(words) })
   })
   test('SQL Server (simulated): a row that is not there after the commit fails', async () => {
     expect(await trip({ DATALENGTH: { rows: [] } })).toMatchObject({ status: 'failed', fault: 'data' })
   })
   test('SQL Server (simulated): a login that may not write is not a failure, and the GRANT is reported', async () => {
-    const found = await trip({ 'CREATE TABLE': denied(262, 'CREATE TABLE permission denied in database') })
-    expect(found).toMatchObject({ status: 'warning', notChecked: 'permission' })
-    expect(found.details?.join()).toContain('GRANT CREATE TABLE TO [monitor]')
+    const result = await trip({ 'CREATE TABLE': denied(262, 'CREATE TABLE permission denied in database') })
+    expect(result).toMatchObject({ status: 'warning', notChecked: 'permission' })
+    expect(result.details?.join()).toContain('GRANT CREATE TABLE TO [monitor]')
   })
 })
 
@@ -607,25 +611,25 @@ describe('figures that are hidden from the account', () => {
   ] as const)(
     'SQL Server (simulated): %s is not looked at, and the GRANT is said',
     async (check, part, answer, grant) => {
-      const found = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
-      expect(found).toMatchObject({ status: 'warning', notChecked: 'permission' })
-      expect(found.message).toMatch(/^not checked: /)
-      expect(found.details?.join()).toContain(grant)
+      const result = await one(check, { answer: answers({ [part]: answer as TdsAnswer }) }, 'Advanced')
+      expect(result).toMatchObject({ status: 'warning', notChecked: 'permission' })
+      expect(result.message).toMatch(/^not checked: /)
+      expect(result.details?.join()).toContain(grant)
     },
   )
   test('SQL Server (simulated): data that an edition does not provide is reported without a GRANT', async () => {
     const absent = denied(208, "Invalid object name 'msdb.dbo.sysjobs'.")
-    const found = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
-    expect(found).toMatchObject({ status: 'warning' })
-    expect(found.details).toBeUndefined()
-    expect(found.message).toContain('this edition or version does not provide this data')
+    const result = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')
+    expect(result).toMatchObject({ status: 'warning' })
+    expect(result.details).toBeUndefined()
+    expect(result.message).toContain('this edition or version does not provide this data')
   })
   test.each([
     ['log reuse', 'Percent Log Used'],
     ['log space', 'Log File(s) Used Size'],
   ])('SQL Server (simulated): %s is no silent green where the counters are empty', async (check, part) => {
-    const found = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
-    expect(found).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
+    const result = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
+    expect(result).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
   })
   test('SQL Server (simulated): the name of the login cannot end the GRANT in the message', async () => {
     const hidden = { rows: [{ may: 0, used: 1, configured: 0, most: 32_767 }] }
@@ -679,8 +683,8 @@ describe('what runs on the simulated server ends with the run', () => {
         }
       },
     }
-    const found = await runKind(asking, {})
-    expect(found.map(({ message }) => message)).toEqual([
+    const result = await runKind(asking, {})
+    expect(result.map(({ message }) => message)).toEqual([
       '"ProbeError: the query was cancelled because it took too long"',
       '[{"one":"1"}]',
     ])
@@ -695,27 +699,27 @@ suiteWith(opensslMissing(), 'TLS with a simulated server', () => {
   })
   afterAll(() => certificates.remove())
   const with_ = (
-    shown: Partial<TdsOptions>,
+    options: Partial<TdsOptions>,
     tls: TlsSetting,
     host = 'svc.test',
   ): Promise<readonly [found: Result, server: TdsPeer]> =>
-    using(shown, async (server) => {
-      const given = { url: `sqlserver://monitor@${host}:${server.port}/`, password: secret(word), tls }
-      const found = await runKind(sqlserver, given, 'Basic', { resolve: async () => ['127.0.0.1'] })
-      return [checked(found, 'connect'), server] as const
+    using(options, async (server) => {
+      const settings = { url: `sqlserver://monitor@${host}:${server.port}/`, password: secret(word), tls }
+      const result = await runKind(sqlserver, settings, 'Basic', { resolve: async () => ['127.0.0.1'] })
+      return [checked(result, 'connect'), server] as const
     })
   const verify = (): TlsSetting => ({ mode: 'verify', caFile: certificates.caFile })
 
   test('SQL Server (simulated): a certificate that is not trusted is tls, and no password is sent', async () => {
-    for (const [shown, tls, words] of [
+    for (const [options, tls, words] of [
       [certificates.good, { mode: 'verify' }, /unable to get|self.signed/i],
       [certificates.selfSigned, verify(), /self.signed/i],
       [certificates.expired, verify(), /expired/],
       [certificates.wrongHost, verify(), /elsewhere\.test/],
     ] as const) {
-      const [found, server] = await with_({ tls: shown }, tls)
-      expect(found).toMatchObject({ status: 'failed', fault: 'tls' })
-      expect(found.message).toMatch(words)
+      const [result, server] = await with_({ tls: options }, tls)
+      expect(result).toMatchObject({ status: 'failed', fault: 'tls' })
+      expect(result.message).toMatch(words)
       expect(server.logins()).toEqual([])
     }
   })
@@ -743,7 +747,7 @@ const tsqlMissing =
   spawnSync(freetds, ['-C']).status === 0 ? undefined : 'the program tsql (Debian: freetds-bin) is not installed'
 
 peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of FreeTDS', () => {
-  async function tsql(port: number, asked: string): Promise<string> {
+  async function tsql(port: number, requests: string): Promise<string> {
     const child = spawn(freetds, ['-H', '127.0.0.1', '-p', String(port), '-U', 'monitor', '-P', word, '-o', 'q'], {
       env: { ...process.env, TDSVER: '7.4', FREETDSCONF: '/dev/null' },
       timeout: 10_000,
@@ -754,7 +758,7 @@ peerSuite(tsqlMissing, 'the simulated server speaks to another client: tsql of F
         heard += chunk.toString()
       })
     }
-    child.stdin.end(`${asked}\ngo\nexit\n`)
+    child.stdin.end(`${requests}\ngo\nexit\n`)
     await once(child, 'close')
     return heard
   }
@@ -814,15 +818,15 @@ describe('what is judged', () => {
     )
   })
   test('SQL Server (simulated): space: 10 % and 5 % are ok to the boundary, and the result is that of the fullest database', () => {
-    const seen = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
+    const files = (...used: readonly number[]) => used.map((one, at) => ({ name: `d${at}`, used: one, room: 100 }))
     for (const check of [
-      (used: number) => evaluated(dataSpace, seen(used)),
-      (used: number) => evaluated(logSpace, seen(used)),
+      (used: number) => evaluated(dataSpace, files(used)),
+      (used: number) => evaluated(logSpace, files(used)),
     ]) {
       expect([90, 91, 95, 96].map((used) => status(check(used)))).toEqual(['ok', 'warning', 'warning', 'failed'])
     }
-    expect([90, 91, 99].map((used) => status(evaluated(tempdb, seen(used))))).toEqual(['ok', 'warning', 'warning'])
-    expect(message(evaluated(logSpace, seen(10, 97, 50)))).toMatch(/^log of d1: 97 B of 100 B used, free 3 %/)
+    expect([90, 91, 99].map((used) => status(evaluated(tempdb, files(used))))).toEqual(['ok', 'warning', 'warning'])
+    expect(message(evaluated(logSpace, files(10, 97, 50)))).toMatch(/^log of d1: 97 B of 100 B used, free 3 %/)
   })
   test('SQL Server (simulated): space: growth counts up to the limit of a file and to what its volume has left, once', () => {
     const file = { name: 'o', size: 100, growth: 10, most: -1, volume: 'D:', free: 50 * 8_192 }

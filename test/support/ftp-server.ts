@@ -48,7 +48,7 @@ export async function startFtpServer(
   }
 }
 
-type Answer = string | ((said: { readonly argument: string; readonly control: Socket }) => string | undefined)
+type Answer = string | ((command: { readonly argument: string; readonly control: Socket }) => string | undefined)
 
 /** How a scripted server behaves where it is not an ordinary one. */
 export type FtpScript = {

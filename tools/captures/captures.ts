@@ -104,11 +104,11 @@ type Capture = { readonly program: string; readonly command: string; readonly co
 
 /** What the command shows when it ends as it should. Repeated, because a request to a busy machine may be slow. */
 async function settled(world: World, { program, command, columns, code }: Capture): Promise<string> {
-  let shown = ''
+  let output = ''
   for (let attempt = 0; attempt < 5; attempt += 1) {
     const ran = await world.capture(program, command, columns)
-    shown = ran.text
-    if (ran.code === code) return shown
+    output = ran.text
+    if (ran.code === code) return output
   }
-  throw new Error(`${command} did not end with ${code}, or this machine is too busy:\n${shown}`)
+  throw new Error(`${command} did not end with ${code}, or this machine is too busy:\n${output}`)
 }

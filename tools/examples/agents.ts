@@ -22,7 +22,7 @@ export const agents: Example = {
       // What an agent that can be reached would run.
       const echo = createServer((socket) => {
         socket.on('error', () => {})
-        socket.on('data', (asked) => socket.write(muted ? 'ECHO 0000000000000000\n' : asked))
+        socket.on('data', (data) => socket.write(muted ? 'ECHO 0000000000000000\n' : data))
       }).listen(0, '127.0.0.1')
       await once(echo, 'listening')
       onEnd(() => void echo.close())

@@ -55,8 +55,8 @@ export const batch: Example = {
         utimesSync(success, new Date(Date.now() - hours * hour), new Date(Date.now() - hours * hour))
       set(8)
       const figures = async (ready: number, consumers: number): Promise<boolean> => {
-        const seen = (await server.api('GET', 'queues/%2f/jobs')) as Record<string, unknown>
-        return seen['messages_ready'] === ready && seen['consumers'] === consumers
+        const observed = (await server.api('GET', 'queues/%2f/jobs')) as Record<string, unknown>
+        return observed['messages_ready'] === ready && observed['consumers'] === consumers
       }
       await until('the consumer is counted', () => figures(0, 1))
       await stage.yaml(`types:

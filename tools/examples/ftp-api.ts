@@ -33,10 +33,13 @@ export const ftpApi: Example = {
       stage.port(server.port, 18_443)
       // What it says in place of its ordinary answer.
       let instead: { readonly to: RegExp; readonly said: Reply } | undefined
-      const api = await startFtpApi((asked) => (instead?.to.test(asked) ? instead.said : undefined), certificates.good)
+      const api = await startFtpApi(
+        (command) => (instead?.to.test(command) ? instead.said : undefined),
+        certificates.good,
+      )
       onEnd(() => api[Symbol.asyncDispose]())
       let synchronised = true
-      const ftp = await startFtpServer('', (name, given) => synchronised && api.accounts.get(name) === given)
+      const ftp = await startFtpServer('', (name, settings) => synchronised && api.accounts.get(name) === settings)
       onEnd(ftp.remove)
       stage.port(api.port, 18_444)
       stage.port(ftp.port, 12_121)

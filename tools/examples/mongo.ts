@@ -62,7 +62,7 @@ export const mongo: Example = {
 }
 
 function answers(state: State): (command: Document) => Document | undefined {
-  const kept = new Map<string, Document>()
+  const remaining = new Map<string, Document>()
   const cursor = (firstBatch: readonly Document[]): Document => ({ cursor: { id: 0, ns: 'x.y', firstBatch }, ok: 1 })
   return (command) => {
     const [name = ''] = Object.keys(command)
@@ -80,16 +80,16 @@ function answers(state: State): (command: Document) => Document | undefined {
       const t = Math.floor(now / 1_000) - (first ? state.oplogHours * 3_600 : 0)
       return cursor([{ ts: new Timestamp({ t, i: 1 }) }])
     }
-    if (name === 'insert') for (const one of command['documents'] as Document[]) kept.set(String(one['_id']), one)
+    if (name === 'insert') for (const one of command['documents'] as Document[]) remaining.set(String(one['_id']), one)
     if (name === 'find') {
-      const found = kept.get(String((command['filter'] as Document)['_id']))
-      return cursor(found ? [found] : [])
+      const result = remaining.get(String((command['filter'] as Document)['_id']))
+      return cursor(result ? [result] : [])
     }
     if (name === 'delete') {
-      const asked = (command['deletes'] as { readonly q: Document }[]).map(({ q }) => String(q['_id']))
-      return { n: asked.filter((id) => kept.delete(id)).length, ok: 1 }
+      const ids = (command['deletes'] as { readonly q: Document }[]).map(({ q }) => String(q['_id']))
+      return { n: ids.filter((id) => remaining.delete(id)).length, ok: 1 }
     }
-    const said: Readonly<Record<string, Document>> = {
+    const answers: Readonly<Record<string, Document>> = {
       replSetGetStatus: {
         set: 'rs0',
         members: [
@@ -114,6 +114,6 @@ function answers(state: State): (command: Document) => Document | undefined {
         ok: 1,
       },
     }
-    return said[name]
+    return answers[name]
   }
 }

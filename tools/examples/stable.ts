@@ -14,7 +14,10 @@ const correlation = /\b[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a
  * so that no line becomes too long.
  */
 export function stable(text: string, replacements: readonly Replacement[]): string {
-  const own = replacements.reduce((said, [found, shown]) => said.replaceAll(asGlobal(found), shown), text)
+  const own = replacements.reduce(
+    (replaced, [original, replacement]) => replaced.replaceAll(asGlobal(original), replacement),
+    text,
+  )
   return own
     .replace(runDuration, seconds)
     .replace(/\bup for [\d.]+ m?s\b/g, 'up for 5 s')
@@ -28,8 +31,8 @@ export function stable(text: string, replacements: readonly Replacement[]): stri
     .replace(/[ \t]+$/gm, '')
 }
 
-const asGlobal = (found: string | RegExp): string | RegExp =>
-  typeof found === 'string' || found.global ? found : new RegExp(found.source, `${found.flags}g`)
+const asGlobal = (result: string | RegExp): string | RegExp =>
+  typeof result === 'string' || result.global ? result : new RegExp(result.source, `${result.flags}g`)
 
 /** A run that took less than two seconds took one. */
 function seconds(took: string): string {

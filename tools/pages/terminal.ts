@@ -14,7 +14,7 @@ export function onTerminal(
     readonly env: Readonly<Record<string, string>>
     readonly columns?: number
     readonly timeoutMs?: number
-    readonly answer?: (shown: string) => string | undefined
+    readonly answer?: (output: string) => string | undefined
   },
 ): Promise<Session> {
   const { cwd, env, columns = 100, timeoutMs = 60_000, answer = () => undefined } = options
@@ -25,11 +25,11 @@ export function onTerminal(
       env: { ...env, SHELL: '/bin/bash', TERM: 'xterm', SCREEN_SCRIPT: script },
       stdio: ['pipe', 'pipe', 'pipe'],
     })
-    let shown = ''
+    let output = ''
     const timer = setTimeout(() => child.kill('SIGHUP'), timeoutMs)
     // A chunk may end within a sign.
     child.stdout.setEncoding('utf8').on('data', (chunk) => {
-      shown += String(chunk)
+      output += String(chunk)
       const keys = answer(String(chunk))
       if (keys !== undefined) child.stdin.write(keys)
     })
@@ -37,7 +37,7 @@ export function onTerminal(
     child.once('error', reject)
     child.once('close', (status) => {
       clearTimeout(timer)
-      resolve({ status, shown: shown.replaceAll('\r\n', '\n') })
+      resolve({ status, shown: output.replaceAll('\r\n', '\n') })
     })
   })
 }

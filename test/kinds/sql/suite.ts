@@ -25,7 +25,7 @@ export const word = 'correct horse'
 type SqlSettings = Partial<
   Pick<Values<typeof postgres.settings>, 'url' | 'password' | 'tls' | 'latency' | 'certificate' | 'queries'>
 >
-type Run = (given?: SqlSettings, mode?: ExecutionMode, options?: RunKindOptions) => Promise<readonly Result[]>
+type Run = (settings?: SqlSettings, mode?: ExecutionMode, options?: RunKindOptions) => Promise<readonly Result[]>
 type Rows = readonly unknown[]
 type Text = string | RegExp
 export type Asked = Partial<Query> & { readonly sql: string }
@@ -175,7 +175,7 @@ export type SqlDatabase = {
 
 const has = <T extends object>(part: T | Absent): part is T => !('absent' in part)
 const matching = (text: Text): unknown => (typeof text === 'string' ? text : expect.stringMatching(text))
-const named = (queries: readonly Asked[]): readonly Query[] =>
+const withDefaults = (queries: readonly Asked[]): readonly Query[] =>
   queries.map((query) => ({ name: 'jobs', depth: 'Standard', ...query }))
 
 /**
@@ -215,11 +215,11 @@ function toolsOf(database: SqlDatabase) {
     return database.network
   }
   const ask = async (
-    asked: readonly Asked[],
+    queries: readonly Asked[],
     mode: ExecutionMode = 'Standard',
     options: RunKindOptions = {},
   ): Promise<readonly Result[]> => {
-    const results = await database.runWell({ queries: named(asked) }, mode, options)
+    const results = await database.runWell({ queries: withDefaults(queries) }, mode, options)
     expect(results.filter(({ check, status }) => check !== 'queries' && status !== 'ok')).toEqual([])
     return results.filter(({ check }) => check === 'queries')
   }
@@ -232,8 +232,8 @@ function toolsOf(database: SqlDatabase) {
     const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft }
     // A test that fails leaves the server without a session for the next.
     onTestFinished(() => void socket.destroy())
-    const given = { url: server.url('monitor', network().database), password: secret(word), ...(tls ? { tls } : {}) }
-    return { socket, session: await network().open(databaseTarget(given, server.port), way) }
+    const settings = { url: server.url('monitor', network().database), password: secret(word), ...(tls ? { tls } : {}) }
+    return { socket, session: await network().open(databaseTarget(settings, server.port), way) }
   }
   return {
     one: async (check: string, ...args: Parameters<Run>): Promise<Result> =>
@@ -331,9 +331,9 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
   test(`${name}: a peer that accepts and never answers ends at the deadline, and leaves no socket`, async () => {
     await using hole = await peer(blackHole)
     const started = performance.now()
-    const found = await one('connect', { url: urlOf(hole.port) }, 'Basic', { timeoutMs: 400 })
+    const result = await one('connect', { url: urlOf(hole.port) }, 'Basic', { timeoutMs: 400 })
     expect(performance.now() - started).toBeLessThan(4_500)
-    expect(found).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.4 s` })
+    expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.4 s` })
     await hole.close()
     expect(await settled(resources)).toBe(resources)
   })
@@ -341,19 +341,19 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
     await using slow = await proxy(server().port, 155)
     const results = await run({ url: urlOf(slow.port), latency: { warn: 50, limit: 120 } })
     for (const check of ['connect', 'query']) {
-      const found = checked(results, check)
-      expect(found).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 120 } })
-      expect(found.measurement?.value).toBeGreaterThan(150)
+      const result = checked(results, check)
+      expect(result).toMatchObject({ status: 'failed', fault: 'threshold', measurement: { limit: 120 } })
+      expect(result.measurement?.value).toBeGreaterThan(150)
     }
   })
   test(`${name}: a wrong password is auth, is not shown, and is not tried again soon`, async () => {
     const shared = limits()
     const wrong = { password: secret('hunter2-wrong') }
     const before = await network.refusals()
-    const found = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
-    expect(found).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(found.message).toMatch(network.wrongPassword)
-    expect(JSON.stringify(found)).not.toContain('hunter2')
+    const result = await one('connect', wrong, 'Basic', { limits: shared, retries: 3 })
+    expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
+    expect(result.message).toMatch(network.wrongPassword)
+    expect(JSON.stringify(result)).not.toContain('hunter2')
     await until(async () => (await network.refusals()) === before + 1)
     expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
     expect(await network.refusals()).toBe(before + 1)
@@ -364,8 +364,8 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
     test(`${name}: ${sentence}`, async () => {
       await condition.plant?.()
       const run = condition.run ?? (() => database.run(condition.given?.()))
-      const found = checked(await run().finally(() => condition.end?.()), 'connect')
-      expect(found).toMatchObject({ status: 'failed', fault, message: matching(condition.message ?? /./) })
+      const result = checked(await run().finally(() => condition.end?.()), 'connect')
+      expect(result).toMatchObject({ status: 'failed', fault, message: matching(condition.message ?? /./) })
     })
   }
   test(`${name}: an address that refuses is passed over with a warning`, async () => {
@@ -384,10 +384,10 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
     ...network.hostile,
   ])(`${name}: %s is a failure, and nothing breaks`, async (_, behave) => {
     await using other = await peer(behave)
-    const found = await one('connect', { url: urlOf(other.port) }, 'Basic', { timeoutMs: 700 })
-    expect(found.status).toBe('failed')
-    expect(['protocol', 'timeout', ...network.hostileFaults]).toContain(found.fault)
-    expect(found.message).not.toContain('internal')
+    const result = await one('connect', { url: urlOf(other.port) }, 'Basic', { timeoutMs: 700 })
+    expect(result.status).toBe('failed')
+    expect(['protocol', 'timeout', ...network.hostileFaults]).toContain(result.fault)
+    expect(result.message).not.toContain('internal')
     await until(() => other.open() === 0)
   })
   const { randomAnswer, frozen } = network
@@ -396,8 +396,8 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
       for (let round = 0; round < 200; round += 1) {
         const bytes = Buffer.from(Array.from({ length: 90 }, (_, i) => (round * 31 + i * i * 17 + (round >> 2)) & 0xff))
         await using other = await peer((socket) => void socket.end(randomAnswer(bytes, round)))
-        const found = await one('connect', { url: urlOf(other.port) }, 'Basic', { timeoutMs: 300 })
-        expect(found.status).toBe('failed')
+        const result = await one('connect', { url: urlOf(other.port) }, 'Basic', { timeoutMs: 300 })
+        expect(result.status).toBe('failed')
       }
     })
   }
@@ -405,9 +405,9 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
     test(`${name}: a frozen server ends at the deadline, and nothing of svc is there when it goes on`, async () => {
       frozen.freeze()
       const started = performance.now()
-      const found = await one('connect', {}, 'Basic', { timeoutMs: 500 }).finally(frozen.thaw)
+      const result = await one('connect', {}, 'Basic', { timeoutMs: 500 }).finally(frozen.thaw)
       expect(performance.now() - started).toBeLessThan(4_500)
-      expect(found).toMatchObject({ fault: 'timeout', message: `${server().address} did not answer within 0.5 s` })
+      expect(result).toMatchObject({ fault: 'timeout', message: `${server().address} did not answer within 0.5 s` })
       await nothingOpen()
     })
   }
@@ -424,10 +424,10 @@ function ending(
   test(`${name}: a statement that hangs is stopped on the server at the deadline`, async () => {
     const started = performance.now()
     await stopping(async () => {
-      const found = runKind(asking(sleep), {}, 'Basic', { timeoutMs: 2_000 })
+      const result = runKind(asking(sleep), {}, 'Basic', { timeoutMs: 2_000 })
       await asleep()
       expect(await sleeping()).toEqual([network.sleeper])
-      expect((await found)[0]).toMatchObject({ fault: 'timeout' })
+      expect((await result)[0]).toMatchObject({ fault: 'timeout' })
     })
     expect(performance.now() - started).toBeLessThan(4_500)
     await nothingOpen()
@@ -436,10 +436,10 @@ function ending(
   test(`${name}: a run that is called off stops its statement too`, async () => {
     await stopping(async () => {
       const control = new AbortController()
-      const found = runKind(asking(sleep), {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
+      const result = runKind(asking(sleep), {}, 'Basic', { signal: control.signal }).catch((error: unknown) => error)
       await asleep()
       control.abort(new Error('called off'))
-      expect(await found).toMatchObject({ message: 'called off' })
+      expect(await result).toMatchObject({ message: 'called off' })
     })
     await nothingOpen()
   })
@@ -472,19 +472,19 @@ function ending(
       await using once = await proxy(server().port, 0, 1)
       const started = performance.now()
       const kind = asking(sleep, (msLeft) => msLeft, once.port)
-      const found = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
-      expect(found[0]).toMatchObject({ fault: 'timeout' })
+      const result = await runKind(kind, {}, 'Basic', { timeoutMs: 1_000 })
+      expect(result[0]).toMatchObject({ fault: 'timeout' })
       // The server has not heard that the connection is gone; but nothing runs.
       await until(async () => (await ownLimit.running()).length === 0)
       expect(performance.now() - started).toBeLessThan(15_000)
     })
   }
   test(`${name}: sessions carry the name of svc`, async () => {
-    const [found] = await runKind(
+    const [result] = await runKind(
       asking(identity.sql, (msLeft) => msLeft),
       {},
     )
-    expect(found?.message).toBe(identity.shows)
+    expect(result?.message).toBe(identity.shows)
   })
   test(`${name}: a statement of a session that runs at the deadline is stopped on the server`, async () => {
     const control = new AbortController()
@@ -650,11 +650,11 @@ function large({ name }: SqlDatabase, { large }: Network, { ask, opened, nothing
     await nothingOpen()
   })
   test(`${name}: an endless answer ends the connection, and the queries after it are reported as not run`, async () => {
-    const found = await ask([
+    const result = await ask([
       { name: 'wide', sql: large.text(9_000_000), expect: 'x' },
       { name: 'next', sql: 'SELECT 1', atMost: { limit: 1 } },
     ])
-    expect(found.map(({ message }) => message)).toEqual([
+    expect(result.map(({ message }) => message)).toEqual([
       'wide: the peer sent more than 8 MiB',
       'next: not run: the connection had already ended',
     ])
@@ -705,11 +705,11 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
   test(`${name}: the figures, dates and texts of a job table are judged`, async () => {
     const before = 'absent' in writes ? undefined : await writes.state()
     const all = [...jobs, ...queries.judged]
-    const found = await ask(all.map(([query]) => query))
-    expect(found.map(({ status, message }) => [status, message])).toEqual(
+    const result = await ask(all.map(([query]) => query))
+    expect(result.map(({ status, message }) => [status, message])).toEqual(
       all.map(([, status, message]) => [status, matching(message)]),
     )
-    expect(new Set(found.map(({ address }) => address)).size).toBe(1)
+    expect(new Set(result.map(({ address }) => address)).size).toBe(1)
     if (!('absent' in writes)) expect(await writes.state()).toEqual(before)
     await nothingOpen()
   })
@@ -725,54 +725,54 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
   })
   test(`${name}: INSERT is refused before anything is sent`, async () => {
     const insert = { name: 'x', sql: 'INSERT INTO jobs VALUES (1)', rows: { limit: 1 } }
-    const results = await run({ queries: named([insert]) }, 'Standard')
+    const results = await run({ queries: withDefaults([insert]) }, 'Standard')
     expect(results.map(({ message }) => message)).toEqual([
       'query "x": sql begins with "INSERT": only SELECT (or WITH … SELECT) is allowed',
     ])
   })
   test(`${name}: a query that fails is one result with the text of the database, and does not hide the others`, async () => {
-    const found = await ask([...fails.map(({ query }) => query), many, well])
-    expect(found.map(({ fault, message }) => [fault, message])).toEqual([
+    const result = await ask([...fails.map(({ query }) => query), many, well])
+    expect(result.map(({ fault, message }) => [fault, message])).toEqual([
       ...fails.map(({ fault, message }) => [fault, matching(message)]),
       ['data', 'text: "many" is not a number'],
       [undefined, 'well: 1 (fail 1)'],
     ])
-    for (const [at, { details }] of fails.entries()) if (details) expect(found[at]?.details).toEqual(details)
-    expect(JSON.stringify(found)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
-    expect(JSON.stringify(found)).not.toContain(word)
+    for (const [at, { details }] of fails.entries()) if (details) expect(result[at]?.details).toEqual(details)
+    expect(JSON.stringify(result)).not.toMatch(/\\u001b|\\u0007|\\u009b|\\u202e/)
+    expect(JSON.stringify(result)).not.toContain(word)
   })
   if (!('absent' in writes)) {
     test.each(writes.sql)(`${name}: a write is refused: %s`, async (_, sql, message) => {
       const before = await writes.state()
-      const [found, ...others] = await ask([{ sql, leastRows: { limit: 0 } }, well])
-      expect(found).toMatchObject({ status: 'failed', fault: 'data', message: matching(message) })
+      const [result, ...others] = await ask([{ sql, leastRows: { limit: 0 } }, well])
+      expect(result).toMatchObject({ status: 'failed', fault: 'data', message: matching(message) })
       expect(others.map(({ message }) => message)).toEqual(['well: 1 (fail 1)'])
       expect(await writes.state()).toEqual(before)
     })
   }
   test(`${name}: a query that takes too long is ended before the deadline, and named`, async () => {
     const started = performance.now()
-    const asked = [
+    const queries = [
       { ...well, name: 'slow', sql: slow.sql },
       { ...well, name: 'next' },
     ]
     await stopping(async () => {
-      const found = await ask(asked, 'Standard', { timeoutMs: slow.timeoutMs })
+      const result = await ask(queries, 'Standard', { timeoutMs: slow.timeoutMs })
       expect(performance.now() - started).toBeLessThan(2 * slow.timeoutMs)
-      expect(found.map(({ message }) => message)).toEqual([matching(slow.message), matching(slow.next)])
-      expect(found[0]?.fault).toBe('timeout')
+      expect(result.map(({ message }) => message)).toEqual([matching(slow.message), matching(slow.next)])
+      expect(result[0]?.fault).toBe('timeout')
     })
     await nothingOpen()
   })
   test(`${name}: rows are counted beyond the text that is kept`, async () => {
-    const found = await ask([
+    const result = await ask([
       { sql: wide(1_000), rows: { limit: 600 } },
       { sql: wide(1_000), leastRows: { limit: 900 } },
       { sql: wide(600), rows: { limit: 600 } },
       { sql: wide(899), leastRows: { limit: 900 } },
       { sql: wide(1_001), rows: { limit: 1_000 } },
     ])
-    expect(found.map(({ status, message }) => [status, message])).toEqual([
+    expect(result.map(({ status, message }) => [status, message])).toEqual([
       ['failed', 'jobs: rows 1000 (fail 600)'],
       ['ok', 'jobs: rows 1000 (fail below 900)'],
       ['ok', 'jobs: rows 600 (fail 600)'],
@@ -784,8 +784,8 @@ function queries({ name, run, queries }: SqlDatabase, { ask, nothingOpen, stoppi
     test.each(powers)(`${name}: queries that are asked with $name are warned of once`, async ({ plant, end, as }) => {
       await plant()
       try {
-        const found = await ask([well, well])
-        expect(found.map(({ status, message }) => [status, message])).toEqual([
+        const result = await ask([well, well])
+        expect(result.map(({ status, message }) => [status, message])).toEqual([
           ['warning', `queries run ${as}: use a read-only account for svc`],
           ['ok', 'well: 1 (fail 1)'],
           ['ok', 'well: 1 (fail 1)'],
