@@ -96,7 +96,7 @@ should be. \`npm run corpus\` runs all of them and writes this page. The last ru
 
 | | |
 |---|---|
-| rows | ${rows.length}, on ${servers.length} servers |
+| rows | ${rows.length}, in ${servers.length} groups of real servers |
 | false green: a planted fault that is not reported, or reported too mildly | ${count((row) => isPlanted(row) && row.verdict.falseGreen)} of ${planted} |
 | false red: a healthy server that is not reported as healthy, or a fault reported too severely | ${count((row) => row.verdict.falseRed)} of ${rows.length} |
 | right cause in the first line | ${share(

@@ -53,9 +53,9 @@ beforeAll(async () => {
   mkdirSync(join(home.folder, 'bin'))
   const script = `#!/bin/sh
 case $1 in __complete | completion) exec '${process.execPath}' '${home.program}' "$@" ;; esac
-printf 'WORDS'
-printf '<%s>' "$@"
-echo
+# One write: the terminal would otherwise echo the next keys between the words.
+words=$(printf '<%s>' "$@")
+echo "WORDS$words"
 `
   writeFileSync(join(home.folder, 'bin', 'svc'), script)
   chmodSync(join(home.folder, 'bin', 'svc'), 0o755)

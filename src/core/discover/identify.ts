@@ -182,7 +182,11 @@ async function ask(at: OpenPort, greeting: Buffer | undefined, signal: AbortSign
 }
 
 /** The last line of a reply with a code: its code is followed by a space (RFC 959, RFC 5321). */
-const lastLine = /^\d{3} [^\n]*\n/m
+const hasLastLine = (reply: string): boolean =>
+  reply
+    .split('\n')
+    .slice(0, -1)
+    .some((line) => /^\d{3} /.test(line))
 
 /**
  * The reply to a question that is sent once the banner has arrived, because mail servers turn away those that talk too
@@ -197,7 +201,7 @@ async function askAfterBanner(at: OpenPort, question: Buffer, signal: AbortSigna
     try {
       for await (const part of socket) {
         reply = Buffer.concat([reply, part as Buffer]).subarray(0, maxReply)
-        const isWhole = lastLine.test(reply.toString('latin1'))
+        const isWhole = hasLastLine(reply.toString('latin1'))
         if (isSent && (isWhole || reply.length >= maxReply)) return reply
         if (isSent || !isWhole) continue
         isSent = true

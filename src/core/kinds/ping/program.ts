@@ -50,16 +50,16 @@ export type PingStatistics = {
 }
 
 /** Windows translates its words, so only the numbers of its statistics count. */
-const windowsCounts = /= (\d+)[^=\n]*= (\d+)[^=\n]*= \d+\s*\(\d+ ?%/
-const windowsTimes = /= \d+ ?ms[^=\n]*= \d+ ?ms[^=\n]*= (\d+) ?ms/
+const windowsCounts = /= (\d{1,10})[^=\n]{0,60}= (\d{1,10})[^=\n]{0,60}= \d{1,10}\s{0,4}\(\d{1,3} ?%/
+const windowsTimes = /= \d{1,10} ?ms[^=\n]{0,60}= \d{1,10} ?ms[^=\n]{0,60}= (\d{1,10}) ?ms/
 
 /** Reads the statistics of iputils, BusyBox, macOS and Windows. Undefined for any other output. */
 export function parsePing(output: string): PingStatistics | undefined {
   const text = output.slice(-4_096)
-  const unix = /(\d+) packets transmitted, (\d+) (?:packets )?received/.exec(text)
+  const unix = /(\d{1,10}) packets transmitted, (\d{1,10}) (?:packets )?received/.exec(text)
   const [, sent, received] = unix ?? windowsCounts.exec(text) ?? []
   if (sent === undefined || received === undefined) return undefined
-  const times = unix ? /min\/avg\/max[^=\n]*= [\d.]+\/([\d.]+)\// : windowsTimes
+  const times = unix ? /min\/avg\/max[^=\n]{0,40}= [\d.]{1,20}\/([\d.]{1,20})\// : windowsTimes
   const average = times.exec(text)?.[1]
   const replies = unix ? Number(received) : windowsReplies(text, Number(received), average !== undefined)
   return {
