@@ -55,7 +55,11 @@ export type WebProgram = {
 
 const tlsPorts = async (): Promise<Record<CertificateName, number>> => {
   const ports: Partial<Record<CertificateName, number>> = {}
-  for (const name of shown) ports[name] = await freePort()
+  for (const name of shown) {
+    // A port that is free may be offered again, because nothing listens on it yet.
+    do ports[name] = await freePort()
+    while (Object.entries(ports).some(([other, port]) => other !== name && port === ports[name]))
+  }
   return ports as Record<CertificateName, number>
 }
 

@@ -50,7 +50,7 @@ export type PingStatistics = {
 }
 
 /** Windows translates its words, so only the numbers of its statistics count. */
-const windowsCounts = /= (\d{1,10})[^=\n]{0,60}= (\d{1,10})[^=\n]{0,60}= \d{1,10}\s{0,4}\(\d{1,3} ?%/
+const windowsCounts = /= (\d{1,10})[^=\n]{0,60}= (\d{1,10})[^=\n]{0,60}= \d{1,10}\s{0,12}\(\d{1,3} ?%/
 const windowsTimes = /= \d{1,10} ?ms[^=\n]{0,60}= \d{1,10} ?ms[^=\n]{0,60}= (\d{1,10}) ?ms/
 
 /** Reads the statistics of iputils, BusyBox, macOS and Windows. Undefined for any other output. */
