@@ -262,14 +262,15 @@ export const outputs = [
 export type Output = (typeof outputs)[number]
 
 /**
- * `--output`, or `--json` for short; the two cannot be combined otherwise. Undefined: the screen on a terminal,
- * records in a pipe.
+ * `--output`, or `--json` for short; the two cannot be combined otherwise. `--quiet` alone asks for one line of the
+ * screen, in a pipe too. Undefined: the screen on a terminal, records in a pipe.
  */
 export function chooseOutput(flags: {
   readonly output?: Output | undefined
   readonly json: boolean
+  readonly quiet?: boolean
 }): Output | undefined {
-  if (!flags.json) return flags.output
+  if (!flags.json) return flags.output ?? (flags.quiet ? 'table' : undefined)
   if (flags.output === undefined || flags.output === 'json') return 'json'
   throw new Fault('Usage', `--json and --output ${flags.output} cannot be combined`, {
     hints: ['Omit one of them.'],

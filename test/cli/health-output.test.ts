@@ -264,6 +264,7 @@ describe('a pipe', () => {
     )
     expect((await home.svc(['health', '-o', 'table', '-v'])).stdout).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)
     expect((await home.svc(['health', '-o', 'table', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
+    expect((await home.svc(['health', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
   })
 })
 
