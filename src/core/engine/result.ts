@@ -91,6 +91,8 @@ type Measured<Name extends string> = {
   readonly threshold: Threshold
   /** Describes the value and precedes it, e.g. `replication lag`. Empty: only the value is shown. */
   readonly what?: string
+  /** Names the value where the server does not report it, e.g. `the uptime`. Default: `what`. */
+  readonly figure?: string
   /** Follows the value: `ago`, `left`. */
   readonly after?: string
   /** `Measurement.at`. */
@@ -104,8 +106,11 @@ type WithValue<Name extends string> = Measured<Name> & { readonly value: number 
 /** NaN and infinity would pass every comparison. */
 const hasValue = <Name extends string>(m: Measured<Name>): m is WithValue<Name> => Number.isFinite(m.value)
 
-const missing = <Name extends string>({ check, what, address, details }: Measured<Name>): Result<Name> =>
-  notChecked(check, 'missing', `${what || 'the figure'} is not reported`, { address, details })
+const missing = <Name extends string>(m: Measured<Name>): Result<Name> =>
+  notChecked(m.check, 'missing', `${m.figure ?? (m.what || 'the figure')} is not reported`, {
+    address: m.address,
+    details: m.details,
+  })
 
 /**
  * Both values of a threshold for people: `warn 1 s, fail 3 s` for an upper bound, `warn below 20 %, fail below 10 %` for

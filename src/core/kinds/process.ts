@@ -192,8 +192,9 @@ export const cpu = check({
     const bound = warn ?? limit
     const threshold = bound === undefined ? {} : { warn: bound }
     if (count === 0) return []
-    const what = value === undefined ? 'the CPU use of the process' : 'CPU use, of one CPU:'
-    return atMost({ check: 'cpu', what, value, unit: 'percent', threshold })
+    const what = 'CPU use, of one CPU:'
+    const figure = 'the CPU use of the process'
+    return atMost({ check: 'cpu', what, figure, value, unit: 'percent', threshold })
   },
 })
 

@@ -258,8 +258,9 @@ export const replicationLag = onMongo({
     if (!worst && isPrimary) return ok('replication lag', 'there is no secondary')
     if (!worst) return notChecked('replication lag', 'missing', 'the node does not report its own state')
     const delayed = worst.delayMs > 0 ? ` beyond its delay of ${show(worst.delayMs, 'duration')}` : ''
-    const what = worst.ms === undefined ? `the state of ${worst.name}` : `${worst.name} is behind${delayed} by`
-    return atMost({ check: 'replication lag', what, value: worst.lateMs, unit: 'duration', threshold })
+    const what = `${worst.name} is behind${delayed} by`
+    const figure = `the state of ${worst.name}`
+    return atMost({ check: 'replication lag', what, figure, value: worst.lateMs, unit: 'duration', threshold })
   },
 })
 
@@ -313,7 +314,8 @@ export const oplogWindow = onMongo({
     }
     return atLeast({
       check: 'oplog window',
-      what: value === undefined ? 'how far it reaches back' : 'reaches back',
+      what: 'reaches back',
+      figure: 'how far it reaches back',
       value,
       unit: 'duration',
       threshold,
@@ -370,7 +372,8 @@ export const queues = onMongo({
     if (!hasQueue) return []
     return atMost({
       check: 'queues',
-      what: value === undefined ? 'the number of waiting operations' : 'operations waiting for a lock:',
+      what: 'operations waiting for a lock:',
+      figure: 'the number of waiting operations',
       value,
       unit: 'count',
       threshold,
@@ -395,8 +398,9 @@ export const cache = onMongo({
   evaluate: (load, { cache: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
     const value = shareOf(load.cache.used, load.cache)
-    const what = value === undefined ? 'the use of the cache' : `use of ${cacheOf(load.cache)}:`
-    return atMost({ check: 'cache', what, value, unit: 'percent', threshold })
+    const what = `use of ${cacheOf(load.cache)}:`
+    const figure = 'the use of the cache'
+    return atMost({ check: 'cache', what, figure, value, unit: 'percent', threshold })
   },
 })
 
@@ -417,8 +421,9 @@ export const cacheDirty = onMongo({
   evaluate: (load, { cacheDirty: threshold }) => {
     if ('obstacle' in load || !load.cache) return []
     const value = shareOf(load.cache.dirty, load.cache)
-    const what = value === undefined ? 'the unwritten part of the cache' : `unwritten part of ${cacheOf(load.cache)}:`
-    return atMost({ check: 'cache dirty', what, value, unit: 'percent', threshold })
+    const what = `unwritten part of ${cacheOf(load.cache)}:`
+    const figure = 'the unwritten part of the cache'
+    return atMost({ check: 'cache dirty', what, figure, value, unit: 'percent', threshold })
   },
 })
 

@@ -79,8 +79,9 @@ export const autoIncrement = onDatabase({
     const { warn = Number.POSITIVE_INFINITY, limit = Number.POSITIVE_INFINITY } = threshold
     const full = others.filter(({ used = 0 }) => used > Math.min(warn, limit))
     const { name, type, used: value } = fullest
-    const what = value === undefined ? `the next value of ${name}` : `${name} (${type}), values used:`
+    const what = `${name} (${type}), values used:`
+    const figure = `the next value of ${name}`
     const details = full.map((one) => `also ${one.name}`)
-    return atMost({ check, what, value, unit: 'percent', threshold, details })
+    return atMost({ check, what, figure, value, unit: 'percent', threshold, details })
   },
 })

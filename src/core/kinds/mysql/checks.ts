@@ -76,7 +76,8 @@ export const threads = onDatabase({
       }),
       atLeast({
         check: 'restarted',
-        what: upMs === undefined ? 'the uptime' : 'up for',
+        what: 'up for',
+        figure: 'the uptime',
         value: upMs,
         unit: 'duration',
         threshold: settings.restarted,

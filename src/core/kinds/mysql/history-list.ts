@@ -28,10 +28,11 @@ export const historyList = onDatabase({
       const details = ["next: SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len'"]
       return notChecked('history list', 'missing', 'the server does not count trx_rseg_history_len', { details })
     }
-    const what = value === undefined ? 'the length of the history list' : 'transactions in the history list:'
+    const what = 'transactions in the history list:'
+    const figure = 'the length of the history list'
     const details = [
       'a long transaction or a slow purge keeps old row versions: SELECT * FROM information_schema.innodb_trx',
     ]
-    return atMost({ check: 'history list', what, value, unit: 'count', threshold, details })
+    return atMost({ check: 'history list', what, figure, value, unit: 'count', threshold, details })
   },
 })

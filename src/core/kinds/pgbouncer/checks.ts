@@ -213,7 +213,8 @@ export const clients = onDatabase({
   evaluate: ({ used, max }, { clients: threshold }) =>
     atMost({
       check: 'clients',
-      what: used === undefined || max === undefined ? 'the number of clients' : `${used} of ${max} clients:`,
+      what: `${used} of ${max} clients:`,
+      figure: 'the number of clients',
       value: used === undefined || max === undefined ? undefined : (used / max) * 100,
       unit: 'percent',
       threshold,

@@ -182,9 +182,10 @@ export const unacknowledged = onManagement({
     const figures = figuresOf(reading)
     if (!of.unacknowledged || !figures) return []
     const value = figures.unacknowledged
-    const what = `${nameOf(of)}: ${value === undefined ? 'the number of unacknowledged messages' : 'unacknowledged messages:'}`
+    const what = `${nameOf(of)}: unacknowledged messages:`
+    const figure = `${nameOf(of)}: the number of unacknowledged messages`
     const threshold = of.unacknowledged
-    return about(of.name, atMost({ check: 'unacknowledged', what, value, unit: 'count', threshold }))
+    return about(of.name, atMost({ check: 'unacknowledged', what, figure, value, unit: 'count', threshold }))
   },
 })
 
@@ -287,7 +288,8 @@ export const deadLetters = onManagement({
     if (ready === undefined)
       return about(of.name, warn('dead letters', `${name}: the server reports no statistics for it (yet)`))
     const value = unacknowledged === undefined ? undefined : ready + unacknowledged
-    const what = `${name}: ${value === undefined ? 'the number of unacknowledged dead letters' : 'dead letters:'}`
-    return about(of.name, atMost({ check: 'dead letters', what, value, unit: 'count', threshold: of.messages }))
+    const what = `${name}: dead letters:`
+    const figure = `${name}: the number of unacknowledged dead letters`
+    return about(of.name, atMost({ check: 'dead letters', what, figure, value, unit: 'count', threshold: of.messages }))
   },
 })

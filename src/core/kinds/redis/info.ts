@@ -287,7 +287,8 @@ export const blocked = onRedis({
     if (!threshold) return []
     return atMost({
       check: 'blocked',
-      what: blockedClients(row) === undefined ? 'the number of blocked clients' : 'blocked clients:',
+      what: 'blocked clients:',
+      figure: 'the number of blocked clients',
       value: blockedClients(row),
       unit: 'count',
       threshold,
@@ -381,7 +382,8 @@ export const restarted = onRedis({
     const value = milliseconds(figure(row, 'uptime_in_seconds'))
     return atLeast({
       check: 'restarted',
-      what: value === undefined ? 'the uptime' : 'up for',
+      what: 'up for',
+      figure: 'the uptime',
       value,
       unit: 'duration',
       threshold,
@@ -503,8 +505,15 @@ export const replicationOffset = onRedis({
     const behind = worstReplica(row, distance)
     if (!isPrimary(row) || !behind) return []
     const value = distance(behind)
-    const what = value === undefined ? `the offset of replica ${behind.at}` : `replica ${behind.at} lags by`
-    return atMost({ check: 'replication offset', what, value, unit: 'bytes', threshold })
+    const what = `replica ${behind.at} lags by`
+    return atMost({
+      check: 'replication offset',
+      what,
+      figure: `the offset of replica ${behind.at}`,
+      value,
+      unit: 'bytes',
+      threshold,
+    })
   },
 })
 
