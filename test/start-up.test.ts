@@ -102,7 +102,9 @@ describe('the modules that each command loads limit its start-up', () => {
   test('svc health at a server loads no monitor, no store and no configuration', async () => {
     const server = createServer((_, response) => {
       response.setHeader('content-type', 'application/json')
-      response.end('{"Status":"Success","StatusMessage":"fine","FailedMonitorCount":0,"MonitorSummaries":[]}')
+      response.end(
+        '{"Status":"Success","StatusMessage":"fine","FailedMonitorCount":0,"MonitorSummaries":[{"MonitorName":"Sql","Status":"Success"}]}',
+      )
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo

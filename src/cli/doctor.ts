@@ -201,8 +201,11 @@ async function checkSignIn(examination: Examination): Promise<Outcome> {
   const client = await openClientAt(target, flags, env)
   try {
     const call = localCall(signal, { verb: 'GET', timeoutMs: serverMs })
-    const { UserName = 'a user', Roles = [] } = await client.authenticate({}, call)
-    return ok(`signed in as ${UserName} (roles: ${Roles.length > 0 ? Roles.join(', ') : 'none'})`)
+    const { UserName = 'a user', Roles } = await client.authenticate({}, call)
+    const roles = Roles && (Roles.length > 0 ? Roles.join(', ') : 'none')
+    return ok(
+      `signed in as ${UserName} (${roles === undefined ? 'this server does not report roles' : `roles: ${roles}`})`,
+    )
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     if (error.fault !== 'Unauthorized') return notChecked(error.message)

@@ -25,8 +25,9 @@ export type PresentedSignIn =
 export type SignedIn = {
   readonly tokens: StoredCredential
   readonly user: string
-  readonly roles: readonly string[]
-  readonly permissions: readonly string[]
+  /** Undefined when the server does not report them: ServiceStack does since version 5. */
+  readonly roles: readonly string[] | undefined
+  readonly permissions: readonly string[] | undefined
 }
 
 type Connection = Parameters<typeof openClient>[0]
@@ -81,8 +82,8 @@ async function verified(client: Client, token: string, call: Call): Promise<Sign
 
 const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<SignedIn, 'tokens'> => ({
   user: response.UserName || otherwise,
-  roles: response.Roles ?? [],
-  permissions: response.Permissions ?? [],
+  roles: response.Roles,
+  permissions: response.Permissions,
 })
 
 /** `still valid`: the server accepted the sign-out, but the token works there until it expires. */
@@ -126,8 +127,8 @@ async function outlives(client: Client, credential: Credential | undefined, call
 export type StoredAs = {
   readonly server: string
   readonly user: string
-  readonly roles: readonly string[]
-  readonly permissions: readonly string[]
+  readonly roles: readonly string[] | undefined
+  readonly permissions: readonly string[] | undefined
   readonly profile: string
   readonly storage: 'keychain' | 'file'
   /** For people: where the token is stored. */

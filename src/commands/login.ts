@@ -94,17 +94,20 @@ revoked when COMMAND ends.`
 const screen = (answer: {
   readonly server: string
   readonly user: string
-  readonly roles: readonly string[]
+  readonly roles: readonly string[] | undefined
   readonly profile: string
   readonly where: string
 }): readonly string[] => [
-  `Signed in to ${answer.server} as ${answer.user} (${
-    answer.roles.length > 0 ? `roles: ${answer.roles.join(', ')}` : 'no roles'
-  })`,
+  `Signed in to ${answer.server} as ${answer.user} (${rolesOf(answer)})`,
   `Token stored in: ${answer.where}`,
   `Profile ${answer.profile} is now the current one.`,
   ...profileScope,
 ]
+
+function rolesOf({ roles }: { readonly roles: readonly string[] | undefined }): string {
+  if (roles === undefined) return 'this server does not report roles'
+  return roles.length > 0 ? `roles: ${roles.join(', ')}` : 'no roles'
+}
 
 type LoginFlags = {
   readonly 'password-stdin': boolean

@@ -46,7 +46,7 @@ export default class Whoami extends SvcCommand {
     try {
       const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
       const user = answer.UserName ?? stored.user
-      return { ...stored, user, roles: answer.Roles ?? [], permissions: answer.Permissions ?? [], verified: true }
+      return { ...stored, user, roles: answer.Roles, permissions: answer.Permissions, verified: true }
     } finally {
       await session.close()
     }
@@ -92,15 +92,19 @@ async function factsOf(target: Extract<CommandTarget, { kind: 'server' }>, fromE
   }
 }
 
-const list = (names: readonly string[]): string => (names.length > 0 ? names.join(', ') : 'none')
+/** A server that answers without a list does not report it, which is not the same as an empty list. */
+function listOf(names: readonly string[] | undefined, { verified }: Facts): string | undefined {
+  if (names === undefined) return verified ? 'not reported by this server' : undefined
+  return names.length > 0 ? names.join(', ') : 'none'
+}
 
 function rowsOf(facts: Facts): readonly (readonly [name: string, value: string | undefined])[] {
   return [
     ['user', facts.user ?? (facts.verified ? 'not reported by the server' : 'unknown without --verify')],
     ['server', facts.server ?? undefined],
     ['profile', facts.profile],
-    ['roles', facts.roles && list(facts.roles)],
-    ['permissions', facts.permissions && list(facts.permissions)],
+    ['roles', listOf(facts.roles, facts)],
+    ['permissions', listOf(facts.permissions, facts)],
     ['token ends', facts.expires && `${facts.expires} (renewed automatically)`],
     [facts.server === null ? 'where' : 'token in', facts.where],
     ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (use --verify)'],

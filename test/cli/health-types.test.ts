@@ -167,7 +167,14 @@ async function simulated(answer: (path: string) => { readonly status: number; re
   )
   return { url: `http://127.0.0.1:${port}`, asked: requests }
 }
-const fine = { status: 200, body: JSON.stringify({ Status: 'Success', StatusMessage: 'fine', MonitorSummaries: [] }) }
+const fine = {
+  status: 200,
+  body: JSON.stringify({
+    Status: 'Success',
+    StatusMessage: 'fine',
+    MonitorSummaries: [{ MonitorName: 'Sql', Status: 'Success' }],
+  }),
+}
 const types = (Types: readonly string[], Configured: boolean) => ({
   status: 200,
   body: JSON.stringify({ Types, Configured }),

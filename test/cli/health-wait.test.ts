@@ -4,7 +4,11 @@ import { svcHome } from '../support/svc.ts'
 
 const healthy = http(
   200,
-  JSON.stringify({ Status: 'Success', StatusMessage: 'Sql is healthy', MonitorSummaries: [] }),
+  JSON.stringify({
+    Status: 'Success',
+    StatusMessage: 'Sql is healthy',
+    MonitorSummaries: [{ MonitorName: 'Sql', Status: 'Success' }],
+  }),
   {
     'Content-Type': 'application/json',
   },

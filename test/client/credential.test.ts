@@ -209,7 +209,9 @@ describe('secrets are sent only to their server', () => {
       input.push(request.headers.authorization)
       if (request.url?.startsWith('/moved')) {
         response.setHeader('content-type', 'application/json')
-        response.end('{"Status":"Success","StatusMessage":"fine","FailedMonitorCount":0,"MonitorSummaries":[]}')
+        response.end(
+          '{"Status":"Success","StatusMessage":"fine","FailedMonitorCount":0,"MonitorSummaries":[{"MonitorName":"Sql","Status":"Success"}]}',
+        )
       } else response.writeHead(302, { location: '/moved' }).end()
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')

@@ -6,12 +6,14 @@ import { deadlines } from '../../src/core/engine/index.ts'
 import {
   type ExecutionMode,
   type HealthCheckResponse,
+  HealthCheckResponse as HealthCheckResponseDto,
   type OperationSpec,
   operations,
   schemaOf,
 } from '../../src/core/protocol/index.ts'
+import { encodeJson } from '../../src/core/wire/index.ts'
 import { http, peer, replies } from '../support/faults.ts'
-import { basicSql, callWith, clientOf, healthAt } from './asking.ts'
+import { basicSql, callWith, clientOf, faultOf, healthAt } from './asking.ts'
 import { bodies, real } from './recorded.ts'
 
 const json = { 'Content-Type': 'application/json; charset=utf-8' }
@@ -205,4 +207,77 @@ test('many concurrent calls each get their own answer, and leave no connection b
     client.close()
     server.close()
   }
+})
+
+const failedResult = { MonitoringName: 'read', Status: 'Failure', StatusMessage: 'no answer' }
+const [passing] = monitors ?? []
+
+test.each<[what: string, parts: Record<string, unknown>, count: number, why: string]>([
+  ['a count of failed monitors', { FailedMonitorCount: 2 }, 2, 'also 2 failed monitors'],
+  ['a failed monitor', { MonitorSummaries: [passing, { ...passing, Status: 'Failure' }] }, 1, 'also 1 failed monitor'],
+  [
+    'a failed result of a monitor that passed',
+    { MonitorSummaries: [{ ...passing, Results: [...(passing?.Results ?? []), failedResult] }] },
+    1,
+    'also 1 failed monitor',
+  ],
+  ['no monitor', { MonitorSummaries: [] }, 0, 'no monitor: nothing was checked'],
+  ['no list of monitors', { MonitorSummaries: undefined }, 0, 'no monitor: nothing was checked'],
+])('a Success with %s is a Failure, and says so (C9)', async (_, parts, count, why) => {
+  const document = {
+    Status: 'Success',
+    StatusMessage: 'All good',
+    FailedMonitorCount: 0,
+    MonitorSummaries: monitors,
+    ...parts,
+  }
+  await using server = await peer(replies(http(200, JSON.stringify(document), json)))
+  const answer = await healthAt(server.port)
+  expect(answer).toMatchObject({ Status: 'Failure', FailedMonitorCount: count })
+  expect(answer.StatusMessage).toContain(why)
+  expect(answer.StatusMessage).toContain('All good')
+  expect((answer.MonitorSummaries ?? []).filter(({ Status }) => Status === 'Failure')).toHaveLength(
+    count === 2 ? 0 : count,
+  )
+})
+
+test('a Failure keeps its message, and a monitor that passed with a failed result has failed (C9)', async () => {
+  const MonitorSummaries = [{ ...passing, Results: [failedResult] }]
+  const document = { Status: 'Failure', StatusMessage: 'Broken', FailedMonitorCount: 0, MonitorSummaries }
+  await using server = await peer(replies(http(503, JSON.stringify(document), json)))
+  const answer = await healthAt(server.port)
+  expect(answer).toMatchObject({ Status: 'Failure', StatusMessage: 'Broken', FailedMonitorCount: 1 })
+  expect(answer.MonitorSummaries?.[0]?.Status).toBe('Failure')
+})
+
+/** An end at 10:06:08.323 UTC, as a server five hours behind UTC writes it. */
+const asInstant = 1614852368323
+const asWallClock = 1614834368323
+const ends = (ms: number): Record<string, unknown> => ({
+  ...healthy,
+  ExecutionMetrics: { StartDateTime: `/Date(${ms - 1234}-0500)/`, EndDateTime: `/Date(${ms}-0500)/`, Duration: 'PT1S' },
+})
+
+test.each<[what: string, sent: number, date: string | undefined, at: number]>([
+  ['the instant, by the Date header', asInstant, 'Thu, 04 Mar 2021 10:06:09 GMT', asInstant],
+  ['the wall clock, by the Date header', asWallClock, 'Thu, 04 Mar 2021 10:06:09 GMT', asInstant],
+  ['the instant, without a Date header', asWallClock, undefined, asWallClock],
+  ['the instant, with a Date header that is no date', asWallClock, 'yesterday', asWallClock],
+])('milliseconds with an offset are %s, and keep the offset (N3)', async (_, sent, date, at) => {
+  const headers = { ...json, ...(date === undefined ? {} : { Date: date }) }
+  await using server = await peer(replies(http(200, JSON.stringify(ends(sent)), headers)))
+  const { ExecutionMetrics } = await healthAt(server.port)
+  expect(ExecutionMetrics?.EndDateTime?.getTime()).toBe(at)
+  expect(ExecutionMetrics?.StartDateTime?.getTime()).toBe(at - 1234)
+  expect(encodeJson(HealthCheckResponseDto, { ExecutionMetrics })).toContain(`"EndDateTime":"\\/Date(${at}-0500)\\/"`)
+})
+
+test('a failure is not said to be in the log under our correlation id unless the server returned it', async () => {
+  const hints = async (headers: Record<string, string>): Promise<string> => {
+    await using server = await peer(replies(http(500, '{}', { ...json, ...headers })))
+    const fault = await faultOf(healthAt(server.port))
+    return (fault.details.hints ?? []).join(' ')
+  }
+  expect(await hints({})).toBe('See the log of the server.')
+  expect(await hints({ 'X-Correlation-Id': 'c0ffee-1' })).toContain('contains the correlation id of this call')
 })

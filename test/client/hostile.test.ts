@@ -106,7 +106,7 @@ test('K7 an endless answer is rejected at 8 MiB, and memory does not grow with i
 test('K7 an answer in chunks of one byte uses no more memory than its bytes', async () => {
   const size = 200_000
   const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
-  const body = `{"Status":"Success","StatusMessage":"${'y'.repeat(size)}"}`
+  const body = `{"Status":"Failure","StatusMessage":"${'y'.repeat(size)}"}`
   const chunked = [...body].map((byte) => `1\r\n${byte}\r\n`).join('')
   await using server = await peer(replies(`${head}${chunked}0\r\n\r\n`))
   expect((await healthAt(server.port)).StatusMessage).toHaveLength(size)

@@ -35,7 +35,7 @@ beforeAll(async () => {
     response.statusCode = sick ? 503 : 200
     response.setHeader('content-type', 'application/json')
     response.end(
-      `{"Status":"${sick ? 'Failure' : 'Success'}","StatusMessage":"so it is","FailedMonitorCount":${sick ? 1 : 0},"MonitorSummaries":[]}`,
+      `{"Status":"${sick ? 'Failure' : 'Success'}","StatusMessage":"so it is","FailedMonitorCount":${sick ? 1 : 0},"MonitorSummaries":[{"MonitorName":"Sql","Status":"${sick ? 'Failure' : 'Success'}"}]}`,
     )
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -22,6 +22,8 @@ export type ReplayOptions = {
    * the server sends everybody to its login page.
    */
   readonly refuses?: 'in the service' | 'in a filter' | 'with a login page'
+  /** Answers to sign-ins carry no roles and permissions, as before ServiceStack 5. */
+  readonly reportsRoles?: boolean
   /** Renewed tokens are refused again. */
   readonly neverContent?: boolean
 }
@@ -53,7 +55,7 @@ type Headers = Readonly<Record<string, string | readonly string[]>>
 
 /** A real HTTP server that answers as a server of that generation does. */
 export async function replay(options: ReplayOptions): Promise<Replay> {
-  const { generation, sessionsOnly = false, health = 'healthy' } = options
+  const { generation, sessionsOnly = false, health = 'healthy', reportsRoles = true } = options
   const how = traits[generation]
   const requests: ReplayRequest[] = []
   const replies: string[] = []
@@ -89,8 +91,7 @@ export async function replay(options: ReplayOptions): Promise<Replay> {
     UserName: user,
     DisplayName: `The ${user}`,
     ProfileUrl: 'data:image/svg+xml,(cut)',
-    Roles: roles.get(user) ?? [],
-    Permissions: [],
+    ...(reportsRoles ? { Roles: roles.get(user) ?? [], Permissions: [] } : {}),
     ...(generation === '10.1'
       ? { AuthProvider: 'credentials', ReturnUrl: '/', RefreshTokenExpiry: '2046-11-20T10:00:00Z' }
       : {}),

@@ -157,7 +157,7 @@ export async function signInServer(options: ServerOptions): Promise<SignInServer
       Status: 'Success',
       StatusMessage: 'fine',
       FailedMonitorCount: 0,
-      MonitorSummaries: [],
+      MonitorSummaries: [{ MonitorName: 'Sql', Status: 'Success' }],
     })
   })
   server.listen(0, '127.0.0.1')

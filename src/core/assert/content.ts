@@ -123,11 +123,12 @@ export function evaluateHealthDocument(
   const { Status: status, StatusMessage: message, FailedMonitorCount: failed, MonitorSummaries: summaries } = body
   const reason = typeof message === 'string' && message !== '' ? `: ${quote(redact(message), 200)}` : ''
   const number = typeof failed === 'number' ? failed : undefined
+  const failedParts = failures(summaries, redact)
   if (status === 'Failure') {
     const many = number === undefined ? '' : `, ${count(number, 'failed monitor')}`
     const more = {
       address,
-      details: failures(summaries, redact),
+      details: failedParts,
       ...(number === undefined ? {} : { measurement: { value: number, unit: 'count' as const, limit: 0 } }),
     }
     return fail('health', 'data', `${address} reports Failure${many}${reason}`, more)
@@ -140,14 +141,13 @@ export function evaluateHealthDocument(
       { address },
     )
   }
-  if (number !== undefined && number > 0) {
+  const contradicting = Math.max(number ?? 0, failedParts.length)
+  if (contradicting > 0) {
     return fail(
       'health',
       'protocol',
-      `${address} reports Success, but also ${count(number, 'failed monitor')}${reason}`,
-      {
-        address,
-      },
+      `${address} reports Success, but also ${count(contradicting, 'failed monitor')}${reason}`,
+      { address, details: failedParts },
     )
   }
   if (Array.isArray(summaries) && summaries.length === 0) {
@@ -155,6 +155,9 @@ export function evaluateHealthDocument(
   }
   return ok('health', `${address} reports Success${reason}`, { address })
 }
+
+const isFailure = (result: unknown): boolean =>
+  typeof result === 'object' && result !== null && (result as { readonly Status?: unknown }).Status === 'Failure'
 
 /** One line for each failed monitor of the peer, at most ten. */
 function failures(summaries: unknown, redact: Redact): readonly string[] {
@@ -165,9 +168,11 @@ function failures(summaries: unknown, redact: Redact): readonly string[] {
       const {
         MonitorName: name,
         Status: status,
+        Results: results,
         ErrorMessages: errors,
       } = (one ?? {}) as Readonly<Record<string, unknown>>
-      if (status !== 'Failure' || typeof name !== 'string') return []
+      const failed = status === 'Failure' || (Array.isArray(results) && results.slice(0, 1000).some(isFailure))
+      if (!failed || typeof name !== 'string') return []
       const first: unknown = Array.isArray(errors) ? errors[0] : undefined
       return [sanitize(`${redact(name)}${typeof first === 'string' ? `: ${redact(first)}` : ''}`)]
     })

@@ -28,6 +28,7 @@ import { type SentRequest, timeoutFault, transportFault } from './failure.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
+import { byServerClock } from './server-clock.ts'
 import { isTrustError, readCaFile, Trust } from './trust.ts'
 import { runOf, verdict } from './verdict.ts'
 
@@ -202,7 +203,11 @@ async function perform<O extends Operation>(
       ])
       const run = runOf(received, sent, wire)
       if (run) return (await answerOfRun(run, received, call)) as Response<O>
-      const answer = verdict(received, sent, wire.decodeAnswer) as Response<O>
+      const understood = verdict(received, sent, wire.decodeAnswer) as Response<O>
+      const answer =
+        operation === 'healthCheck'
+          ? (byServerClock(understood, received.headers.date, wire.OffsetDate) as Response<O>)
+          : understood
       tellAge(received, answer, call)
       return withCookieTokens(operation, answer, received)
     })

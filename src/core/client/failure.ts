@@ -70,7 +70,7 @@ export function refusal(
   const fields = fieldFaults(status)
   return new Fault(fault, message, {
     remoteStatus: code,
-    hints: hintsFor(fault, request),
+    hints: hintsFor(fault, request, received),
     ...(fields.length > 0 ? { fields } : {}),
     ...(errorCode !== undefined && /^[A-Za-z][\w.]{0,99}$/.test(errorCode) ? { errorCode } : {}),
     ...(wait === undefined ? {} : { retryAfter: wait }),
@@ -100,7 +100,7 @@ function noSuchOperation(received: Received, { method, server, url }: SentReques
   )
 }
 
-function hintsFor(fault: FaultName, { operation, server }: SentRequest): readonly string[] {
+function hintsFor(fault: FaultName, { operation, server }: SentRequest, { headers }: Received): readonly string[] {
   switch (fault) {
     case 'Unauthorized':
     case 'Forbidden':
@@ -119,7 +119,10 @@ function hintsFor(fault: FaultName, { operation, server }: SentRequest): readonl
         `Use a host name that the server accepts, or start the server with: svc serve --allowed-host ${URL.parse(server)?.hostname}`,
       ]
     case 'ServerError':
-      return ['See the server log, which contains the correlation id of this call.']
+      // Only a server that returns the id has read it.
+      return headers['x-correlation-id'] === undefined
+        ? ['See the log of the server.']
+        : ['See the log of the server, which contains the correlation id of this call.']
     case 'Unavailable':
     case 'TooManyRequests':
       return ['Try again later.']

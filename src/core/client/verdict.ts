@@ -2,6 +2,7 @@ import { Fault } from '../errors.ts'
 import {
   type Dto,
   ErrorResponse,
+  type HealthCheckResponse,
   type Operation,
   operations,
   type ResponseStatus,
@@ -9,6 +10,7 @@ import {
 } from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
 import { refusal, type SentRequest, sanitizeServerText } from './failure.ts'
+import { worstPart } from './worst-part.ts'
 
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>
@@ -51,7 +53,7 @@ export function verdict(
 
   if (request.operation === 'healthCheck' && (successful || looksLikeJson(text))) {
     const answer = successful ? decodeWhole(decode, schema, text, received, request) : attempt(decode, schema, text)
-    if (answer?.['Status'] !== undefined) return answer
+    if (answer?.['Status'] !== undefined) return worstPart(answer as HealthCheckResponse)
   }
   const status = responseStatus(decode, text)
   if (!successful) throw refusal(received, request, status, body.plain)

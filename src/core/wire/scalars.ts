@@ -7,12 +7,31 @@ import { fold } from './fields.ts'
  * A JSON string token with escaped slashes: the only suffixed form in which every .NET reader sees the correct
  * instant.
  */
-export const jsonDate = (date: Date): string => `"\\/Date(${date.getTime()}-0000)\\/"`
+export const jsonDate = (date: Date): string =>
+  `"\\/Date(${date.getTime()}${date instanceof OffsetDate ? date.offset : '-0000'})\\/"`
+
+/** A date that was written with an offset from UTC other than zero. Its time is an instant, as in any Date. */
+export class OffsetDate extends Date {
+  /** `-0500`: the clock of the sender, for display. */
+  readonly offset: string
+
+  constructor(ms: number, offset: string) {
+    super(ms)
+    this.offset = offset
+  }
+
+  /** The instant if the sender wrote its wall clock as if that were UTC, as ServiceStack does before 6.11. */
+  readAsWallClock(): OffsetDate {
+    const [, sign, hours, minutes] = /^([+-])(\d\d)(\d\d)$/.exec(this.offset) ?? []
+    const ahead = (Number(hours) * 60 + Number(minutes)) * minuteMs
+    return new OffsetDate(this.getTime() + (sign === '-' ? ahead : -ahead), this.offset)
+  }
+}
 
 /** ISO 8601 in UTC, with milliseconds only if they are not zero: `2026-11-20T12:00:00Z`. */
 export const isoDate = (date: Date): string => date.toISOString().replace('.000Z', 'Z')
 
-const epochDate = /^\\?\/Date\((-?\d{1,16})(?:[+-]\d{4})?\)\\?\/$/
+const epochDate = /^\\?\/Date\((-?\d{1,16})([+-]\d{4})?\)\\?\/$/
 const isoText =
   /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:(Z)|([+-])(\d\d):?(\d\d))?)?$/i
 const minuteMs = 60_000
@@ -23,7 +42,10 @@ const minuteMs = 60_000
  */
 export const readDate = (text: string): Date | undefined => {
   const epoch = epochDate.exec(text)
-  if (epoch) return valid(new Date(Number(epoch[1])))
+  if (epoch) {
+    const [, ms, offset = '-0000'] = epoch
+    return valid(offset.endsWith('0000') ? new Date(Number(ms)) : new OffsetDate(Number(ms), offset))
+  }
   const iso = isoText.exec(text)
   if (!iso) return undefined
   const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', , sign, zoneHour, zoneMinute] =
