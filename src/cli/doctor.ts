@@ -2,6 +2,7 @@ import { accessSync, constants, readFileSync, realpathSync, statSync } from 'nod
 import { homedir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { exits, Fault } from '../core/errors.ts'
+import { othersMayWrite } from '../core/own-files.ts'
 import { openAdmin } from './admin.ts'
 import { waysToConfigure } from './first-config.ts'
 import type { ProcessEnvironment } from './flags.ts'
@@ -108,7 +109,7 @@ function checkSettings(env: ProcessEnvironment, settings: Settings | undefined):
   if (!stat) return ok(`${folder} does not exist yet; svc creates it when there is something to write`)
   if (process.platform !== 'win32') {
     const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
-    if ((stat.mode & 0o022) !== 0) return failed(`others can write ${folder} (mode ${mode})`, `chmod 700 '${folder}'`)
+    if (othersMayWrite(stat)) return failed(`others can write ${folder} (mode ${mode})`, `chmod 700 '${folder}'`)
     if ((stat.mode & 0o077) !== 0) return warning(`others can read ${folder} (mode ${mode})`, `chmod 700 '${folder}'`)
   }
   if (!settings) return failed(`the settings in ${folder} cannot be read`, 'svc profile list shows why.')

@@ -15,8 +15,8 @@ import { homedir } from 'node:os'
 import { dirname, posix, win32 } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/errors.ts'
-import { makeFolder } from '../core/folder.ts'
 import { sqlite } from '../core/lazy.ts'
+import { makeFolder, othersMayWrite } from '../core/own-files.ts'
 import { type ProcessEnvironment, variable } from './flags.ts'
 
 const windows = process.platform === 'win32'
@@ -42,7 +42,7 @@ function refuse(path: string, stat: Stats, privacy: Privacy, allowed: '600' | '7
       hints: ['Run svc as the account that owns it, or remove it.'],
     })
   }
-  if ((stat.mode & (privacy === 'unreadable' ? 0o077 : 0o022)) === 0) return
+  if (privacy === 'unreadable' ? (stat.mode & 0o077) === 0 : !othersMayWrite(stat)) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
   throw new Fault('Local', `${path} is accessible to other accounts (mode ${mode})`, {
     hints: [`chmod ${allowed} '${path.replaceAll("'", "'\\''")}'`],

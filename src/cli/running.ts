@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { makeFolder } from '../core/folder.ts'
+import { makeFolder } from '../core/own-files.ts'
 
 /** A `svc serve` of this account on this machine. */
 export type RunningServe = { readonly pid: number; readonly url: string; readonly store: string }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
-import { makeFolder } from '../core/folder.ts'
+import { makeFolder } from '../core/own-files.ts'
 import type { ProcessEnvironment } from './flags.ts'
 import { settingsFolder, writePrivate } from './private-file.ts'
 

@@ -223,7 +223,7 @@ test.each<[what: string, parts: Record<string, unknown>, count: number, why: str
   ],
   ['no monitor', { MonitorSummaries: [] }, 0, 'no monitor: nothing was checked'],
   ['no list of monitors', { MonitorSummaries: undefined }, 0, 'no monitor: nothing was checked'],
-])('a Success with %s is a Failure, and says so (C9)', async (_, parts, count, why) => {
+])('C9 a Success with %s is a Failure, and says so', async (_, parts, count, why) => {
   const document = {
     Status: 'Success',
     StatusMessage: 'All good',
@@ -241,7 +241,7 @@ test.each<[what: string, parts: Record<string, unknown>, count: number, why: str
   )
 })
 
-test('a Failure keeps its message, and a monitor that passed with a failed result has failed (C9)', async () => {
+test('C9 a Failure keeps its message, and a monitor that passed with a failed result has failed', async () => {
   const MonitorSummaries = [{ ...passing, Results: [failedResult] }]
   const document = { Status: 'Failure', StatusMessage: 'Broken', FailedMonitorCount: 0, MonitorSummaries }
   await using server = await peer(replies(http(503, JSON.stringify(document), json)))

@@ -78,7 +78,8 @@ suiteWith(root ? undefined : 'files of root need root to make them', "the system
     const off = async () => (await loadConfig(options)).exec
     chownSync(path, 1_234, 0)
     expect(await off()).toMatchObject({ allow: [], off: expect.stringContaining('belongs to another user (uid 1234)') })
-    chownSync(path, 0, 0)
+    // A group of others.
+    chownSync(path, 0, 1)
     chmodSync(path, 0o664)
     expect(await off()).toMatchObject({ allow: [], off: expect.stringContaining('can be written by others') })
     chmodSync(path, 0o644)

@@ -2,6 +2,7 @@ import type { Stats } from 'node:fs'
 import { access, constants, type FileHandle, open, realpath, stat } from 'node:fs/promises'
 import { dirname, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
+import { othersMayWrite } from '../own-files.ts'
 
 export type WhereOptions = {
   /** `--config`. */
@@ -111,7 +112,10 @@ async function opened(candidate: ConfigCandidate): Promise<FileHandle | undefine
   }
 }
 
-/** Only the owner, who must be this account or root, may have write access to the file and its folder. */
+/**
+ * Only the owner, who must be this account or root, may have write access to the file and its folder. A group that only
+ * the owner has is no other.
+ */
 async function demandTrust(path: string, stats: Stats, uid: number | undefined): Promise<void> {
   // For a link, both its own folder and that of its target decide what is read.
   const folders = new Set([dirname(path), dirname(await realpath(path))])
@@ -124,7 +128,7 @@ async function demandTrust(path: string, stats: Stats, uid: number | undefined):
       reasons.push(`${place.path} belongs to another user (uid ${place.stats.uid})`)
       cures.push(`chown ${uid === 0 ? 'root' : uid} ${quoted(place.path)}`)
     }
-    if ((place.stats.mode & 0o022) !== 0 && !(await readOnly(place.path))) {
+    if (othersMayWrite(place.stats) && !(await readOnly(place.path))) {
       reasons.push(`${place.path} can be written by others (mode ${(place.stats.mode & 0o7777).toString(8)})`)
       cures.push(`chmod go-w ${quoted(place.path)}`)
     }

@@ -3,8 +3,8 @@ import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'n
 import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
-import { makeFolder } from '../folder.ts'
 import { sqlite } from '../lazy.ts'
+import { makeFolder } from '../own-files.ts'
 import { companions, quoted, reason, refuseUnsafe, refuseUrl, statOf } from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
 
