@@ -150,7 +150,7 @@ function may({ roles, permissions }: Identity, required: WhoMayCall): boolean {
 /** The caller and its credential. */
 type Presented = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
 
-/** Whether the caller is on this machine, as far as the transport knows. */
+/** Whether the caller is on this machine, as far as the transport knows. Decides only what the caller may read. */
 const isHere = (caller: Caller): boolean => caller.kind === 'local' || caller.loopback
 
 /** What a caller may see of a run. */

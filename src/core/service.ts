@@ -22,8 +22,26 @@ export type Caller =
       readonly kind: 'http'
       /** The peer's address, or the one that a trusted proxy reports. */
       readonly address: string
+      /**
+       * Whether the request comes from this machine, as far as the connection and the headers show. It decides only
+       * what the caller may read (S11): a relay on this machine can look the same. For exemptions see `isExempt`.
+       */
       readonly loopback: boolean
+      /**
+       * Determines whether the process at the other end of the connection belongs to the OS account of this server.
+       * Never rejects; false for root and where it cannot be determined. Absent for callers that cannot qualify.
+       */
+      readonly ownAccount?: (() => Promise<boolean>) | undefined
     }
+
+/**
+ * Whether the limits on strangers do not apply to a caller: lock-outs and counts of failed sign-ins, the number of runs,
+ * and the number of connections. True in process, and for a process on this machine that runs under the account of this
+ * server and not as root: proxies and port forwarders run as root, as does everybody in most containers. Over HTTP,
+ * the answer may take a read of the kernel's table of connections, so ask only when a limit is about to apply.
+ */
+export const isExempt = async (caller: Caller): Promise<boolean> =>
+  caller.kind === 'local' || (await caller.ownAccount?.()) === true
 
 /** What a transport may add to an answer. */
 export type AnswerFacts = {

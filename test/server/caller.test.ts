@@ -1,14 +1,22 @@
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
-import { callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
+import { type CallerRequest, callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
 import type { Call } from '../../src/core/service.ts'
 import { ask, question, withSite } from './site.ts'
 
+/** A request as far as it identifies its caller. */
+const from = (peer: string, headers: CallerRequest['headers'], httpVersion = '1.1'): CallerRequest => ({
+  headers,
+  httpVersion,
+  socket: { remoteAddress: peer, remotePort: 4711, localAddress: '127.0.0.1', localPort: 8790 },
+})
 const who = (trusted: readonly string[], peer: string, forwardedFor?: string) => {
   const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor }
-  const { address, loopback } = callerOf(trustedProxies(trusted))(peer, headers)
+  const { address, loopback } = callerOf({ isTrusted: trustedProxies(trusted) })(from(peer, headers))
   return loopback ? `${address} here` : address
 }
+
+const stranger = (address: string) => ({ kind: 'http', address, loopback: false })
 
 describe('the address of the caller', () => {
   test.each([
@@ -22,7 +30,7 @@ describe('the address of the caller', () => {
     [[], 'fe80::7%eth0', undefined, 'fe80::7%eth0'],
     [[], '0.0.0.0', undefined, '0.0.0.0'],
     [['127.0.0.1'], '127.0.0.1', '169.254.7.7', '169.254.7.7'],
-    [['127.0.0.1'], '127.0.0.1', '::ffff:7f00:1', '::ffff:7f00:1 here'],
+    [['127.0.0.1'], '127.0.0.1', '::ffff:7f00:1', '::ffff:7f00:1'],
   ] as const)('with %j trusted, %s without X-Forwarded-For is %s', (trusted, peer, forwarded, expected) => {
     expect(who(trusted, peer, forwarded)).toBe(expected)
   })
@@ -48,11 +56,18 @@ describe('the address of the caller', () => {
     expect(who([], '127.0.0.1', '198.51.100.4')).toBe('127.0.0.1')
     expect(who(['127.0.0.1'], '127.0.0.1', '198.51.100.4')).toBe('198.51.100.4')
     expect(who(['127.0.0.1'], '127.0.0.1')).toBe('127.0.0.1')
-    expect(who(['127.0.0.1'], '127.0.0.1', '127.0.0.1')).toBe('127.0.0.1 here')
+    // A proxy that passes the header of its caller on unchanged reports whatever the caller wrote.
+    expect(who(['127.0.0.1'], '127.0.0.1', '127.0.0.1')).toBe('127.0.0.1')
     expect(who(['192.0.2.7'], '192.0.2.7', '127.0.0.1')).toBe('127.0.0.1')
-    for (const header of ['forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto']) {
-      expect(callerOf(trustedProxies([]))('127.0.0.1', { [header]: 'x' }).loopback).toBe(false)
+    const caller = callerOf({ isTrusted: trustedProxies([]), ownAccount: async () => true })
+    expect(caller(from('127.0.0.1', {}))).toMatchObject({ loopback: true, ownAccount: expect.any(Function) })
+    const headers = ['forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port']
+    for (const header of headers) {
+      expect(caller(from('127.0.0.1', { [header]: 'x' }))).toEqual(stranger('127.0.0.1'))
     }
+    // A proxy that adds no header, as nginx by default.
+    expect(caller(from('127.0.0.1', {}, '1.0'))).toEqual(stranger('127.0.0.1'))
+    expect(caller(from('192.0.2.7', {}))).toEqual(stranger('192.0.2.7'))
   })
 
   test('S11 the Service and the Runtime receive the address of the caller', async () => {
@@ -66,12 +81,11 @@ describe('the address of the caller', () => {
     await withSite({ runtime, options: { trustProxy: ['127.0.0.1'] } }, async ({ port, calls, log }) => {
       const headers = { 'x-forwarded-for': '198.51.100.4' }
       await ask(port, question, { headers })
-      const stranger = { kind: 'http', address: '198.51.100.4', loopback: false }
-      expect(calls[0]?.call.caller).toEqual(stranger)
+      expect(calls[0]?.call.caller).toEqual(stranger('198.51.100.4'))
       expect(log[0]?.address).toBe('198.51.100.4')
       await ask(port, '/', { headers })
       await ask(port, '/metrics', { headers })
-      expect(callers).toEqual([stranger, stranger])
+      expect(callers).toEqual([stranger('198.51.100.4'), stranger('198.51.100.4')])
     })
   })
 

@@ -67,7 +67,7 @@ export function createRequestContext(
     response,
     started: performance.now(),
     correlationId: correlationOf(request.headers),
-    caller: server.callerOf(request.socket.remoteAddress, request.headers),
+    caller: server.callerOf(request),
     signal: calls.signal,
     expects,
     logFields: {

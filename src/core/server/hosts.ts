@@ -1,11 +1,12 @@
 import { X509Certificate } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, SocketAddress } from 'node:net'
 import { hostname } from 'node:os'
 import { Fault } from '../errors.ts'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
 import type { Caller } from '../service.ts'
 import { escapeControls } from './log.ts'
+import type { Ends } from './peer-account.ts'
 
 const authority = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::\d{1,5})?$/i
 
@@ -68,7 +69,14 @@ function nameOf(text: string): string {
 }
 
 export type HttpCaller = Extract<Caller, { kind: 'http' }>
-export type CallerOf = (peer: string | undefined, headers: IncomingHttpHeaders) => HttpCaller
+export type CallerRequest = Pick<IncomingMessage, 'headers' | 'httpVersion'> & { readonly socket: Ends }
+export type CallerOf = (request: CallerRequest) => HttpCaller
+
+type CallerRules = {
+  readonly isTrusted: (address: string) => boolean
+  /** Whether the process at the other end belongs to this account. Absent where nothing can tell. */
+  readonly ownAccount?: ((socket: Ends) => Promise<boolean>) | undefined
+}
 
 /**
  * Returns a test for the addresses of trusted proxies. Throws a Local fault for an entry that is not an address or
@@ -99,26 +107,37 @@ export function trustedProxies(entries: readonly string[]): (address: string) =>
   }
 }
 
-/** Headers that proxies add. A local connection with one of them relays the request of another caller. */
-const relayed = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto']
+/** Headers that relays add, besides all that begin with `x-forwarded-`. */
+const relayed = ['forwarded', 'via', 'x-real-ip']
 
 /**
- * Identifies the caller. `loopback` grants details that anonymous callers beyond loopback do not get (S11), so it is
- * true only for an unrelayed connection from this machine. `X-Forwarded-For` counts only from trusted proxies and is
- * read from the right: the caller itself may have written anything left of the first untrusted address.
+ * Whether something has passed the request on for another caller, as far as the request shows it. A reverse proxy that
+ * adds no header usually speaks HTTP/1.0, as nginx does by default.
  */
-export function callerOf(isTrusted: (address: string) => boolean): CallerOf {
-  return (peer, headers) => {
-    const address = plainAddress(peer ?? '')
-    const here = isLoopback(address)
+function isRelayed({ headers, httpVersion }: CallerRequest): boolean {
+  if (httpVersion === '1.0' || relayed.some((name) => headers[name] !== undefined)) return true
+  for (const name in headers) if (name.startsWith('x-forwarded-')) return true
+  return false
+}
+
+/**
+ * Returns a function that identifies the caller of a request. Relayed callers are never local: neither those of a
+ * trusted proxy, whatever address it reports, nor those of a proxy on this machine that nobody has named (S11).
+ * `X-Forwarded-For` counts only from trusted proxies and is read from the right: the caller itself may have written
+ * anything left of the first untrusted address.
+ */
+export function callerOf({ isTrusted, ownAccount }: CallerRules): CallerOf {
+  return (request) => {
+    const { headers, socket } = request
+    const address = plainAddress(socket.remoteAddress ?? '')
     if (isTrusted(address)) {
+      // Without `X-Forwarded-For`, the proxy relays for an unknown caller.
       const reported = forwarded(headers['x-forwarded-for'], isTrusted)
-      // A trusted proxy without `X-Forwarded-For` relays for an unknown caller.
-      if (reported === undefined) return { kind: 'http', address, loopback: false }
-      return { kind: 'http', address: reported, loopback: here && isLoopback(reported) }
+      return { kind: 'http', address: reported ?? address, loopback: false }
     }
-    const loopback = here && !relayed.some((name) => headers[name] !== undefined)
-    return { kind: 'http', address, loopback }
+    if (!isLoopback(address) || isRelayed(request)) return { kind: 'http', address, loopback: false }
+    if (!ownAccount) return { kind: 'http', address, loopback: true }
+    return { kind: 'http', address, loopback: true, ownAccount: () => ownAccount(socket) }
   }
 }
 

@@ -19,6 +19,7 @@ import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { answerRaw, refuseUnparsed } from './parser-faults.ts'
+import { ownAccountOf } from './peer-account.ts'
 import { router, targetReader } from './routes.ts'
 
 /** How often a stopping server checks whether every request is answered. Milliseconds. */
@@ -212,7 +213,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
       hostCheck({ bound: start.host, allowedHosts: start.options.allowedHosts, certificate: start.tls?.cert }),
     ),
     isTrusted,
-    callerOf: callerOf(isTrusted),
+    callerOf: callerOf({ isTrusted, ownAccount: ownAccountOf() }),
     origins: new Set(start.options.origins),
     metrics: new Metrics(start.droppedLogLines),
     healthJson: new HealthJson(),
