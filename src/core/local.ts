@@ -10,7 +10,7 @@ import {
   type WhoMayCall,
 } from './protocol/index.ts'
 import { healthCheckResponse, type RunDocumentOptions, type RunView, runDocument, selectRun } from './reports/index.ts'
-import type { Call, Caller, ServeOptions, Service } from './service.ts'
+import { type Call, type Caller, isExempt, type ServeOptions, type Service } from './service.ts'
 import type { Actor, Data } from './store/index.ts'
 
 /** The dependencies of the local Service, made in `open.ts`. */
@@ -21,7 +21,7 @@ export type Parts = {
   readonly run: (plan: readonly PlannedMonitor[], mode: ExecutionMode, call: Call) => Promise<Run>
   /** Runs that all callers share. Absent for a command, which always makes its own run. */
   readonly shared?:
-    | ((mode: ExecutionMode, type: ServerType, call: Call, stranger: boolean) => Promise<Shared>)
+    | ((mode: ExecutionMode, type: ServerType, call: Call, isStranger: () => Promise<boolean>) => Promise<Shared>)
     | undefined
   readonly details: ServeOptions['details']
   /** What a check of everything includes. */
@@ -79,9 +79,10 @@ export function localService(parts: Parts): Service {
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
       // Every await delays shared answers, so the known cases skip it.
-      const signedIn = isHere(call.caller) || !call.credential ? false : await isSignedIn(parts, call)
+      const open = isOpenTo(call.caller, parts.details)
+      const signedIn = open || !call.credential ? undefined : await isSignedIn(parts, call)
       const { run, ageMs } = await obtain(parts, mode, type, call, signedIn)
-      const documents = documentsOf(run, type, request, viewFor(call.caller, parts.details, signedIn))
+      const documents = documentsOf(run, type, request, open || signedIn ? 'full' : 'brief')
       const { correlationId, selection } = call
       const whole = { ...documents.run, correlationId }
       const selected = selection ? selectRun(whole, selection) : whole
@@ -115,10 +116,17 @@ function rememberDocuments(): (run: Run, type: ServerType, flags: Flags, view: R
   }
 }
 
-function obtain(parts: Parts, mode: ExecutionMode, type: ServerType, call: Call, signedIn: boolean): Promise<Shared> {
-  return parts.shared
-    ? parts.shared(mode, type, call, !isHere(call.caller) && !signedIn)
-    : runAlone(parts, mode, type, call)
+/** `signedIn` is undefined if nothing has needed to know it. */
+function obtain(
+  parts: Parts,
+  mode: ExecutionMode,
+  type: ServerType,
+  call: Call,
+  signedIn: boolean | undefined,
+): Promise<Shared> {
+  const isStranger = async (): Promise<boolean> =>
+    !(signedIn ?? (await isSignedIn(parts, call))) && !(await isExempt(call.caller))
+  return parts.shared ? parts.shared(mode, type, call, isStranger) : runAlone(parts, mode, type, call)
 }
 
 async function runAlone(parts: Parts, mode: ExecutionMode, type: ServerType, call: Call): Promise<Shared> {
@@ -150,24 +158,20 @@ function may({ roles, permissions }: Identity, required: WhoMayCall): boolean {
 /** The caller and its credential. */
 type Presented = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
 
-/** Whether the caller is on this machine, as far as the transport knows. Decides only what the caller may read. */
-const isHere = (caller: Caller): boolean => caller.kind === 'local' || caller.loopback
+/** Whether everybody who can make such a call sees the whole run (S11). */
+const isOpenTo = (caller: Caller, details: ServeOptions['details']): boolean =>
+  caller.kind === 'local' || caller.loopback || details === 'anyone'
 
-/** What a caller may see of a run. */
+/** What a caller may see of a run: beyond loopback, anonymous callers see statuses and fault classes only (S11). */
 export const viewOf = async (parts: Parts, call: Presented): Promise<RunView> =>
-  viewFor(call.caller, parts.details, await isSignedIn(parts, call))
-
-/** Beyond loopback, anonymous callers see statuses and fault classes, but nothing about hosts (S11). */
-function viewFor(caller: Caller, details: ServeOptions['details'], signedIn = false): RunView {
-  return isHere(caller) || details === 'anyone' || signedIn ? 'full' : 'brief'
-}
+  isOpenTo(call.caller, parts.details) || (await isSignedIn(parts, call)) ? 'full' : 'brief'
 
 /**
  * Whether the caller is signed in. Checked only where it matters: for the details of the answer and the number of runs
  * that the caller may start. A failing store counts as not signed in.
  */
 async function isSignedIn({ accounts }: Parts, call: Presented): Promise<boolean> {
-  if (!accounts || !call.credential || isHere(call.caller)) return false
+  if (!accounts || !call.credential) return false
   try {
     const { access } = await accounts()
     return (await access.identifyCaller(call)) !== undefined

@@ -197,12 +197,12 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       }),
     shared:
       sharedRuns &&
-      ((mode, type, call, stranger) =>
+      ((mode, type, call, isStranger) =>
         sharedRuns.get(mode, type, {
           // A closing core aborts the runs themselves, and with them everyone who waits.
           signal: call.signal,
           fresh: call.fresh === true,
-          stranger,
+          stranger: isStranger,
           callerTimeoutMs: call.timeoutMs,
           forPeer: call.calledByPeer,
         })),

@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
-import { deadlineSignal, orAborted } from './limits.ts'
+import { deadlineSignal } from './limits.ts'
 import type { Run } from './run.ts'
 
 /** Milliseconds that a result is shared. A failure is shared for a quarter of that. */
@@ -22,15 +22,16 @@ export type SharedCall = {
   /** Accepts only a run that starts after this call. */
   readonly fresh: boolean
   /**
-   * An anonymous caller. Such callers may start few runs, so that nobody can use this server to load the servers that
-   * it monitors.
+   * Whether the limits on strangers apply: they may start few runs, so that nobody can use this server to load the
+   * servers that it monitors. A function is called only if the caller needs a new run.
    */
-  readonly stranger: boolean
+  readonly stranger: boolean | (() => Promise<boolean>)
   /** The longest time that the caller waits, in milliseconds. */
   readonly callerTimeoutMs?: number | undefined
   /**
-   * Another svc makes the request. Such a run queries no further svc, so only peers share it. It counts
-   * toward the same start rate as other runs, because anybody can send the header.
+   * Another svc makes the request. Such a run queries no further svc, so only peers share it. Anybody can send the
+   * header, so these runs and the others share one pace. They can overlap: two svc that query each other would
+   * otherwise wait for each other.
    */
   readonly forPeer?: boolean | undefined
 }
@@ -46,13 +47,36 @@ type Result = {
   renewed: boolean
 }
 
+type Kind = 'trusted' | 'strangers'
+
 /** A run that callers wait for: in progress or pending. */
-type Demand = {
-  readonly outcome: Promise<Result>
-  readonly resolve: (result: Result) => void
-  readonly reject: (error: unknown) => void
-  /** The number of callers that wait for the start. */
-  readonly callers: { trusted: number; strangers: number }
+class Demand {
+  /** The number of callers that want it to start. */
+  readonly callers: Record<Kind, number> = { trusted: 0, strangers: 0 }
+  readonly #waiting = new Set<PromiseWithResolvers<Result>>()
+
+  /** Resolves with the result of the run. A caller whose signal aborts is forgotten at once, however long the wait. */
+  async outcome(signal: AbortSignal): Promise<Result> {
+    signal.throwIfAborted()
+    const waiter = Promise.withResolvers<Result>()
+    const leave = (): void => waiter.reject(signal.reason)
+    signal.addEventListener('abort', leave)
+    this.#waiting.add(waiter)
+    try {
+      return await waiter.promise
+    } finally {
+      this.#waiting.delete(waiter)
+      signal.removeEventListener('abort', leave)
+    }
+  }
+
+  resolve(result: Result): void {
+    for (const waiter of this.#waiting) waiter.resolve(result)
+  }
+
+  reject(error: unknown): void {
+    for (const waiter of this.#waiting) waiter.reject(error)
+  }
 }
 
 /** The runs of one mode and type that share their results. */
@@ -60,9 +84,8 @@ type Lane = {
   readonly mode: ExecutionMode
   readonly type: ServerType
   readonly forPeer: boolean
-  /** Shared by the lanes of peers and other callers of the same mode and type. */
-  readonly pace: { startedAt: number }
-  endedAt: number
+  /** When a run of this mode and type last started and ended, in the lane of peers or of other callers. */
+  readonly pace: { startedAt: number; endedAt: number }
   result: Result | undefined
   running: Demand | undefined
   next: Demand | undefined
@@ -96,18 +119,22 @@ export class SharedRuns {
    * whose `callerTimeoutMs` ends first gets Unavailable; the run continues and can serve its next attempt.
    */
   async get(mode: ExecutionMode, type: ServerType, call: SharedCall): Promise<Shared> {
-    const { signal, fresh, stranger, callerTimeoutMs, forPeer = false } = call
-    signal.throwIfAborted()
-    if (this.#closed) throw this.#closed
+    const { signal, stranger, callerTimeoutMs, forPeer = false } = call
     const lane = this.#laneOf(mode, type, forPeer)
-    // Applies even during another caller's fresh run, which does not invalidate the current result.
-    if (!fresh && isValid(lane.result, this.#now())) return this.#shared(lane.result)
+    const began = lane.running
+    let found = this.#find(lane, call, began)
+    let kind: Kind = 'trusted'
+    if (!found) {
+      kind = (typeof stranger === 'function' ? await stranger() : stranger) ? 'strangers' : 'trusted'
+      // A run that began in the meantime serves all callers.
+      if (typeof stranger === 'function') found = this.#find(lane, call, began)
+    }
+    if (found && 'run' in found) return this.#shared(found)
 
-    const kind = stranger ? 'strangers' : 'trusted'
-    const demand = (!fresh && lane.running) || this.#demand(lane, kind)
+    const demand = found ?? this.#demand(lane, kind)
     const patience = callerTimeoutMs === undefined ? undefined : deadlineSignal(signal, callerTimeoutMs)
     try {
-      return this.#shared(await orAborted(demand.outcome, patience?.signal ?? signal))
+      return this.#shared(await demand.outcome(patience?.signal ?? signal))
     } catch (error) {
       if (patience?.signal.aborted && !signal.aborted) {
         throw new Fault('Unavailable', 'The run is still in progress; its result will be available shortly', {
@@ -119,6 +146,18 @@ export class SharedRuns {
     } finally {
       patience?.clear()
     }
+  }
+
+  /**
+   * A valid result, or a run that the caller may join; with `fresh`, only a run that began after the call, which found
+   * `before` in progress. Throws when the caller has left or no runs start any more.
+   */
+  #find(lane: Lane, { signal, fresh }: SharedCall, before: Demand | undefined): Result | Demand | undefined {
+    signal.throwIfAborted()
+    if (this.#closed) throw this.#closed
+    // Applies even during another caller's fresh run, which does not invalidate the current result.
+    if (!fresh) return isValid(lane.result, this.#now()) ? lane.result : lane.running
+    return lane.running === before ? undefined : lane.running
   }
 
   /** The last finished run, even if expired: for a page that shows its age. Never an answer to a caller. */
@@ -147,14 +186,16 @@ export class SharedRuns {
     const existing = this.#lanes.get(key)
     if (existing) return existing
     const paceKey = keyOf(mode, type, false)
-    const pace = this.#paces.get(paceKey) ?? { startedAt: Number.NEGATIVE_INFINITY }
+    const pace = this.#paces.get(paceKey) ?? {
+      startedAt: Number.NEGATIVE_INFINITY,
+      endedAt: Number.NEGATIVE_INFINITY,
+    }
     this.#paces.set(paceKey, pace)
     const lane: Lane = {
       mode,
       type,
       forPeer,
       pace,
-      endedAt: Number.NEGATIVE_INFINITY,
       result: undefined,
       running: undefined,
       next: undefined,
@@ -164,8 +205,8 @@ export class SharedRuns {
   }
 
   /** Registers a caller for the next run, and starts that run if it is due. */
-  #demand(lane: Lane, kind: keyof Demand['callers']): Demand {
-    const demand = lane.next ?? newDemand()
+  #demand(lane: Lane, kind: Kind): Demand {
+    const demand = lane.next ?? new Demand()
     lane.next = demand
     demand.callers[kind] += 1
     this.#waiting.add(lane)
@@ -174,7 +215,7 @@ export class SharedRuns {
   }
 
   /** Removes a caller from a pending run. A run without callers does not start. */
-  #leave(lane: Lane, { callers }: Demand, kind: keyof Demand['callers']): void {
+  #leave(lane: Lane, { callers }: Demand, kind: Kind): void {
     callers[kind] -= 1
     if (callers.trusted + callers.strangers > 0) return
     lane.next = undefined
@@ -198,9 +239,9 @@ export class SharedRuns {
   }
 
   /** Infinity during a run; its end calls `#beginDue` again. */
-  #mayBeginAt({ running, next, pace, endedAt, result }: Lane): number {
+  #mayBeginAt({ running, next, pace, result }: Lane): number {
     if (running || !next) return Number.POSITIVE_INFINITY
-    const earliest = Math.max(pace.startedAt, endedAt) + pauseMs
+    const earliest = Math.max(pace.startedAt, pace.endedAt) + pauseMs
     if (next.callers.trusted > 0) return earliest
     const [oldest = 0] = this.#strangerStarts
     const inQuota =
@@ -223,9 +264,9 @@ export class SharedRuns {
     lane.running = demand
     lane.pace.startedAt = now
     const ended = (settle: (endedAt: number) => void): void => {
-      lane.endedAt = this.#now()
+      lane.pace.endedAt = this.#now()
       lane.running = undefined
-      settle(lane.endedAt)
+      settle(lane.pace.endedAt)
       this.#beginDue()
     }
     this.#start(lane.mode, lane.type, lane.forPeer).then(
@@ -248,11 +289,4 @@ const isValid = (result: Result | undefined, now: number): result is Result =>
 function lifeOf({ monitors }: Run, mode: ExecutionMode): number {
   const failed = monitors.some(({ results }) => results.some(({ status }) => status === 'failed'))
   return failed ? cacheTtlMs[mode] / 4 : cacheTtlMs[mode]
-}
-
-function newDemand(): Demand {
-  const { promise: outcome, resolve, reject } = Promise.withResolvers<Result>()
-  // Prevents an unhandled rejection when all callers have left.
-  outcome.catch(() => {})
-  return { outcome, resolve, reject, callers: { trusted: 0, strangers: 0 } }
 }
