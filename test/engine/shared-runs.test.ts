@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events'
+import { queryObjects } from 'node:v8'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Run, type SharedCall, SharedRuns } from '../../src/core/engine/index.ts'
 import { Fault } from '../../src/core/errors.ts'
@@ -63,7 +64,7 @@ function harness() {
     return (await pending).run.id
   }
   const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms)
-  return { state, shared, ask, finish, result, pass, pending }
+  return { state, shared, ask, finish, result, pass, settle, pending }
 }
 
 /** Whether a promise has settled yet. */
@@ -348,6 +349,24 @@ describe('runs that callers share', () => {
     await finish()
     const ids = (await Promise.all(pending)).map(({ run }) => run.id)
     expect(ids).toEqual(['run 1', 'run 2', 'run 3', 'run 4', 'run 6', 'run 7', 'run 8', 'run 9', 'run 10'])
+  })
+
+  test('S8 nothing remains in memory of callers that leave while their run is pending or in progress', async () => {
+    class Disconnected extends Error {}
+    const { ask, settle } = harness()
+    const leave = async (more: Partial<SharedCall>): Promise<void> => {
+      const connections = Array.from({ length: 100 }, () => new AbortController())
+      const calls = connections.map(({ signal }) => ask({ signal, stranger: true, ...more }))
+      await settle()
+      for (const connection of connections) connection.abort(new Disconnected())
+      await Promise.allSettled(calls)
+    }
+    // One that is in progress, and one that somebody else waits for.
+    void ask()
+    void ask({ fresh: true })
+    await leave({})
+    await leave({ fresh: true })
+    expect(queryObjects(Disconnected, { format: 'count' })).toBe(0)
   })
 
   test('S9 closing refuses callers that wait for a run to begin, and begins none', async () => {
