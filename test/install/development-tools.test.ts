@@ -1,0 +1,95 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+
+const root = join(import.meta.dirname, '..', '..')
+const made: string[] = []
+afterEach(() => {
+  for (const folder of made.splice(0)) rmSync(folder, { recursive: true })
+})
+function temporary(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-tools-'))
+  made.push(folder)
+  return folder
+}
+
+const node = join('node_modules', 'node')
+const binary = join(node, 'bin', process.platform === 'win32' ? 'node.exe' : 'node')
+
+/** The parts of this project that the verification reads. The binary is the installed one. */
+function copied(): string {
+  const folder = temporary()
+  mkdirSync(join(folder, 'tools'))
+  mkdirSync(join(folder, node, 'bin'), { recursive: true })
+  for (const path of [join('tools', 'node-binary.json'), join(node, 'package.json'), 'package-lock.json', binary]) {
+    cpSync(join(root, path), join(folder, path))
+  }
+  return folder
+}
+function verify(folder: string) {
+  const { npm_node_execpath: _, ...env } = process.env
+  const args = [join(root, 'tools', 'verify-node.mjs'), folder]
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', env })
+  return { status, text: `${stdout}${stderr}` }
+}
+
+test('the Node of the development dependencies is the executable of its platform package', () => {
+  expect(verify(root)).toMatchObject({ status: 0, text: expect.stringMatching(/is the executable of node-/) })
+})
+
+test('a changed Node binary is refused', () => {
+  const folder = copied()
+  const bytes = readFileSync(join(folder, binary))
+  const middle = Math.floor(bytes.length / 2)
+  bytes[middle] = (bytes[middle] ?? 0) ^ 1
+  writeFileSync(join(folder, binary), bytes)
+  expect(verify(folder)).toMatchObject({ status: 1, text: expect.stringContaining('is not the executable of node-') })
+})
+
+test('a Node of another version, and one that its script did not install, are refused', () => {
+  const folder = copied()
+  const file = join(folder, node, 'package.json')
+  const description = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>
+  writeFileSync(file, JSON.stringify({ ...description, version: '24.21.1' }))
+  expect(verify(folder)).toMatchObject({ status: 1, text: expect.stringContaining('version 24.21.1 is installed') })
+  writeFileSync(file, JSON.stringify(description))
+  rmSync(join(folder, binary))
+  expect(verify(folder)).toMatchObject({ status: 1, text: expect.stringContaining('preinstall script did not run') })
+})
+
+/** Runs the audit with a program named npm that prints a recorded answer. */
+function audit(answer: unknown) {
+  const folder = temporary()
+  const script = `#!${process.execPath}\nprocess.stdout.write(${JSON.stringify(JSON.stringify(answer))})\n`
+  writeFileSync(join(folder, 'npm'), script, { mode: 0o700 })
+  const env = { ...process.env, PATH: `${folder}${delimiter}${process.env['PATH'] ?? ''}` }
+  const ran = spawnSync(process.execPath, [join(root, 'tools', 'audit.mjs')], { encoding: 'utf8', env })
+  return { status: ran.status, text: `${ran.stdout}${ran.stderr}` }
+}
+
+test.skipIf(process.platform === 'win32')('a known vulnerability fails the build (simulated answers of npm)', () => {
+  const one = { name: 'left-pad', severity: 'high', range: '<1.3.1' }
+  const metadata = { vulnerabilities: { total: 1 }, dependencies: { total: 600 } }
+  expect(audit({ vulnerabilities: { 'left-pad': one }, metadata })).toEqual({
+    status: 1,
+    text: 'Known vulnerability: left-pad <1.3.1 (high)\n',
+  })
+  const none = { vulnerabilities: {}, metadata: { ...metadata, vulnerabilities: { total: 0 } } }
+  expect(audit(none)).toEqual({ status: 0, text: 'Known vulnerabilities: none in 600 dependencies\n' })
+})
+
+test.skipIf(process.platform === 'win32')(
+  'without an audit endpoint nothing is known (simulated answers of npm)',
+  () => {
+    const refused = {
+      message: '405 Method Not Allowed - POST https://registry.example/-/npm/v1/security/advisories/bulk',
+    }
+    expect(audit(refused)).toEqual({
+      status: 0,
+      text: 'Known vulnerabilities: not checked, because no audit endpoint is reachable (405 Method Not Allowed)\n',
+    })
+    expect(audit('').text).toContain('not checked')
+  },
+)
