@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { type AccountFiles, makeFolder, othersMayWrite } from '../src/core/own-files.ts'
+import { type AccountFiles, everyoneMayRead, makeFolder, othersMayWrite } from '../src/core/own-files.ts'
 import { svcHome } from './support/svc.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'svc-folder-'))
@@ -73,4 +73,35 @@ test.each<[why: string, stats: typeof alice, files: AccountFiles]>([
   ],
 ])('a file is writable by others if %s', (_, stats, accounts) => {
   expect(othersMayWrite(stats, accounts)).toBe(true)
+})
+
+test('everyone may read a file if its mode and those of all folders above it allow that', () => {
+  const open = mkdtempSync(join(tmpdir(), 'svc-open-'))
+  try {
+    chmodSync(open, 0o755)
+    const file = join(open, 'secret')
+    writeFileSync(file, 'x')
+    const link = join(open, 'link')
+    symlinkSync(file, link)
+    for (const [mode, expected] of [
+      [0o644, true],
+      [0o640, false],
+      [0o600, false],
+    ] as const) {
+      chmodSync(file, mode)
+      expect([everyoneMayRead(file), everyoneMayRead(link)]).toEqual([expected, expected])
+    }
+    chmodSync(file, 0o644)
+    const inner = join(open, 'inner')
+    mkdirSync(inner)
+    writeFileSync(join(inner, 'secret'), 'x', { mode: 0o644 })
+    chmodSync(join(inner, 'secret'), 0o644)
+    chmodSync(inner, 0o755)
+    expect(everyoneMayRead(join(inner, 'secret'))).toBe(true)
+    chmodSync(inner, 0o750)
+    expect(everyoneMayRead(join(inner, 'secret'))).toBe(false)
+    expect(everyoneMayRead(join(open, 'missing'))).toBe(false)
+  } finally {
+    rmSync(open, { recursive: true })
+  }
 })

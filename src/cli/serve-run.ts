@@ -3,6 +3,7 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import type { Config, WrongEntry } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
+import { everyoneMayRead } from '../core/own-files.ts'
 import { preload } from '../core/preload.ts'
 import { stackOf, startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
@@ -65,7 +66,7 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
   }
   signal.addEventListener('abort', stopping, { once: true })
   try {
-    for (const warning of request.warnings) log({ level: 'warn', msg: warning })
+    for (const warning of [...request.warnings, ...exposedSecrets(request)]) log({ level: 'warn', msg: warning })
     for (const { type, name, lines } of request.mistakes) {
       log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
     }
@@ -76,6 +77,16 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     await serveLog.close(Math.min(maxLogMs, Math.max(minLogMs, stopBy - performance.now())))
     release()
   }
+}
+
+/** A warning for each secret file of the command line that every account of this machine can read. */
+function exposedSecrets({ tls, bootstrap }: ServeRequest): readonly string[] {
+  const files = { 'tls-key': tls?.key, 'bootstrap-password-file': bootstrap?.passwordFile }
+  return Object.entries(files).flatMap(([flag, file]) =>
+    file !== undefined && everyoneMayRead(file)
+      ? [`--${flag} names ${file}, which every account of this machine can read: chmod o= ${file}`]
+      : [],
+  )
 }
 
 async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, signal: AbortSignal): Promise<void> {

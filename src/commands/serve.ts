@@ -83,10 +83,14 @@ it also accepts other addresses, with a warning.`
             ? { userName: flags['bootstrap-admin'], passwordFile: flags['bootstrap-password-file'] }
             : undefined,
         loopback: isLoopbackHost(flags.host),
-        warnings:
-          exposed && !flags.quiet
-            ? [`${flags.host} accepts other machines without TLS: the network can read the health of this one`]
-            : [],
+        warnings: flags.quiet
+          ? []
+          : [
+              ...(exposed
+                ? [`${flags.host} accepts other machines without TLS: the network can read the health of this one`]
+                : []),
+              ...config.warnings,
+            ],
         mistakes: config.wrongEntries,
       },
       signal,

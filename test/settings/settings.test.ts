@@ -360,7 +360,7 @@ test('a missing secret file is a warning where svc can check', () => {
   const { warnings } = readSettings(
     { key: { type: 'secret', doc: 'Key' } },
     { key: { file: '/no/such/key' } },
-    { env: {}, folder: '/', exists: () => false },
+    { env: {}, folder: '/', secretFile: () => 'missing' },
   )
   expect(warnings.map(({ message }) => message)).toEqual([
     'names the file /no/such/key, which does not exist: checks that need it will fail',

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import type { ExecConfig } from '../engine/index.ts'
 import { Fault, type FilePlace } from '../errors.ts'
+import { everyoneMayRead } from '../own-files.ts'
 import { monitorName, uncheckedMonitor } from '../plan/index.ts'
 import { nameStyles, type ServerType } from '../protocol/index.ts'
 import {
@@ -220,7 +221,12 @@ async function readConfig(
   const document = await parseDocument(text)
   if (document.problems.length > 0) throw await refusal(path, document.problems, text, true)
   const folder = paths.dirname(path)
-  const context: SettingsContext = { env, folder, keychain, exists: (file) => existsSync(paths.resolve(folder, file)) }
+  const secretFile = (file: string) => {
+    const path = paths.resolve(folder, file)
+    if (!existsSync(path)) return 'missing'
+    return everyoneMayRead(path) ? 'readable by everyone' : 'private'
+  }
+  const context: SettingsContext = { env, folder, keychain, secretFile }
   const read = await readSections(
     document.value,
     context,

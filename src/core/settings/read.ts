@@ -4,8 +4,8 @@ import type { Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, 
 import { parseBytes, parseDuration, parsePercent, writeFigure } from './units.ts'
 
 export type SettingsContext = SecretSources & {
-  /** Whether a secret's file exists, for a warning. Without it, files are not looked for. */
-  readonly exists?: ((path: string) => boolean) | undefined
+  /** The state of a secret's file, for a warning. Without it, files are not examined. */
+  readonly secretFile?: ((path: string) => 'missing' | 'private' | 'readable by everyone') | undefined
 }
 
 export type SettingsReading = {
@@ -244,8 +244,11 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
   }
   if (/[\0\r\n]/.test(name)) return at.in(kind).wrong('must be a path on one line')
   if (name.startsWith('~')) return at.in(kind).wrong('begins with "~", which is not expanded: write the absolute path')
-  if (context.exists && !context.exists(name))
-    at.warn(`names the file ${name}, which does not exist: checks that need it will fail`)
+  const state = context.secretFile?.(name)
+  if (state === 'missing') at.warn(`names the file ${name}, which does not exist: checks that need it will fail`)
+  if (state === 'readable by everyone') {
+    at.warn(`names the file ${name}, which every account of this machine can read: chmod o= ${name}`)
+  }
   return fileSecret(name, context)
 }
 
