@@ -34,6 +34,8 @@ export type ServeRequest = {
   /** Paths of the files. */
   readonly tls: { readonly cert: string; readonly key: string } | undefined
   readonly allowedHosts: readonly string[]
+  /** Addresses or networks, in addition to those of svc.yaml. */
+  readonly behindProxy: readonly string[]
   readonly debug: boolean
   /** Milliseconds to keep listening after the signal to stop. Undefined means the default. */
   readonly drainDelayMs: number | undefined
@@ -97,6 +99,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
   const options = {
     ...request.config.serve,
     allowedHosts: [...request.config.serve.allowedHosts, ...request.allowedHosts],
+    behindProxy: [...request.config.serve.behindProxy, ...request.behindProxy],
     debug: request.debug,
   }
   // Loaded now, because every run of a monitor with a keychain secret needs it.

@@ -38,6 +38,12 @@ it also accepts other addresses, with a warning.`
       multiple: true,
       multipleNonGreedy: true,
     }),
+    'behind-proxy': text('behind-proxy')({
+      description: 'All callers come through the reverse proxy at this address; repeatable',
+      helpValue: 'ADDRESS',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
     'bootstrap-admin': text('bootstrap-admin')({
       description: 'Create this user with the role Admin if there are no users yet',
       dependsOn: ['bootstrap-password-file'],
@@ -59,10 +65,13 @@ it also accepts other addresses, with a warning.`
 
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Serve)
-    if (flags.only === undefined) refuseOpenListening(flags)
-    const exposed = flags.only !== undefined && !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined
+    const behindProxy = flags['behind-proxy'] ?? []
+    for (const proxy of behindProxy) await refuseUnlessProxy(proxy)
     const { serve } = await import('../cli/serve-run.ts')
     const config = await configuration(flags, process.env, { tolerant: 'entries' })
+    const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0
+    const clear = !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined && !proxied
+    if (clear && flags.only === undefined && !flags['insecure-listen']) throw openListening(flags.host)
     await serve(
       {
         version: packageJson().version,
@@ -76,6 +85,7 @@ it also accepts other addresses, with a warning.`
             ? { cert: flags['tls-cert'], key: flags['tls-key'] }
             : undefined,
         allowedHosts: flags['allowed-host'] ?? [],
+        behindProxy,
         debug: flags['debug-errors'],
         drainDelayMs: flags['drain-delay'],
         bootstrap:
@@ -86,7 +96,7 @@ it also accepts other addresses, with a warning.`
         warnings: flags.quiet
           ? []
           : [
-              ...(exposed
+              ...(clear && flags.only !== undefined
                 ? [`${flags.host} accepts other machines without TLS: the network can read the health of this one`]
                 : []),
               ...config.warnings,
@@ -99,18 +109,20 @@ it also accepts other addresses, with a warning.`
   }
 }
 
-/** Refuses to listen beyond loopback without TLS, which would send responses unencrypted, unless a flag confirms it. */
-function refuseOpenListening(flags: {
-  host: string
-  'tls-cert'?: string | undefined
-  'insecure-listen': boolean
-}): void {
-  if (isLoopbackHost(flags.host) || flags['tls-cert'] !== undefined || flags['insecure-listen']) return
-  throw new Fault('Usage', `--host ${flags.host} requires TLS: other machines can connect`, {
+/** Without TLS, other machines would exchange passwords and answers with this server in clear text. */
+const openListening = (host: string): Fault =>
+  new Fault('Usage', `--host ${host} requires TLS: other machines can connect`, {
     hints: [
       'With a certificate:   --tls-cert cert.pem --tls-key key.pem',
-      'Behind a TLS proxy:   --insecure-listen',
+      'Behind a TLS proxy:   --behind-proxy ADDRESS',
       'On this machine only: omit --host',
+      'Without TLS:          --insecure-listen',
     ],
   })
+
+/** Throws Usage for a text that is not the address or network of a proxy. */
+async function refuseUnlessProxy(text: string): Promise<void> {
+  const { proxyProblem } = await import('../core/config/index.ts')
+  const problem = proxyProblem(text)
+  if (problem !== undefined) throw new Fault('Usage', `--behind-proxy ${text} ${problem}`)
 }

@@ -174,8 +174,10 @@ export type ServeOptions = {
   readonly names: (typeof nameStyles)[number]
   /** Accepts a user name and password by HTTP Basic, each time for one request only (A9). */
   readonly basic: boolean
-  /** Proxies whose `X-Forwarded-For` is trusted. */
+  /** Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. */
   readonly trustProxy: readonly string[]
+  /** The same, and all callers come through these proxies: nobody is local, and no other machine is answered (S1). */
+  readonly behindProxy: readonly string[]
   /** Bytes. */
   readonly maxBody: number
   readonly metrics: {
@@ -193,6 +195,7 @@ export const serveDefaults: ServeOptions = {
   names: 'PascalCase',
   basic: false,
   trustProxy: [],
+  behindProxy: [],
   maxBody: 1024 * 1024,
   metrics: { maxSeries: 50_000 },
   debug: false,

@@ -12,7 +12,9 @@ const from = (peer: string, headers: CallerRequest['headers'], httpVersion = '1.
 })
 const who = (trusted: readonly string[], peer: string, forwardedFor?: string) => {
   const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor }
-  const { address, loopback } = callerOf({ isTrusted: trustedProxies(trusted) })(from(peer, headers))
+  const { address, loopback } = callerOf({ isTrusted: trustedProxies(trusted), behindProxy: false })(
+    from(peer, headers),
+  )
   return loopback ? `${address} here` : address
 }
 
@@ -59,7 +61,7 @@ describe('the address of the caller', () => {
     // A proxy that passes the header of its caller on unchanged reports whatever the caller wrote.
     expect(who(['127.0.0.1'], '127.0.0.1', '127.0.0.1')).toBe('127.0.0.1')
     expect(who(['192.0.2.7'], '192.0.2.7', '127.0.0.1')).toBe('127.0.0.1')
-    const caller = callerOf({ isTrusted: trustedProxies([]), ownAccount: async () => true })
+    const caller = callerOf({ isTrusted: trustedProxies([]), behindProxy: false, ownAccount: async () => true })
     expect(caller(from('127.0.0.1', {}))).toMatchObject({ loopback: true, ownAccount: expect.any(Function) })
     const headers = ['forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port']
     for (const header of headers) {

@@ -1,5 +1,5 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../src/core/server/connections.ts'
 import type { Call } from '../../src/core/service.ts'
@@ -283,22 +283,29 @@ describe('S3 bounds', () => {
     })
   })
 
-  test('S3 an address with too many connections gets no more, and other addresses do', async () => {
+  test('S3 an address with too many connections gets no more, other addresses and exempt callers do', async () => {
     let refused = 0
+    let asked = 0
+    let exempt = false
     let address = '192.0.2.7'
     const admitted = admit({
       most: 2,
       addressOf: () => address,
-      exempt: (peer) => peer === '127.0.0.1',
+      isTrusted: (peer) => peer === '192.0.2.9',
+      isExempt: async () => {
+        asked += 1
+        return exempt
+      },
       refused: () => {
         refused += 1
       },
     })
     const judged: boolean[] = []
     let ended = 0
-    const server = createServer((socket) => {
+    const server = createServer(async (socket) => {
       socket.on('error', () => {})
       admitted(socket)
+      await turn()
       judged.push(!socket.destroyed)
       socket.on('close', () => {
         ended += 1
@@ -314,16 +321,20 @@ describe('S3 bounds', () => {
       return judged.at(-1) === true
     }
     const socketsSeen = [await another(), await another(), await another()]
-    expect([socketsSeen, refused]).toEqual([[true, true, false], 1])
+    expect([socketsSeen, refused, asked]).toEqual([[true, true, false], 1, 1])
+    exempt = true
+    expect([await another(), refused, asked]).toEqual([true, 1, 2])
+    exempt = false
     address = '192.0.2.8'
     expect(await another()).toBe(true)
-    address = '127.0.0.1'
+    address = '192.0.2.9'
     expect([await another(), await another(), await another()]).toEqual([true, true, true])
     // A connection that ends makes room.
     address = '192.0.2.7'
     const endedBefore = ended
     open[0]?.destroy()
-    await until(() => ended > endedBefore)
+    open[3]?.destroy()
+    await until(() => ended > endedBefore + 1)
     expect(await another()).toBe(true)
     for (const socket of open) socket.destroy()
     await new Promise((resolve) => server.close(resolve))

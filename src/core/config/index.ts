@@ -5,5 +5,5 @@ export { type Config, type LoadedConfig, type LoadOptions, loadConfig, type Wron
 // Loaded on demand: reading a configuration does not need them.
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const proposals = () => import('./proposed.ts')
-export { type ServeConfig, serveSettings } from './load.ts'
+export { proxyProblem, type ServeConfig, serveSettings } from './load.ts'
 export type { TypeConfig, Types } from './types.ts'

@@ -55,6 +55,11 @@ export const serveSettings = {
     default: [],
     doc: 'Addresses or networks of proxies whose `X-Forwarded-For` is trusted: `10.0.0.7`, `10.0.0.0/24`',
   },
+  behindProxy: {
+    type: 'texts',
+    default: [],
+    doc: 'Addresses or networks of the reverse proxies through which all callers come. They are trusted like those of `trustProxy`, no caller is local, and requests from any other machine are refused',
+  },
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum size of a request body, 1KiB to 64MiB' },
   metrics: {
     type: 'group',
@@ -81,7 +86,7 @@ type ServeRead = { readonly values: ServeConfig; readonly problems: readonly Pro
 export function readServe(raw: unknown, context: SettingsContext): ServeRead {
   const { values, problems } = readSettings(serveSettings, raw, context)
   const each = (
-    name: 'origins' | 'allowedHosts' | 'trustProxy',
+    name: 'origins' | 'allowedHosts' | 'trustProxy' | 'behindProxy',
     wrong: (text: string) => string | undefined,
   ): Problem[] =>
     (values[name] ?? []).flatMap((text, index) => {
@@ -92,6 +97,7 @@ export function readServe(raw: unknown, context: SettingsContext): ServeRead {
     ...each('origins', originProblem),
     ...each('allowedHosts', hostProblem),
     ...each('trustProxy', proxyProblem),
+    ...each('behindProxy', proxyProblem),
   ]
   const size = values.maxBody ?? serveSettings.maxBody.default
   if (size < 1024 || size > 64 * 1024 * 1024) more.push({ path: ['maxBody'], message: 'must be 1KiB to 64MiB' })
@@ -118,7 +124,8 @@ function hostProblem(host: string): string | undefined {
   return 'must be a host name alone: without scheme, port or path, like svc.example.com'
 }
 
-function proxyProblem(proxy: string): string | undefined {
+/** Why a text is not the address or network of a proxy, or undefined if it is. */
+export function proxyProblem(proxy: string): string | undefined {
   const [address = '', prefix, ...rest] = proxy.split('/')
   const family = isIP(address)
   const wrong = 'must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24'

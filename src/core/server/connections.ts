@@ -4,17 +4,20 @@ type Rules = {
   /** The maximum number of connections per address. */
   readonly most: number
   readonly addressOf: (socket: Socket) => string
-  readonly exempt: (address: string) => boolean
+  /** Whether an address is one of a trusted proxy, which may have any number of connections. */
+  readonly isTrusted: (address: string) => boolean
+  /** Whether a connection above the limit may stay. Asked for no other connection. */
+  readonly isExempt: (socket: Socket) => Promise<boolean>
   /** Called for every connection that this limit closes. */
   readonly refused: () => void
 }
 
 /** A 'connection' listener that closes further connections of an address that has too many (S3). */
-export function admit({ most, addressOf, exempt, refused }: Rules): (socket: Socket) => void {
+export function admit({ most, addressOf, isTrusted, isExempt, refused }: Rules): (socket: Socket) => void {
   const counts = new Map<string, number>()
   return (socket) => {
     const address = addressOf(socket)
-    if (exempt(address)) return
+    if (isTrusted(address)) return
     const count = (counts.get(address) ?? 0) + 1
     counts.set(address, count)
     socket.once('close', () => {
@@ -23,8 +26,11 @@ export function admit({ most, addressOf, exempt, refused }: Rules): (socket: Soc
       else counts.delete(address)
     })
     if (count <= most) return
-    refused()
-    socket.destroy()
+    void isExempt(socket).then((exempt) => {
+      if (exempt || socket.destroyed) return
+      refused()
+      socket.destroy()
+    })
   }
 }
 

@@ -7,7 +7,7 @@ import type { Runtime, ServeOptions, Service } from '../service.ts'
 import type { Connections } from './connections.ts'
 import type { DescribedInterface } from './documents.ts'
 import type { HealthJson } from './health-json.ts'
-import { type CallerOf, type HostCheck, type HttpCaller, plainAddress } from './hosts.ts'
+import { type CallerOf, type HostCheck, type HttpCaller, type PeerCheck, plainAddress } from './hosts.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
@@ -126,6 +126,7 @@ export type ServerContext = {
   readonly secure: boolean
   readonly readTarget: (url: string) => RequestTarget
   readonly checkHost: HostCheck
+  readonly checkPeer: PeerCheck
   readonly callerOf: CallerOf
   /** Whether an address is one of a trusted proxy. */
   readonly isTrusted: (address: string) => boolean

@@ -189,18 +189,21 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   app: described('app'),
 }
 
-/** Checks the Host first, except for the two probes, which answer any Host (S1). */
+/** Checks the peer and the Host first, except for the two probes, which answer anybody under any Host (S1). */
 function find(server: ServerContext, request: IncomingMessage): RequestTarget {
-  const checkHost = (): void => server.checkHost(request.headers.host ?? '', request.socket.localAddress)
+  const checkSender = (): void => {
+    server.checkPeer(request.socket.remoteAddress)
+    server.checkHost(request.headers.host ?? '', request.socket.localAddress)
+  }
   let target: RequestTarget
   try {
     target = server.readTarget(request.url ?? '')
   } catch (error) {
-    checkHost()
+    checkSender()
     throw error
   }
   const { route } = target
-  if (!(route.kind === 'own' && ownPages[route.page].anyHost)) checkHost()
+  if (!(route.kind === 'own' && ownPages[route.page].anyHost)) checkSender()
   return target
 }
 

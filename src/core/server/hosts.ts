@@ -72,8 +72,10 @@ export type HttpCaller = Extract<Caller, { kind: 'http' }>
 export type CallerRequest = Pick<IncomingMessage, 'headers' | 'httpVersion'> & { readonly socket: Ends }
 export type CallerOf = (request: CallerRequest) => HttpCaller
 
-type CallerRules = {
+export type CallerRules = {
   readonly isTrusted: (address: string) => boolean
+  /** True if all callers come through a proxy, so that a connection from this machine says nothing about the caller. */
+  readonly behindProxy: boolean
   /** Whether the process at the other end belongs to this account. Absent where nothing can tell. */
   readonly ownAccount?: ((socket: Ends) => Promise<boolean>) | undefined
 }
@@ -107,6 +109,21 @@ export function trustedProxies(entries: readonly string[]): (address: string) =>
   }
 }
 
+/** Throws Forbidden for a connection from an address that may not send requests. */
+export type PeerCheck = (peer: string | undefined) => void
+
+/**
+ * With `--behind-proxy`, only the proxies and this machine may send requests: a direct caller would bypass what the
+ * proxy enforces, and send its password without TLS.
+ */
+export function peerCheck({ isTrusted, behindProxy }: Pick<CallerRules, 'isTrusted' | 'behindProxy'>): PeerCheck {
+  return (peer) => {
+    const address = plainAddress(peer ?? '')
+    if (!behindProxy || isTrusted(address) || isLoopback(address)) return
+    throw new Fault('Forbidden', 'This server accepts requests only from its proxy')
+  }
+}
+
 /** Headers that relays add, besides all that begin with `x-forwarded-`. */
 const relayed = ['forwarded', 'via', 'x-real-ip']
 
@@ -126,7 +143,7 @@ function isRelayed({ headers, httpVersion }: CallerRequest): boolean {
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right: the caller itself may have written
  * anything left of the first untrusted address.
  */
-export function callerOf({ isTrusted, ownAccount }: CallerRules): CallerOf {
+export function callerOf({ isTrusted, behindProxy, ownAccount }: CallerRules): CallerOf {
   return (request) => {
     const { headers, socket } = request
     const address = plainAddress(socket.remoteAddress ?? '')
@@ -135,7 +152,7 @@ export function callerOf({ isTrusted, ownAccount }: CallerRules): CallerOf {
       const reported = forwarded(headers['x-forwarded-for'], isTrusted)
       return { kind: 'http', address: reported ?? address, loopback: false }
     }
-    if (!isLoopback(address) || isRelayed(request)) return { kind: 'http', address, loopback: false }
+    if (behindProxy || !isLoopback(address) || isRelayed(request)) return { kind: 'http', address, loopback: false }
     if (!ownAccount) return { kind: 'http', address, loopback: true }
     return { kind: 'http', address, loopback: true, ownAccount: () => ownAccount(socket) }
   }

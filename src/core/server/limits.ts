@@ -19,7 +19,7 @@ export type ServerLimits = {
   readonly headerCount: number
   /** Simultaneous connections; further ones are closed on arrival. */
   readonly connections: number
-  /** The same per address. Does not apply to this machine and trusted proxies. */
+  /** The same per address. Does not apply to processes of this server's account on this machine, and trusted proxies. */
   readonly connectionsPerAddress: number
   /** Requests that may wait for their answers on one connection. A connection with more is closed. */
   readonly maxPipelined: number

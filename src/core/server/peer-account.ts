@@ -93,7 +93,7 @@ function end(address = '', port: number | undefined): string | undefined {
 }
 
 /** Searches the kernel's tables of TCP sockets. A table that cannot be read, such as that of IPv6, shows nothing. */
-async function findAccounts(keys: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {
+export async function findAccounts(keys: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {
   const accounts = new Map<string, number>()
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
     if (accounts.size < keys.size) await searchTable(table, keys, accounts).catch(() => {})

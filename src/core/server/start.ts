@@ -14,7 +14,7 @@ import { latestOn, type ServerContext } from './context.ts'
 import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed, stopping } from './handle.ts'
 import { HealthJson } from './health-json.ts'
-import { callerOf, hostCheck, plainAddress, trustedProxies } from './hosts.ts'
+import { type CallerRules, callerOf, hostCheck, peerCheck, plainAddress, trustedProxies } from './hosts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
@@ -199,7 +199,8 @@ export type RunningServer = {
  */
 export async function startServer(start: StartOptions): Promise<RunningServer> {
   const limits = { ...serverLimits, ...start.limits }
-  const isTrusted = trustedProxies(start.options.trustProxy)
+  const isTrusted = trustedProxies([...start.options.trustProxy, ...start.options.behindProxy])
+  const callerRules = { isTrusted, behindProxy: start.options.behindProxy.length > 0, ownAccount: ownAccountOf() }
   const server = withCertificate(() => create(limits, start.tls))
   const serverContext: ServerContext = {
     service: start.service,
@@ -213,7 +214,8 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
       hostCheck({ bound: start.host, allowedHosts: start.options.allowedHosts, certificate: start.tls?.cert }),
     ),
     isTrusted,
-    callerOf: callerOf({ isTrusted, ownAccount: ownAccountOf() }),
+    checkPeer: peerCheck(callerRules),
+    callerOf: callerOf(callerRules),
     origins: new Set(start.options.origins),
     metrics: new Metrics(start.droppedLogLines),
     healthJson: new HealthJson(),
@@ -225,7 +227,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     draining: false,
     hold: undefined,
   }
-  listenTo(server, serverContext)
+  listenTo(server, serverContext, callerRules)
   await preload(preloadFormats, preloadReports)
   const { address, family, port } = await listening(server, start.host, start.port)
   // Without a listener, a connection that the system cannot accept would end the process.
@@ -266,7 +268,11 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
   return server
 }
 
-function listenTo(server: Server, serverContext: ServerContext): void {
+function listenTo(
+  server: Server,
+  serverContext: ServerContext,
+  { isTrusted, behindProxy, ownAccount }: CallerRules,
+): void {
   server.on('request', (request, response) => handle(serverContext, request, response, false))
   server.on('checkContinue', (request, response) => handle(serverContext, request, response, true))
   // Without this listener Node would answer an unknown expectation itself. Here the gate refuses it.
@@ -291,7 +297,8 @@ function listenTo(server: Server, serverContext: ServerContext): void {
     admit({
       most: serverContext.limits.connectionsPerAddress,
       addressOf: (socket) => plainAddress(socket.remoteAddress ?? ''),
-      exempt: (address) => isLoopback(address) || serverContext.isTrusted(address),
+      isTrusted,
+      isExempt: async (socket) => !behindProxy && ownAccount !== undefined && (await ownAccount(socket)),
       refused: () => serverContext.metrics.refusedConnection(),
     }),
   )

@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { accountMatcher, type FindAccounts, findAccounts, searchTable } from '../../src/core/server/peer-account.ts'
+import { suiteWith } from '../support/peer.ts'
+
+/** Accounts without a name, a home or a password. */
+const [ours, another] = [23_456, 23_457]
+const missing = process.getuid?.() === 0 ? undefined : 'only root can start processes of other accounts'
+
+suiteWith(missing, 'the account of a process that connects', () => {
+  /** The server's side of a connection that a process of an account makes. */
+  async function connection(uid: number, host: string, listensOn = host): Promise<Socket & AsyncDisposable> {
+    const server = createServer().listen(0, listensOn)
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const program = `require('node:net').connect(${port}, '${host}').resume()`
+    const child: ChildProcess = spawn(process.execPath, ['-e', program], { uid, gid: uid, stdio: 'ignore' })
+    const [socket] = (await once(server, 'connection')) as [Socket]
+    socket.on('error', () => {})
+    return Object.assign(socket, {
+      async [Symbol.asyncDispose]() {
+        child.kill('SIGKILL')
+        socket.destroy()
+        server.close()
+      },
+    })
+  }
+
+  test.each([
+    ['127.0.0.1', '127.0.0.1'],
+    ['127.0.0.7', '127.0.0.7'],
+    ['127.0.0.1', '::'],
+    ['::1', '::1'],
+    ['::ffff:127.0.0.1', '127.0.0.1'],
+    ['::ffff:127.0.0.1', '::'],
+  ])('S8 a connection to %s of a server on %s shows its account', async (host, listensOn) => {
+    await using socket = await connection(ours, host, listensOn)
+    expect(await accountMatcher(ours, findAccounts)(socket)).toBe(true)
+    expect(await accountMatcher(another, findAccounts)(socket)).toBe(false)
+  })
+
+  test('S8 root is never the own account, and neither is the account that stands for unknown ones', async () => {
+    await using ofRoot = await connection(0, '127.0.0.1')
+    expect(await accountMatcher(0, findAccounts)(ofRoot)).toBe(false)
+    await using ofNobody = await connection(65_534, '127.0.0.1')
+    expect(await accountMatcher(65_534, findAccounts)(ofNobody)).toBe(false)
+  })
+
+  test('S8 a connection that has ended has no account', async () => {
+    await using socket = await connection(ours, '127.0.0.1')
+    const { remoteAddress, remotePort, localAddress, localPort } = socket
+    socket.destroy()
+    await once(socket, 'close')
+    expect(await accountMatcher(ours, findAccounts)({ remoteAddress, remotePort, localAddress, localPort })).toBe(false)
+  })
+})
+
+const ends = { remoteAddress: '127.0.0.1', remotePort: 41_394, localAddress: '127.0.0.1', localPort: 8_080 }
+const key = '0100007F:A1B2 0100007F:1F90'
+const line = (at: number, both: string, uid: number): string =>
+  `${String(at).padStart(4)}: ${both} 01 00000000:00000000 00:00000000 00000000 ${String(uid).padStart(5)}        0 123456 1 0000000000000000 20 4 30 10 -1`.padEnd(
+    149,
+  )
+
+test.each([
+  ['192.0.2.7', '192.0.2.1'],
+  ['127.0.0.1', '192.0.2.1'],
+  ['fe80::1%eth0', '::1'],
+  ['', ''],
+])('S8 a connection from %s to %s is not looked up', async (remoteAddress, localAddress) => {
+  const find: FindAccounts = async () => {
+    throw new Error('looked up')
+  }
+  expect(await accountMatcher(ours, find)({ ...ends, remoteAddress, localAddress })).toBe(false)
+})
+
+test('S8 where the table cannot be read, the caller is a stranger', async () => {
+  const matches = accountMatcher(ours, async () => {
+    throw new Error('EMFILE')
+  })
+  expect([await matches(ends), await matches(ends)]).toEqual([false, false])
+})
+
+test('S8 one search at a time serves all connections that wait, and begins after they do', async () => {
+  const searches: { readonly keys: readonly string[]; readonly finish: () => void }[] = []
+  const matches = accountMatcher(ours, (keys) => {
+    const { promise, resolve } = Promise.withResolvers<ReadonlyMap<string, number>>()
+    searches.push({ keys: [...keys], finish: () => resolve(new Map([...keys].map((one) => [one, ours]))) })
+    return promise
+  })
+  const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
+  const first = matches(ends)
+  await turn()
+  const others = Array.from({ length: 1_000 }, (_, i) => matches({ ...ends, remotePort: 50_000 + i }))
+  await turn()
+  expect(searches.map(({ keys }) => keys)).toEqual([[key]])
+  searches[0]?.finish()
+  expect(await first).toBe(true)
+  await turn()
+  expect(searches.map(({ keys }) => keys.length)).toEqual([1, 1_000])
+  searches[1]?.finish()
+  expect(new Set(await Promise.all(others))).toEqual(new Set([true]))
+})
+
+test('S8 a search reads at most 8 MiB of a table, so that a connection further down has no account', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-table-'))
+  try {
+    const found = async (before: number): Promise<number | undefined> => {
+      const others = Array.from({ length: before }, (_, i) =>
+        line(i, `0100007F:${(i % 65_536).toString(16).padStart(4, '0').toUpperCase()} 0200007F:1F90`, another),
+      )
+      const file = join(folder, 'tcp')
+      writeFileSync(file, ['  sl  local_address …', ...others, line(before, key, ours), ''].join('\n'))
+      const accounts = new Map<string, number>()
+      await searchTable(file, new Set([key]), accounts)
+      return accounts.get(key)
+    }
+    expect(await found(0)).toBe(ours)
+    expect(await found(50_000)).toBe(ours)
+    expect(await found(60_000)).toBeUndefined()
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
