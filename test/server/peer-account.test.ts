@@ -53,7 +53,7 @@ suiteWith(missing, 'the account of a process that connects', () => {
 
   test('S8 a connection that has ended has no account', async () => {
     await using socket = await connection(ours, '127.0.0.1')
-    const { remoteAddress, remotePort, localAddress, localPort } = socket
+    const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
     socket.destroy()
     await once(socket, 'close')
     expect(await accountMatcher(ours, findAccounts)({ remoteAddress, remotePort, localAddress, localPort })).toBe(false)

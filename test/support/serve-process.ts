@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { svcHome } from './svc.ts'
 import { until } from './until.ts'
@@ -17,16 +17,22 @@ export type ServeProcess = {
   readonly [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** Starts `svc serve --only health` with this svc.yaml, and resolves once it listens. */
-export async function startServeProcess(yaml: string, flags: readonly string[] = []): Promise<ServeProcess> {
+/** Starts `svc serve --only health` with this svc.yaml, under the account `uid` if given, and resolves once it listens. */
+export async function startServeProcess(
+  yaml: string,
+  flags: readonly string[] = [],
+  uid?: number,
+): Promise<ServeProcess> {
   const home = svcHome()
   const config = join(home.folder, 'svc.yaml')
   const portFile = join(home.folder, 'port')
   writeFileSync(config, yaml, { mode: 0o600 })
+  if (uid !== undefined) for (const path of [home.folder, config]) chownSync(path, uid, uid)
   const args = ['serve', '--only', 'health', '--config', config, '--port', '0', '--port-file', portFile, ...flags]
   const child: ChildProcess = spawn(process.execPath, [program, ...args], {
     env: home.env,
     stdio: ['ignore', 'ignore', 'pipe'],
+    ...(uid === undefined ? {} : { uid, gid: uid }),
   })
   const kill = (): void => void child.kill('SIGKILL')
   process.once('exit', kill)
