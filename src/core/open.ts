@@ -338,12 +338,12 @@ async function holdStore(store: string): Promise<OpenStore> {
   const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(stopping()) : opened.get(create))
   const auth = lazy(async () => {
     const room = await import('./auth/index.ts')
-    return { ...room, passwords: room.passwordsOfProcess() }
+    return { ...room, passwords: room.passwordsOfProcess(), delays: new room.Delays() }
   })
   const accounts = async (): Promise<Accounts> => {
-    const [{ openAccess, passwords }, store] = await Promise.all([auth.get(), data(false)])
+    const [{ openAccess, passwords, delays }, store] = await Promise.all([auth.get(), data(false)])
     const own = store.forRequest()
-    return { data: own, access: openAccess({ data: own, passwords, now }) }
+    return { data: own, access: openAccess({ data: own, passwords, delays, now }) }
   }
   const admin = async (): Promise<Admin> => {
     const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([

@@ -1,7 +1,6 @@
 // @module-tag long
 import { describe, expect, test } from 'vitest'
-import { addressPrefix, lockMs } from '../../src/core/auth/attempts.ts'
-import { lastsAtLeast } from '../support/deadline.ts'
+import { addressPrefixes, lockMs } from '../../src/core/auth/attempts.ts'
 import { by, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const minute = 60_000
@@ -39,15 +38,15 @@ describe('failed sign-ins', () => {
 
   test('P5 attempts during a lock do not prolong it, and one after it locks for twice as long', async () => {
     await withWorld(async (world) => {
-      await fail(world, '127.0.0.1', 10)
+      await fail(world, '192.0.2.1', 10)
       world.clock.at += minute / 2
-      await fail(world, '127.0.0.1', 5)
+      await fail(world, '192.0.2.1', 5)
       world.clock.at += minute / 2
-      await fail(world, '127.0.0.1', 1)
+      await fail(world, '192.0.2.1', 1)
       world.clock.at += 2 * minute - 1
-      expect(await attempt(world, '127.0.0.1', password)).toBe(401)
+      expect(await attempt(world, '192.0.2.1', password)).toBe(401)
       world.clock.at += 1
-      expect(await attempt(world, '127.0.0.1', password)).toBe(200)
+      expect(await attempt(world, '192.0.2.1', password)).toBe(200)
     })
   }, 30_000)
 
@@ -60,10 +59,10 @@ describe('failed sign-ins', () => {
   test('P5 of many concurrent attempts no more than the limit are evaluated: the correct one among the last is refused', async () => {
     await withWorld(async (world) => {
       const guesses = [...Array.from({ length: 17 }, () => 'wrong'), password]
-      const answers = await Promise.all(guesses.map((guess) => attempt(world, '127.0.0.1', guess)))
+      const answers = await Promise.all(guesses.map((guess) => attempt(world, '192.0.2.1', guess)))
       expect(answers).toEqual(guesses.map(() => 401))
       world.clock.at += 15 * minute
-      expect(await attempt(world, '127.0.0.1', password)).toBe(200)
+      expect(await attempt(world, '192.0.2.1', password)).toBe(200)
     })
   }, 30_000)
 
@@ -122,24 +121,16 @@ describe('failed sign-ins', () => {
     })
   }, 30_000)
 
-  test('P5 failures from many addresses slow the name and never lock it', async () => {
-    await withWorld(async (world) => {
-      for (let n = 0; n < 55; n += 1) await fail(world, `198.51.${n}.1`, 1)
-      expect(await lastsAtLeast(500, () => attempt(world, '192.0.2.9', password))).toBe(200)
-    })
-  }, 60_000)
-
   test.each([
-    ['192.0.2.1', '192.0.2.1'],
-    ['::ffff:192.0.2.1', '192.0.2.1'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
-    ['2001:db8::1', '2001:db8:0:0::/64'],
-    ['::1', '0:0:0:0::/64'],
-    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
-    ['64:ff9b::192.0.2.1', '64:ff9b:0:0::/64'],
-    ['unknown', 'unknown'],
-  ])('P5 the address %s counts as %s', (address, prefix) => {
-    expect(addressPrefix(address)).toBe(prefix)
+    ['192.0.2.1', ['192.0.2.1']],
+    ['::ffff:192.0.2.1', ['192.0.2.1']],
+    ['2001:db8:1:2345:3:4:5:6', ['2001:db8:1:2345::/64', '2001:db8:1:2300::/56', '2001:db8:1::/48']],
+    ['2001:0DB8:0001:0002::1', ['2001:db8:1:2::/64', '2001:db8:1:0::/56', '2001:db8:1::/48']],
+    ['2001:db8::1', ['2001:db8:0:0::/64', '2001:db8:0:0::/56', '2001:db8:0::/48']],
+    ['fe80::1%eth0', ['fe80:0:0:0::/64', 'fe80:0:0:0::/56', 'fe80:0:0::/48']],
+    ['64:ff9b::192.0.2.1', ['64:ff9b:0:0::/64', '64:ff9b:0:0::/56', '64:ff9b:0::/48']],
+    ['unknown', ['unknown']],
+  ])('P5 the address %s counts as %j', (address, prefixes) => {
+    expect(addressPrefixes(address)).toEqual(prefixes)
   })
 })

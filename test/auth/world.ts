@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { type Access, administration, openAccess } from '../../src/core/auth/index.ts'
-import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
+import { type Access, administration, Delays, openAccess } from '../../src/core/auth/index.ts'
+import { HashQueue, type Passwords, passwords } from '../../src/core/auth/passwords.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
@@ -21,6 +21,8 @@ export type World = {
   }
   readonly admin: Omit<Admin, 'heartbeats'>
   readonly clock: { at: number }
+  /** How many passwords have been checked against a hash, real or dummy. */
+  readonly hashes: { count: number }
   readonly store: string
   /** Signs Ann in. */
   readonly signIn: (more?: object, call?: Partial<Call>) => Promise<SignedIn>
@@ -35,13 +37,22 @@ export async function withWorld(use: (world: World) => Promise<void>): Promise<v
   const now = (): number => clock.at
   const data = await openData({ store, create: true, now })
   try {
-    const hashes = passwords(new HashQueue(2, 20_000))
-    const opened = openAccess({ data, passwords: hashes, now })
+    const hashes = { count: 0 }
+    const real = passwords(new HashQueue(2, 20_000))
+    const counting: Passwords = {
+      ...real,
+      check: async (...parts) => {
+        const checked = await real.check(...parts)
+        hashes.count += 1
+        return checked
+      },
+    }
+    const opened = openAccess({ data, passwords: counting, delays: new Delays(), now })
     const access: World['access'] = {
       ...opened,
       identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
     }
-    const admin = administration({ label: store, data: async () => data, passwords: hashes, now })
+    const admin = administration({ label: store, data: async () => data, passwords: real, now })
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
     const signIn: World['signIn'] = async (more = {}, call = {}) => {
       const answer = await access.authenticate(
@@ -51,7 +62,7 @@ export async function withWorld(use: (world: World) => Promise<void>): Promise<v
       const { SessionId = '', BearerToken = '', RefreshToken = '' } = answer
       return { ...answer, SessionId, BearerToken, RefreshToken }
     }
-    await use({ data, access, admin, clock, store, signIn })
+    await use({ data, access, admin, clock, hashes, store, signIn })
   } finally {
     await data.close()
     rmSync(folder, { recursive: true, force: true })

@@ -10,7 +10,16 @@ import type { Fault } from '../../src/core/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres-link.ts'
 import { postgresTarget } from '../../src/core/store/postgres-url.ts'
-import { actor, faultOf, freshDatabase, newUser, storePassword, withData } from '../support/data-world.ts'
+import {
+  actor,
+  failed,
+  failuresOf,
+  faultOf,
+  freshDatabase,
+  newUser,
+  storePassword,
+  withData,
+} from '../support/data-world.ts'
 import { endsByDeadline } from '../support/deadline.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { freePort } from '../support/server.ts'
@@ -201,10 +210,10 @@ describe('D3 PostgreSQL slow, stopped and restarted', () => {
       data.tokens.refresh('x'),
       data.keys.find('x'),
       data.keys.list(),
-      data.failures.read('x'),
+      failuresOf(data, 'x'),
       data.audit.list({ limit: 1 }),
     ])
-    const fault = await refusal(data.failures.add('x', 1, 1))
+    const fault = await refusal(failed(data, 'x', 1, 1))
     expect(messagesOf(fault)).toBe('Unavailable\nThe store is read-only at the moment')
   })
   test('D3 a frozen server is unavailable within 2 s, and the store works again when it thaws', async () => {

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { linkSqlite } from '../../src/core/store/sqlite-link.ts'
-import { actor, faultOf, newUser, nobody, withData } from '../support/data-world.ts'
+import { actor, failed, failuresOf, faultOf, newUser, nobody, withData } from '../support/data-world.ts'
 import { endsByDeadline } from '../support/deadline.ts'
 
 let folder = ''
@@ -49,7 +49,7 @@ test('D1 a store that another process holds is unavailable after 2 s, and blocks
   const beat = setInterval(() => {
     beats += 1
   }, 5)
-  const writes = Array.from({ length: 5 }, (_, n) => faultOf(data.failures.add(`k${n}`, 1, 1)))
+  const writes = Array.from({ length: 5 }, (_, n) => faultOf(failed(data, `k${n}`, 1, 1)))
   expect((await data.users.find('ALICE'))?.userName).toBe('alice')
   const faults = await endsByDeadline(2_000, Promise.all(writes), 5)
   clearInterval(beat)
@@ -60,7 +60,7 @@ test('D1 a store that another process holds is unavailable after 2 s, and blocks
   expect(beats).toBeGreaterThan(20)
   holder.exec('ROLLBACK')
   holder.close()
-  expect(await data.failures.add('k0', 1, 1)).toBe(1)
+  expect(await failed(data, 'k0', 1, 1)).toBe(1)
 })
 test('D4 on a full disk a change is unavailable, none of it is stored, and reads continue', async () => {
   const { id } = await data.users.add(newUser('alice'), actor())
@@ -76,7 +76,7 @@ test('D4 on a full disk a change is unavailable, none of it is stored, and reads
   expect([fault.fault, fault.message]).toEqual(['Unavailable', 'The store cannot be written: the disk is full'])
   expect((await full.users.byId(id))?.roles).toEqual([])
   expect((await full.audit.list({ limit: 9 })).map(({ event }) => event)).toEqual(['user.added'])
-  await full.failures.add('k', 1, 1)
+  await failed(full, 'k', 1, 1)
   await full.close()
 })
 test('a read writes nothing', async () => {
@@ -96,11 +96,11 @@ test('a read writes nothing', async () => {
     data.tokens.refresh('x'),
     data.keys.find('x'),
     data.keys.list(),
-    data.failures.read('x'),
+    failuresOf(data, 'x'),
     data.audit.list({ limit: 1 }),
   ])
   expect(size()).toBe(before)
-  await data.failures.add('x', 1, 1)
+  await failed(data, 'x', 1, 1)
   expect(size()).toBeGreaterThan(before)
 })
 test('a transaction that fails does not disturb the next ones, and no read sees half of it', async () => {

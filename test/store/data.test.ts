@@ -2,7 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
-import { actor, backends, faultOf, newUser, nobody, program, signInOf, successorOf } from '../support/data-world.ts'
+import {
+  actor,
+  backends,
+  failed,
+  failuresOf,
+  faultOf,
+  newUser,
+  nobody,
+  program,
+  signInOf,
+  successorOf,
+} from '../support/data-world.ts'
 import { anyChanges, applied } from '../support/role-changes.ts'
 
 const listsOf = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
@@ -442,17 +453,17 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
 
   describe('failed sign-ins', () => {
     test('P5 they are counted, reset when the last is older than the window, and cleared', async () => {
-      expect(await data.failures.read('k')).toBeUndefined()
-      expect(await data.failures.add('k', 10_000, 5_000)).toBe(1)
-      expect(await other.failures.add('k', 15_000, 5_000)).toBe(2)
-      expect(await data.failures.read('k')).toEqual({ count: 2, lastAt: 15_000 })
-      expect(await data.failures.add('k', 20_001, 5_000)).toBe(1)
+      expect(await failuresOf(data, 'k')).toBeUndefined()
+      expect(await failed(data, 'k', 10_000, 5_000)).toBe(1)
+      expect(await failed(other, 'k', 15_000, 5_000)).toBe(2)
+      expect(await failuresOf(data, 'k')).toEqual({ count: 2, lastAt: 15_000 })
+      expect(await failed(data, 'k', 20_001, 5_000)).toBe(1)
       await data.failures.clear('k')
-      expect(await other.failures.read('k')).toBeUndefined()
+      expect(await failuresOf(other, 'k')).toBeUndefined()
     })
     test('P5 100 concurrent ones over two connections count to 100, each number once', async () => {
       const counts = await Promise.all(
-        Array.from({ length: 100 }, (_, n) => (n % 2 ? data : other).failures.add('k', 10_000, 5_000)),
+        Array.from({ length: 100 }, (_, n) => failed(n % 2 ? data : other, 'k', 10_000, 5_000)),
       )
       expect(counts.sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, n) => n + 1))
     })
@@ -468,15 +479,15 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
           ? `INSERT INTO ${columns} ${numbers} SELECT 'k' || n, 3, n FROM s`
           : `${numbers} INSERT INTO ${columns} SELECT 'k' || n, 3, n FROM s`,
       )
-      expect(await data.failures.add('k5', 300_000, 500_000)).toBe(4)
-      for (let n = 0; n < 300; n += 1) await (n % 2 ? data : other).failures.add(`new${n}`, 200_000 + n, 5_000)
+      expect(await failed(data, 'k5', 300_000, 500_000)).toBe(4)
+      for (let n = 0; n < 300; n += 1) await failed(n % 2 ? data : other, `new${n}`, 200_000 + n, 5_000)
       const [row] = await raw(store, 'SELECT count(*) AS "n" FROM "failures"')
       expect(Number(row?.n)).toBeLessThanOrEqual(100_000)
       expect(Number(row?.n)).toBeGreaterThan(95_000)
-      expect(await data.failures.read('k1')).toBeUndefined()
-      expect(await data.failures.read('k5')).toEqual({ count: 4, lastAt: 300_000 })
-      expect(await data.failures.read('k99999')).toEqual({ count: 3, lastAt: 99_999 })
-      expect(await data.failures.read('new299')).toEqual({ count: 1, lastAt: 200_299 })
+      expect(await failuresOf(data, 'k1')).toBeUndefined()
+      expect(await failuresOf(data, 'k5')).toEqual({ count: 4, lastAt: 300_000 })
+      expect(await failuresOf(data, 'k99999')).toEqual({ count: 3, lastAt: 99_999 })
+      expect(await failuresOf(data, 'new299')).toEqual({ count: 1, lastAt: 200_299 })
     })
   })
 
@@ -553,8 +564,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       access: { ...short.access, expiresAt: 2_000_000 },
     }
     await data.sessions.begin(lasting, actor())
-    await data.failures.add('old', 1_000, 1)
-    await data.failures.add('young', 80_000_000, 1)
+    await failed(data, 'old', 1_000, 1)
+    await failed(data, 'young', 80_000_000, 1)
     await data.sweep(1_001_000)
     const hashes = async (table: string) => (await raw(store, `SELECT "hash" FROM "${table}"`)).map(({ hash }) => hash)
     expect(await hashes('sessions')).toEqual([lasting.session.hash])
@@ -563,8 +574,8 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     await data.sweep(90_000_000)
     expect(await hashes('sessions')).toEqual([])
     expect(await hashes('refreshTokens')).toEqual([])
-    expect(await data.failures.read('old')).toBeUndefined()
-    expect((await data.failures.read('young'))?.count).toBe(1)
+    expect(await failuresOf(data, 'old')).toBeUndefined()
+    expect((await failuresOf(data, 'young'))?.count).toBe(1)
   })
   test('S10 the sweep keeps refused sign-ins for 90 days, and changes for ever', async () => {
     const day = 86_400_000
@@ -593,7 +604,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     await data.ping()
     await data.close()
     await data.close()
-    for (const work of [() => data.ping(), () => data.users.list(), () => data.failures.add('k', 1, 1)]) {
+    for (const work of [() => data.ping(), () => data.users.list(), () => failed(data, 'k', 1, 1)]) {
       const fault = await faultOf(work())
       expect([fault.fault, fault.message]).toEqual(['Unavailable', 'The store is closed'])
     }

@@ -117,6 +117,13 @@ export async function faultOf(work: Promise<unknown>): Promise<Fault> {
   throw new Error('it was done')
 }
 
+/** Counts a failed sign-in and returns the counter. */
+export async function failed({ failures }: Data, key: string, at: number, windowMs: number): Promise<number> {
+  const [count = 0] = await failures.add(at, [{ key, windowMs, window: 'sliding' }])
+  return count
+}
+export const failuresOf = async ({ failures }: Data, key: string) => (await failures.read([key])).get(key)
+
 export type Program = {
   readonly child: ChildProcess
   readonly lines: string[]

@@ -1,20 +1,23 @@
 import { createHash } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { Fault } from '../errors.ts'
+import { isLoopback } from '../loopback.ts'
 import type { Caller } from '../service.ts'
-import { type Data, nameKey } from '../store/index.ts'
+import { type Bucket, type Data, type FailureCount, nameKey, prefixesKeptMs, type User } from '../store/index.ts'
+import { type Delays, delayMs } from './delays.ts'
 
-/** The prefix of one subscriber: an IPv4 address, or the /64 of an IPv6 address. Other texts stay as they are. */
-export function addressPrefix(address: string): string {
+/**
+ * The networks of an address, the narrowest first: an IPv4 address alone; of an IPv6 address its /64, which is one
+ * subscriber's, its /56 and its /48. Other texts stay as they are.
+ */
+export function addressPrefixes(address: string): readonly [string, ...string[]] {
   const [plain = ''] = address.split('%')
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1]
-  if (mapped !== undefined && isIPv4(mapped)) return mapped
-  if (!isIPv6(plain)) return plain
-  return `${groups(plain)
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')}::/64`
+  if (mapped !== undefined && isIPv4(mapped)) return [mapped]
+  if (!isIPv6(plain)) return [plain]
+  const [a, b, c, d] = groups(plain).map((group) => Number.parseInt(group, 16)) as [number, number, number, number]
+  const site = [a, b, c].map((group) => group.toString(16)).join(':')
+  return [`${site}:${d.toString(16)}::/64`, `${site}:${(d & 0xff00).toString(16)}::/56`, `${site}::/48`]
 }
 
 /** All eight groups of an IPv6 address. An IPv4 tail counts as the last two, which the prefix does not need. */
@@ -30,89 +33,172 @@ const minute = 60_000
 
 /** Consecutive failures of one name from one address prefix, forgotten after twelve hours (P5). */
 const pairs = { most: 10, windowMs: 12 * 60 * minute, firstMs: minute, longestMs: 15 * minute } as const
-/** Failures of one address, for any name. */
-const addresses = { most: 30, windowMs: 10 * minute } as const
 /**
- * Failures of one name from any address. Above this number, which a few prefixes cannot reach, each attempt is delayed.
+ * Failures of one network in ten minutes, for any name, the narrowest first. A home has a /56 and a site a /48: people
+ * share them, so a wider network may fail more often than an address, but not once more for each of its 65,536 /64.
  */
-const names = { most: 50, windowMs: 15 * minute, stepMs: 100, longestMs: 2_000 } as const
+const addresses = { most: [30, 60, 120], windowMs: 10 * minute } as const
+/**
+ * Guesses at one name from all prefixes that have not signed in with it before: 20 at once, 80 more a day, and so never
+ * more than 100 in 24 hours.
+ */
+const guessesOfName: Bucket = { capacity: 20, everyMs: 18 * minute }
+/** A sign-in is recorded again when the record is this old. A client with HTTP Basic signs in with every request. */
+const rememberAgainMs = 24 * 60 * minute
 
 export type Attempt = {
   /** Locked before, or by failures meanwhile. Even the right password is refused then. */
   readonly locked: () => Promise<boolean>
-  /** Counts a failure. Returns whether the pair is now locked. */
-  readonly failed: () => Promise<boolean>
-  readonly succeeded: () => Promise<void>
+  /** Counts a failure. */
+  readonly failed: () => Promise<{
+    /** Whether the pair is now locked. */
+    readonly locked: boolean
+    /** Whether this attempt was the last that the limit of the name allowed. */
+    readonly last: boolean
+  }>
+  readonly succeeded: (user: User) => Promise<void>
+  /** No password was compared, so that the attempt does not count. */
+  readonly dropped: () => Promise<void>
+}
+
+type AttemptWorld = {
+  readonly data: Pick<Data, 'failures' | 'guesses' | 'knownPrefixes'>
+  readonly now: () => number
+  readonly delays: Delays
 }
 
 /**
- * Begins an attempt to sign in. Throws Fault TooManyRequests for an address with too many failures. Loopback and this
- * machine's own account are exempt, and never delayed.
+ * Begins an attempt to sign in. Throws Fault TooManyRequests for an address with too many failures, and, unless it has
+ * signed in with this name before, for a name with too many guesses. Waits after repeated failures from loopback, and
+ * throws Fault Unavailable when too many wait. Neither reads nor depends on whether the name exists (P2).
  */
 export async function beginAttempt(
-  { failures }: Pick<Data, 'failures'>,
-  now: () => number,
+  world: AttemptWorld,
   name: string,
   caller: Caller,
   signal: AbortSignal,
 ): Promise<Attempt> {
-  const prefix = caller.kind === 'http' ? addressPrefix(caller.address) : 'local'
-  const here = caller.kind === 'local' || caller.loopback
+  // Such a caller can open the store itself (P8).
+  if (caller.kind === 'local') return unlimited
   // The same comparison as in the store, so that other spellings give no further attempts.
-  const typed = nameKey(name)
-  const keys = {
-    pair: `pair ${digest(`${typed}\0${prefix}`)}`,
-    name: `name ${digest(typed)}`,
-    address: `address ${prefix}`,
-  }
-  const [ofPair, ofName, ofAddress] = await Promise.all([
-    failures.read(keys.pair),
-    failures.read(keys.name),
-    here ? undefined : failures.read(keys.address),
+  const typed = digest(nameKey(name))
+  if (isLoopback(caller.address)) return await beginHere(world, typed, signal)
+  return await beginElsewhere(world, typed, await readState(world, name, caller.address))
+}
+
+/** Reads what an attempt from another machine reads, and changes nothing. */
+export async function readState({ data, now }: Pick<AttemptWorld, 'data' | 'now'>, name: string, address: string) {
+  const typed = digest(nameKey(name))
+  const prefixes = addressPrefixes(address)
+  const [prefix] = prefixes
+  const networks = prefixes.map((one) => `address ${one}`)
+  const pair = { known: `known ${typed} ${prefix}`, other: `pair ${typed} ${prefix}` }
+  const at = now()
+  const [counts, level, lastAt] = await Promise.all([
+    data.failures.read([pair.known, pair.other, ...networks]),
+    data.guesses.level(typed, at, guessesOfName),
+    data.knownPrefixes.lastAt(name, prefix),
   ])
+  const known = lastAt !== undefined && at - lastAt < prefixesKeptMs
+  return { prefix, networks, pair: known ? pair.known : pair.other, counts, level, known, lastAt }
+}
 
-  if (ofAddress && ofAddress.count >= addresses.most) {
-    const freeAt = ofAddress.lastAt + addresses.windowMs
-    if (now() < freeAt) throw tooMany(freeAt - now())
+/** An attempt from another machine. */
+async function beginElsewhere(
+  { data, now }: AttemptWorld,
+  typed: string,
+  { prefix, networks, pair, counts, level, known, lastAt }: Awaited<ReturnType<typeof readState>>,
+): Promise<Attempt> {
+  const { failures, guesses, knownPrefixes } = data
+  // The neighbours of a known address must not keep it out.
+  const freeAt = Math.max(...networks.slice(0, known ? 1 : undefined).map((key, n) => freeFrom(counts.get(key), n)))
+  if (now() < freeAt) throw tooMany('from this address', freeAt - now())
+  let last = false
+  if (!known) {
+    // Reading first, so that a flood of refused attempts writes nothing.
+    const after = level.left > 0 ? await guesses.take(typed, now(), guessesOfName) : undefined
+    if (!after) throw tooMany('with this name', (await guesses.level(typed, now(), guessesOfName)).freeAt - now())
+    last = after.left === 0
   }
-  const slowed = here ? 0 : slowness(ofName, now())
-  if (slowed > 0) await wait(slowed, undefined, { signal })
-
+  const giveBack = async (): Promise<void> => {
+    if (!known) await guesses.giveBack(typed, guessesOfName)
+  }
+  const ofPair = counts.get(pair)
   const began = lockedNow(ofPair, now())
   return {
-    locked: async () => began || lockedNow(await failures.read(keys.pair), now()),
+    locked: async () => began || lockedNow((await failures.read([pair])).get(pair), now()),
     async failed() {
-      const at = now()
       // An attempt during a lock does not prolong it, but costs the same work (P2).
-      const prefix = began ? 'held ' : ''
-      const count = await failures.add(prefix + keys.pair, at, pairs.windowMs)
-      await failures.add(prefix + keys.name, at, names.windowMs, 'fixed')
-      if (!here) await failures.add(keys.address, at, addresses.windowMs, 'fixed')
-      return began || count >= pairs.most
+      const held = began ? 'held ' : ''
+      const [count = 0] = await failures.add(now(), [
+        { key: held + pair, windowMs: pairs.windowMs, window: 'sliding' },
+        ...networks.map((key) => ({ key, windowMs: addresses.windowMs, window: 'fixed' }) as const),
+      ])
+      return { locked: began || count >= pairs.most, last }
     },
-    async succeeded() {
-      if (ofPair) await failures.clear(keys.pair)
-      if (ofName) await failures.clear(keys.name)
+    async succeeded(user) {
+      if (ofPair) await failures.clear(pair)
+      await giveBack()
+      if (!known || now() - (lastAt ?? 0) >= rememberAgainMs) await knownPrefixes.remember(user, prefix, now())
     },
+    dropped: giveBack,
   }
 }
 
-type Counted = { readonly count: number; readonly lastAt: number } | undefined
+/**
+ * An attempt from loopback. Behind such an address may be everybody who uses a proxy on this machine, so failures there
+ * delay the next attempts and never refuse them: otherwise one stranger could lock a name for all, the administrator of
+ * this machine included.
+ */
+async function beginHere({ data, now, delays }: AttemptWorld, typed: string, signal: AbortSignal): Promise<Attempt> {
+  const { failures } = data
+  // All loopback addresses are one: this machine has 16 million.
+  const pair = `pair ${typed} loopback`
+  const counted = (await failures.read([pair])).get(pair)
+  const passed = counted === undefined || now() >= counted.lastAt + pairs.windowMs
+  await delays.wait(typed, passed ? 0 : delayMs(counted.count), signal)
+  return {
+    locked: async () => false,
+    async failed() {
+      await failures.add(now(), [{ key: pair, windowMs: pairs.windowMs, window: 'sliding' }])
+      return { locked: false, last: false }
+    },
+    async succeeded() {
+      if (counted) await failures.clear(pair)
+    },
+    dropped: async () => {},
+  }
+}
 
-const lockedNow = (counted: Counted, now: number): boolean =>
+const unlimited: Attempt = {
+  locked: async () => false,
+  failed: async () => ({ locked: false, last: false }),
+  succeeded: async () => {},
+  dropped: async () => {},
+}
+
+/** The keys of the store that limit attempts with a name: what `svc users unlock` removes. */
+export function limitsOf(names: readonly string[]): {
+  readonly counters: readonly string[]
+  readonly guesses: readonly string[]
+} {
+  const typed = names.map((name) => digest(nameKey(name)))
+  return { counters: typed.flatMap((one) => [`pair ${one} `, `known ${one} `]), guesses: typed }
+}
+
+const lockedNow = (counted: FailureCount | undefined, now: number): boolean =>
   counted !== undefined && now < counted.lastAt + lockMs(counted.count)
 
 /** One minute at the tenth consecutive failure, doubled with each further one, at most 15 minutes. */
 export const lockMs = (count: number): number =>
   count < pairs.most ? 0 : Math.min(pairs.longestMs, pairs.firstMs * 2 ** Math.min(10, count - pairs.most))
 
-const slowness = (counted: Counted, now: number): number =>
-  counted === undefined || counted.count < names.most || now >= counted.lastAt + names.windowMs
-    ? 0
-    : Math.min(names.longestMs, (counted.count - names.most + 1) * names.stepMs)
+/** The time from which a network may try again; 0 if it may now. `n`: its place among the networks of an address. */
+const freeFrom = (counted: FailureCount | undefined, n: number): number =>
+  counted && counted.count >= (addresses.most[n] ?? 0) ? counted.lastAt + addresses.windowMs : 0
 
-const tooMany = (freeInMs: number): Fault =>
-  new Fault('TooManyRequests', 'Too many failed sign-ins from this address', {
+const tooMany = (what: string, freeInMs: number): Fault =>
+  new Fault('TooManyRequests', `Too many failed sign-ins ${what}`, {
     retryAfter: Math.max(1, Math.ceil(freeInMs / 1_000)),
   })
 

@@ -2,6 +2,7 @@ import type { Authenticate, AuthenticateResponse, GetAccessToken, GetAccessToken
 import type { Call } from '../service.ts'
 import type { Data } from '../store/index.ts'
 import { type AuthContext, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
+import { Delays } from './delays.ts'
 import type { Identity } from './identify.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
 import { providers } from './providers/index.ts'
@@ -10,7 +11,7 @@ import { type Lifetimes, lifetimes } from './tokens.ts'
 
 export { administration } from './administration.ts'
 export { probePasswordHash as hashesTellApart, probeUserLookup as lookUpNobody } from './rehearse.ts'
-export { type Identity, type Lifetimes, lifetimes, type Passwords }
+export { Delays, type Identity, type Lifetimes, lifetimes, type Passwords }
 
 /** Sign-in over one store. */
 export type Access = {
@@ -33,6 +34,8 @@ export function openAccess(options: {
   readonly data: Data
   readonly passwords: Passwords
   readonly now: () => number
+  /** Once per process, like the passwords. */
+  readonly delays: Delays
   readonly lifetimes?: Lifetimes | undefined
 }): Access {
   const world: AuthContext = { ...options, lifetimes: options.lifetimes ?? lifetimes }

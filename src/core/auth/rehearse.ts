@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Data } from '../store/index.ts'
-import { beginAttempt } from './attempts.ts'
+import { readState } from './attempts.ts'
 import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
 
@@ -10,9 +10,8 @@ import { newToken } from './tokens.ts'
  */
 export async function probeUserLookup(data: Data, now: () => number): Promise<void> {
   const name = `nobody-${randomUUID()}`
-  const attempt = await beginAttempt(data, now, name, { kind: 'local', account: '-' }, new AbortController().signal)
+  await readState({ data, now }, name, '192.0.2.1')
   await data.users.find(name)
-  await attempt.locked()
   await data.sessions.find(newToken('session').hash)
 }
 

@@ -1,17 +1,22 @@
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
 import { auditOver } from './rows/audit.ts'
-import { failuresOver, type Room } from './rows/failures.ts'
+import { failuresOver } from './rows/failures.ts'
+import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
 import { keysOver } from './rows/keys.ts'
+import { knownPrefixesOver, type PrefixKey } from './rows/known-prefixes.ts'
 import { readingsOver } from './rows/readings.ts'
+import type { Room } from './rows/room.ts'
 import { sessionsOver, tokensOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
 
 /** The queries on the store, for either database. `now` supplies the times that the store sets itself. */
 export function dataOver(link: StoreLink, now: () => number): Data {
-  const room: Room = { left: 0 }
+  const roomForFailures: Room = { left: 0 }
+  const roomForGuesses: Room = { left: 0 }
+  const prefixKey: PrefixKey = { hex: undefined }
   const over = (own: StoreLink): Data => ({
     users: usersOver(own, now),
     sessions: sessionsOver(own, now),
@@ -19,7 +24,9 @@ export function dataOver(link: StoreLink, now: () => number): Data {
     keys: keysOver(own, now),
     heartbeats: heartbeatsOver(own, now),
     readings: readingsOver(own),
-    failures: failuresOver(own, room),
+    failures: failuresOver(own, roomForFailures),
+    guesses: guessesOver(own, roomForGuesses),
+    knownPrefixes: knownPrefixesOver(own, prefixKey),
     audit: auditOver(own, now),
     sweep: sweepOver(own),
     forRequest: () => over(own.forRequest()),

@@ -142,6 +142,28 @@ export type Rotation =
   | { readonly outcome: 'reused' }
   | { readonly outcome: 'gone' }
 
+/** A prefix is forgotten this long after the last sign-in from it (P5). Milliseconds. */
+export const prefixesKeptMs = 90 * 86_400_000
+
+export type FailureCount = { readonly count: number; readonly lastAt: number }
+export type FailureCounter = {
+  readonly key: string
+  readonly windowMs: number
+  /**
+   * `fixed`: the window starts at its first failure, whose time `lastAt` then holds. `sliding`: each failure restarts
+   * it.
+   */
+  readonly window: 'sliding' | 'fixed'
+}
+/** A bucket of `capacity` tokens that gains one token every `everyMs`. */
+export type Bucket = { readonly capacity: number; readonly everyMs: number }
+export type BucketLevel = {
+  /** Whole tokens. */
+  readonly left: number
+  /** When it has one token, if it has none now. */
+  readonly freeAt: number
+}
+
 export type Data = {
   readonly users: {
     /**
@@ -176,6 +198,19 @@ export type Data = {
      */
     readonly setDisabled: (id: string, disabled: boolean, actor: Actor) => Promise<void>
     readonly remove: (id: string, actor: Actor) => Promise<void>
+    /**
+     * Removes the counters whose keys begin with one of `counters`, fills the buckets of `guesses`, and records a
+     * sign-in from `known`, all in one transaction (P5). Throws Fault NotFound when the user no longer exists.
+     */
+    readonly unlock: (
+      id: string,
+      limits: {
+        readonly counters: readonly string[]
+        readonly guesses: readonly string[]
+        readonly known: string | undefined
+      },
+      actor: Actor,
+    ) => Promise<void>
     /** Throws Fault NotFound when the user no longer exists, and Conflict when the last Admin would lose Admin (O6). */
     readonly changeGrants: (id: string, change: StoredRoleChange, actor: Actor) => Promise<Changed>
   }
@@ -226,19 +261,29 @@ export type Data = {
   }
   /** Failed sign-ins: atomic counters, at most 100,000 rows (P5). */
   readonly failures: {
-    readonly read: (key: string) => Promise<{ readonly count: number; readonly lastAt: number } | undefined>
-    /** Increments the counter and returns it. It starts anew when the last failure is older than `windowMs`. */
-    readonly add: (
-      key: string,
-      at: number,
-      windowMs: number,
-      /**
-       * `fixed`: the window starts at its first failure, whose time `lastAt` then holds. `sliding`: each failure
-       * restarts it.
-       */
-      window?: 'sliding' | 'fixed',
-    ) => Promise<number>
+    /** The counters of these keys that have a row. */
+    readonly read: (keys: readonly string[]) => Promise<ReadonlyMap<string, FailureCount>>
+    /**
+     * Increments counters in one transaction and returns each of them. A counter starts anew when its last failure is
+     * older than its `windowMs`.
+     */
+    readonly add: (at: number, counters: readonly FailureCounter[]) => Promise<readonly number[]>
     readonly clear: (key: string) => Promise<void>
+  }
+  /** Token buckets that limit the guesses for each name, at most 100,000 rows (P5). */
+  readonly guesses: {
+    readonly level: (name: string, at: number, bucket: Bucket) => Promise<BucketLevel>
+    /** Takes a token. Undefined when the bucket is empty. One statement: nodes that take at once take different ones. */
+    readonly take: (name: string, at: number, bucket: Bucket) => Promise<BucketLevel | undefined>
+    /** Returns a token that was taken. */
+    readonly giveBack: (name: string, bucket: Bucket) => Promise<void>
+  }
+  /** From where users have signed in. Kept as an HMAC for 90 days, and at most 100 for each user (P5). */
+  readonly knownPrefixes: {
+    /** The time of the last sign-in with this name from this prefix. Undefined: none. */
+    readonly lastAt: (name: string, prefix: string) => Promise<number | undefined>
+    /** Records a sign-in for every name of the user. */
+    readonly remember: (user: Pick<User, 'id' | 'userName' | 'email'>, prefix: string, at: number) => Promise<void>
   }
   readonly audit: {
     /** For events that change no row: a failed or locked sign-in. */

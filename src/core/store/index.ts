@@ -2,8 +2,10 @@
 export type {
   Actor,
   AuditRow,
+  Bucket,
   Changed,
   Data,
+  FailureCount,
   Grants,
   HeartbeatRow,
   KeyRow,
@@ -18,6 +20,7 @@ export type {
 export { openStore, type Store, type StoreOptions } from './open.ts'
 // Loaded on demand: only completion needs it.
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
+export { prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
 export { applicationId } from './schema.ts'

@@ -14,6 +14,7 @@ import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
 import {
   accountTables,
   applicationId,
+  guessTables,
   heartbeatTables,
   jobRuns,
   lookupIndexes,
@@ -36,6 +37,7 @@ export const postgresMigrations: readonly string[] = [
   readingTables(postgresWords),
   lookupIndexes,
   jobRuns(postgresWords),
+  guessTables(postgresWords),
 ]
 
 /** Maximum milliseconds of one step, and of the wait for another process's step. */

@@ -176,6 +176,29 @@ export const jobRuns = ({ text }: Words): string => `
 ALTER TABLE "heartbeats" ADD COLUMN "run" ${text};
 `
 
+/**
+ * Step 7: the limit of guesses for each name, the prefixes that have signed in with a name, and the store's own keys.
+ * Released: never changed.
+ */
+export const guessTables = ({ integer, text, strict }: Words): string => `
+CREATE TABLE "guesses" (
+  "name" ${text} PRIMARY KEY,
+  "fullAt" ${integer} NOT NULL
+)${strict};
+CREATE INDEX "guessesByTime" ON "guesses" ("fullAt");
+CREATE TABLE "knownPrefixes" (
+  "mac" ${text} PRIMARY KEY,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "at" ${integer} NOT NULL
+)${strict};
+CREATE INDEX "knownPrefixesOfUser" ON "knownPrefixes" ("userId", "at");
+CREATE INDEX "knownPrefixesByTime" ON "knownPrefixes" ("at");
+CREATE TABLE "storeKeys" (
+  "name" ${text} PRIMARY KEY,
+  "key" ${text} NOT NULL
+)${strict};
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -195,6 +218,7 @@ export const migrations: readonly string[] = [
   readingTables(sqliteWords),
   lookupIndexes,
   jobRuns(sqliteWords),
+  guessTables(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

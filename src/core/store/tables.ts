@@ -90,6 +90,21 @@ export type Tables = {
     points: string
   }
   failures: { key: string; count: number; lastAt: number }
+  /** The token bucket of a name (P5). A bucket without a row is full. */
+  guesses: {
+    name: string
+    /** When it is full again if nothing more is taken. */
+    fullAt: number
+  }
+  knownPrefixes: {
+    /** HMAC-SHA256 of a name and a prefix, in hex. */
+    mac: string
+    userId: string
+    /** The last sign-in. */
+    at: number
+  }
+  /** Random keys that the store makes for itself, in hex. */
+  storeKeys: { name: string; key: string }
   audit: {
     id: Generated<number>
     at: number

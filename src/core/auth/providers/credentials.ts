@@ -2,7 +2,7 @@ import { Fault, type FieldFault } from '../../errors.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { Call } from '../../service.ts'
 import type { User } from '../../store/index.ts'
-import { beginAttempt } from '../attempts.ts'
+import { type Attempt, beginAttempt } from '../attempts.ts'
 import { addressOf } from '../identify.ts'
 import type { Provider, ProviderContext } from './provider.ts'
 
@@ -17,29 +17,46 @@ async function signIn(
 ): Promise<User> {
   const { UserName: name = '', Password: password = '' } = request
   refuseEmpty(name, password)
-  const { data, now, passwords } = world
-  const attempt = await beginAttempt(data, now, name, call.caller, call.signal)
-  const user = await data.users.find(name)
-  const began = await attempt.locked()
-  const usable = user && !user.disabled && !began
-  const checked = await passwords.check(password, usable ? user.passwordHash : undefined, call.signal)
+  const { data } = world
+  const attempt = await beginAttempt(world, name, call.caller, call.signal)
+  const { user, checked, usable } = await compared(world, { name, password, attempt }, call.signal)
   // Check the lock again: among many parallel attempts, only as many as the limit allows may learn the result.
   if (!usable || !checked.right || (await attempt.locked())) {
-    const locked = await attempt.failed()
+    const { locked, last } = await attempt.failed()
     // The user may have typed a password into the wrong field, so only existing names are recorded.
     await data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, {
       who: '-',
       userId: undefined,
       address: addressOf(call),
       correlationId: call.correlationId,
+      reason: last ? limitReached : undefined,
     })
     throw new Fault('Unauthorized', 'Invalid Username or Password')
   }
-  await attempt.succeeded()
-  if (checked.outdated) await renewHash(world, user, password, call.signal)
-  return user
+  await attempt.succeeded(usable)
+  if (checked.outdated) await renewHash(world, usable, password, call.signal)
+  return usable
 }
 
+const limitReached = 'limit reached: addresses that have never signed in with this name are refused'
+
+/** Compares the password, and does the same work for users that do not exist or may not sign in (P2). */
+async function compared(
+  { data, passwords }: ProviderContext,
+  { name, password, attempt }: { readonly name: string; readonly password: string; readonly attempt: Attempt },
+  signal: AbortSignal,
+) {
+  try {
+    const user = await data.users.find(name)
+    const locked = await attempt.locked()
+    const usable = user && !user.disabled && !locked ? user : undefined
+    return { user, usable, checked: await passwords.check(password, usable?.passwordHash, signal) }
+  } catch (error) {
+    // If the store has failed, the attempt stays counted.
+    await attempt.dropped().catch(() => {})
+    throw error
+  }
+}
 /**
  * Rehashes the password with the current parameters (P1). Errors must not refuse this sign-in; the next one tries
  * again.

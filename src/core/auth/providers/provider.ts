@@ -1,10 +1,16 @@
 import type { Authenticate } from '../../protocol/index.ts'
 import type { Call } from '../../service.ts'
 import type { Data, User } from '../../store/index.ts'
+import type { Delays } from '../delays.ts'
 import type { Passwords } from '../passwords.ts'
 
 /** What providers need to verify identities. */
-export type ProviderContext = { readonly data: Data; readonly passwords: Passwords; readonly now: () => number }
+export type ProviderContext = {
+  readonly data: Data
+  readonly passwords: Passwords
+  readonly now: () => number
+  readonly delays: Delays
+}
 
 export type Provider = {
   /** Returns the verified user; throws a Fault otherwise. Counts and audits failures itself. */

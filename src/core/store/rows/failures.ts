@@ -1,29 +1,38 @@
-import type { Data } from '../data.ts'
+import type { Data, FailureCounter } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
+import { type Room, roomAfter } from './room.ts'
 
 /** Maximum rows of failed sign-ins (P5). */
 export const maxFailures = 100_000
-/** Rows evicted at once when the limit is reached, so that counting is rare. */
-const swath = 2_000
-/** Maximum number of nodes that can share a store without exceeding the limit together. */
-const nodes = 16
 
-/** How many new rows this process may still add before it has to count again. */
-export type Room = { left: number }
+/**
+ * Keys that begin so are evicted last. Failures from a known prefix have no limit but their own counter, so that
+ * failures with invented names must not remove it.
+ */
+export const lastingFailures = 'known '
 
 export function failuresOver(link: StoreLink, room: Room): Data['failures'] {
   return {
-    read: (key) =>
-      link.read(
-        async (db) => (await db.selectFrom('failures').select(['count', 'lastAt']).where('key', '=', key).execute())[0],
-      ),
-    add: (key, at, windowMs, window = 'sliding') =>
+    read: (keys) =>
+      link.read(async (db) => {
+        const rows = await db
+          .selectFrom('failures')
+          .selectAll()
+          .where('key', 'in', [...keys])
+          .execute()
+        return new Map(rows.map(({ key, count, lastAt }) => [key, { count, lastAt }]))
+      }),
+    add: (at, counters) =>
       link.write(async (tx) => {
-        const { count } = await counted(tx, key, { at, oldest: at - windowMs, fixed: window === 'fixed' })
-        if (count === 1 && room.left <= 0) room.left = await makeRoom(tx)
-        if (count === 1) room.left -= 1
-        return count
+        const counts = new Map<string, number>()
+        // In one order, so that two transactions never wait for each other.
+        for (const counter of counters.toSorted((one, other) => (one.key < other.key ? -1 : 1))) {
+          const { count } = await counted(tx, at, counter)
+          counts.set(counter.key, count)
+          if (count === 1) room.left = await roomAfter(room, maxFailures, rowsOf(tx))
+        }
+        return counters.map(({ key }) => counts.get(key) ?? 0)
       }),
     clear: (key) =>
       link.write(async (tx) => {
@@ -33,11 +42,7 @@ export function failuresOver(link: StoreLink, room: Room): Data['failures'] {
 }
 
 /** A single statement, so that two parallel failures count as two. */
-const counted = (
-  tx: Db,
-  key: string,
-  { at, oldest, fixed }: { readonly at: number; readonly oldest: number; readonly fixed: boolean },
-): Promise<{ count: number }> =>
+const counted = (tx: Db, at: number, { key, windowMs, window }: FailureCounter): Promise<{ count: number }> =>
   tx
     .insertInto('failures')
     .values({ key, count: 1, lastAt: at })
@@ -45,34 +50,42 @@ const counted = (
       conflict.column('key').doUpdateSet((eb) => ({
         count: eb
           .case()
-          .when('failures.lastAt', '<', oldest)
+          .when('failures.lastAt', '<', at - windowMs)
           .then(eb.lit(1))
           .else(eb('failures.count', '+', eb.lit(1)))
           .end(),
-        lastAt: fixed
-          ? eb.case().when('failures.lastAt', '<', oldest).then(eb.lit(at)).else(eb.ref('failures.lastAt')).end()
-          : eb.lit(at),
+        lastAt:
+          window === 'fixed'
+            ? eb
+                .case()
+                .when('failures.lastAt', '<', at - windowMs)
+                .then(eb.lit(at))
+                .else(eb.ref('failures.lastAt'))
+                .end()
+            : eb.lit(at),
       })),
     )
     .returning('count')
     .executeTakeFirstOrThrow()
 
-/**
- * Evicts the oldest rows when there are too many. Returns how many new rows this process may add before it checks
- * again.
- */
-async function makeRoom(tx: Db): Promise<number> {
-  const { n } = await tx
-    .selectFrom('failures')
-    .select((eb) => eb.fn.countAll<number>().as('n'))
-    .executeTakeFirstOrThrow()
-  const most = maxFailures - swath
-  if (n <= most) return Math.floor((maxFailures - n) / nodes)
-  const oldest = tx
-    .selectFrom('failures')
-    .select('key')
-    .orderBy('lastAt')
-    .limit(n - most)
-  await tx.deleteFrom('failures').where('key', 'in', oldest).execute()
-  return Math.floor(swath / nodes)
-}
+const rowsOf = (tx: Db) => ({
+  count: async () =>
+    (
+      await tx
+        .selectFrom('failures')
+        .select((eb) => eb.fn.countAll<number>().as('n'))
+        .executeTakeFirstOrThrow()
+    ).n,
+  evict: async (n: number) => {
+    const oldest = tx.selectFrom('failures').select('key').orderBy('lastAt')
+    const passing = oldest.where((eb) => eb.or([eb('key', '<', lastingFailures), eb('key', '>=', after)]))
+    const { numDeletedRows } = await tx
+      .deleteFrom('failures')
+      .where('key', 'in', passing.limit(n))
+      .executeTakeFirstOrThrow()
+    const more = n - Number(numDeletedRows)
+    if (more > 0) await tx.deleteFrom('failures').where('key', 'in', oldest.limit(more)).execute()
+  },
+})
+/** The end of the range of keys that begin with `lastingFailures`. */
+const after = `${lastingFailures.slice(0, -1)}!`

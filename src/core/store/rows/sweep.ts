@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Data } from '../data.ts'
+import { type Data, prefixesKeptMs } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
 import { readingsKeptMs } from './readings.ts'
@@ -67,6 +67,27 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .where('lastAt', '<', at - dayMs)
           .limit(limit)
         return (await tx.deleteFrom('failures').where('key', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        // Full buckets, and those that no clock but a wrong one could have left so.
+        const full = tx
+          .selectFrom('guesses')
+          .select('name')
+          .where((eb) => eb.or([eb('fullAt', '<=', at), eb('fullAt', '>', at + 2 * dayMs)]))
+          .limit(limit)
+        return (await tx.deleteFrom('guesses').where('name', 'in', full).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const old = tx
+          .selectFrom('knownPrefixes')
+          .select('mac')
+          .where('at', '<', at - prefixesKeptMs)
+          .limit(limit)
+        return (await tx.deleteFrom('knownPrefixes').where('mac', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
       }),
     )
     await inBatches((limit) =>

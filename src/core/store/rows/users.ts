@@ -5,6 +5,7 @@ import type { Data, User } from '../data.ts'
 import { type StoreLink, taken } from '../link.ts'
 import { type Db, flag, type GrantKind, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
+import { rememberPrefix } from './known-prefixes.ts'
 import { namesNear } from './near.ts'
 import { endAll } from './sessions.ts'
 import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
@@ -123,6 +124,21 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         await refuseLastAdmin(tx, user)
         await tx.deleteFrom('users').where('id', '=', id).execute()
         await note(tx, now(), actor, { event: 'user.removed', target: user.userName, before: grantsText(user) })
+      }),
+    unlock: (id, { counters, guesses, known }, actor) =>
+      change(async (tx) => {
+        const user = await userThere(tx, id)
+        for (const start of counters) {
+          // The range of all keys that begin so. Keys are compared byte by byte.
+          await tx.deleteFrom('failures').where('key', '>=', start).where('key', '<', `${start}\u{10ffff}`).execute()
+        }
+        await tx
+          .deleteFrom('guesses')
+          .where('name', 'in', [...guesses])
+          .execute()
+        if (known !== undefined) await rememberPrefix(tx, user, known, now())
+        const after = known === undefined ? undefined : JSON.stringify({ address: known })
+        await note(tx, now(), actor, { event: 'user.unlocked', target: user.userName, after })
       }),
     changeGrants: (id, { add, remove }, actor) =>
       change(async (tx) => {

@@ -1,0 +1,77 @@
+import type { Bucket, BucketLevel, Data } from '../data.ts'
+import type { StoreLink } from '../link.ts'
+import type { Db } from '../tables.ts'
+import { type Room, roomAfter } from './room.ts'
+
+/** Maximum rows of buckets (P5). */
+export const maxGuesses = 100_000
+
+/**
+ * A token bucket in a single number, the time when it will be full again (the generic cell rate algorithm): a token
+ * that is taken moves it by `everyMs`, and the passing of time fills the bucket without a write.
+ */
+export function guessesOver(link: StoreLink, room: Room): Data['guesses'] {
+  return {
+    level: (name, at, bucket) =>
+      link.read(async (db) => {
+        const [row] = await db.selectFrom('guesses').select('fullAt').where('name', '=', name).execute()
+        return levelOf(row?.fullAt ?? at, at, bucket)
+      }),
+    take: (name, at, bucket) =>
+      link.write(async (tx) => {
+        const row = await taken(tx, name, at, bucket)
+        if (row === undefined) return undefined
+        // The row may be new.
+        if (row.fullAt === at + bucket.everyMs) room.left = await roomAfter(room, maxGuesses, rowsOf(tx))
+        return levelOf(row.fullAt, at, bucket)
+      }),
+    giveBack: (name, { everyMs }) =>
+      link.write(async (tx) => {
+        await tx
+          .updateTable('guesses')
+          .set((eb) => ({ fullAt: eb('fullAt', '-', everyMs) }))
+          .where('name', '=', name)
+          .execute()
+      }),
+  }
+}
+
+function levelOf(fullAt: number, at: number, { capacity, everyMs }: Bucket): BucketLevel {
+  const missing = Math.max(0, Math.ceil((fullAt - at) / everyMs))
+  return { left: Math.max(0, capacity - missing), freeAt: fullAt - (capacity - 1) * everyMs }
+}
+
+const taken = (tx: Db, name: string, at: number, { capacity, everyMs }: Bucket) =>
+  tx
+    .insertInto('guesses')
+    .values({ name, fullAt: at + everyMs })
+    .onConflict((conflict) =>
+      conflict
+        .column('name')
+        .doUpdateSet((eb) => ({
+          fullAt: eb
+            .case()
+            .when('guesses.fullAt', '<', at)
+            .then(eb.lit(at + everyMs))
+            .else(eb('guesses.fullAt', '+', everyMs))
+            .end(),
+        }))
+        .where('guesses.fullAt', '<=', at + (capacity - 1) * everyMs),
+    )
+    .returning('fullAt')
+    .executeTakeFirst()
+
+const rowsOf = (tx: Db) => ({
+  count: async () =>
+    (
+      await tx
+        .selectFrom('guesses')
+        .select((eb) => eb.fn.countAll<number>().as('n'))
+        .executeTakeFirstOrThrow()
+    ).n,
+  // The fullest first: to evict an empty bucket, 100,000 other names must have been guessed at as often.
+  evict: async (n: number) => {
+    const fullest = tx.selectFrom('guesses').select('name').orderBy('fullAt').limit(n)
+    await tx.deleteFrom('guesses').where('name', 'in', fullest).execute()
+  },
+})
