@@ -491,6 +491,152 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     })
   })
 
+  test('P5 failures with invented names do not remove the counter of a known prefix', async () => {
+    const numbers =
+      name === 'SQLite'
+        ? 'WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 100000)'
+        : 'WITH s AS (SELECT generate_series(1, 100000) AS n)'
+    for (const key of ['known alice', 'pair alice']) await failed(data, key, 1, 500_000)
+    const into = '"failures" ("key", "count", "lastAt")'
+    await raw(
+      store,
+      name === 'SQLite'
+        ? `INSERT INTO ${into} ${numbers} SELECT 'pair ' || n, 1, 1000 + n FROM s`
+        : `${numbers} INSERT INTO ${into} SELECT 'pair ' || n, 1, 1000 + n FROM s`,
+    )
+    for (let n = 0; n < 300; n += 1) await failed(n % 2 ? data : other, `pair new${n}`, 200_000 + n, 5_000)
+    expect((await failuresOf(data, 'known alice'))?.count).toBe(1)
+    expect(await failuresOf(data, 'pair alice')).toBeUndefined()
+  })
+
+  test('P5 unlocking removes the counters and the bucket of these names, records the prefix, and is audited', async () => {
+    const bucket = { capacity: 1, everyMs: 1_000_000 }
+    const alice = await data.users.add(newUser('alice'), actor())
+    for (const key of ['pair a x', 'known a y', 'pair b x', 'pair a']) await failed(data, key, 10_000, 5_000)
+    for (const of of ['a', 'b']) await data.guesses.take(of, 10_000, bucket)
+    const limits = { counters: ['pair a ', 'known a '], guesses: ['a'], known: '192.0.2.1' }
+    await data.users.unlock(alice.id, limits, actor('c', { reason: 'on call' }))
+    expect((await raw(store, 'SELECT "key" FROM "failures" ORDER BY "key"')).map(({ key }) => key)).toEqual([
+      'pair a',
+      'pair b x',
+    ])
+    expect(await data.guesses.take('a', 10_000, bucket)).toBeDefined()
+    expect(await data.guesses.take('b', 10_000, bucket)).toBeUndefined()
+    expect(await data.knownPrefixes.lastAt('alice', '192.0.2.1')).toBe(clock)
+    expect((await data.audit.list({ limit: 1 }))[0]).toMatchObject({
+      event: 'user.unlocked',
+      target: 'alice',
+      after: '{"address":"192.0.2.1"}',
+      reason: 'on call',
+    })
+    const nobody = data.users.unlock(randomUUID(), { ...limits, known: undefined }, actor())
+    expect((await faultOf(nobody)).fault).toBe('NotFound')
+  })
+
+  describe('guesses', () => {
+    const bucket = { capacity: 3, everyMs: 1_000 }
+    test('P5 a bucket is full at first, empties, and gains a token at a time', async () => {
+      expect(await data.guesses.level('n', 10_000, bucket)).toMatchObject({ left: 3 })
+      expect(await data.guesses.take('n', 10_000, bucket)).toMatchObject({ left: 2 })
+      expect(await other.guesses.take('n', 10_000, bucket)).toMatchObject({ left: 1 })
+      expect(await data.guesses.take('n', 10_000, bucket)).toMatchObject({ left: 0 })
+      expect(await other.guesses.take('n', 10_999, bucket)).toBeUndefined()
+      expect(await other.guesses.level('n', 10_999, bucket)).toEqual({ left: 0, freeAt: 11_000 })
+      expect(await data.guesses.take('n', 11_000, bucket)).toMatchObject({ left: 0 })
+      expect(await data.guesses.level('n', 13_000, bucket)).toMatchObject({ left: 2 })
+      expect(await data.guesses.level('n', 90_000, bucket)).toMatchObject({ left: 3 })
+      expect(await data.guesses.take('n', 90_000, bucket)).toMatchObject({ left: 2 })
+      expect(await data.guesses.take('other', 90_000, bucket)).toMatchObject({ left: 2 })
+    })
+    test('P5 a token that is given back can be taken again', async () => {
+      for (let n = 0; n < 3; n += 1) await data.guesses.take('n', 10_000, bucket)
+      await other.guesses.giveBack('n', bucket)
+      expect(await data.guesses.take('n', 10_000, bucket)).toMatchObject({ left: 0 })
+      expect(await data.guesses.take('n', 10_000, bucket)).toBeUndefined()
+      await data.guesses.giveBack('unknown', bucket)
+      expect(await data.guesses.level('unknown', 10_000, bucket)).toMatchObject({ left: 3 })
+    })
+    test('P5 of 100 concurrent takes over two connections as many succeed as there are tokens', async () => {
+      const levels = await Promise.all(
+        Array.from({ length: 100 }, (_, n) =>
+          (n % 2 ? data : other).guesses.take('n', 10_000, { capacity: 20, everyMs: 1_000 }),
+        ),
+      )
+      const left = levels.flatMap((level) => (level ? [level.left] : []))
+      expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 20 }, (_, n) => n))
+    })
+    test('P5 there are at most 100,000 buckets, and the empty bucket of an attacked name stays', async () => {
+      const numbers =
+        name === 'SQLite'
+          ? 'WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 100000)'
+          : 'WITH s AS (SELECT generate_series(1, 100000) AS n)'
+      for (let n = 0; n < 3; n += 1) await data.guesses.take('attacked', 1_000_000, bucket)
+      // One guess at each of many invented names, made after those at the attacked one.
+      const values = `'invented' || n, 1001500 + n % 1000`
+      const into = '"guesses" ("name", "fullAt")'
+      await raw(
+        store,
+        name === 'SQLite'
+          ? `INSERT INTO ${into} ${numbers} SELECT ${values} FROM s`
+          : `${numbers} INSERT INTO ${into} SELECT ${values} FROM s`,
+      )
+      for (let n = 0; n < 300; n += 1) await (n % 2 ? data : other).guesses.take(`new${n}`, 1_000_500, bucket)
+      const [row] = await raw(store, 'SELECT count(*) AS "n" FROM "guesses"')
+      expect(Number(row?.n)).toBeLessThanOrEqual(100_000)
+      expect(Number(row?.n)).toBeGreaterThan(95_000)
+      expect(await data.guesses.take('attacked', 1_000_500, bucket)).toBeUndefined()
+    })
+    test('P5 the sweep removes full buckets, and those from a clock that was wrong', async () => {
+      const day = 86_400_000
+      for (const at of [1_000, 5_000, 400 * day]) await data.guesses.take(`at ${at}`, at, bucket)
+      await data.sweep(2_000)
+      expect(await raw(store, 'SELECT "name" FROM "guesses"')).toEqual([{ name: 'at 5000' }])
+    })
+  })
+
+  describe('known prefixes', () => {
+    const day = 86_400_000
+    test('P5 a sign-in makes its prefix known for every name of the user, on every node, and as an HMAC only', async () => {
+      const alice = await data.users.add(newUser('Alice', { email: 'a@example.com' }), actor())
+      expect(await other.knownPrefixes.lastAt('alice', '192.0.2.1')).toBeUndefined()
+      await data.knownPrefixes.remember(alice, '192.0.2.1', 5_000)
+      for (const typed of ['alice', 'ALICE', 'A@example.com']) {
+        expect(await other.knownPrefixes.lastAt(typed, '192.0.2.1')).toBe(5_000)
+      }
+      expect(await data.knownPrefixes.lastAt('alice', '192.0.2.2')).toBeUndefined()
+      expect(await data.knownPrefixes.lastAt('bob', '192.0.2.1')).toBeUndefined()
+      await other.knownPrefixes.remember(alice, '192.0.2.1', 6_000)
+      expect(await data.knownPrefixes.lastAt('alice', '192.0.2.1')).toBe(6_000)
+      const rows = await raw(store, 'SELECT "mac" FROM "knownPrefixes"')
+      expect(rows).toHaveLength(2)
+      for (const { mac } of rows) expect(mac).toMatch(/^[\da-f]{64}$/)
+      const [made] = await raw(store, 'SELECT "key" FROM "storeKeys"')
+      expect(made?.key).toMatch(/^[\da-f]{64}$/)
+    })
+    test('P5 two nodes that sign in their first users at once use one key', async () => {
+      const alice = await data.users.add(newUser('alice'), actor())
+      const places = Array.from({ length: 20 }, (_, n) => `192.0.2.${n}`)
+      await Promise.all(
+        places.map((place, n) => (n % 2 ? data : other).knownPrefixes.remember(alice, place, 1_000 + n)),
+      )
+      for (const place of places) expect(await data.knownPrefixes.lastAt('alice', place)).toBeDefined()
+    })
+    test('P5 a user has at most 100 of them, the newest; the sweep removes those of 90 days, and a removal all', async () => {
+      const alice = await data.users.add(newUser('alice'), actor())
+      for (let n = 1; n <= 110; n += 1) await data.knownPrefixes.remember(alice, `p${n}`, n)
+      expect(await raw(store, 'SELECT "mac" FROM "knownPrefixes"')).toHaveLength(100)
+      expect(await data.knownPrefixes.lastAt('alice', 'p10')).toBeUndefined()
+      expect(await data.knownPrefixes.lastAt('alice', 'p11')).toBe(11)
+      await data.sweep(90 * day + 60)
+      expect(await data.knownPrefixes.lastAt('alice', 'p59')).toBeUndefined()
+      expect(await data.knownPrefixes.lastAt('alice', 'p60')).toBe(60)
+      await data.users.remove(alice.id, actor())
+      expect(await raw(store, 'SELECT "mac" FROM "knownPrefixes"')).toEqual([])
+      await data.knownPrefixes.remember(alice, 'p1', 1)
+      expect(await raw(store, 'SELECT "mac" FROM "knownPrefixes"')).toEqual([])
+    })
+  })
+
   describe('audit', () => {
     test('S10 an entry records when, who, from which address, about whom, before, after and why', async () => {
       const { id } = await data.users.add(newUser('alice', roles('Ops')), actor('c1'))
