@@ -49,6 +49,7 @@ export const commands: Record<string, Load> = {
   'users:passwd': () => import('./commands/users/passwd.ts'),
   'users:remove': () => import('./commands/users/remove.ts'),
   'users:show': () => import('./commands/users/show.ts'),
+  'users:unlock': () => import('./commands/users/unlock.ts'),
   version: () => import('./commands/version.ts'),
   whoami: () => import('./commands/whoami.ts'),
 }

@@ -32,6 +32,7 @@ export const targetFlagsOf: Readonly<Record<string, readonly TargetFlag[]>> = {
   'users passwd': store,
   'users remove': store,
   'users show': store,
+  'users unlock': store,
   health: connection,
   heartbeat: connection,
   'roles assign': connection,

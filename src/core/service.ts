@@ -236,6 +236,11 @@ export type Admin = {
     readonly passwd: (userName: string, password: string, by: AdminActor) => Promise<UserFacts>
     readonly disable: (userName: string, by: AdminActor) => Promise<UserFacts>
     readonly enable: (userName: string, by: AdminActor) => Promise<UserFacts>
+    /**
+     * Ends the locks and limits of failed sign-ins with the user's names (P5). `from`: an IP address from which the user
+     * may then sign in even if guessing continues.
+     */
+    readonly unlock: (userName: string, from: string | undefined, by: AdminActor) => Promise<UserFacts>
     /** Returns the removed user. */
     readonly remove: (userName: string, by: AdminActor) => Promise<UserFacts>
   }

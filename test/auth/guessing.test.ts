@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { lastsAtLeast } from '../support/deadline.ts'
-import { by, faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
+import { faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute

@@ -60,7 +60,8 @@ describe('the address of the caller', () => {
     expect(who(['127.0.0.1'], '127.0.0.1')).toBe('127.0.0.1')
     // A proxy that passes the header of its caller on unchanged reports whatever the caller wrote.
     expect(who(['127.0.0.1'], '127.0.0.1', '127.0.0.1')).toBe('127.0.0.1')
-    expect(who(['192.0.2.7'], '192.0.2.7', '127.0.0.1')).toBe('127.0.0.1')
+    // The loopback of another machine is not ours.
+    expect(who(['192.0.2.7'], '192.0.2.7', '127.0.0.1')).toBe('192.0.2.7')
     const caller = callerOf({ isTrusted: trustedProxies([]), behindProxy: false, ownAccount: async () => true })
     expect(caller(from('127.0.0.1', {}))).toMatchObject({ loopback: true, ownAccount: expect.any(Function) })
     const headers = ['forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port']

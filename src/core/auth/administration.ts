@@ -1,6 +1,8 @@
+import { isIP } from 'node:net'
 import { Fault } from '../errors.ts'
 import type { Admin, AdminActor, AuditFacts, KeyFacts, NewUser, UserFacts } from '../service.ts'
 import type { Actor, AuditRow, Data, KeyRow, User } from '../store/index.ts'
+import { addressPrefixes, limitsOf } from './attempts.ts'
 import { emailProblems, listProblems, nameProblems, problem, refuse, userNameProblems } from './names.ts'
 import { refusal } from './password-policy.ts'
 import type { Passwords } from './passwords.ts'
@@ -42,6 +44,15 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
     },
     disable: (userName, by) => setDisabled(userName, true, by),
     enable: (userName, by) => setDisabled(userName, false, by),
+    async unlock(userName, from, by) {
+      if (from !== undefined && isIP(from) === 0) refuse([problem('From', 'must be an IP address')])
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      const names = [user.userName, ...(user.email === undefined ? [] : [user.email])]
+      const known = from === undefined ? undefined : addressPrefixes(from)[0]
+      await store.users.unlock(user.id, { ...limitsOf(names), known }, asActor(by))
+      return userFacts(user)
+    },
     async remove(userName, by) {
       const store = await data(false)
       const user = await findUser(store, userName)

@@ -150,7 +150,9 @@ export function callerOf({ isTrusted, behindProxy, ownAccount }: CallerRules): C
     if (isTrusted(address)) {
       // Without `X-Forwarded-For`, the proxy relays for an unknown caller.
       const reported = forwarded(headers['x-forwarded-for'], isTrusted)
-      return { kind: 'http', address: reported ?? address, loopback: false }
+      // The loopback of another machine says nothing either.
+      const isKnown = reported !== undefined && (isLoopback(address) || !isLoopback(reported))
+      return { kind: 'http', address: isKnown ? reported : address, loopback: false }
     }
     if (behindProxy || !isLoopback(address) || isRelayed(request)) return { kind: 'http', address, loopback: false }
     if (!ownAccount) return { kind: 'http', address, loopback: true }
