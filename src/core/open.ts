@@ -54,6 +54,7 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
       passwd: lazily((admin) => admin.users.passwd),
       disable: lazily((admin) => admin.users.disable),
       enable: lazily((admin) => admin.users.enable),
+      unlock: lazily((admin) => admin.users.unlock),
       remove: lazily((admin) => admin.users.remove),
     },
     keys: {

@@ -113,6 +113,7 @@ describe('users', () => {
         () => admin.users.passwd('Bob', 'another-lantern-7', alice),
         () => admin.users.disable('Bob', alice),
         () => admin.users.enable('Bob', alice),
+        () => admin.users.unlock('Bob', undefined, alice),
         () => admin.keys.create({ name: 'ci', userName: 'Bob' }, alice),
         () => admin.keys.revoke('ci', alice),
         () => admin.users.remove('Bob', alice),

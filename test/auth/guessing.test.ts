@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { lastsAtLeast } from '../support/deadline.ts'
-import { faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
+import { by, faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -152,6 +152,27 @@ describe('guessing the password of one name from many addresses', () => {
         'limit reached: addresses that have never signed in with this name are refused',
       ])
       expect(failed[0]?.reason).toBeDefined()
+    })
+  }, 30_000)
+})
+
+describe('unlocking a user', () => {
+  test('P5 ends a lock and fills the limit of every name; --from keeps an address free of the limit', async () => {
+    await withWorld(async (world) => {
+      for (let n = 0; n < 10; n += 1) await attempt(world, '192.0.2.1')
+      await guess(world, 15)
+      await guess(world, 25, { name: 'ann@example.com', first: 500 })
+      expect(await attempt(world, '192.0.2.9', password)).toBe(429)
+      await world.admin.users.unlock('ann@example.com', undefined, by)
+      expect(await attempt(world, '192.0.2.1', password)).toBe(200)
+      expect(await attempt(world, '192.0.2.9', password, 'ann@example.com')).toBe(200)
+      await guess(world, 25, { first: 1_000 })
+      await world.admin.users.unlock('Ann', '2001:db8:1:2::7', by)
+      await guess(world, 25, { first: 2_000 })
+      expect(await attempt(world, '192.0.2.10', password)).toBe(429)
+      expect(await attempt(world, '2001:db8:1:2:3::4', password)).toBe(200)
+      const fault = await faultOf(world.admin.users.unlock('Ann', 'home', by))
+      expect([fault.status, fault.message]).toEqual([400, "'From' must be an IP address"])
     })
   }, 30_000)
 })

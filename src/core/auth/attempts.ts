@@ -126,7 +126,11 @@ async function beginElsewhere(
   const ofPair = counts.get(pair)
   const began = lockedNow(ofPair, now())
   return {
-    locked: async () => began || lockedNow((await failures.read([pair])).get(pair), now()),
+    async locked() {
+      // Reads even if it was locked before: each kind of refusal costs the same work (P2).
+      const current = (await failures.read([pair])).get(pair)
+      return began || lockedNow(current, now())
+    },
     async failed() {
       // An attempt during a lock does not prolong it, but costs the same work (P2).
       const held = began ? 'held ' : ''

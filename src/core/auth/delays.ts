@@ -19,7 +19,7 @@ export class Delays {
   readonly #ofName = new Map<string, number>()
   #ofAll = 0
 
-  /** Throws Fault Unavailable when too many wait, and the signal's reason when the caller disconnects. */
+  /** Throws Fault Unavailable when too many wait. Rejects when the caller disconnects. */
   async wait(name: string, ms: number, signal: AbortSignal): Promise<void> {
     if (ms === 0) return
     const others = this.#ofName.get(name) ?? 0
