@@ -169,7 +169,8 @@ export type ServeOptions = {
   readonly allowedHosts: readonly string[]
   /** Who sees messages, hosts and server state beyond loopback (S11). */
   readonly details: 'signed-in' | 'anyone'
-  readonly jsonp: boolean
+  /** Whether `?callback=` is answered. Undefined: only if the server listens on loopback. */
+  readonly jsonp?: boolean | undefined
   /** The default spelling of member names in JSON answers (N9). */
   readonly names: (typeof nameStyles)[number]
   /** Accepts a user name and password by HTTP Basic, each time for one request only (A9). */
@@ -191,7 +192,6 @@ export const serveDefaults: ServeOptions = {
   origins: [],
   allowedHosts: [],
   details: 'signed-in',
-  jsonp: true,
   names: 'PascalCase',
   basic: false,
   trustProxy: [],

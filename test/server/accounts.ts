@@ -29,7 +29,8 @@ export type SignedIn = Omit<AuthenticateResponse, keyof Secrets> &
     readonly cookie: string
   }
 
-export async function startAccounts(options: Partial<ServeOptions> = {}): Promise<Accounts> {
+/** `host`: the address to listen on; `post` and `signIn` use it too. */
+export async function startAccounts(options: Partial<ServeOptions> = {}, host = '127.0.0.1'): Promise<Accounts> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-accounts-'))
   const store = join(folder, 'store', 'svc.db')
   const log: LogEntry[] = []
@@ -48,7 +49,7 @@ export async function startAccounts(options: Partial<ServeOptions> = {}): Promis
     service,
     runtime,
     options: { ...serveDefaults, ...options },
-    host: '127.0.0.1',
+    host,
     port: 0,
     log: (entry) => log.push(entry),
     limits: { lingerMs: 200, drainDelayMs: 0 },
@@ -59,6 +60,7 @@ export async function startAccounts(options: Partial<ServeOptions> = {}): Promis
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
+      host,
     })
   return {
     port,

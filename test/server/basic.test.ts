@@ -55,6 +55,19 @@ describe('HTTP Basic', () => {
     expect(wrong.headers['www-authenticate']).toBeUndefined()
   })
 
+  test.each([
+    ['with an Origin', { origin: 'http://127.0.0.1' }],
+    ['with X-Requested-With', { 'x-requested-with': 'XMLHttpRequest' }],
+    ['in the mode cors', { 'sec-fetch-mode': 'cors' }],
+    ['in the mode same-origin', { 'sec-fetch-mode': 'same-origin' }],
+    ['of an image', { 'sec-fetch-mode': 'no-cors' }],
+  ])('A9 a request %s gets no challenge, with which the browser would ask for a password', async (_, headers) => {
+    const got = await on.post('/assignroles', change, headers)
+    expect([got.status, got.headers['www-authenticate']]).toEqual([401, undefined])
+    const navigation = await on.post('/assignroles', change, { 'sec-fetch-mode': 'navigate' })
+    expect(navigation.headers['www-authenticate']).toMatch(/^Basic /)
+  })
+
   test('O1 a user without Admin is refused because a role is missing', async () => {
     expect((await on.post('/assignroles', change, basic('Ned', password))).status).toBe(403)
   })

@@ -64,9 +64,13 @@ describe('F2 JSONP', () => {
     expect(got.json.Status).toBe('Success')
   })
 
-  test('F2 the configuration can switch it off', async () => {
+  test('F2 the configuration can turn it off, and an empty callback then still gives plain JSON', async () => {
     await withSite({ options: { jsonp: false } }, async ({ port }) => {
-      expect((await ask(port, `${question}&callback=alert(1)`)).json.Status).toBe('Success')
+      expect((await ask(port, `${question}&callback=cb`)).status).toBe(403)
+      expect((await ask(port, `${question}&callback=`)).json.Status).toBe('Success')
+      const body = '{"ExecutionMode":"Basic","ServerType":"Sql"}'
+      const posted = await ask(port, '/api/HealthCheckRequest?callback=cb', { method: 'POST', body })
+      expect(posted.json.Status).toBe('Success')
     })
   })
 })

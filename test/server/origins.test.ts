@@ -84,6 +84,59 @@ describe('S11 pages of other sites', () => {
   })
 })
 
+/** As a trusted proxy relays a caller of another machine, whose browser sends no Sec-Fetch-Site over plain http. */
+describe('S5 JSONP for callers beyond loopback', () => {
+  const callback = `${question}&callback=cb`
+  const far = { 'x-forwarded-for': '203.0.113.9' }
+  let own: string
+  beforeAll(() => {
+    own = `http://127.0.0.1:${site.port}`
+  })
+
+  test.each([
+    ['no header', {}],
+    ['a Referer of another origin', { referer: 'http://evil.example/' }],
+    ['a Referer of another port', { referer: 'http://127.0.0.1:1/' }],
+    ['an unreadable Referer', { referer: 'about:client' }],
+    ['the Origin null', { origin: 'null' }],
+    ['none and a foreign Referer', { 'sec-fetch-site': 'none', referer: 'http://evil.example/' }],
+    ['same-site', { 'sec-fetch-site': 'same-site' }],
+    ['an unknown relation', { 'sec-fetch-site': 'same-origin, cross-site' }],
+  ])('S5 %s is a 403 in plain JSON, and nothing runs', async (_, headers) => {
+    const before = site.calls.length
+    const got = await ask(site.port, callback, { headers: { ...far, ...headers } })
+    expect([got.status, got.headers['content-type']]).toEqual([403, 'application/json; charset=utf-8'])
+    expect(got.json.ResponseStatus?.Message).toContain('serve.origins')
+    expect(site.calls.length).toBe(before)
+  })
+
+  test('S5 a page of this server, a typed address and a listed origin are answered', async () => {
+    for (const headers of [
+      { 'sec-fetch-site': 'same-origin' },
+      { 'sec-fetch-site': 'none' },
+      { referer: `${own}/board` },
+      { origin: own },
+      { referer: `${ops}/board` },
+    ]) {
+      const got = await ask(site.port, callback, { headers: { ...far, ...headers } })
+      expect([headers, got.status, got.text.slice(0, 3)]).toEqual([headers, 200, 'cb('])
+    }
+  })
+
+  test('S5 a caller on this machine is answered without these headers, and not with those of another page', async () => {
+    expect((await ask(site.port, callback)).status).toBe(200)
+    expect((await ask(site.port, callback, { headers: { referer: 'http://evil.example/' } })).status).toBe(403)
+  })
+
+  test('S5 the browser loads an answer only into pages of this server, and into those of a listed origin', async () => {
+    const policy = async (headers: Readonly<Record<string, string>>) =>
+      (await ask(site.port, question, { headers })).headers['cross-origin-resource-policy']
+    expect(await policy({})).toBe('same-origin')
+    expect(await policy({ referer: 'http://evil.example/' })).toBe('same-origin')
+    expect(await policy({ referer: `${ops}/board` })).toBe('cross-origin')
+  })
+})
+
 describe('CORS for listed origins', () => {
   const allowed = (headers: object) => Object.keys(headers).filter((name) => name.startsWith('access-control'))
 
@@ -114,7 +167,7 @@ describe('CORS for listed origins', () => {
     expect(allowed(headers)).toEqual([])
   })
 
-  test('R5 a preflight shows the verbs to a listed origin, and only Allow to another', async () => {
+  test('R4 R5 a preflight allows every verb to a listed origin, which then sees the 405, and only Allow to another', async () => {
     const preflight = (origin: string) =>
       ask(site.port, '/healthcheck', {
         method: 'OPTIONS',
@@ -122,7 +175,8 @@ describe('CORS for listed origins', () => {
       })
     const good = await preflight(ops)
     expect(good.status).toBe(200)
-    expect(good.headers['access-control-allow-methods']).toBe('GET, HEAD, OPTIONS')
+    expect(good.headers['access-control-allow-methods']).toBe('GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS')
+    expect(good.headers.allow).toBe('GET, HEAD, OPTIONS')
     expect(good.headers['access-control-allow-headers']).toContain('Authorization')
     expect(good.headers['access-control-allow-origin']).toBe(ops)
     const bad = await preflight('https://evil.example')

@@ -16,11 +16,21 @@ test.each([
   expect((await ask(site.port, question, { headers })).status).toBe(200)
 })
 
-test('S5 with JSONP switched off a callback changes nothing', async () => {
-  await withSite({ options: { jsonp: false } }, async ({ port }) => {
-    const got = await ask(port, `${question}&callback=cb`)
-    expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
-    expect(got.json).toMatchObject({ Status: 'Success' })
+test('S5 where JSONP is turned off, a callback is a 403 in plain JSON that names the option', async () => {
+  for (const over of [{ options: { jsonp: false } }, { host: '0.0.0.0' }]) {
+    await withSite(over, async ({ port, calls }) => {
+      const got = await ask(port, `${question}&callback=cb`, { headers: { 'sec-fetch-site': 'same-origin' } })
+      expect([got.status, got.headers['content-type']]).toEqual([403, 'application/json; charset=utf-8'])
+      expect(got.json.ResponseStatus?.Message).toContain('serve.jsonp')
+      expect(calls).toEqual([])
+    })
+  }
+})
+
+test('S5 a server beyond loopback answers callbacks only where the configuration turns JSONP on', async () => {
+  await withSite({ host: '0.0.0.0', options: { jsonp: true } }, async ({ port }) => {
+    const got = await ask(port, `${question}&callback=cb`, { headers: { 'sec-fetch-site': 'same-origin' } })
+    expect([got.status, got.text.slice(0, 3)]).toEqual([200, 'cb('])
   })
 })
 

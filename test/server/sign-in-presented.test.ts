@@ -160,6 +160,25 @@ describe('T6 changes that a page asks for', () => {
     expect(await whoIs({ cookie })).toBe(401)
   })
 
+  test('T6 beyond loopback GET /auth/logout with a cookie must show that a page of this server asks', async () => {
+    const { cookie, SessionId } = await site.signIn()
+    const far = { 'x-forwarded-for': '203.0.113.9' }
+    const own = `http://127.0.0.1:${site.port}`
+    for (const headers of [{}, { referer: 'http://evil.example/' }, { referer: 'http://127.0.0.1:1/' }] as Headers[]) {
+      for (const path of ['/auth/logout', '/auth?provider=logout', '/api/Authenticate?provider=logout']) {
+        const got = await get(path, { cookie, ...far, ...headers })
+        expect([path, got.status, got.headers['set-cookie']]).toEqual([path, 403, undefined])
+      }
+    }
+    expect((await get('/auth/logout', { cookie, referer: 'http://evil.example/' })).status).toBe(403)
+    expect(await whoIs({ cookie })).toBe(200)
+    expect((await get('/auth/logout', { ...far, 'x-ss-id': SessionId })).status).toBe(200)
+    expect(await whoIs({ cookie })).toBe(401)
+    const next = await site.signIn()
+    expect((await get('/auth/logout', { cookie: next.cookie, ...far, referer: `${own}/page` })).status).toBe(200)
+    expect(await whoIs({ cookie: next.cookie })).toBe(401)
+  })
+
   test('T6 a POST that overrides its method with GET does not pass as a typed address', async () => {
     const { cookie } = await site.signIn()
     const headers = { cookie, 'sec-fetch-site': 'none', 'x-http-method-override': 'GET' }
@@ -236,7 +255,7 @@ describe('callers from other machines', () => {
       [health, bearer('garbage')],
       [health, bearer(ann.RefreshToken)],
       [health, { cookie: 'ss-id=garbage' }],
-      [`${health}&callback=cb`, { cookie: ann.cookie }],
+      [`${health}&callback=cb`, { cookie: ann.cookie, 'sec-fetch-site': 'same-origin' }],
     ] as const) {
       const got = await get(path, { ...from('203.0.113.9'), ...headers })
       expect(got.status).toBe(503)

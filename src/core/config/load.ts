@@ -38,7 +38,10 @@ export const serveSettings = {
     default: 'signed-in',
     doc: 'Which callers from other machines see messages, host names and server state',
   },
-  jsonp: { type: 'flag', default: true, doc: 'Whether to support `?callback=`' },
+  jsonp: {
+    type: 'flag',
+    doc: 'Whether to support `?callback=`, for pages of this server and of `origins`; by default only if the server listens on loopback',
+  },
   names: {
     type: 'choice',
     values: nameStyles,

@@ -19,7 +19,9 @@ export function credentialFor(
     auth?.presented ?? presented(headers, { ambient: negotiated.callback === undefined, basic: server.options.basic })
   // Sign-in and sign-out write cookies, so no other site may make a browser request them.
   const guarded = auth ? auth.changes : ambient && !readsHealth(operation)
-  if (guarded) refuseForeignChange(context.request, ownOrigin(server, context), server.origins)
+  if (guarded) {
+    refuseForeignChange(context.request, context.caller, ownOrigin(server, context), server.origins)
+  }
   return credential
 }
 

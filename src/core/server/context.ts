@@ -119,7 +119,7 @@ export type UnderWay = {
 export type ServerContext = {
   readonly service: Service
   readonly runtime: Runtime
-  readonly options: ServeOptions
+  readonly options: ServeOptions & { readonly jsonp: boolean }
   readonly limits: ServerLimits
   readonly log: Log
   /** True over TLS. */

@@ -163,7 +163,7 @@ const maxBases = 16
 
 type Documents = Readonly<Record<DocumentName, HttpAnswer>>
 /** The options that change the description. */
-type DescribedOptions = Pick<ServeOptions, 'jsonp' | 'basic' | 'names'>
+type DescribedOptions = Pick<ServeOptions, 'basic' | 'names'> & { readonly jsonp: boolean }
 
 /** Descriptions of the interface (R6). Each is made on first use, once per base address. */
 export class DescribedInterface {

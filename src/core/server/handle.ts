@@ -228,5 +228,5 @@ export const stopping = (): Fault => new Fault('Unavailable', 'The server is sto
 /** Answers OPTIONS (R5). */
 function options(server: ServerContext, request: IncomingMessage, route: RouteMatch): HttpAnswer {
   const allow = allowed(route.verbs)
-  return { status: 200, headers: ['Allow', allow, ...preflightHeaders(request.headers, server.origins, allow)] }
+  return { status: 200, headers: ['Allow', allow, ...preflightHeaders(request.headers, server.origins)] }
 }

@@ -20,7 +20,7 @@ import { callOf, credentialFor } from './call.ts'
 import { orCancelled, type RequestContext, type ServerContext } from './context.ts'
 import { healthAnswer } from './health.ts'
 import type { ServerLimits } from './limits.ts'
-import { refuseCrossSite } from './origins.ts'
+import { refuseCrossSite, refuseForeignCallback } from './origins.ts'
 import { dtoAnswer, type FaultStyle, faultAnswer, plainJson } from './response.ts'
 import type { OperationMatch, RequestTarget, ResponseNegotiation } from './routes.ts'
 import { authAnswer, authCall } from './sign-in.ts'
@@ -159,13 +159,12 @@ export function negotiateResponse(
   const accept = operation.style === 'route' ? request.headers.accept : undefined
   const { negotiation: before, format, jsconfig } = target
   if (before !== undefined && before.method === method && before.accept === accept) return before
-  const callback = server.options.jsonp ? target.callback : undefined
   const negotiated = negotiate({
     method,
     suffix: operation.format,
     format,
     accept,
-    callback,
+    callback: target.callback,
     jsconfig,
     names: server.options.names,
   })
@@ -177,6 +176,9 @@ export function negotiateResponse(
   target.negotiation = negotiation
   return negotiation
 }
+
+const jsonpIsOff = (): Fault =>
+  new Fault('Forbidden', 'JSONP is turned off: omit ?callback=, or set serve.jsonp to true in svc.yaml')
 
 /** The report that `?format=` or `Accept` requests. */
 function reportOf(format: string | undefined, accept: string | undefined): ReportName | undefined {
@@ -220,6 +222,10 @@ export async function operate(
   let style: FaultStyle = plainJson(server)
   try {
     const negotiation = negotiateResponse(server, context, operation, target)
+    if (negotiation.negotiated.callback !== undefined) {
+      if (!server.options.jsonp) throw jsonpIsOff()
+      refuseForeignCallback(context.request.headers, context.caller, server.origins)
+    }
     style = { negotiated: negotiation.negotiated, response: row.response }
     if (readsHealth(operation.operation)) refuseCrossSite(context.request.headers, server.origins)
 

@@ -48,7 +48,7 @@ export async function faultAnswer(
   return {
     status: fault.status,
     ...(await encoded(schema, value, style.negotiated)),
-    headers: [...headersOf(fault), ...challenge(server, fault, style)],
+    headers: [...headersOf(fault), ...challenge(server, context, fault, style)],
   }
 }
 
@@ -60,10 +60,18 @@ function judged(thrown: unknown): Fault {
 
 /**
  * Where HTTP Basic is enabled, refusals carry a challenge for clients that send credentials only on demand. Sign-ins
- * do not: their 401 is the answer itself, and a browser's password dialog would get in the way (A3).
+ * do not: their 401 is the answer itself, and a browser's password dialog would get in the way (A3). Neither do
+ * answers to scripts in a browser, which would wait for that dialog (A9).
  */
-function challenge({ options }: ServerContext, { fault }: Fault, { response }: FaultStyle): readonly string[] {
+function challenge(
+  { options }: ServerContext,
+  { request: { headers } }: RequestContext,
+  { fault }: Fault,
+  { response }: FaultStyle,
+): readonly string[] {
   if (!options.basic || fault !== 'Unauthorized' || response?.name === AuthenticateResponse.name) return []
+  const { 'sec-fetch-mode': mode = 'navigate' } = headers
+  if (mode !== 'navigate' || headers.origin !== undefined || headers['x-requested-with'] !== undefined) return []
   return ['WWW-Authenticate', 'Basic realm="svc", charset="UTF-8"']
 }
 

@@ -3,7 +3,7 @@ import type { HttpAnswer } from './answer.ts'
 import { latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { escapeControls } from './log.ts'
 import { swallow, unread } from './operate.ts'
-import { corsHeaders } from './origins.ts'
+import { corsHeaders, resourcePolicy } from './origins.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
 
@@ -12,6 +12,7 @@ export function commonHeaders(
   correlationId: string,
   variesBy: string,
   contentSecurityPolicy = nothingAllowed,
+  crossOriginResourcePolicy = 'same-origin',
 ): string[] {
   return [
     'X-Correlation-Id',
@@ -26,6 +27,8 @@ export function commonHeaders(
     contentSecurityPolicy,
     'Referrer-Policy',
     'no-referrer',
+    'Cross-Origin-Resource-Policy',
+    crossOriginResourcePolicy,
   ]
 }
 
@@ -41,7 +44,12 @@ export function send(server: ServerContext, context: RequestContext, answer: Htt
 
   const { body = '', contentType } = answer
   const leftover = unread(request)
-  const headers = commonHeaders(context.correlationId, varies(server), answer.contentSecurityPolicy)
+  const headers = commonHeaders(
+    context.correlationId,
+    varies(server),
+    answer.contentSecurityPolicy,
+    resourcePolicy(request.headers, server.origins),
+  )
   const length = Buffer.byteLength(body)
   headers.push('Content-Length', String(length))
   if (contentType !== undefined) headers.push('Content-Type', contentType)

@@ -201,25 +201,27 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
   const limits = { ...serverLimits, ...start.limits }
   const isTrusted = trustedProxies([...start.options.trustProxy, ...start.options.behindProxy])
   const callerRules = { isTrusted, behindProxy: start.options.behindProxy.length > 0, ownAccount: ownAccountOf() }
+  const isLocalOnly = isLoopbackHost(start.host) && start.options.behindProxy.length === 0
+  const options = { ...start.options, jsonp: start.options.jsonp ?? isLocalOnly }
   const server = withCertificate(() => create(limits, start.tls))
   const serverContext: ServerContext = {
     service: start.service,
     runtime: start.runtime,
-    options: start.options,
+    options,
     limits,
     log: start.log,
     secure: start.tls !== undefined,
     readTarget: targetReader(router()),
     checkHost: withCertificate(() =>
-      hostCheck({ bound: start.host, allowedHosts: start.options.allowedHosts, certificate: start.tls?.cert }),
+      hostCheck({ bound: start.host, allowedHosts: options.allowedHosts, certificate: start.tls?.cert }),
     ),
     isTrusted,
     checkPeer: peerCheck(callerRules),
     callerOf: callerOf(callerRules),
-    origins: new Set(start.options.origins),
+    origins: new Set(options.origins),
     metrics: new Metrics(start.droppedLogLines),
     healthJson: new HealthJson(),
-    described: new DescribedInterface(start.options),
+    described: new DescribedInterface(options),
     open: new Set(),
     connections: trackConnections(server, start.tls !== undefined),
     openOn: new WeakMap(),
