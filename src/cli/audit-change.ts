@@ -6,12 +6,17 @@ import { names } from './render/table.ts'
  * another form are shown as stored.
  */
 export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>): string {
-  const [was, is] = [factsOf(before), factsOf(after)]
+  const [was, whole] = [factsOf(before), factsOf(after)]
+  const { warning, ...is } = whole ?? {}
   const change =
-    was && is && Object.keys(was).join() === Object.keys(is).join()
+    was && whole && Object.keys(was).join() === Object.keys(is).join()
       ? Object.keys(is).flatMap((name) => difference(was[name], is[name]))
-      : [before === undefined ? '' : `was ${describe(was, before)}`, after === undefined ? '' : describe(is, after)]
-  return [...change, reason === undefined ? '' : `(${reason})`].filter((part) => part !== '').join(' ')
+      : [
+          before === undefined ? '' : `was ${describe(was, before)}`,
+          after === undefined ? '' : describe(whole && is, after),
+        ]
+  const warned = typeof warning === 'string' ? `warning: ${warning}` : ''
+  return [...change, reason === undefined ? '' : `(${reason})`, warned].filter((part) => part !== '').join(' ')
 }
 
 type Facts = Readonly<Record<string, unknown>>

@@ -1,4 +1,5 @@
 import { Fault } from '../core/errors.ts'
+import { adminWarning, looksLikeAdmin } from '../core/names.ts'
 import type { AssignRoles, AssignRolesResponse } from '../core/protocol/index.ts'
 import type { Call, Service } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
@@ -140,13 +141,14 @@ async function slips(
     ...otherCase(changes.roles, current.roles),
     ...otherCase(changes.permissions, current.permissions),
   ].map(([name, other]) => `"${name}" is not "${other}", which ${userName} already has: role names are case-sensitive.`)
-  const miscased = (role: string): boolean =>
-    current.roles.some((name) => same(name, role)) || (role !== 'Admin' && same(role, 'Admin'))
+  const miscased = (role: string): boolean => current.roles.some((name) => same(name, role)) || looksLikeAdmin(role)
+  const lookalikes = adminWarning(changes.roles.filter((role) => !same(role, 'Admin')))
   return [
     ...similar,
     ...changes.roles
       .filter((role) => role !== 'Admin' && same(role, 'Admin') && !current.roles.includes('Admin'))
       .map((role) => `"${role}" is not "Admin", the administrator role: role names are case-sensitive.`),
+    ...(lookalikes === undefined ? [] : [`${lookalikes}.`]),
     ...(await unknownRoles(
       changes.roles.filter((role) => !miscased(role)),
       current,

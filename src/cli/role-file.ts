@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import { Fault, type FieldFault } from '../core/errors.ts'
+import { nameMistake } from '../core/names.ts'
 import { didYouMean } from '../core/suggest.ts'
 import type { RoleChange } from './role-change.ts'
 
@@ -153,8 +154,15 @@ function validate({ row, fields }: Raw, fallback: RoleChange['action']): Judged 
         : JSON.stringify(fields.Action)
   const action = actions.find((each) => each === subject.trim().toLowerCase())
   if (action === undefined) say('Action', `"${subject}" is neither assign nor unassign`)
-  const roles = namesOf(fields.Roles, (message) => say('Roles', message))
-  const permissions = namesOf(fields.Permissions, (message) => say('Permissions', message))
+  const listOf = (column: 'Roles' | 'Permissions'): readonly string[] => {
+    const names = namesOf(fields[column], (message) => say(column, message))
+    // Names that break the rules can be removed, because a store may contain some.
+    const mistake = action === 'assign' ? names.map(nameMistake).find((each) => each !== undefined) : undefined
+    if (mistake !== undefined) say(column, `contains a name that ${mistake}`)
+    return names
+  }
+  const roles = listOf('Roles')
+  const permissions = listOf('Permissions')
   if (problems.length === 0 && roles.length + permissions.length === 0) {
     problems.push({ row, message: 'Roles and Permissions are both empty' })
   }

@@ -3,6 +3,7 @@ import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
 import { newPassword } from '../../cli/prompt.ts'
 import { Fault } from '../../core/errors.ts'
+import { adminWarning } from '../../core/names.ts'
 import type { Admin, NewUser } from '../../core/service.ts'
 
 const repeatable = { multiple: true, multipleNonGreedy: true } as const
@@ -63,8 +64,11 @@ from standard input with --password-stdin; it is never part of the command line.
           sentence: `${user.userName} is added`,
         }),
       )
-      if (flags.json || !user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) return
-      this.say('Note: the administrator role is Admin; role names are case-sensitive.')
+      if (!flags.json && user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) {
+        this.say('Note: the administrator role is Admin; role names are case-sensitive.')
+      }
+      const lookalikes = adminWarning(user.roles.filter((role) => role.toLowerCase() !== 'admin'))
+      if (lookalikes !== undefined) this.say(`Warning: ${lookalikes}.`)
     })
   }
 }

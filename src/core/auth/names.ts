@@ -1,11 +1,8 @@
 import { Fault, type FieldFault } from '../errors.ts'
+import { hasInvisible, nameMistake } from '../names.ts'
 
 /** Characters. */
-const longest = 128
 const maxEmail = 254
-
-/** Control characters, invisible ones (which make two names look alike), line breaks and lone surrogates. */
-const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
 
 /** The problems of one value, as fields of the response; empty when there are none. */
 export type Problems = readonly FieldFault[]
@@ -28,12 +25,8 @@ export function refuse(problems: Problems): void {
 /** Checks a name: not blank, not too long, and without characters that hide what it is. */
 export function nameProblems(field: string, name: string): Problems {
   if (name.trim() === '') return [problem(field, 'must not be empty.', 'NotEmpty')]
-  if (name.length > longest) return [problem(field, `may have at most ${longest} characters`)]
-  if (!name.isWellFormed() || invisible.test(name)) {
-    return [problem(field, 'must not contain control or invisible characters')]
-  }
-  if (name !== name.trim()) return [problem(field, 'must not begin or end with whitespace')]
-  return []
+  const mistake = nameMistake(name)
+  return mistake === undefined ? [] : [problem(field, mistake)]
 }
 
 /**
@@ -47,7 +40,7 @@ export function userNameProblems(field: string, name: string): Problems {
 }
 
 export function emailProblems(field: string, email: string): Problems {
-  if (email.length > maxEmail || invisible.test(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
+  if (email.length > maxEmail || hasInvisible(email) || !/^[^\s@]+@[^\s@]+$/u.test(email)) {
     return [problem(field, 'must be an e-mail address, as in ann@example.com')]
   }
   return []

@@ -1,4 +1,5 @@
 import { Fault, type FieldFault } from '../errors.ts'
+import { nameMistake } from '../names.ts'
 import type { AssignRoles } from '../protocol/index.ts'
 import type { Actor, Data, Grants } from '../store/index.ts'
 
@@ -18,13 +19,15 @@ export async function change(
   const name = request.UserName ?? ''
   if (name.trim() === '') throw noUserName()
   const grants = { roles: distinct(request.Roles), permissions: distinct(request.Permissions) }
+  const { add, remove } = shape(grants)
   refuseUnusable({ Roles: grants.roles, Permissions: grants.permissions })
+  refuseMistaken({ Roles: add.roles, Permissions: add.permissions })
   const user = await data.users.find(name)
   if (!user) throw new Fault('NotFound', name)
   // An empty request changes nothing and is not audited (O3).
   if (grants.roles.length === 0 && grants.permissions.length === 0) return lists(user)
   const reason = request.Meta?.reason
-  const { after } = await data.users.changeGrants(user.id, shape(grants), { ...actor, reason })
+  const { after } = await data.users.changeGrants(user.id, { add, remove }, { ...actor, reason })
   return lists(after)
 }
 
@@ -64,6 +67,24 @@ function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly
     }
     return []
   })
+  refuse(fields)
+}
+
+/**
+ * Refuses to grant names that break the rules of user names (O2). They may be removed, because a store may contain
+ * some.
+ */
+function refuseMistaken(lists: Readonly<Record<'Roles' | 'Permissions', readonly string[]>>): void {
+  refuse(
+    Object.entries(lists).flatMap(([FieldName, names]): readonly FieldFault[] => {
+      const mistake = names.map(nameMistake).find((each) => each !== undefined)
+      if (mistake === undefined) return []
+      return [{ ErrorCode: 'InvalidValue', FieldName, Message: `'${FieldName}' contains a name that ${mistake}` }]
+    }),
+  )
+}
+
+function refuse(fields: readonly FieldFault[]): void {
   if (fields.length === 0) return
   throw new Fault('BadRequest', fields.map(({ Message }) => Message).join(' '), {
     errorCode: 'ValidationException',

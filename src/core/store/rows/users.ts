@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
+import { adminWarning } from '../../names.ts'
 import type { Data, User } from '../data.ts'
 import { type StoreLink, taken } from '../link.ts'
 import { type Db, flag, type GrantKind, nameKey } from '../tables.ts'
@@ -83,7 +84,11 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         await grant(tx, id, 'role', new Set(roles))
         await grant(tx, id, 'permission', new Set(permissions))
         const user = await userThere(tx, id)
-        await note(tx, at, actor, { event: 'user.added', target: userName, after: grantsText(user) })
+        await note(tx, at, actor, {
+          event: 'user.added',
+          target: userName,
+          after: grantsText(user, adminWarning(roles)),
+        })
         return user
       }),
     setPassword: (id, passwordHash, actor) =>
@@ -153,7 +158,8 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         ]
         if (!changed.includes(true)) return { before, after: before }
         const after = await userThere(tx, id)
-        const texts = { before: grantsText(before), after: grantsText(after) }
+        const warning = adminWarning([...without(add.roles, before.roles)])
+        const texts = { before: grantsText(before), after: grantsText(after, warning) }
         await note(tx, now(), actor, { event: 'roles.changed', target: before.userName, ...texts })
         return { before, after }
       }),

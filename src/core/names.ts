@@ -1,0 +1,42 @@
+/** Characters. */
+const longest = 128
+
+/**
+ * Control characters, invisible ones and blanks other than spaces (which make two names look alike), line breaks and
+ * lone surrogates.
+ */
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/u
+
+export const hasInvisible = (text: string): boolean => invisible.test(text)
+
+/**
+ * The rule that the name of a user, a key, a role or a permission breaks, for a sentence that begins with it; undefined
+ * if it breaks none. A blank name is not checked here.
+ */
+export function nameMistake(name: string): string | undefined {
+  if (name.length > longest) return `may have at most ${longest} characters`
+  if (!name.isWellFormed() || hasInvisible(name)) return 'must not contain control or invisible characters'
+  return name === name.trim() ? undefined : 'must not begin or end with whitespace'
+}
+
+/** Admin in characters that look like its letters on a screen, in lower case and without accents. */
+const adminLookalike = /^[aаαɑꭺᗅꓮ][dԁđɖꭰꮷᗞᗪꓓ](?:[mмμɱꮇᗰꓟ]|rn)[iіιıɩɪӏꭵꓲl1|!][nոռпηνɴŋꓠ]$/u
+
+/** Whether the name of a role looks like Admin and is another one. */
+export function looksLikeAdmin(role: string): boolean {
+  if (role === 'Admin' || role.length > longest) return false
+  const letters = role.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+  return adminLookalike.test(letters)
+}
+
+/** Warns of roles that look like Admin, with the characters by which they differ. Undefined if there are none. */
+export function adminWarning(roles: readonly string[]): string | undefined {
+  const texts = roles.filter(looksLikeAdmin).map((role) => {
+    const foreign = [...role].filter((character) => character > '~').map(codePoint)
+    return `"${role}" looks like Admin${foreign.length === 0 ? '' : ` (it contains ${foreign.join(', ')})`}, but is another role`
+  })
+  return texts.length === 0 ? undefined : texts.join('; ')
+}
+
+const codePoint = (character: string): string =>
+  `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
