@@ -67,7 +67,7 @@ const runtime: Runtime = {
   admin: undefined,
   anyAdmin: async () => false,
   recent: () => [],
-  viewOf: async () => 'full',
+  viewOf: async () => () => 'full',
   close: async () => {},
 }
 

@@ -1,6 +1,6 @@
 import { Fault } from '../core/errors.ts'
 import { adminWarning, looksLikeAdmin } from '../core/names.ts'
-import type { AssignRoles, AssignRolesResponse } from '../core/protocol/index.ts'
+import { type AssignRoles, type AssignRolesResponse, permissionMistake } from '../core/protocol/index.ts'
 import type { Call, Service } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { shellWord } from './hints.ts'
@@ -148,6 +148,10 @@ async function slips(
     ...changes.roles
       .filter((role) => role !== 'Admin' && same(role, 'Admin') && !current.roles.includes('Admin'))
       .map((role) => `"${role}" is not "Admin", the administrator role: role names are case-sensitive.`),
+    ...changes.permissions.flatMap((name) => {
+      const mistake = permissionMistake(name)
+      return mistake === undefined ? [] : [`${mistake}.`]
+    }),
     ...(lookalikes === undefined ? [] : [`${lookalikes}.`]),
     ...(await unknownRoles(
       changes.roles.filter((role) => !miscased(role)),

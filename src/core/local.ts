@@ -6,11 +6,12 @@ import {
   type HealthCheckResponse,
   operations,
   type RunDocument,
+  readsDetails,
   type ServerType,
   type WhoMayCall,
 } from './protocol/index.ts'
 import { healthCheckResponse, type RunDocumentOptions, type RunView, runDocument, selectRun } from './reports/index.ts'
-import { type Call, type Caller, isExempt, type ServeOptions, type Service } from './service.ts'
+import { type Call, type Caller, type HealthViews, isExempt, type ServeOptions, type Service } from './service.ts'
 import type { Actor, Data } from './store/index.ts'
 
 /** The dependencies of the local Service, made in `open.ts`. */
@@ -80,9 +81,9 @@ export function localService(parts: Parts): Service {
       const { ExecutionMode: mode, ServerType: type } = request
       // Every await delays shared answers, so the known cases skip it.
       const open = isOpenTo(call.caller, parts.details)
-      const signedIn = open || !call.credential ? undefined : await isSignedIn(parts, call)
-      const { run, ageMs } = await obtain(parts, mode, type, call, signedIn)
-      const documents = documentsOf(run, type, request, open || signedIn ? 'full' : 'brief')
+      const reads = open || !call.credential ? undefined : await mayReadDetails(parts, type, call)
+      const { run, ageMs } = await obtain(parts, mode, type, call, reads)
+      const documents = documentsOf(run, type, request, open || reads ? 'full' : 'brief')
       const { correlationId, selection } = call
       const whole = { ...documents.run, correlationId }
       const selected = selection ? selectRun(whole, selection) : whole
@@ -116,16 +117,16 @@ function rememberDocuments(): (run: Run, type: ServerType, flags: Flags, view: R
   }
 }
 
-/** `signedIn` is undefined if nothing has needed to know it. */
+/** `reads`: whether the caller may read the details of the type; undefined if nothing has needed to know it. */
 function obtain(
   parts: Parts,
   mode: ExecutionMode,
   type: ServerType,
   call: Call,
-  signedIn: boolean | undefined,
+  reads: boolean | undefined,
 ): Promise<Shared> {
   const isStranger = async (): Promise<boolean> =>
-    !(signedIn ?? (await isSignedIn(parts, call))) && !(await isExempt(call.caller))
+    !(reads ?? (await mayReadDetails(parts, type, call))) && !(await isExempt(call.caller))
   return parts.shared ? parts.shared(mode, type, call, isStranger) : runAlone(parts, mode, type, call)
 }
 
@@ -162,21 +163,32 @@ type Presented = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'
 const isOpenTo = (caller: Caller, details: ServeOptions['details']): boolean =>
   caller.kind === 'local' || caller.loopback || details === 'anyone'
 
-/** What a caller may see of a run: beyond loopback, anonymous callers see statuses and fault classes only (S11). */
-export const viewOf = async (parts: Parts, call: Presented): Promise<RunView> =>
-  isOpenTo(call.caller, parts.details) || (await isSignedIn(parts, call)) ? 'full' : 'brief'
+/**
+ * What a caller may see of the runs of each type, and of what belongs to no single type. Beyond loopback, callers who may
+ * not read the details see statuses and fault classes only (S11).
+ */
+export async function viewOf(parts: Parts, call: Presented): Promise<HealthViews> {
+  if (isOpenTo(call.caller, parts.details)) return () => 'full'
+  const identity = await identityOf(parts, call)
+  return (type) => (identity !== undefined && readsDetails(identity, type) ? 'full' : 'brief')
+}
+
+async function mayReadDetails(parts: Parts, type: ServerType, call: Presented): Promise<boolean> {
+  const identity = await identityOf(parts, call)
+  return identity !== undefined && readsDetails(identity, type)
+}
 
 /**
- * Whether the caller is signed in. Checked only where it matters: for the details of the answer and the number of runs
- * that the caller may start. A failing store counts as not signed in.
+ * Who the caller is. Checked only where it matters: for the details of the answer and the number of runs that the
+ * caller may start. With a failing store, the caller is nobody.
  */
-async function isSignedIn({ accounts }: Parts, call: Presented): Promise<boolean> {
-  if (!accounts || !call.credential) return false
+async function identityOf({ accounts }: Parts, call: Presented): Promise<Identity | undefined> {
+  if (!accounts || !call.credential) return undefined
   try {
     const { access } = await accounts()
-    return (await access.identifyCaller(call)) !== undefined
+    return await access.identifyCaller(call)
   } catch {
-    return false
+    return undefined
   }
 }
 

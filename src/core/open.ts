@@ -221,13 +221,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     startedRuns: () => [...started.values()],
     auditEntries: store && (async () => (await (await store.data(false)).audit.list({ limit: 1 }))[0]?.id ?? 0),
     viewOf: (call) => viewOf(parts, call),
-    recent: (view) =>
+    recent: (views) =>
       [...started.values()].flatMap(({ mode, type, trigger }) => {
         if (trigger === 'peer') return []
         const last = sharedRuns?.last(mode, type)
         if (!last) return []
         const flags = { IncludeServerStateInformation: true }
-        const run = runDocument(last.run, { type, correlationId: last.run.id, flags, view })
+        const run = runDocument(last.run, { type, correlationId: last.run.id, flags, view: views(type) })
         return [{ type, mode, run, response: healthCheckResponse(run), ageSeconds: Math.floor(last.ageMs / 1_000) }]
       }),
     answersAt: (url) => {

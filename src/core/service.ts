@@ -95,12 +95,10 @@ export type Runtime = {
   readonly admin: Admin | undefined
   /** Whether an enabled user holds Admin (P6). False without a store. */
   readonly anyAdmin: () => Promise<boolean>
-  /** The latest finished runs, one per mode and type, as a caller with that view may see them. */
-  readonly recent: (view: RunDocument['view']) => readonly RecentRun[]
-  /** How much of a run a caller may see (S11). */
-  readonly viewOf: (
-    call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>,
-  ) => Promise<RunDocument['view']>
+  /** The latest finished runs, one per mode and type, as a caller with these views may see them. */
+  readonly recent: (views: HealthViews) => readonly RecentRun[]
+  /** How much a caller may see (S11). */
+  readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
   /** The number of runs since the start, by trigger. */
   readonly startedRuns?: (() => readonly StartedRuns[]) | undefined
   /** The number of audit entries since the store was made. Rejects when the store does not answer. */
@@ -112,6 +110,9 @@ export type Runtime = {
   /** Cancels runs in progress and closes the store. Safe to call twice. */
   readonly close: () => Promise<void>
 }
+/** How much of the runs of a server type a caller may see or, without a type, of what belongs to no single type. */
+export type HealthViews = (type?: ServerType) => RunDocument['view']
+
 /** A request to run a single monitor, on this machine only. */
 export type TrialRequest = {
   readonly type: ServerType

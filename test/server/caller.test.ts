@@ -78,7 +78,7 @@ describe('the address of the caller', () => {
     const runtime = {
       viewOf: async ({ caller }: Pick<Call, 'caller'>) => {
         callers.push(caller)
-        return 'brief' as const
+        return () => 'brief' as const
       },
     }
     await withSite({ runtime, options: { trustProxy: ['127.0.0.1'] } }, async ({ port, calls, log }) => {

@@ -186,7 +186,7 @@ test('S11 beyond loopback an anonymous caller sees states without names, items a
   const accounts = await startAccounts({ trustProxy: ['127.0.0.1'] })
   try {
     const by = { who: 'local:tester', correlationId: 'test' }
-    const { secret } = await accounts.admin.keys.create({ name: 'prometheus', userName: 'Ned' }, by)
+    const { secret } = await accounts.admin.keys.create({ name: 'prometheus', userName: 'Ann' }, by)
     const elsewhere = { 'x-forwarded-for': '198.51.100.4' }
     await ask(accounts.port, '/healthcheck?ServerType=Sql&ExecutionMode=Standard')
     const seriesFor = async (headers: Readonly<Record<string, string>>) =>

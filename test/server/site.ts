@@ -109,7 +109,7 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     admin: undefined,
     anyAdmin: async () => false,
     recent: () => [],
-    viewOf: async () => 'full',
+    viewOf: async () => () => 'full',
     close: async () => {},
     ...over.runtime,
   }

@@ -2,6 +2,7 @@ import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { custom, required, requiredArgument, text } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
 import { Fault } from '../../core/errors.ts'
+import { coversPermission, permissionMistake } from '../../core/protocol/index.ts'
 import type { UserFacts } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
 
@@ -27,11 +28,14 @@ export default class Create extends StoreCommand {
   static override summary = 'Create a key with which a machine acts as a user'
   static override description =
     `Prints only the key on stdout, once, so that it can be piped into a secret store; everything else
-goes to stderr. --role and --permission limit the key to these, as long as the user has them.`
+goes to stderr. --role and --permission limit the key to these, as long as the user has them.
+The permission health, or health:Sql for one server type, shows the details of health answers to
+other machines; a user with any role has both.`
   static override examples = [
     '<%= config.bin %> keys create ci --user deploy --expires 90d',
     '<%= config.bin %> keys create probe --user ops --role Ops --expires 52w > probe.key',
     '<%= config.bin %> keys create agent-7 --user agents --permission heartbeat',
+    '<%= config.bin %> keys create prometheus --user monitoring --permission health',
   ]
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
@@ -98,7 +102,9 @@ goes to stderr. --role and --permission limit the key to these, as long as the u
 /** Refuses rights that the user does not have: a key cannot exceed its user. */
 function refuseMissing(what: 'role' | 'permission', requested: readonly string[], owner: UserFacts): void {
   const granted = what === 'role' ? owner.roles : owner.permissions
-  const unheld = requested.find((name) => !granted.includes(name))
+  const mistake = what === 'role' ? undefined : requested.map(permissionMistake).find((each) => each !== undefined)
+  if (mistake !== undefined) throw new Fault('BadRequest', mistake)
+  const unheld = requested.find((name) => (what === 'role' ? !granted.includes(name) : !coversPermission(owner, name)))
   if (unheld === undefined) return
   const nearest = didYouMean(unheld, granted)
   throw new Fault(

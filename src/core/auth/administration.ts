@@ -1,9 +1,18 @@
 import { isIP } from 'node:net'
 import { Fault } from '../errors.ts'
+import { coversPermission } from '../protocol/index.ts'
 import type { Admin, AdminActor, AuditFacts, KeyFacts, NewUser, UserFacts } from '../service.ts'
 import type { Actor, AuditRow, Data, KeyRow, User } from '../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
-import { emailProblems, listProblems, nameProblems, problem, refuse, userNameProblems } from './names.ts'
+import {
+  emailProblems,
+  listProblems,
+  nameProblems,
+  permissionProblems,
+  problem,
+  refuse,
+  userNameProblems,
+} from './names.ts'
 import { refusal } from './password-policy.ts'
 import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
@@ -70,7 +79,7 @@ function checked(input: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'dis
     ...(email === undefined ? [] : emailProblems('Email', email)),
     ...(displayName === undefined ? [] : nameProblems('DisplayName', displayName)),
     ...listProblems('Roles', input.roles),
-    ...listProblems('Permissions', input.permissions),
+    ...permissionProblems(input.permissions),
     ...(password === undefined ? [] : passwordProblems(password, input)),
   ])
   return {
@@ -124,7 +133,7 @@ export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'
       refuse([
         ...nameProblems('Name', name),
         ...listProblems('Roles', givenRoles),
-        ...listProblems('Permissions', permissions),
+        ...permissionProblems(permissions),
         ...(expiresInMs !== undefined && !(Number.isSafeInteger(expiresInMs) && expiresInMs > 0)
           ? [problem('ExpiresInMs', 'must be a time in the future')]
           : []),
@@ -135,7 +144,7 @@ export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'
       const user = await findUser(store, userName)
       const missing = roles?.find((role) => !user.roles.includes(role))
       if (missing !== undefined) refuse([problem('Roles', `contains ${missing}, which the user does not have`)])
-      const lacking = permissions?.find((permission) => !user.permissions.includes(permission))
+      const lacking = permissions?.find((permission) => !coversPermission(user, permission))
       if (lacking !== undefined) refuse([problem('Permissions', `contains ${lacking}, which the user does not have`)])
       const secret = newToken('key')
       const row = await store.keys.add(

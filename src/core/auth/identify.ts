@@ -1,3 +1,4 @@
+import { coversPermission } from '../protocol/index.ts'
 import type { Call, Credential } from '../service.ts'
 import type { Data, User } from '../store/index.ts'
 import { ended, readToken, touchShare } from './tokens.ts'
@@ -54,7 +55,7 @@ async function byKey(data: Data, now: () => number, token: string): Promise<Iden
   const granted = roles
     ? {
         roles: user.roles.filter((role) => roles.includes(role)),
-        permissions: user.permissions.filter((permission) => permissions.includes(permission)),
+        permissions: permissions.filter((permission) => coversPermission(user, permission)),
       }
     : grantsOf(user)
   return { user, via: 'key', sessionId: undefined, ...granted }

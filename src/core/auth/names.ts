@@ -1,5 +1,6 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import { hasInvisible, nameMistake } from '../names.ts'
+import { permissionMistake } from '../protocol/index.ts'
 
 /** Characters. */
 const maxEmail = 254
@@ -48,3 +49,11 @@ export function emailProblems(field: string, email: string): Problems {
 
 export const listProblems = (field: string, names: readonly string[] | undefined): Problems =>
   (names ?? []).flatMap((name) => nameProblems(field, name)).slice(0, 1)
+
+/** As `listProblems`; a permission for a server type must also name one. */
+export function permissionProblems(permissions: readonly string[] | undefined): Problems {
+  const wrong = listProblems('Permissions', permissions)
+  if (wrong.length > 0) return wrong
+  const mistake = permissions?.map(permissionMistake).find((each) => each !== undefined)
+  return mistake === undefined ? [] : [{ ErrorCode: 'InvalidValue', FieldName: 'Permissions', Message: mistake }]
+}

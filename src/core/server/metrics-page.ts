@@ -25,10 +25,10 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const { runtime, options } = server
   const { headers } = context.request
   const { credential } = presented(headers, { ambient: true, basic: options.basic })
-  const view = await runtime.viewOf(callOf(context, credential, () => {}))
+  const views = await runtime.viewOf(callOf(context, credential, () => {}))
   const configured = runtime.facts.types
   const exported = checkedTypes(runtime.facts)
-  const runs = runtime.recent(view).filter(({ type }) => exported.includes(type))
+  const runs = runtime.recent(views).filter(({ type }) => exported.includes(type))
   const target = baseUrl(server, context)
   const readings = freshest(runs).map((run) => read(entryOf(run, target)))
   const { expositionTypes, healthFamilies, lastRunName, renderFamilies } = await loadPrometheus()
@@ -40,7 +40,7 @@ export async function metricsPage(server: ServerContext, context: RequestContext
     ...runFamilies(runtime),
     ...(await storeFamilies(server, context)),
     ...(await server.metrics.families(server.open.size)),
-    ...(view === 'full' ? [buildFamily(runtime)] : []),
+    ...(views() === 'full' ? [buildFamily(runtime)] : []),
   ]
   const format = formatFor(headers.accept)
   return { status: 200, contentType: expositionTypes[format], body: renderFamilies(families, format) }
