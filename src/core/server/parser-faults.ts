@@ -4,7 +4,7 @@ import { Fault } from '../errors.ts'
 import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
 import { correlationOf, latestOn, type ServerContext } from './context.ts'
-import { commonHeaders, varies } from './send.ts'
+import { commonHeaders } from './send.ts'
 
 /** Turns an error of Node's parser or timeouts into a fault (E2). Undefined when the caller simply disconnected. */
 function parserFault(error: Error & { code?: string }, limits: ServerContext['limits']): Fault | undefined {
@@ -55,7 +55,7 @@ export function answerRaw(server: ServerContext, socket: Duplex, fault: Fault, m
   const correlationId = correlationOf({})
   const body = encodeJson(ErrorResponse, errorResponse(fault, correlationId), undefined, server.options.names)
   const headers = [
-    ...commonHeaders(correlationId, varies(server)),
+    ...commonHeaders(server, correlationId),
     'Date',
     new Date().toUTCString(),
     'Content-Type',

@@ -250,6 +250,27 @@ export function requireVerb(operationAt: RouteMatch, verb: string): void {
 
 const healthFields = new Set(Object.keys(HealthCheckRequest.fields).map((name) => name.toLowerCase()))
 
+const unescaped = (text: string): string =>
+  text.replace(/%([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+
+/** Names below `/auth/`: all others may be a secret that somebody typed in the wrong place (S7). */
+const publicProviders: ReadonlySet<string> = new Set(['credentials', 'login', 'basic', 'logout'])
+
+/**
+ * A path as logged: below `/auth/` and `/heartbeats/`, wherever they occur and however they are encoded, it keeps the
+ * names of providers only. A path that matches no route may be a mistyped one of these.
+ */
+export function publicPath(path: string): string {
+  const parts = unescaped(unescaped(path)).split('/')
+  const at = parts.findIndex((part) => /^(?:auth|heartbeats)$/i.test(part))
+  const below = parts.slice(at + 1).filter((part) => part !== '')
+  if (at < 0 || below.length === 0) return path
+  const [name = ''] = below
+  const isProvider = parts[at]?.toLowerCase() === 'auth' && below.length === 1
+  const provider = name.toLowerCase().replace(/\.(?:json|csv)$/, '')
+  return isProvider && publicProviders.has(provider) ? path : `${parts.slice(0, at + 1).join('/')}/…`
+}
+
 /**
  * The target as logged. Of the query it keeps a known `format` and, for health checks, the fields of the request. Any
  * other value may be a secret, whatever its name.
@@ -261,7 +282,8 @@ export function loggedPath(path: string, pairs: readonly Pair[], isHealthCheck: 
   })
   const left = loggable.length < pairs.length ? ['…'] : []
   const query = [...loggable.map(([name, value]) => `${name}=${value}`), ...left].join('&')
-  return escapeControls(query === '' ? path : `${path}?${query}`)
+  const known = publicPath(path)
+  return escapeControls(query === '' ? known : `${known}?${query}`)
 }
 
 const isFormat = (value: string): boolean =>

@@ -1,24 +1,27 @@
+import type { IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import type { HttpAnswer } from './answer.ts'
 import { latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { escapeControls } from './log.ts'
 import { swallow, unread } from './operate.ts'
 import { corsHeaders, resourcePolicy } from './origins.ts'
+import { publicPath } from './routes.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"
 
 /** The headers of every response, even of those to requests that could not be parsed (F4, S6). A flat list. */
 export function commonHeaders(
+  server: ServerContext,
   correlationId: string,
-  variesBy: string,
+  request: Pick<IncomingMessage, 'headers'> = { headers: {} },
   contentSecurityPolicy = nothingAllowed,
-  crossOriginResourcePolicy = 'same-origin',
 ): string[] {
+  const { origins, strictTransport } = server
   return [
     'X-Correlation-Id',
     correlationId,
     'Vary',
-    variesBy,
+    origins.size > 0 ? 'Accept, Origin' : 'Accept',
     'Cache-Control',
     'no-store',
     'X-Content-Type-Options',
@@ -28,11 +31,13 @@ export function commonHeaders(
     'Referrer-Policy',
     'no-referrer',
     'Cross-Origin-Resource-Policy',
-    crossOriginResourcePolicy,
+    resourcePolicy(request.headers, origins),
+    ...(strictTransport ? strictTransportHeader : []),
   ]
 }
 
-export const varies = (server: ServerContext): string => (server.origins.size > 0 ? 'Accept, Origin' : 'Accept')
+/** One year, in seconds. Other servers below this host name may not offer TLS, so it does not include them. */
+const strictTransportHeader = ['Strict-Transport-Security', 'max-age=31536000'] as const
 
 /** Sends the answer, counts it and logs it. Each request is answered at most once. */
 export function send(server: ServerContext, context: RequestContext, answer: HttpAnswer): void {
@@ -44,12 +49,7 @@ export function send(server: ServerContext, context: RequestContext, answer: Htt
 
   const { body = '', contentType } = answer
   const leftover = unread(request)
-  const headers = commonHeaders(
-    context.correlationId,
-    varies(server),
-    answer.contentSecurityPolicy,
-    resourcePolicy(request.headers, server.origins),
-  )
+  const headers = commonHeaders(server, context.correlationId, request, answer.contentSecurityPolicy)
   const length = Buffer.byteLength(body)
   headers.push('Content-Length', String(length))
   if (contentType !== undefined) headers.push('Content-Type', contentType)
@@ -79,7 +79,8 @@ function note(server: ServerContext, context: RequestContext, status: number): v
     msg: status === 499 ? 'client disconnected' : 'answered',
     method: logFields.method,
     // The log shows only the path of a refused target.
-    path: logFields.path === '' ? escapeControls(context.request.url?.split('?', 1)[0] ?? '') : logFields.path,
+    path:
+      logFields.path === '' ? escapeControls(publicPath(context.request.url?.split('?', 1)[0] ?? '')) : logFields.path,
     status,
     ms,
     correlationId,

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto'
 import { createServer as createHttp, type Server, type ServerOptions } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
@@ -211,6 +212,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     limits,
     log: start.log,
     secure: start.tls !== undefined,
+    strictTransport: withCertificate(() => isStrict(start.tls)),
     readTarget: targetReader(router()),
     checkHost: withCertificate(() =>
       hostCheck({ bound: start.host, allowedHosts: options.allowedHosts, certificate: start.tls?.cert }),
@@ -248,6 +250,26 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
   }
 }
 
+/** Ciphers with AEAD and forward secrecy: all of TLS 1.3, and those of TLS 1.2 (S2). */
+const ciphers = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  ...['ECDSA', 'RSA'].flatMap((key) =>
+    ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map((cipher) => `ECDHE-${key}-${cipher}`),
+  ),
+].join(':')
+
+/**
+ * Whether browsers are told to use TLS for this host name in the future (S6). Not with a self-signed certificate: they
+ * would then no longer let a person continue despite the warning.
+ */
+function isStrict(tls: StartOptions['tls']): boolean {
+  if (tls === undefined) return false
+  const certificate = new X509Certificate(tls.cert)
+  return !(certificate.subject === certificate.issuer && certificate.verify(certificate.publicKey))
+}
+
 function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
   const options: ServerOptions = {
     maxHeaderSize: limits.headerBytes,
@@ -259,7 +281,7 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
     requireHostHeader: false,
   }
   const server = tls
-    ? createHttps({ ...options, ...tls, minVersion: 'TLSv1.2', handshakeTimeout: limits.headersMs })
+    ? createHttps({ ...options, ...tls, minVersion: 'TLSv1.2', ciphers, handshakeTimeout: limits.headersMs })
     : createHttp(options)
   // One above the limit, to detect an excess: Node silently drops further headers.
   server.maxHeadersCount = limits.headerCount + 1
