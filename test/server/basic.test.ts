@@ -55,6 +55,40 @@ describe('HTTP Basic', () => {
     expect(wrong.headers['www-authenticate']).toBeUndefined()
   })
 
+  test('A9 POST /auth/basic signs in with HTTP Basic or a body, and creates a session', async () => {
+    const body = { UserName: 'Ann', Password: password }
+    for (const [path, dto, headers] of [
+      ['/auth/basic', {}, basic('Ann', password)],
+      ['/auth/Basic', body, {}],
+      ['/auth', { provider: 'basic' }, basic('Ann', password)],
+      ['/api/Authenticate', { provider: 'basic', ...body }, {}],
+    ] as const) {
+      const got = await on.post(path, dto, headers as Record<string, string>)
+      expect([path, got.status, got.json['UserName']]).toEqual([path, 200, 'Ann'])
+      expect(got.headers['set-cookie']?.join()).toContain('ss-id=')
+    }
+  })
+
+  test('A9 POST /auth/basic refuses a wrong password without a challenge, and never mixes two sources', async () => {
+    const wrong = await on.post('/auth/basic', {}, basic('Ann', 'wrong'))
+    expect([wrong.status, wrong.headers['www-authenticate']]).toEqual([401, undefined])
+    expect(wrong.json.ResponseStatus?.Message).toBe('Invalid Username or Password')
+    expect((await on.post('/auth/basic', { UserName: 'Ann' }, basic('Ned', password))).status).toBe(400)
+    expect((await on.post('/auth/basic', {})).status).toBe(400)
+    expect(
+      (await on.post('/auth/basic', {}, { ...basic('Ann', password), origin: 'http://evil.example' })).status,
+    ).toBe(403)
+  })
+
+  test('A5 GET /auth/basic is a 405, and where HTTP Basic is off, basic is an unknown provider', async () => {
+    expect((await ask(on.port, '/auth/basic', { headers: basic('Ann', password) })).status).toBe(405)
+    const got = await off.post('/auth/basic', {}, basic('Ann', password))
+    expect([got.status, got.json.ResponseStatus?.Message]).toEqual([
+      404,
+      "No configuration was added for OAuth provider 'basic'",
+    ])
+  })
+
   test.each([
     ['with an Origin', { origin: 'http://127.0.0.1' }],
     ['with X-Requested-With', { 'x-requested-with': 'XMLHttpRequest' }],

@@ -162,6 +162,23 @@ describe('A1 signing in', () => {
     }
   })
 
+  test('A5 a blank provider is a 400 that names the field, with every verb and in every place', async () => {
+    const blanks = [
+      await site.post('/auth/%20', credentials),
+      await site.post('/auth/%20', {}),
+      await site.post('/auth', { provider: ' ', ...credentials }),
+      await site.post('/auth', { provider: '\t' }),
+      await site.post('/api/Authenticate', { provider: '\u00a0' }),
+      await ask(site.port, '/auth/%20%20'),
+      await ask(site.port, '/auth?provider=+'),
+      await ask(site.port, '/auth/%20', { method: 'DELETE' }),
+    ]
+    for (const got of blanks) {
+      expect([got.status, got.json.ResponseStatus?.Errors[0]?.FieldName]).toEqual([400, 'provider'])
+    }
+    expect((await site.post('/auth', { provider: '', ...credentials })).status).toBe(200)
+  })
+
   test('A5 GET /auth/credentials is a 405 that lists the allowed verbs', async () => {
     for (const path of ['/auth/credentials', '/auth?provider=credentials', '/api/Authenticate?provider=credentials']) {
       const got = await get(path)

@@ -102,6 +102,7 @@ export async function authenticate(
   call: Call,
 ): Promise<AuthenticateResponse> {
   const verb = call.verb ?? 'POST'
+  if (request.provider !== undefined && request.provider !== '' && request.provider.trim() === '') throw blankProvider()
   const purpose = authPurpose(verb, request)
   if (purpose === 'sign-out') return await signOut(world, call)
   const provider = request.provider?.trim() ?? ''
@@ -212,6 +213,11 @@ function acceptedReferrer(continueTo: Call['continueTo']): string | undefined {
   const inside = target && target.origin === continueTo.origin && target.username === '' && target.password === ''
   if (!inside) throw new Fault('BadRequest', 'External Redirects are not permitted')
   return target.href
+}
+
+function blankProvider(): Fault {
+  const field = { ErrorCode: 'NotEmpty', FieldName: 'provider', Message: "'provider' must not be empty." }
+  return new Fault('BadRequest', field.Message, { errorCode: 'ValidationException', fields: [field] })
 }
 
 const maxShown = 128

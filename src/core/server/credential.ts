@@ -50,8 +50,8 @@ export function presented(
   options: { readonly ambient: boolean; readonly session?: boolean | undefined; readonly basic: boolean },
 ): PresentedCredential {
   const ways = options.session ? [sessionHeader, sessionCookie, bearer, tokenCookie] : usual
-  const basicCredential = options.basic ? basic(headers) : undefined
-  if (basicCredential && options.ambient) return { credential: basicCredential, ambient: true }
+  const password = options.basic ? basicCredential(headers) : undefined
+  if (password && options.ambient) return { credential: password, ambient: true }
   for (const way of ways) {
     const ambient = way === sessionCookie || way === tokenCookie
     if (ambient && (!options.ambient || headers.cookie === undefined)) continue
@@ -66,8 +66,11 @@ function bearer({ authorization }: IncomingHttpHeaders): Credential | undefined 
   return token === undefined ? undefined : { kind: 'bearer', token }
 }
 
-/** The user name ends at the first colon (RFC 7617). Invalid UTF-8 names no user. */
-function basic({ authorization }: IncomingHttpHeaders): PasswordCredential | undefined {
+/**
+ * The user name and password of HTTP Basic. The user name ends at the first colon (RFC 7617). Invalid UTF-8 names no
+ * user.
+ */
+export function basicCredential({ authorization }: IncomingHttpHeaders): PasswordCredential | undefined {
   const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization ?? '') ?? []
   if (encoded === undefined) return undefined
   const [, userName, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? []

@@ -229,10 +229,11 @@ export async function operate(
     style = { negotiated: negotiation.negotiated, response: row.response }
     if (readsHealth(operation.operation)) refuseCrossSite(context.request.headers, server.origins)
 
-    const request =
+    const values =
       cachedRequest(context, target) ?? (await readRequest(context, operation, target, server.options.maxBody))
     const auth =
-      operation.operation === 'authenticate' ? authCall(server, context, request, target, negotiation) : undefined
+      operation.operation === 'authenticate' ? authCall(server, context, values, target, negotiation) : undefined
+    const request = auth?.request ?? values
     const credential = credentialFor(server, context, operation, negotiation, auth)
     const facts: { latest: AnswerFacts | undefined } = { latest: undefined }
     const note = (latest: AnswerFacts): void => {

@@ -8,12 +8,20 @@ import {
 import type { Call } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { baseUrl, ownOrigin, type RequestContext, type ServerContext } from './context.ts'
-import { cookieNames, type PresentedCredential, presented, readCookies, setCookie } from './credential.ts'
+import {
+  basicCredential,
+  cookieNames,
+  type PresentedCredential,
+  presented,
+  readCookies,
+  setCookie,
+} from './credential.ts'
 import { dtoAnswer } from './response.ts'
 import type { RequestTarget, ResponseNegotiation } from './routes.ts'
 
 export type AuthCall = {
   readonly kind: AuthPurpose
+  readonly request: Authenticate
   /** Whether the call may change anything. HEAD never does (R4). */
   readonly changes: boolean
   readonly presented: PresentedCredential
@@ -28,7 +36,7 @@ export function authCall(
   target: RequestTarget,
   negotiation: ResponseNegotiation,
 ): AuthCall {
-  const request = dto as Authenticate
+  const request = withBasic(server, context, dto as Authenticate)
   const { method } = context.logFields
   const asks = method === 'GET' || method === 'HEAD'
   const verb = asks ? 'GET' : method === 'DELETE' ? 'DELETE' : 'POST'
@@ -37,6 +45,7 @@ export function authCall(
   const url = target.pairs.find(([name]) => name.toLowerCase() === 'continue')?.[1]
   return {
     kind,
+    request,
     changes: method !== 'HEAD' && (kind === 'sign-out' || !asks),
     // A HEAD that looks like a sign-out ends no session (R4).
     presented:
@@ -52,6 +61,22 @@ export function authCall(
       continueTo: url === undefined ? undefined : { url, origin: ownOrigin(server, context) },
     },
   }
+}
+
+/**
+ * A sign-in with the provider `basic`, where HTTP Basic is on: as one with credentials, which are in the body or else in
+ * the Authorization header (A9).
+ */
+function withBasic(
+  { options }: ServerContext,
+  { request: { headers } }: RequestContext,
+  dto: Authenticate,
+): Authenticate {
+  if (!options.basic || dto.provider?.trim().toLowerCase() !== 'basic') return dto
+  const request = { ...dto, provider: 'credentials' }
+  if (dto.UserName !== undefined || dto.Password !== undefined) return request
+  const header = basicCredential(headers)
+  return header === undefined ? request : { ...request, UserName: header.userName, Password: header.password }
 }
 
 /** The answer with its cookies. JSONP gets neither cookies nor tokens, because any page may load it (F2). */
