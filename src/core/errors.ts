@@ -120,7 +120,20 @@ export const faults = {
 export type FaultName = keyof typeof faults
 
 /** A problem with one field, as in ResponseStatus.Errors. */
-export type FieldFault = { readonly ErrorCode: string; readonly FieldName: string; readonly Message: string }
+export type FieldFault = {
+  readonly ErrorCode: string
+  readonly FieldName: string
+  readonly Message: string
+  readonly Meta?: Readonly<Record<string, string>> | undefined
+}
+
+/** A required field without a value. Clients find the name that the message shows in its Meta. */
+export const emptyField = (field: string, shownName = field): FieldFault => ({
+  ErrorCode: 'NotEmpty',
+  FieldName: field,
+  Message: `'${shownName}' must not be empty.`,
+  Meta: { PropertyName: shownName },
+})
 
 export type FaultDetails = {
   /** Overrides the ErrorCode of the row, e.g. `NotSupportedException`. */

@@ -146,8 +146,18 @@ describe('A1 signing in', () => {
     const got = await site.post('/auth/credentials', { UserName: '', Password: ' ' })
     expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([400, 'ValidationException'])
     expect(got.json.ResponseStatus?.Errors).toEqual([
-      { ErrorCode: 'NotEmpty', FieldName: 'UserName', Message: "'User Name' must not be empty." },
-      { ErrorCode: 'NotEmpty', FieldName: 'Password', Message: "'Password' must not be empty." },
+      {
+        ErrorCode: 'NotEmpty',
+        FieldName: 'UserName',
+        Message: "'User Name' must not be empty.",
+        Meta: { PropertyName: 'User Name' },
+      },
+      {
+        ErrorCode: 'NotEmpty',
+        FieldName: 'Password',
+        Message: "'Password' must not be empty.",
+        Meta: { PropertyName: 'Password' },
+      },
     ])
   })
 

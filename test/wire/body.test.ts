@@ -70,11 +70,6 @@ test.each([
     '------x1\r\nContent-Disposition: attachment; name="UserName"\r\n\r\na\r\n------x1--',
   ],
   [
-    'a file',
-    multipart,
-    '------x1\r\nContent-Disposition: form-data; name="UserName"; filename="x"\r\n\r\na\r\n------x1--',
-  ],
-  [
     'base64',
     multipart,
     '------x1\r\nContent-Disposition: form-data; name="UserName"\r\nContent-Transfer-Encoding: base64\r\n\r\na\r\n------x1--',
@@ -84,6 +79,18 @@ test.each([
 ])('N7 a multipart body with %s is a 400', async (_what, type, body) => {
   const fault = await asyncFaultOf(() => readBody(AssignRoles, type, bytes(body)))
   expect(fault).toMatchObject({ status: 400, errorCode: 'SerializationException' })
+})
+
+test('N7 the files of a multipart form are ignored, whatever their names and contents', async () => {
+  const file = (more: string, content: string) =>
+    `------x1\r\nContent-Disposition: form-data; name="UserName"; ${more}\r\n\r\n${content}\r\n`
+  const body = Buffer.from(
+    `${file('filename="x"', 'eve')}${part('UserName', 'ann')}${file("filename*=utf-8''x", '\xff\xfe\0')}${file('filename=""', '')}${file('filename="x"\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64', 'AA==')}${part('Roles', 'a')}------x1--`,
+    'latin1',
+  )
+  expect(await readBody(AssignRoles, multipart, body)).toEqual({ form: { UserName: 'ann', Roles: ['a'] } })
+  const many = bytes(`${file('filename="x"', '').repeat(1025)}------x1--`)
+  expect((await asyncFaultOf(() => readBody(AssignRoles, multipart, many))).status).toBe(400)
 })
 
 test('N7 a field that occurs twice in a multipart form is bound as in a query', async () => {
@@ -154,6 +161,38 @@ describe('S4', () => {
       expect(await refused(`{"x":[{"y":[{"${key}":1}]}]}`)).toEqual([name])
     },
   )
+
+  const twice: readonly (readonly [string, string])[] = [
+    ['{"UserName":"a","UserName":"b"}', 'UserName'],
+    ['{"UserName":"a", "User\\u004eame" : "b"}', 'UserName'],
+    ['{"UserName":"a","Password":"x","UserName":null}', 'UserName'],
+    ['{"Meta":{"a":"1","b":"2","a":"1"}}', 'a'],
+    ['{"unknown":[{},{"x":{"y":1,"\\"":2,"\\u0022":3}}]}', '"'],
+    ['{"":1,"":2}', ''],
+  ]
+  test.each(twice)('S2 a member that occurs twice in %s is a 400 that names it', async (body, name) => {
+    expect(await refused(body)).toEqual([name])
+    expect(faultOf(() => readBatch(AssignRoles, json, bytes(`[{},${body}]`))).details.fields?.[0]?.FieldName).toBe(name)
+  })
+
+  test('S2 N1 a name in two letter cases is accepted, and the exact spelling takes precedence', async () => {
+    const text = '{"username":"a","UserName":"b","USERNAME":"c","Meta":{"k":"v","K":"\\"k\\":1"}}'
+    expect(await readBody(Authenticate, json, bytes(text))).toEqual({
+      body: { UserName: 'b', Meta: { k: 'v', K: '"k":1' } },
+    })
+    const names = bytes('[{"UserName":"a"},{"UserName":"a"}]')
+    expect(readBatch(AssignRoles, json, names)).toHaveLength(2)
+    expect(await readBody(Authenticate, json, bytes('{"x":["x","x",{"x":"x"}],"UserName":"x"}'))).toEqual({
+      body: { UserName: 'x' },
+    })
+  })
+
+  test('S2 a column that occurs twice in a CSV body is a 400 that names it', async () => {
+    expect(await refused('UserName,Password,UserName\na,b,c', 'text/csv')).toEqual(['UserName'])
+    expect(await readBody(Authenticate, 'text/csv', bytes('username,UserName\na,b'))).toEqual({
+      body: { UserName: 'b' },
+    })
+  })
 
   test('S4 bytes that are not UTF-8 are refused', async () => {
     const bad = Buffer.concat([bytes('{"UserName":"'), Buffer.from([0xc3, 0x28]), bytes('"}')])

@@ -102,7 +102,7 @@ test('H3 an invalid choice names each field as the client wrote it, in one answe
   ])
 })
 
-test.each(['ExecutionMode=Basic&ExecutionMode=Advanced', 'ExecutionMode=0', 'ExecutionMode=4', 'ExecutionMode=01'])(
+test.each(['ExecutionMode=Basic,Advanced', 'ExecutionMode=0', 'ExecutionMode=4', 'ExecutionMode=01'])(
   'H3 %s is refused',
   (text) => {
     expect(faultOf(() => bind(HealthCheckRequest, query(text))).details.fields).toHaveLength(1)
@@ -118,8 +118,18 @@ test('H3 one answer names all missing required fields', () => {
   const fault = faultOf(() => requireFields(HealthCheckRequest, { SuppressErrorCodes: true }))
   expect(fault).toMatchObject({ status: 400, errorCode: 'NotEmpty', message: "'ExecutionMode' must not be empty." })
   expect(fault.details.fields).toEqual([
-    { ErrorCode: 'NotEmpty', FieldName: 'ExecutionMode', Message: "'ExecutionMode' must not be empty." },
-    { ErrorCode: 'NotEmpty', FieldName: 'ServerType', Message: "'ServerType' must not be empty." },
+    {
+      ErrorCode: 'NotEmpty',
+      FieldName: 'ExecutionMode',
+      Message: "'ExecutionMode' must not be empty.",
+      Meta: { PropertyName: 'ExecutionMode' },
+    },
+    {
+      ErrorCode: 'NotEmpty',
+      FieldName: 'ServerType',
+      Message: "'ServerType' must not be empty.",
+      Meta: { PropertyName: 'ServerType' },
+    },
   ])
   expect(() => requireFields(HealthCheckRequest, { ExecutionMode: 'Basic', ServerType: 'App' })).not.toThrow()
   expect(() => requireFields(AssignRoles, {})).not.toThrow()
@@ -132,10 +142,27 @@ test('N7 secrets in a query are refused by name, and their values are not repeat
   expect(fault.details.fields?.map(({ FieldName }) => FieldName)).toEqual(['password', 'Response'])
   expect(JSON.stringify(fault.details.fields) + fault.message).not.toContain('hunter2')
   for (const name of neverInQuery) {
-    expect(() => refuseInQuery(neverInQuery, [[name.toUpperCase(), '']])).toThrow(name.toUpperCase())
+    expect(() => refuseInQuery(neverInQuery, [[name.toUpperCase(), ' ']])).toThrow(name.toUpperCase())
   }
   expect(() => refuseInQuery(neverInQuery, query('UserName=a&provider=credentials'))).not.toThrow()
   expect(() => refuseInQuery(operations.healthCheck.neverInQuery, query('Password=x'))).not.toThrow()
+})
+
+test('N5 N7 an empty secret in a query counts as unset, unless the same name also has a value', () => {
+  const { neverInQuery } = operations.authenticate
+  for (const name of neverInQuery) {
+    expect(() => refuseInQuery(neverInQuery, [[name, '']])).not.toThrow()
+    expect(() => refuseInQuery(neverInQuery, query(`${name}=&${name}=x`))).toThrow(name)
+    expect(() => refuseInQuery(neverInQuery, query(`${name}=x&${name}=`))).toThrow(name)
+  }
+  expect(() => refuseInQuery(neverInQuery, query('provider=&State=&UserName=&Password&oauth_verifier='))).not.toThrow()
+})
+
+test('N6 an enumeration that occurs several times takes its last value', () => {
+  expect(bind(HealthCheckRequest, query('ServerType=App&ServerType=Sql&ServerType='))).toEqual({ ServerType: 'Sql' })
+  expect(bind(HealthCheckRequest, query('ServerType=Foo&ServerType=3'))).toEqual({ ServerType: 'FtpApi' })
+  const fault = faultOf(() => bind(HealthCheckRequest, query('ServerType=Sql&ServerType=Foo')))
+  expect(fault.details.fields?.[0]?.Message).toBe("'Foo' is an Invalid value for 'ServerType'")
 })
 
 test('N7 a later source overrides an earlier one: body, path, query, form', () => {

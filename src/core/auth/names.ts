@@ -1,4 +1,4 @@
-import { Fault, type FieldFault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import { hasInvisible, nameMistake } from '../names.ts'
 import { permissionMistake } from '../protocol/index.ts'
 
@@ -8,8 +8,8 @@ const maxEmail = 254
 /** The problems of one value, as fields of the response; empty when there are none. */
 export type Problems = readonly FieldFault[]
 
-export const problem = (FieldName: string, Message: string, ErrorCode = 'InvalidValue'): FieldFault => ({
-  ErrorCode,
+export const problem = (FieldName: string, Message: string): FieldFault => ({
+  ErrorCode: 'InvalidValue',
   FieldName,
   Message: `'${FieldName}' ${Message}`,
 })
@@ -25,7 +25,7 @@ export function refuse(problems: Problems): void {
 
 /** Checks a name: not blank, not too long, and without characters that hide what it is. */
 export function nameProblems(field: string, name: string): Problems {
-  if (name.trim() === '') return [problem(field, 'must not be empty.', 'NotEmpty')]
+  if (name.trim() === '') return [emptyField(field)]
   const mistake = nameMistake(name)
   return mistake === undefined ? [] : [problem(field, mistake)]
 }

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import { Fault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import type { GetAccessToken, GetAccessTokenResponse } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { Actor, RefreshRow, TokenRow } from '../store/index.ts'
@@ -114,15 +114,18 @@ async function rotate(
 /** The hash of a refresh token. Throws a fault with status 400 for anything else, including an access token (T5). */
 function readRefresh(presented: string): string {
   if (presented === '') {
-    throw field('NotEmpty', "'Refresh Token' must not be empty.")
+    throw refused(emptyField('RefreshToken', 'Refresh Token'))
   }
   const hash = readToken('refresh', presented)
-  if (hash === undefined) throw field('InvalidValue', "'RefreshToken' is not a refresh token of this service")
+  if (hash === undefined) {
+    const Message = "'RefreshToken' is not a refresh token of this service"
+    throw refused({ ErrorCode: 'InvalidValue', FieldName: 'RefreshToken', Message })
+  }
   return hash
 }
 
-const field = (ErrorCode: string, Message: string): Fault =>
-  new Fault('BadRequest', Message, {
-    errorCode: ErrorCode === 'NotEmpty' ? 'ValidationException' : undefined,
-    fields: [{ ErrorCode, FieldName: 'RefreshToken', Message }],
+const refused = (field: FieldFault): Fault =>
+  new Fault('BadRequest', field.Message, {
+    errorCode: field.ErrorCode === 'NotEmpty' ? 'ValidationException' : undefined,
+    fields: [field],
   })

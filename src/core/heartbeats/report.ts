@@ -1,4 +1,4 @@
-import { Fault, type FieldFault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import type { ReportHeartbeat, ReportHeartbeatResponse } from '../protocol/index.ts'
 import type { Admin, HeartbeatFacts } from '../service.ts'
 import type { Actor, Data, HeartbeatRow } from '../store/index.ts'
@@ -63,9 +63,7 @@ const bounded = (ms: number): number => Math.max(-maxSkew, Math.min(maxSkew, Mat
 function refuse(request: ReportHeartbeat, name: string): void {
   const { Message, Version, Interval, Backlog, DiskFreePercent, SentAt } = request
   const fields = [
-    ...(name.trim() === ''
-      ? [fault('Name', 'must not be empty.', 'NotEmpty')]
-      : wrongText('Name', name, maxName, name !== name.trim())),
+    ...(name.trim() === '' ? [emptyField('Name')] : wrongText('Name', name, maxName, name !== name.trim())),
     ...wrongText('Message', Message, maxMessage),
     ...wrongText('Version', Version, maxName),
     ...(Interval !== undefined && !(Interval >= shortestInterval && Interval <= maxInterval)
@@ -120,8 +118,8 @@ function wrongText(field: string, text: string | undefined, longest: number, pad
   return padded ? [fault(field, 'must not begin or end with whitespace')] : []
 }
 
-const fault = (FieldName: string, what: string, ErrorCode = 'InvalidValue'): FieldFault => ({
-  ErrorCode,
+const fault = (FieldName: string, what: string): FieldFault => ({
+  ErrorCode: 'InvalidValue',
   FieldName,
   Message: `'${FieldName}' ${what}`,
 })

@@ -1,4 +1,4 @@
-import { Fault, type FieldFault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import { nameMistake } from '../names.ts'
 import type { AssignRoles } from '../protocol/index.ts'
 import type { Actor, Data, Grants } from '../store/index.ts'
@@ -49,7 +49,7 @@ function noUserName(): Fault {
 function refuseUnusable(lists: Readonly<Record<'Roles' | 'Permissions', readonly string[]>>): void {
   const fields = Object.entries(lists).flatMap(([FieldName, names]): readonly FieldFault[] => {
     if (names.some((name) => name.trim() === '')) {
-      return [{ ErrorCode: 'NotEmpty', FieldName, Message: `'${FieldName}' must not contain an empty name.` }]
+      return [{ ...emptyField(FieldName), Message: `'${FieldName}' must not contain an empty name.` }]
     }
     if (names.some((name) => name.includes('\0') || !name.isWellFormed())) {
       return [

@@ -72,14 +72,29 @@ function target(url: string): Fault | undefined {
   return undefined
 }
 
-function bodyOf({ method, headers, httpVersion }: IncomingMessage): Fault | undefined {
-  const chunked = headers['transfer-encoding'] !== undefined
-  if (chunked && httpVersion === '1.0') return new Fault('BadRequest', 'Transfer-Encoding is not allowed in HTTP/1.0')
-  if (method === 'POST' || method === 'DELETE') return undefined
-  const length = headers['content-length']
-  if (!chunked && (length === undefined || length === '0')) return undefined
-  return new Fault('BadRequest', `${method} must not have a body`)
+/** Refuses bodies whose end two readers could place differently. */
+function bodyOf({ headers, httpVersion }: IncomingMessage): Fault | undefined {
+  const coding = headers['transfer-encoding']
+  if (coding === undefined) return undefined
+  if (httpVersion === '1.0') return new Fault('BadRequest', 'Transfer-Encoding is not allowed in HTTP/1.0')
+  // Node's parser ignores codings before the last one, and passes their bytes on as the body.
+  if (coding.toLowerCase() !== 'chunked') return new Fault('BadRequest', 'Transfer-Encoding must be chunked')
+  // The parser refuses both headers together as well. Both are checked here because a request that passes with both
+  // could contain another.
+  if (headers['content-length'] !== undefined) {
+    return new Fault('BadRequest', 'Content-Length and Transfer-Encoding must not be sent together')
+  }
+  return undefined
 }
+
+/**
+ * Whether the request has a body that its verb gives no meaning to, such as a GET. The server ignores it, and answers no
+ * further request on the connection: a proxy that ignores such bodies too would take this one for a request.
+ */
+const hasIgnoredBody = ({ method, headers }: IncomingMessage): boolean =>
+  method !== 'POST' &&
+  method !== 'DELETE' &&
+  (headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0')
 
 const plain = (text: string): HttpAnswer => ({ status: 200, contentType: 'text/plain; charset=utf-8', body: text })
 
@@ -137,7 +152,7 @@ export function handle(
   }
   const context = createRequestContext(server, request, response, expects)
   const refused = gate(request, server.limits.headerCount)
-  if (refused) {
+  if (refused || hasIgnoredBody(request)) {
     context.last = true
     server.silenced.add(socket)
   }

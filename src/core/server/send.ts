@@ -3,8 +3,8 @@ import { performance } from 'node:perf_hooks'
 import type { HttpAnswer } from './answer.ts'
 import { latestOn, type RequestContext, type ServerContext } from './context.ts'
 import { escapeControls } from './log.ts'
-import { swallow, unread } from './operate.ts'
 import { corsHeaders, resourcePolicy } from './origins.ts'
+import { swallow, unread } from './receive.ts'
 import { publicPath } from './routes.ts'
 
 const nothingAllowed = "default-src 'none'; frame-ancestors 'none'"

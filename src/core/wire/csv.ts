@@ -6,7 +6,7 @@ import { membersOf, pick } from './fields.ts'
 import type { Format, WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { limits } from './limits.ts'
-import { invalidValue, unbindable, undeserialisable, wrongType } from './problems.ts'
+import { badRequest, invalidValue, repeatedName, unbindable, undeserialisable, wrongType } from './problems.ts'
 import { isScalar, readScalar, writeScalar } from './scalars.ts'
 
 /** A cell. Null is an empty cell; an empty text is `""`. */
@@ -31,13 +31,37 @@ const writeCell = (schema: Schema, value: unknown): string | null => {
 }
 
 const decode = (schema: Dto, body: string): WireValues => {
-  const [header, row, next] = rows(schema, body)
-  if (!header || !row || (next && !isBlank(next)) || header.length !== row.length) {
-    throw undeserialisable(schema, 'text/csv', 'expected a header row and one row with the same number of cells')
+  const [header, row, next] = rows(schema, body, 3)
+  if (!header || !row || (next && !isBlank(next))) {
+    throw undeserialisable(schema, 'text/csv', `${expected} one row with the same number of cells`)
+  }
+  return bindRow(schema, columnsOf(header), row)
+}
+
+const expected = 'expected a header row and'
+
+/** The rows of a batch, each read in its turn. Skips blank lines. Reads at most one row more than `most`. */
+export const csvRequests = (schema: Dto, body: string, most: number): readonly (() => WireValues)[] => {
+  const [header = [], ...records] = rows(schema, body, most + 2)
+  const columns = columnsOf(header)
+  return records.filter((row) => !isBlank(row)).map((row) => () => bindRow(schema, columns, row))
+}
+
+/** The names in a header row. Refuses one that occurs twice (S2). */
+const columnsOf = (header: readonly Cell[]): readonly string[] => {
+  const names = header.map(({ text }) => text.trim())
+  const twice = names.find((name, at) => name !== '' && names.indexOf(name) !== at)
+  if (twice !== undefined) throw badRequest([repeatedName(twice)])
+  return names
+}
+
+const bindRow = (schema: Dto, columns: readonly string[], row: readonly Cell[]): WireValues => {
+  if (columns.length !== row.length) {
+    throw undeserialisable(schema, 'text/csv', `${expected} rows with the same number of cells`)
   }
   const values: WireValues = {}
   const problems: FieldFault[] = []
-  const pairs = header.map((name, column) => [name.text.trim(), row[column]] as const)
+  const pairs = columns.map((name, column) => [name, row[column]] as const)
   for (const { member, written, values: cells } of pick(schema, pairs)) {
     const cell = cells.at(-1)
     if (!cell || isUnset(member.schema, cell)) continue
@@ -56,12 +80,12 @@ const isUnset = (schema: Schema, cell: Cell): boolean => cell.text === '' && !(c
 
 const isBlank = (cells: readonly Cell[]): boolean => cells.length === 1 && cells[0]?.text === ''
 
-/** A header and a row, and any row after them. A blank line ends a body. */
-const rows = (schema: Dto, body: string): readonly (readonly Cell[])[] => {
+/** The first rows of a body, the header included. */
+const rows = (schema: Dto, body: string, most: number): readonly (readonly Cell[])[] => {
   try {
     const cells: unknown = parse(body, {
       bom: true,
-      to: 3,
+      to: most,
       relax_column_count: true,
       // Explicit, because detecting them costs the parser a second for a megabyte without line ends.
       record_delimiter: ['\r\n', '\n', '\r'],

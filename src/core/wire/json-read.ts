@@ -51,6 +51,40 @@ const endOfString = (text: string, start: number): number => {
   return text.length
 }
 
+/**
+ * The first name that an object in JSON text contains twice, at any depth, or undefined. Names that differ in letter
+ * case are different names. For text that has been parsed: a parser keeps the last value without a word.
+ */
+export const repeatedNameIn = (text: string): string | undefined => {
+  const open: (Set<string> | undefined)[] = []
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === openBrace || char === openBracket) open.push(undefined)
+    else if (char === closeBrace || char === closeBracket) open.pop()
+    else if (char === quote) {
+      const start = at
+      at = endOfString(text, at)
+      if (!isName(text, at + 1)) continue
+      const written = text.slice(start, at + 1)
+      const name: string = written.includes('\\') ? JSON.parse(written) : written.slice(1, -1)
+      const names = open[open.length - 1] ?? new Set()
+      if (names.has(name)) return name
+      open[open.length - 1] = names.add(name)
+    }
+  }
+  return undefined
+}
+
+/** Whether the string that ends before `at` is followed by a colon. */
+const isName = (text: string, at: number): boolean => {
+  for (let next = at; next < text.length; next++) {
+    const char = text.charCodeAt(next)
+    if (char === colon) return true
+    if (char !== 0x20 && char !== 0x0a && char !== 0x0d && char !== 0x09) return false
+  }
+  return false
+}
+
 /** The first key in a parsed value that has a special meaning in JavaScript, or undefined. */
 export const forbiddenKeyIn = (json: unknown): string | undefined => {
   if (typeof json !== 'object' || json === null) return undefined

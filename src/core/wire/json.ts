@@ -1,9 +1,17 @@
-import { Fault, type FieldFault } from '../errors.ts'
+import type { FieldFault } from '../errors.ts'
 import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
 import { keyOf, membersOf } from './fields.ts'
 import type { Format, WireValues } from './format.ts'
-import { exactRules, forbiddenKeyIn, isObject, parseJsonText, tooDeepUnder, walkDto } from './json-read.ts'
-import { badRequest, excerpt, refusedField, unbindable, undeserialisable } from './problems.ts'
+import {
+  exactRules,
+  forbiddenKeyIn,
+  isObject,
+  parseJsonText,
+  repeatedNameIn,
+  tooDeepUnder,
+  walkDto,
+} from './json-read.ts'
+import { badRequest, forbiddenName, nestedTooDeeply, repeatedName, unbindable, undeserialisable } from './problems.ts'
 import { jsonDate, readScalar, writeDuration } from './scalars.ts'
 
 /** Members after those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
@@ -78,14 +86,18 @@ export const bindJson = (schema: Dto, json: unknown): WireValues => {
   return values
 }
 
-/** Parses untrusted JSON: refuses deep nesting and keys with a special meaning in JavaScript (S4, E2). */
+/**
+ * Parses untrusted JSON: refuses deep nesting, keys with a special meaning in JavaScript (S4, E2), and names that an
+ * object contains twice, which two readers understand differently (S2).
+ */
 export const parseJson = (schema: Dto, body: string): unknown => {
   const deep = tooDeepUnder(body)
-  if (deep === '') throw new Fault('BadRequest', 'The body is nested too deeply')
-  if (deep !== undefined) throw badRequest([refusedField(deep, `'${excerpt(deep)}' is nested too deeply`)])
+  if (deep !== undefined) throw nestedTooDeeply(deep)
   const json = parse(schema, body)
   const key = forbiddenKeyIn(json)
-  if (key !== undefined) throw badRequest([refusedField(key, `'${key}' is not allowed as a property name`)])
+  if (key !== undefined) throw badRequest([forbiddenName(key)])
+  const twice = repeatedNameIn(body)
+  if (twice !== undefined) throw badRequest([repeatedName(twice)])
   return json
 }
 

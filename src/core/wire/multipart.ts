@@ -10,8 +10,8 @@ const malformed = (reason: string): Fault =>
   new Fault('Unreadable', `Could not deserialize 'multipart/form-data' request: ${reason}`)
 
 /**
- * Reads the fields of a multipart form strictly (RFC 7578): the boundary comes first, every part is a named text field
- * in UTF-8, files are refused. Makes one pass over the bytes.
+ * Reads the fields of a multipart form strictly (RFC 7578): the boundary comes first, and every part is a named text
+ * field in UTF-8 or a file. No request has files, so they are ignored. Makes one pass over the bytes.
  */
 export const readMultipart = (bytes: Uint8Array, boundary: string | undefined): readonly Pair[] => {
   if (boundary === undefined || boundary === '' || boundary.length > 70) throw malformed('the boundary is missing')
@@ -20,11 +20,11 @@ export const readMultipart = (bytes: Uint8Array, boundary: string | undefined): 
   const first = delimiter.subarray(2)
   if (!body.subarray(0, first.length).equals(first)) throw malformed('it does not begin with its boundary')
   const pairs: Pair[] = []
-  for (let at = first.length; ; ) {
+  for (let at = first.length, parts = 0; ; parts++) {
     const after = body.toString('latin1', at, at + 2)
     if (after === '--') return pairs
     if (after !== '\r\n') throw malformed('a boundary is not followed by a line end')
-    if (pairs.length === limits.parameters) throw tooMany()
+    if (parts === limits.parameters) throw tooMany()
     const headStart = at + 2
     const headLength = body.subarray(headStart, headStart + maxHead).indexOf(headEnd)
     if (headLength === -1) throw malformed('a part has no header, or one that is too long')
@@ -33,12 +33,13 @@ export const readMultipart = (bytes: Uint8Array, boundary: string | undefined): 
     // A part without content may share the line end of its header with the boundary.
     const end = body.indexOf(delimiter, start - 2)
     if (end === -1) throw malformed('it does not end with its boundary')
-    pairs.push([name, text(body.subarray(start, Math.max(start, end)))])
+    if (name !== undefined) pairs.push([name, text(body.subarray(start, Math.max(start, end)))])
     at = end + delimiter.length
   }
 }
 
-const fieldName = (head: string): string => {
+/** Undefined for a file. */
+const fieldName = (head: string): string | undefined => {
   const headers = new Map(
     head.split('\r\n').map((line) => {
       const colon = line.indexOf(':')
@@ -48,9 +49,7 @@ const fieldName = (head: string): string => {
   const disposition = parseHeaderValue(headers.get('content-disposition') ?? '')
   const name = disposition?.parameters.get('name')
   if (disposition?.value !== 'form-data' || name === undefined) throw malformed('a part has no name')
-  if (disposition.parameters.has('filename') || disposition.parameters.has('filename*')) {
-    throw malformed('files are not accepted')
-  }
+  if (disposition.parameters.has('filename') || disposition.parameters.has('filename*')) return undefined
   const encoding = headers.get('content-transfer-encoding')?.trim().toLowerCase() ?? 'binary'
   if (!['7bit', '8bit', 'binary'].includes(encoding)) throw malformed('a part has a transfer encoding')
   return name

@@ -66,3 +66,15 @@ export const refusedField = (field: string, message: string): FieldFault => ({
 /** A 400 with the message of its first field. */
 export const badRequest = (fields: readonly [FieldFault, ...FieldFault[]]): Fault =>
   new Fault('BadRequest', fields[0].Message, { fields })
+
+/** `name` is the member of the body that contains the nesting; empty when there is none. */
+export const nestedTooDeeply = (name: string): Fault =>
+  name === ''
+    ? new Fault('BadRequest', 'The body is nested too deeply')
+    : badRequest([refusedField(name, `'${excerpt(name)}' is nested too deeply`)])
+
+/** For a name with a special meaning in JavaScript. */
+export const forbiddenName = (name: string): FieldFault =>
+  refusedField(name, `'${name}' is not allowed as a property name`)
+
+export const repeatedName = (name: string): FieldFault => refusedField(name, `'${excerpt(name)}' occurs more than once`)

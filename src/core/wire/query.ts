@@ -1,4 +1,4 @@
-import { Fault, type FieldFault } from '../errors.ts'
+import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import type { Dto, Schema } from '../protocol/index.ts'
 import { fold, membersOf, pick } from './fields.ts'
 import type { WireValues } from './format.ts'
@@ -44,16 +44,19 @@ export const bind = (schema: Dto, pairs: readonly Pair[]): WireValues => {
     const value = readParameter(member.schema, present)
     if (value !== undefined) values[member.name] = value
     else if (member.schema.kind === 'text') problems.push(wrongType(written, member.schema))
-    else problems.push(invalidValue(written, present.join(',')))
+    else problems.push(invalidValue(written, textOf(member.schema, present)))
   }
   if (problems.length > 0) throw unbindable(schema, problems)
   return withinLimits(schema, values)
 }
 
+const textOf = (schema: Schema, present: readonly string[]): string =>
+  schema.kind === 'choice' ? (present.at(-1) ?? '') : present.join(',')
+
 const readParameter = (schema: Schema, present: readonly string[]): unknown => {
-  // Joins repeated values as real servers do. A repeated choice or flag is thus refused instead of one silently
-  // winning.
-  if (isScalar(schema)) return readScalar(schema, present.join(','))
+  // As real servers do: the last value of a choice counts, and other repeated values are joined. A repeated flag is
+  // thus refused instead of one silently winning.
+  if (isScalar(schema)) return readScalar(schema, textOf(schema, present))
   const parts = present.map((text) =>
     schema.kind === 'list' ? readJsvItems(schema.item, text) : readJsv(schema, text),
   )
@@ -93,19 +96,20 @@ export const merge = ({ body, path, query, form }: Sources): WireValues => ({ ..
 export const requireFields = (schema: Dto, values: WireValues): void => {
   const missing = Object.entries(schema.fields)
     .filter(([name, field]) => field.kind === 'required' && (values[name] ?? '') === '')
-    .map(([name]): FieldFault => {
-      return { ErrorCode: 'NotEmpty', FieldName: name, Message: `'${name}' must not be empty.` }
-    })
+    .map(([name]) => emptyField(name))
   if (missing[0]) throw new Fault('NotEmpty', missing[0].Message, { fields: missing })
 }
 
-/** Refuses secrets in a query, because queries are logged (N7). Compares case-insensitively and quotes no value. */
+/**
+ * Refuses secrets in a query, because queries are logged (N7). Compares case-insensitively and quotes no value. An empty
+ * value is unset and reveals nothing: old clients send every field of a request, also those without a value (N5).
+ */
 export const refuseInQuery = (names: readonly string[], pairs: readonly Pair[]): void => {
   const folded = new Set(names.map(fold))
   const refused = new Map<string, FieldFault>()
-  for (const [written] of pairs) {
+  for (const [written, value] of pairs) {
     const name = fold(written)
-    if (name === undefined || !folded.has(name)) continue
+    if (value === '' || name === undefined || !folded.has(name)) continue
     refused.set(written, refusedField(written, `'${written}' is not accepted in a query: send it in the body`))
   }
   const [first, ...rest] = refused.values()

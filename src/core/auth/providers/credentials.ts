@@ -1,4 +1,4 @@
-import { Fault, type FieldFault } from '../../errors.ts'
+import { emptyField, Fault, type FieldFault } from '../../errors.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { Call } from '../../service.ts'
 import type { User } from '../../store/index.ts'
@@ -74,15 +74,9 @@ async function renewHash(world: ProviderContext, user: User, password: string, s
 /** Refuses empty fields and names each (A4). */
 function refuseEmpty(name: string, password: string): void {
   const fields: FieldFault[] = []
-  if (name.trim() === '') fields.push(empty('UserName', 'User Name'))
-  if (password.trim() === '') fields.push(empty('Password', 'Password'))
+  if (name.trim() === '') fields.push(emptyField('UserName', 'User Name'))
+  if (password.trim() === '') fields.push(emptyField('Password'))
   if (fields.length === 0) return
   const lines = fields.map(({ FieldName, Message }) => `\n -- ${FieldName}: ${Message}`).join('')
   throw new Fault('BadRequest', `Validation failed: ${lines}`, { errorCode: 'ValidationException', fields })
 }
-
-const empty = (FieldName: string, spoken: string): FieldFault => ({
-  ErrorCode: 'NotEmpty',
-  FieldName,
-  Message: `'${spoken}' must not be empty.`,
-})
