@@ -46,6 +46,12 @@ export const faults = {
   Forbidden: { errorCode: 'Forbidden', status: 403, exit: 'forbidden', message: 'Invalid Role' },
   NotFound: { errorCode: 'NotFound', status: 404, exit: 'rejected', message: 'Not found' },
   MethodNotAllowed: { errorCode: 'MethodNotAllowed', status: 405, exit: 'rejected', message: 'Method not allowed' },
+  NotAcceptable: {
+    errorCode: 'NotAcceptable',
+    status: 406,
+    exit: 'rejected',
+    message: 'The answer is not available in a format that the request accepts',
+  },
   RequestTimeout: { errorCode: 'RequestTimeout', status: 408, exit: 'timeout', message: 'The request took too long' },
   Conflict: { errorCode: 'Conflict', status: 409, exit: 'rejected', message: 'Conflict' },
   TooLarge: {

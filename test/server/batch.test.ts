@@ -162,10 +162,9 @@ describe('R3 accepted bodies', () => {
   })
 
   test.each([
-    ['GET', '/api/HealthCheckRequest[]', 'Could not find method named Get(HealthCheckRequest[])'],
+    ['PUT', '/api/HealthCheckRequest[]', 'Could not find method named Put(HealthCheckRequest[])'],
+    ['DELETE', '/csv/reply/AssignRoles[]', 'Could not find method named Delete(AssignRoles[])'],
     ['POST', '/api/Foo[]', "The operation 'Foo[]' does not exist for this service"],
-    ['POST', '/csv/reply/AssignRoles[]', "The operation 'AssignRoles[]' does not exist for this service"],
-    ['POST', '/api/AssignRoles[].csv', "The operation 'AssignRoles[]' does not exist for this service"],
     ['POST', '/api/AssignRoles[][]', "The operation 'AssignRoles[][]' does not exist for this service"],
   ])('R3 %s %s is a 405', async (method, path, message) => {
     await withSite({}, async ({ port }) => {
@@ -175,7 +174,7 @@ describe('R3 accepted bodies', () => {
     })
   })
 
-  test('R3 a batch is answered in JSON whatever Accept says, and reads plain text as JSON', async () => {
+  test('R3 a batch is answered in the format of its path whatever Accept says, and reads plain text as JSON', async () => {
     await withSite({}, async ({ port }) => {
       const headers = { 'content-type': 'text/plain;charset=UTF-8', accept: 'text/csv' }
       for (const query of ['', '?format=csv', '?format=prtg', '?callback=cb']) {
@@ -183,14 +182,61 @@ describe('R3 accepted bodies', () => {
         expect(done(got)).toEqual([200, '1'])
         expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
       }
-      expect((await send(port, '/api/HealthCheckRequest[]', 'a=b', { 'content-type': 'text/csv' })).status).toBe(415)
+      const xml = { 'content-type': 'application/xml' }
+      expect((await send(port, '/api/HealthCheckRequest[]', '<a/>', xml)).status).toBe(415)
     })
   })
 
-  test('R5 OPTIONS allows POST', async () => {
+  test.each([
+    ['/csv/reply/HealthCheckRequest[]', 'text/csv', 'ExecutionMode,ServerType\r\nBasic,Sql\r\nBasic,Mongo\r\n'],
+    ['/csv/oneway/HealthCheckRequest%5B%5D', 'application/json', [health(), health('Mongo')]],
+    ['/api/HealthCheckRequest[].csv', 'application/json', [health(), health('Mongo')]],
+  ])('R3 POST %s answers a header row and a row for each request', async (path, type, body) => {
+    await withSite({}, async ({ port, calls }) => {
+      const got = await send(port, path, body, { 'content-type': type })
+      expect(done(got)).toEqual([200, '2'])
+      expect(got.headers['content-type']).toBe('text/csv; charset=utf-8')
+      expect(got.headers['content-disposition']).toBe('attachment;filename="HealthCheckRequest.csv"')
+      expect(got.text).toMatch(/^ServerState,Status,.*\r\n,Success,.*\r\n,Success,.*\r\n$/)
+      expect(calls.map(({ request }) => request)).toEqual([health(), health('Mongo')])
+    })
+  })
+
+  test.each([
+    ['/jsv/reply/HealthCheckRequest[]', 'application/jsv', '[{ExecutionMode:Basic,ServerType:Sql},{ServerType:App}]'],
+    ['/api/HealthCheckRequest[].jsv', 'application/json', [health(), { ServerType: 'App' }]],
+  ])('R3 POST %s reads a list and answers the first failure in JSV', async (path, type, body) => {
+    await withSite({}, async ({ port }) => {
+      const got = await send(port, path, body, { 'content-type': type })
+      expect(done(got)).toEqual([400, '1'])
+      expect(got.text).toMatch(/^\{ResponseStatus:\{ErrorCode:NotEmpty,.*Meta:\{AutoBatchIndex:1\}\}\}$/)
+      const one = await send(port, path, [health()], {})
+      expect([one.status, one.headers['content-type']]).toEqual([200, 'application/jsv; charset=utf-8'])
+      expect(one.text).toMatch(/^\[\{Status:Success,.*\}\]$/)
+    })
+  })
+
+  test('R3 a batch by GET is empty, whatever its query and its body contain', async () => {
+    await withSite({}, async ({ port, calls }) => {
+      for (const [path, text] of [
+        ['/api/AssignRoles[]', '[]'],
+        ['/json/reply/HealthCheckRequest[]?ExecutionMode=Basic&ServerType=Sql&callback=cb', '[]'],
+        ['/jsv/reply/UnAssignRoles[]?UserName=Ann', '[]'],
+        ['/csv/reply/AssignRoles[]', 'AllRoles,AllPermissions,Meta,ResponseStatus\r\n'],
+      ] as const) {
+        const body = JSON.stringify([{ UserName: 'Ann', Roles: ['Admin'] }])
+        const got = await ask(port, path, { headers: { 'content-type': 'application/json' }, body })
+        expect([...done(got), got.text]).toEqual([200, '0', text])
+      }
+      expect((await ask(port, '/api/Authenticate[]')).status).toBe(400)
+      expect(calls).toEqual([])
+    })
+  })
+
+  test('R5 OPTIONS allows GET and POST', async () => {
     await withSite({}, async ({ port }) => {
       const got = await ask(port, '/api/HealthCheckRequest[]', { method: 'OPTIONS' })
-      expect([got.status, got.headers.allow, got.text]).toEqual([200, 'POST, OPTIONS', ''])
+      expect([got.status, got.headers.allow, got.text]).toEqual([200, 'GET, HEAD, POST, OPTIONS', ''])
     })
   })
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ask, question, type Site, startSite, withSite } from './site.ts'
+import { ask, failing, question, type Site, startSite, withSite } from './site.ts'
 
 let site: Site
 beforeAll(async () => {
@@ -32,10 +32,15 @@ describe('R1 the routes', () => {
 
   test('R1 each operation of the table answers at its path and with a suffix', async () => {
     for (const path of ['/auth', '/auth/credentials', '/assignroles', '/unassignroles']) {
-      for (const suffix of ['', '.json', '.csv']) {
+      for (const [suffix, type] of [
+        ['', 'application/json'],
+        ['.json', 'application/json'],
+        ['.csv', 'text/csv'],
+        ['.jsv', 'application/jsv'],
+      ] as const) {
         const got = await ask(site.port, `${path}${suffix}`, { method: 'POST' })
         expect([path + suffix, got.status]).toEqual([path + suffix, 501])
-        expect(got.headers['content-type']).toContain(suffix === '.csv' ? 'text/csv' : 'application/json')
+        expect(got.headers['content-type']).toContain(type)
         expect(got.text).toContain('NotImplementedException')
       }
     }
@@ -49,6 +54,19 @@ describe('R1 the routes', () => {
       expect(got.json.ResponseStatus?.ErrorCode).toBe('NotFound')
     },
   )
+
+  test.each([
+    '/xml/reply/HealthCheckRequest',
+    '/xml/oneway/AssignRoles',
+    '/XML/reply/Foo',
+    '/healthcheck.xml',
+    '/auth/credentials.xml',
+    '/api/AssignRoles.xml',
+  ])('F1 %s is a 404 that names the formats', async (path) => {
+    const got = await ask(site.port, path, { method: 'POST', body: '<a/>' })
+    expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([404, 'NotFound'])
+    expect(got.json.ResponseStatus?.Message).toMatch(/XML is not offered.*JSON.*JSV.*CSV/)
+  })
 
   test('R1 an encoded slash is part of a name and never divides it', async () => {
     const got = await ask(site.port, '/auth/a%2fb', { method: 'POST' })
@@ -112,6 +130,96 @@ describe('R2 the pre-defined routes', () => {
       expect(got.json.ResponseStatus?.Message).toBe(`The operation '${name}' does not exist for this service`)
     },
   )
+})
+
+describe('F6 JSV', () => {
+  const jsv = 'application/jsv; charset=utf-8'
+  const jsvBody = '{ExecutionMode:Basic,ServerType:Sql}'
+
+  test.each([
+    ['/healthcheck.jsv', undefined],
+    ['/HEALTHCHECK.JSV/', 'application/json'],
+    ['/healthcheck?format=jsv', 'text/csv'],
+    ['/healthcheck', 'application/jsv'],
+    ['/healthcheck', 'text/jsv'],
+    ['/jsv/reply/HealthCheckRequest', 'application/json'],
+    ['/JSV/OneWay/healthcheckrequest', undefined],
+    ['/api/HealthCheckRequest.jsv', 'application/json'],
+    ['/api/HealthCheckRequest?format=jsv', undefined],
+  ])('F6 %s with Accept %s answers in JSV', async (path, accept) => {
+    const target = path.includes('?') ? `${path}&${query.slice(1)}` : `${path}${query}`
+    const got = await ask(site.port, target, { headers: accept === undefined ? {} : { accept } })
+    expect([got.status, got.headers['content-type']]).toEqual([200, jsv])
+    expect(got.headers['content-disposition']).toBeUndefined()
+    expect(got.text).toMatch(/^\{Status:Success,StatusMessage:"Sql is healthy: 1 monitor passed",CorrelationId:/)
+    expect(got.text).toContain('ExecutionMetrics:{StartDateTime:2026-01-02T03:04:05.678Z,')
+    expect(got.text).toMatch(/Duration:PT0\.0151S\}\}$/)
+  })
+
+  test.each(['/jsv/reply/HealthCheckRequest', '/api/HealthCheckRequest.jsv', '/jsv/oneway/HealthCheckRequest'])(
+    'F6 a JSV body is read at %s, as JsvServiceClient sends it',
+    async (path) => {
+      const headers = { 'content-type': 'application/jsv', accept: 'application/jsv' }
+      const got = await ask(site.port, path, { method: 'POST', headers, body: jsvBody })
+      expect([got.status, got.headers['content-type']]).toEqual([200, jsv])
+      expect(site.calls.at(-1)?.request).toEqual({ ExecutionMode: 'Basic', ServerType: 'Sql' })
+    },
+  )
+
+  test('F6 a JSV body is read on the routes, and beats neither the path nor the query', async () => {
+    const headers = { 'content-type': 'text/jsv' }
+    await ask(site.port, '/auth/credentials?UserName=query', {
+      method: 'POST',
+      headers,
+      body: '{provider:body,UserName:body,Password:"a,b"}',
+    })
+    expect(site.calls.at(-1)?.request).toEqual({ provider: 'credentials', UserName: 'query', Password: 'a,b' })
+  })
+
+  test('F6 H1 a failed check is a 503 in JSV with its ResponseStatus last', async () => {
+    await withSite({ health: async (_request, call) => failing(call) }, async ({ port }) => {
+      const got = await ask(port, `/jsv/reply/HealthCheckRequest${query}`)
+      expect([got.status, got.headers['content-type']]).toEqual([503, jsv])
+      expect(got.text).toMatch(/^\{Status:Failure,.*,ResponseStatus:\{ErrorCode:HealthCheckFailed,.*\}\}$/)
+      const suppressed = await ask(port, `/jsv/reply/HealthCheckRequest${query}&SuppressErrorCodes=true`)
+      expect(suppressed.status).toBe(200)
+      expect(suppressed.text).not.toContain('ResponseStatus')
+    })
+  })
+
+  test('F6 errors are JSV, and a callback does not change a JSV path', async () => {
+    const got = await ask(site.port, '/healthcheck.jsv?callback=cb&ServerType=Foo')
+    expect([got.status, got.headers['content-type']]).toEqual([400, jsv])
+    expect(got.text).toMatch(/^\{ResponseStatus:\{ErrorCode:SerializationException,.*FieldName:ServerType,/)
+  })
+})
+
+describe('F1 XML', () => {
+  test('F1 a request that accepts only XML is a 406 that names the formats, and nothing is executed', async () => {
+    const before = site.calls.length
+    for (const accept of ['application/xml', 'text/xml, application/xml;q=0.9']) {
+      for (const [method, path] of [
+        ['GET', question],
+        ['POST', '/auth/credentials'],
+        ['POST', '/assignroles'],
+      ] as const) {
+        const got = await ask(site.port, path, { method, headers: { accept } })
+        expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([406, 'NotAcceptable'])
+        expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
+        expect(got.json.ResponseStatus?.Message).toMatch(/application\/json.*application\/jsv.*text\/csv/)
+      }
+    }
+    expect(site.calls).toHaveLength(before)
+  })
+
+  test('F1 a request that also accepts something else is answered, in JSON if there is nothing better', async () => {
+    const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+    for (const accept of [browser, 'application/xml, text/plain', 'application/xml, application/json;q=0.1']) {
+      expect((await ask(site.port, question, { headers: { accept } })).json.Status).toBe('Success')
+    }
+    const reply = `/json/reply/HealthCheckRequest${query}`
+    expect((await ask(site.port, reply, { headers: { accept: 'application/xml' } })).json.Status).toBe('Success')
+  })
 })
 
 describe('R4 verbs', () => {

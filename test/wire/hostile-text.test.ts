@@ -18,6 +18,7 @@ import { hostileUnits } from '../support/hostile-texts.ts'
 
 const json = await formats.json()
 const csv = await formats.csv()
+const jsv = await formats.jsv()
 const { readCsvTable } = await csvTables()
 
 const boundary = 'multipart/form-data; boundary=b'
@@ -58,6 +59,10 @@ const inJsv: readonly Hostile[] = [
   { lead: '[', unit: '""""', end: ',' },
   { lead: '[', unit: '"a" ,', end: '"' },
   { lead: '{a:', unit: '{b:"c",', end: '' },
+  { lead: '{', unit: 'a:b,', end: 'UserName:c}' },
+  { lead: '{a:[', unit: '{},', end: '{}]}' },
+  { lead: '{UserName:', unit: ' ', end: '}' },
+  { lead: '{Roles:[', unit: 'a,', end: 'a]}' },
 ]
 
 const inForms: readonly Hostile[] = [
@@ -96,6 +101,12 @@ const readers: Readonly<Record<string, Reader>> = {
   },
   CSV: { read: (text) => csv.decode(HealthCheckResponse, text), upTo: 1e5, texts: inCsv },
   'a table in CSV': { read: (text) => readCsvTable(text), upTo: 1e5, texts: inCsv },
+  JSV: { read: (text) => jsv.decode(AssignRoles, text), upTo: 1e6, texts: inJsv },
+  'a batch in JSV': {
+    read: (text) => readBatch(AssignRoles, 'text/jsv', Buffer.from(text)),
+    upTo: 1e5,
+    texts: inJsv,
+  },
   'JSV in CSV': {
     read: (text) => csv.decode(HealthCheckResponse, `MonitorSummaries\n"${text.replaceAll('"', '""')}"`),
     upTo: 1e5,

@@ -15,6 +15,21 @@ test.each([
   [{ accept: 'TEXT/CSV; charset=utf-8' }, 'csv'],
   [{ accept: 'text/csv, */*' }, 'csv'],
   [{ accept: 'text/*' }, 'csv'],
+  [{ accept: 'application/*' }, 'json'],
+  [{ accept: 'application/jsv' }, 'jsv'],
+  [{ accept: 'text/jsv;charset=utf-8' }, 'jsv'],
+  [{ accept: 'application/jsv, */*' }, 'jsv'],
+  [{ accept: 'text/csv;q=0.5, text/jsv, application/json;q=0.9' }, 'jsv'],
+  [{ accept: 'application/json, application/jsv' }, 'json'],
+  [{ format: 'JSV', accept: 'text/csv' }, 'jsv'],
+  [{ suffix: 'jsv', callback: 'cb', format: 'json' }, 'jsv'],
+  [{ accept: 'application/xml, text/html' }, 'json'],
+  [{ accept: 'text/xml, */*;q=0.1' }, 'json'],
+  [{ accept: 'application/xml;q=0' }, 'json'],
+  [{ accept: 'text/xml, application/jsv;q=0.1' }, 'jsv'],
+  [{ accept: 'application/xml', format: 'json' }, 'json'],
+  [{ accept: 'application/xml', suffix: 'csv' }, 'csv'],
+  [{ format: 'xml' }, 'json'],
   [{ accept: 'application/json, text/csv' }, 'json'],
   [{ accept: 'text/csv, application/json' }, 'csv'],
   [{ accept: 'text/csv;q=0.5, application/json;q=0.9' }, 'json'],
@@ -41,6 +56,19 @@ test.each([
 })
 
 test.each([
+  'application/xml',
+  'text/xml',
+  'APPLICATION/XML; charset=utf-8',
+  'application/xml, text/xml;q=0.5',
+  'application/xml, application/json;q=0',
+  ',text/xml,',
+])('F1 a request that accepts only %s is a 406 that names the formats', (accept) => {
+  const fault = faultOf(() => negotiate({ method: 'GET', accept, format: 'xml' }))
+  expect(fault).toMatchObject({ status: 406, errorCode: 'NotAcceptable' })
+  for (const type of ['application/json', 'application/jsv', 'text/csv']) expect(fault.message).toContain(type)
+})
+
+test.each([
   { callback: 'cb' },
   { callback: 'cb', format: 'csv' },
   { callback: 'cb', accept: 'text/csv' },
@@ -59,7 +87,7 @@ test('F1 a callback is ignored on other methods', () => {
 })
 
 test('F1 a suffix that names no format is left to the router', () => {
-  expect(['json', 'CSV', 'Json'].map(formatNamed)).toEqual(['json', 'csv', 'json'])
+  expect(['json', 'CSV', 'Json', 'jSv'].map(formatNamed)).toEqual(['json', 'csv', 'json', 'jsv'])
   expect(['pdf', '', 'xml', 'json ', 'constructor'].map(formatNamed)).toEqual(Array(5).fill(undefined))
 })
 

@@ -1,10 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { bind, decodeAnswer, encodeQuery, formats, parsePairs, type Values } from '../../src/core/wire/index.ts'
+import {
+  bind,
+  decodeAnswer,
+  encodeQuery,
+  formats,
+  parsePairs,
+  readBatch,
+  type Values,
+} from '../../src/core/wire/index.ts'
 import { dtos, valuesOf } from './arbitrary.ts'
 
 const json = await formats.json()
 const csv = await formats.csv()
+const jsv = await formats.jsv()
 const runs = { numRuns: 100 }
 
 test('the protocol exports the DTOs of the interface', () => {
@@ -35,6 +44,33 @@ describe.each(dtos.map((dto) => [dto.name, dto] as const))('%s', (_name, dto) =>
         expect(csv.decode(dto, csv.encode(dto, value))).toEqual(value)
       }),
       runs,
+    )
+  })
+
+  test('F6 JSV that is written and read back is the same', () => {
+    fc.assert(
+      fc.property(valuesOf(dto), (value) => {
+        expect(jsv.decode(dto, jsv.encode(dto, value))).toEqual(value)
+      }),
+      runs,
+    )
+  })
+
+  test('F6 R3 a list of JSV and a table of CSV are read back as they were written', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(valuesOf(dto), { maxLength: 4 }), async (values) => {
+        // A row without a cell is a blank line.
+        const tables = Object.keys(dto.fields).length > 1 ? [csv] : []
+        for (const { join, encode, contentType } of [jsv, ...tables]) {
+          const batch = join(
+            dto,
+            values.map((value) => encode(dto, value)),
+          )
+          const read = await readBatch(dto, contentType, Buffer.from(batch))
+          expect(read.map((one) => one())).toEqual(values)
+        }
+      }),
+      { numRuns: 30 },
     )
   })
 

@@ -11,7 +11,7 @@ import {
 } from '../protocol/index.ts'
 import { bodySchema, type Described, type Json, parameterSchema, parametersOf, pointTo, rows } from './schemas.ts'
 
-export type PathFormat = 'json' | 'csv'
+export type PathFormat = 'json' | 'csv' | 'jsv'
 
 /** One path of an operation. */
 export type RequestPlace = {
@@ -24,7 +24,7 @@ export type RequestPlace = {
 }
 
 function atRoute(row: OperationSpec, { path, verbs }: OperationRoute): readonly RequestPlace[] {
-  return ([undefined, 'json', 'csv'] as const).map((format) => ({
+  return ([undefined, 'json', 'csv', 'jsv'] as const).map((format) => ({
     path: format === undefined ? path : `${path}.${format}`,
     row,
     verbs,
@@ -33,7 +33,7 @@ function atRoute(row: OperationSpec, { path, verbs }: OperationRoute): readonly 
   }))
 }
 
-function byName(row: OperationSpec, { prefix, format, batches }: ReplyRoute): readonly RequestPlace[] {
+function byName(row: OperationSpec, { prefix, format }: ReplyRoute): readonly RequestPlace[] {
   const path = `${prefix}/${row.name}`
   const placeFor = (suffix: PathFormat | undefined): RequestPlace => ({
     path: suffix === undefined ? path : `${path}.${suffix}`,
@@ -42,14 +42,18 @@ function byName(row: OperationSpec, { prefix, format, batches }: ReplyRoute): re
     format: format ?? suffix,
     kind: 'reply',
   })
+  const suffixed = ['json', 'csv', 'jsv'] as const
+  const batchPlace = (suffix: PathFormat | ''): RequestPlace => ({
+    path: `${path}[]${suffix === '' ? '' : `.${suffix}`}`,
+    row,
+    verbs: ['GET', 'POST'],
+    format: format ?? (suffix === '' ? 'json' : suffix),
+    kind: 'batch',
+  })
   return [
     placeFor(undefined),
-    ...(format === undefined ? [placeFor('json'), placeFor('csv')] : []),
-    ...(batches && row.batch
-      ? ['[]', ...(format === undefined ? ['[].json'] : [])].map(
-          (mark) => ({ path: path + mark, row, verbs: ['POST'], format: 'json', kind: 'batch' }) as const,
-        )
-      : []),
+    ...(format === undefined ? suffixed.map(placeFor) : []),
+    ...(row.batch ? [batchPlace(''), ...(format === undefined ? suffixed.map(batchPlace) : [])] : []),
   ]
 }
 
@@ -82,9 +86,11 @@ export function parameters(place: RequestPlace, verb: string, described: Describ
     ([name]) => !pathParameters.includes(name) && !row.neverInQuery.includes(name),
   )
   return [
-    ...(verb === 'get' ? fields.map(([name, field]) => queryParameter(name, field)) : []),
+    ...(verb === 'get' && kind !== 'batch' ? fields.map(([name, field]) => queryParameter(name, field)) : []),
     ...(format === undefined && kind !== 'batch' ? [formatParameter(row, described)] : []),
-    ...(verb === 'get' && described.jsonp && format !== 'csv' ? [pointTo('parameters', 'callback')] : []),
+    ...(verb === 'get' && described.jsonp && kind !== 'batch' && (format === undefined || format === 'json')
+      ? [pointTo('parameters', 'callback')]
+      : []),
     ...(row === operations.authenticate && verb === 'post' ? [pointTo('parameters', 'continue')] : []),
     ...(verb === 'post' ? [pointTo('parameters', 'methodOverride')] : []),
     ...(isHealth(row) ? [pointTo('parameters', 'fresh')] : []),
@@ -110,6 +116,7 @@ const formatParameter = (row: OperationSpec, { reports }: Described): Json => ({
     examples: [
       'json',
       'csv',
+      'jsv',
       ...(isHealth(row) ? reports.flatMap(({ by, name }) => (by === 'format' ? [name] : [])) : []),
     ],
   },
@@ -119,7 +126,15 @@ export function requestBody({ path, row, kind }: RequestPlace, { names }: Descri
   const schema = bodySchema(row.request, parametersOf(path), names)
   if (kind === 'batch') {
     const array = { type: 'array', items: schema, maxItems: maxBatch }
-    return { content: { 'application/json': { schema: array }, 'text/plain': { schema: array } } }
+    const text = { schema: { type: 'string' } }
+    return {
+      content: {
+        'application/json': { schema: array },
+        'text/plain': { schema: array },
+        'text/csv': text,
+        'application/jsv': text,
+      },
+    }
   }
   return {
     content: {
@@ -127,6 +142,7 @@ export function requestBody({ path, row, kind }: RequestPlace, { names }: Descri
       'application/x-www-form-urlencoded': { schema },
       'multipart/form-data': { schema },
       'text/csv': { schema: { type: 'string' } },
+      'application/jsv': { schema: { type: 'string' } },
       // JSON from clients that do not declare it.
       ...(kind === 'reply' ? { 'text/plain': { schema: { type: 'string' } } } : {}),
     },

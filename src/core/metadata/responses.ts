@@ -16,6 +16,7 @@ const refusals: Readonly<Record<number, string>> = {
   403: 'A role or a permission is missing, or the request comes from a page of an origin that is not allowed',
   404: 'Something that the request names does not exist',
   405: 'The verb is not allowed here',
+  406: 'The request accepts only a format that is not offered',
   408: 'The request did not arrive in time',
   409: 'The request conflicts with existing data or with a rule of the server',
   413: 'The body is too large',
@@ -29,7 +30,7 @@ const refusals: Readonly<Record<number, string>> = {
   504: 'A dependency of the server did not answer in time',
 }
 
-const forEveryone: readonly number[] = [400, 403, 405, 408, 421, 431, 500, 503, 504]
+const forEveryone: readonly number[] = [400, 403, 405, 406, 408, 421, 431, 500, 503, 504]
 const withBody: readonly number[] = [413, 415]
 const forCallers: readonly number[] = [401]
 /** The refusal of operations that need the store, on a server without one. */
@@ -71,7 +72,7 @@ export const batchRefusalName = (response: Dto, unhealthy: boolean): string =>
 const batchRefusal = (schema: JsonSchema): Json => ({
   description: 'The batch was refused, or stopped at the request whose index is ResponseStatus.Meta.AutoBatchIndex',
   headers: batchHeaders,
-  content: { 'application/json': { schema } },
+  content: inFormats(schema, ['json', 'csv', 'jsv']),
 })
 
 /** The name of a shared refusal. */
@@ -92,14 +93,17 @@ function refusal(schema: string, status: number | 'default'): Json {
       ...(later ? { 'Retry-After': pointTo('headers', 'RetryAfter') } : {}),
       ...(status === 405 ? { Allow: pointTo('headers', 'Allow') } : {}),
     },
-    content: inFormats(refTo(schema), ['json', 'csv', 'jsonp']),
+    content: inFormats(refTo(schema), ['json', 'csv', 'jsv', 'jsonp']),
   }
 }
 
-/** A body as JSON, as CSV (F3), and wrapped in a callback (F2). */
-export const inFormats = (json: JsonSchema, formats: readonly ('json' | 'csv' | 'jsonp')[]): Json => ({
+type BodyFormat = PathFormat | 'jsonp'
+
+/** A body as JSON, as CSV (F3), as JSV (F6), and wrapped in a callback (F2). */
+export const inFormats = (json: JsonSchema, formats: readonly BodyFormat[]): Json => ({
   ...(formats.includes('json') ? { 'application/json': { schema: json } } : {}),
   ...(formats.includes('csv') ? { 'text/csv': { schema: { type: 'string' } } } : {}),
+  ...(formats.includes('jsv') ? { 'application/jsv': { schema: { type: 'string' } } } : {}),
   ...(formats.includes('jsonp') ? { 'text/javascript': { schema: { type: 'string' } } } : {}),
 })
 
@@ -140,21 +144,17 @@ const refused = ({ response }: OperationSpec, statuses: readonly number[]): Json
     ]),
   )
 
-const formatsOf = (
-  format: PathFormat | undefined,
-  verb: string,
-  { jsonp }: Described,
-): readonly ('json' | 'csv' | 'jsonp')[] =>
-  format === 'csv'
-    ? ['csv']
+const formatsOf = (format: PathFormat | undefined, verb: string, { jsonp }: Described): readonly BodyFormat[] =>
+  format === 'csv' || format === 'jsv'
+    ? [format]
     : [
         'json',
-        ...(format === undefined ? (['csv'] as const) : []),
+        ...(format === undefined ? (['csv', 'jsv'] as const) : []),
         ...(verb === 'get' && jsonp ? (['jsonp'] as const) : []),
       ]
 
 /** The whole answer followed by a ResponseStatus, or the refusal of a stopping server (H1). */
-const unhealthy = (formats: readonly ('json' | 'csv' | 'jsonp')[], reports: Described['reports']): Json => ({
+const unhealthy = (formats: readonly BodyFormat[], reports: Described['reports']): Json => ({
   description: 'Unhealthy: what failed and why; or the server is stopping or overloaded',
   headers: {
     'X-Correlation-Id': pointTo('headers', 'CorrelationId'),
@@ -191,14 +191,12 @@ function withReports(content: Json, reports: Described['reports']): Json {
 }
 
 /** An array of answers, or the single answer of the first request that failed (R3). */
-export function batchResponses({ row }: RequestPlace): Json {
+export function batchResponses({ row, format = 'json' }: RequestPlace): Json {
   return {
     200: {
       description: 'The answers, in the order of the requests',
       headers: batchHeaders,
-      content: {
-        'application/json': { schema: { type: 'array', items: refTo(row.response.name), maxItems: maxBatch } },
-      },
+      content: inFormats({ type: 'array', items: refTo(row.response.name), maxItems: maxBatch }, [format]),
     },
     ...Object.fromEntries(
       [...refusalsOf(row, 'post'), 'default'].map((status) => [

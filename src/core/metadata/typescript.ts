@@ -145,7 +145,7 @@ const number = (_: string, index: number): string => String(index + 1)
 export const appMetadata = (described: Described): Json => ({
   app: { baseUrl: described.base, serviceName: interfaceTitle, serviceDescription: '', jsTextCase: described.names },
   config: { debugMode: false },
-  contentTypeFormats: { 'application/json': 'json', 'text/csv': 'csv' },
+  contentTypeFormats: { 'application/json': 'json', 'text/csv': 'csv', 'application/jsv': 'jsv' },
   httpHandlers: { 'API HTML': '/metadata', 'API JSON': '/api/{Request}' },
   plugins: {
     loaded: ['auth', 'metadata', 'autobatch'],

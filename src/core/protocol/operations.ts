@@ -46,21 +46,21 @@ export type OperationSpec = {
   readonly refusals: readonly number[]
 }
 
-/** A route named after the request (R2). */
+/** A route named after the request (R2); `{name}[]` accepts a batch (R3). */
 export type ReplyRoute = {
   /** The path before `/{name}`. */
   readonly prefix: string
   /** The format of the route. Undefined: a suffix or `?format=` decides; the default is JSON. */
-  readonly format: 'json' | 'csv' | undefined
-  /** Whether `{name}[]` accepts a batch (R3). */
-  readonly batches: boolean
+  readonly format: 'json' | 'csv' | 'jsv' | undefined
 }
 export const replyRoutes: readonly ReplyRoute[] = [
-  { prefix: '/json/reply', format: 'json', batches: true },
-  { prefix: '/json/oneway', format: 'json', batches: true },
-  { prefix: '/csv/reply', format: 'csv', batches: false },
-  { prefix: '/csv/oneway', format: 'csv', batches: false },
-  { prefix: '/api', format: undefined, batches: true },
+  { prefix: '/json/reply', format: 'json' },
+  { prefix: '/json/oneway', format: 'json' },
+  { prefix: '/csv/reply', format: 'csv' },
+  { prefix: '/csv/oneway', format: 'csv' },
+  { prefix: '/jsv/reply', format: 'jsv' },
+  { prefix: '/jsv/oneway', format: 'jsv' },
+  { prefix: '/api', format: undefined },
 ]
 
 /** The maximum number of requests in a batch (R3). */

@@ -2,7 +2,15 @@ import { performance } from 'node:perf_hooks'
 import { Fault } from '../errors.ts'
 import { type OperationSpec, operations } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
-import { type Negotiated, negotiate, readBatch, refuseInQuery, requireFields, type Values } from '../wire/index.ts'
+import {
+  formats,
+  type Negotiated,
+  negotiate,
+  readBatch,
+  refuseInQuery,
+  requireFields,
+  type Values,
+} from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf, credentialFor } from './call.ts'
 import { orCancelled, type RequestContext, type ServerContext } from './context.ts'
@@ -10,11 +18,12 @@ import { healthAnswer } from './health.ts'
 import { methodOf } from './operate.ts'
 import { refuseCrossSite } from './origins.ts'
 import { receive } from './receive.ts'
-import { dtoAnswer, type FaultStyle, faultAnswer } from './response.ts'
+import { downloadHeaders, dtoAnswer, type FaultStyle, faultAnswer } from './response.ts'
 import type { OperationMatch, RequestTarget } from './routes.ts'
 
 /**
- * Answers an array of requests with an array of answers, one after the other (R3). The first request that fails ends
+ * Answers an array of requests with an array of answers, one after the other (R3), in the format of the path whatever
+ * the request asks for. The first request that fails ends
  * the batch and supplies its status and body, because existing clients read a failure from an object and look for the
  * index in its Meta. A header says how many requests were completed before it.
  */
@@ -25,10 +34,10 @@ export async function operateBatch(
   target: RequestTarget,
 ): Promise<HttpAnswer> {
   const row: OperationSpec = operations[operation.operation]
-  // A batch is always JSON, whatever the request asks for.
+  const { format: suffix = 'json' } = operation
   const negotiated = negotiate({
     method: 'POST',
-    suffix: 'json',
+    suffix,
     jsconfig: target.jsconfig,
     names: server.options.names,
   })
@@ -38,8 +47,11 @@ export async function operateBatch(
     const { headers } = context.request
     if (operation.operation === 'healthCheck') refuseCrossSite(headers, server.origins)
     refuseInQuery(row.neverInQuery, target.pairs)
-    const bytes = await orCancelled(context, receive(context, server.options.maxBody))
-    const requests = readBatch(row.request, headers['content-type'], bytes)
+    const bytes =
+      context.logFields.method === 'POST'
+        ? await orCancelled(context, receive(context, server.options.maxBody))
+        : Buffer.alloc(0)
+    const requests = await readBatch(row.request, headers['content-type'], bytes)
     const credential = credentialFor(server, context, operation, { negotiated })
 
     const bodies: string[] = []
@@ -50,11 +62,12 @@ export async function operateBatch(
       // Restarts the silence timeout: the connection is idle while the batch runs.
       context.request.socket.setTimeout(server.limits.silenceMs)
     }
+    const { contentType, join } = await formats[suffix]()
     return {
       status: 200,
-      contentType: 'application/json; charset=utf-8',
-      body: `[${bodies.join(',')}]`,
-      headers: completed(requests.length),
+      contentType,
+      body: join(row.response, bodies),
+      headers: [...completed(requests.length), ...downloadHeaders(row, negotiated)],
     }
   } catch (error) {
     return await faultAnswer(server, context, error, style)

@@ -147,7 +147,7 @@ const tools = ({ base, reports }: Described): Markup => html`<section>
 <div class="many">
 <div><p>A client in any language, from <a href="/openapi.json">OpenAPI 3.1</a></p><pre>${base}/openapi.json</pre></div>
 <div><p>A ServiceStack client in <a href="/types/typescript">TypeScript</a></p><pre>npx typescript-ref ${base}</pre></div>
-<div><p>JSON, or CSV by suffix, <code>?format=csv</code> or Accept. For health also</p><pre>${reports
+<div><p>JSON, or CSV and JSV by suffix, <code>?format=csv</code> or Accept. For health also</p><pre>${reports
   .map(({ name, by, contentType }) => (by === 'format' ? `?format=${name}` : `Accept: ${contentType.split(';')[0]}`))
   .join('\n')}</pre></div>
 <div><p>For ServiceStack tools</p><pre>${base}/metadata/app.json

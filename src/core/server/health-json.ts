@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ErrorResponse, HealthCheckResponse, type NameStyle, type ResponseStatus } from '../protocol/index.ts'
-import { encodeJson } from '../wire/index.ts'
+import { encodeJson, type Trailing } from '../wire/index.ts'
 
 /** The JSON of an answer, split at the CorrelationId. */
 type Halves = { readonly of: HealthCheckResponse; readonly before: string; readonly after: string }
@@ -41,20 +41,14 @@ const whole = (
   failed: boolean,
   style: NameStyle,
   meta?: ResponseStatus['Meta'],
-): string =>
-  encodeJson(
-    HealthCheckResponse,
-    response,
-    failed ? { schema: ErrorResponse, value: failure(response, meta) } : undefined,
-    style,
-  )
+): string => encodeJson(HealthCheckResponse, response, failed ? failureOf(response, meta) : undefined, style)
 
 const names = Object.keys(HealthCheckResponse.fields) as readonly (keyof HealthCheckResponse)[]
 const haveMembersInCommon = (a: HealthCheckResponse, b: HealthCheckResponse): boolean =>
   names.every((name) => name === 'CorrelationId' || a[name] === b[name])
 
 /** For clients that keep only the ResponseStatus of an answer that is not 2xx (H1). */
-function failure(response: HealthCheckResponse, Meta: ResponseStatus['Meta']): ErrorResponse {
+export function failureOf(response: HealthCheckResponse, Meta: ResponseStatus['Meta']): Trailing {
   const errors = (response.MonitorSummaries ?? []).flatMap((summary) =>
     (summary.Results ?? [])
       .filter((result) => result.Status === 'Failure')
@@ -64,7 +58,6 @@ function failure(response: HealthCheckResponse, Meta: ResponseStatus['Meta']): E
         Message: result.StatusMessage,
       })),
   )
-  return {
-    ResponseStatus: { ErrorCode: 'HealthCheckFailed', Message: response.StatusMessage, Errors: errors, Meta },
-  }
+  const status = { ErrorCode: 'HealthCheckFailed', Message: response.StatusMessage, Errors: errors, Meta }
+  return { schema: ErrorResponse, value: { ResponseStatus: status } }
 }

@@ -8,10 +8,11 @@ import {
 } from '../protocol/index.ts'
 import { type Entry, reports } from '../reports/index.ts'
 import type { AnswerFacts, RecentRun, RuntimeFacts } from '../service.ts'
-import { attachment, encodeRun } from '../wire/index.ts'
+import { encodeRun } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
-import { encoded, spoken } from './response.ts'
+import { failureOf } from './health-json.ts'
+import { downloadHeaders, encoded, spoken } from './response.ts'
 import type { ResponseNegotiation } from './routes.ts'
 
 /** The index of a mode, from 0 for the shallowest; -1 for a value that is not a mode. */
@@ -70,11 +71,13 @@ export async function healthAnswer(
   }
   const run = negotiation.run === true && question.facts?.run ? encodeRun(question.facts.run) : undefined
   if (run !== undefined) return { status: status(suppressed), contentType: runMediaType, body: run, headers }
-  if (negotiation.negotiated.format === 'csv') {
-    if (status(suppressed) === 200) headers.push('Content-Disposition', attachment(HealthCheckRequest.name))
+  if (negotiation.negotiated.format !== 'json') {
+    const isError = status(suppressed) !== 200
+    if (!isError) headers.push(...downloadHeaders(HealthCheckRequest, negotiation.negotiated))
+    const trailing = isError ? failureOf(response, question.meta) : undefined
     return {
       status: status(suppressed),
-      ...(await encoded(HealthCheckResponse, response, negotiation.negotiated)),
+      ...(await encoded(HealthCheckResponse, response, negotiation.negotiated, trailing)),
       headers,
     }
   }

@@ -9,6 +9,7 @@ import {
   jsonp,
   jsonpContentType,
   type Negotiated,
+  type Trailing,
 } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import type { RequestContext, ServerContext } from './context.ts'
@@ -85,10 +86,15 @@ function headersOf(fault: Fault): readonly string[] {
 type Encoded = { readonly contentType: string; readonly body: string }
 
 /** A DTO in the negotiated format. */
-export async function encoded(schema: Dto, value: unknown, negotiated: Negotiated): Promise<Encoded> {
-  if (negotiated.format === 'json') return spoken(encodeJson(schema, value, undefined, negotiated.names), negotiated)
+export async function encoded(
+  schema: Dto,
+  value: unknown,
+  negotiated: Negotiated,
+  trailing?: Trailing,
+): Promise<Encoded> {
+  if (negotiated.format === 'json') return spoken(encodeJson(schema, value, trailing, negotiated.names), negotiated)
   const { contentType, encode } = await formats[negotiated.format]()
-  return { contentType, body: encode(schema, value) }
+  return { contentType, body: encode(schema, value, trailing) }
 }
 
 /** JSON, wrapped in the callback if there is one (F2). */
@@ -98,15 +104,17 @@ export function spoken(json: string, { callback }: Negotiated): Encoded {
     : { contentType: jsonpContentType, body: jsonp(callback, json) }
 }
 
-/**
- * An operation's answer in the negotiated format, with extra headers as a flat list. CSV is sent as a download (F3).
- */
+/** CSV is sent as a download (F3). A flat list of headers. */
+export const downloadHeaders = ({ name }: Pick<OperationSpec, 'name'>, { format }: Negotiated): readonly string[] =>
+  format === 'csv' ? ['Content-Disposition', attachment(name)] : []
+
+/** An operation's answer in the negotiated format, with extra headers as a flat list. */
 export async function dtoAnswer(
   row: OperationSpec,
   response: unknown,
   negotiated: Negotiated,
   headers: readonly string[] = [],
 ): Promise<HttpAnswer> {
-  const file = negotiated.format === 'csv' ? ['Content-Disposition', attachment(row.name)] : []
-  return { status: 200, ...(await encoded(row.response, response, negotiated)), headers: [...file, ...headers] }
+  const answer = await encoded(row.response, response, negotiated)
+  return { status: 200, ...answer, headers: [...downloadHeaders(row, negotiated), ...headers] }
 }

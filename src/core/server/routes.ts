@@ -105,7 +105,7 @@ export type RouteMatch =
 
 export type OperationMatch = Extract<RouteMatch, { kind: 'operation' }>
 
-const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv' }
+const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv', jsv: 'jsv' }
 
 type RouteTable = {
   /** Paths without parameters, in lower case. */
@@ -164,7 +164,7 @@ function readTable(): RouteTable {
   return { fixed, before }
 }
 
-function reply({ prefix, format, batches }: ReplyRoute) {
+function reply({ prefix, format }: ReplyRoute) {
   const byName = new Map<string, Operation>()
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
     byName.set(row.name.toLowerCase(), operation)
@@ -172,7 +172,7 @@ function reply({ prefix, format, batches }: ReplyRoute) {
   return (last: string, suffix: FormatName | undefined): RouteMatch => {
     // Only /api takes a suffix. Elsewhere the format is already known and a dot belongs to the name.
     const name = format !== undefined && suffix !== undefined ? `${last}.${suffix}` : last
-    const batch = batches && suffix !== 'csv' && name.endsWith(batchMark)
+    const batch = name.endsWith(batchMark)
     const operation = byName.get((batch ? name.slice(0, -batchMark.length) : name).toLowerCase())
     if (operation === undefined) {
       throw new Fault('MethodNotAllowed', `The operation '${escapeControls(name)}' does not exist for this service`, {
@@ -184,7 +184,7 @@ function reply({ prefix, format, batches }: ReplyRoute) {
     return {
       kind: 'operation',
       label: `${prefix}/{Request}${batch ? batchMark : ''}`,
-      verbs: batch ? ['POST'] : replyVerbs,
+      verbs: batch ? batchVerbs : replyVerbs,
       operation,
       pathValues: [],
       style: 'reply',
@@ -196,6 +196,8 @@ function reply({ prefix, format, batches }: ReplyRoute) {
 
 /** Follows a request's name in the path of a batch (R3). */
 const batchMark = '[]'
+/** A GET has no body, so it is an empty batch and changes nothing. */
+const batchVerbs = ['GET', 'POST']
 
 /** Ignores letter case, a trailing slash and doubled slashes (R1). */
 function search(table: RouteTable, path: string): RouteMatch {
@@ -210,7 +212,9 @@ function search(table: RouteTable, path: string): RouteMatch {
   const dot = last.lastIndexOf('.')
   const suffix = last.slice(dot + 1).toLowerCase()
   const hasSuffix = dot >= 0 && Object.hasOwn(suffixes, suffix)
-  if (!parent || (dot >= 0 && !hasSuffix && !parent.dots)) throw nothingAt(path)
+  if (!parent || (dot >= 0 && !hasSuffix && !parent.dots)) {
+    throw suffix === 'xml' || key.startsWith('/xml/') ? noXmlAt(path) : nothingAt(path)
+  }
   return !hasSuffix ? parent(last, undefined) : parent(last.slice(0, dot), suffixes[suffix])
 }
 
@@ -225,6 +229,12 @@ function decodedSegment(segment: string): string {
 
 const nothingAt = (path: string): Fault =>
   new Fault('NotFound', `There is nothing at ${escapeControls(path)}: try GET /healthcheck, or open / in a browser`)
+
+const noXmlAt = (path: string): Fault =>
+  new Fault(
+    'NotFound',
+    `There is nothing at ${escapeControls(path)}: XML is not offered, use JSON, JSV or CSV as in /json/reply/HealthCheckRequest`,
+  )
 
 /** The verbs of an Allow header. HEAD accompanies GET (R4), and OPTIONS is always allowed (R5). */
 export function allowed(verbs: readonly string[]): string {

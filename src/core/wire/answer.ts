@@ -1,8 +1,7 @@
 import { Fault, type FieldFault } from '../errors.ts'
 import { type Dto, ErrorResponse, listsRoles, type ResponseStatus } from '../protocol/index.ts'
 import { memberNamed } from './fields.ts'
-import type { WireValues } from './format.ts'
-import type { Trailing } from './json.ts'
+import type { Trailing, WireValues } from './format.ts'
 import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
 import { readScalar } from './scalars.ts'
 

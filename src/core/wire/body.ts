@@ -2,6 +2,7 @@ import { Fault } from '../errors.ts'
 import { type Dto, maxBatch } from '../protocol/index.ts'
 import type { WireValues } from './format.ts'
 import { bindJson, decodeJson, parseJson } from './json.ts'
+import { decodeJsv, jsvRequests } from './jsv.ts'
 import { withinLimits } from './limits.ts'
 import { type HeaderValue, parseHeaderValue } from './negotiate.ts'
 import { badRequest, refusedField, undeserialisable } from './problems.ts'
@@ -12,7 +13,7 @@ export type BodyValues = { readonly body?: WireValues; readonly form?: WireValue
 
 /** Loaders for body readers other than JSON and urlencoded forms, so that most requests load none of them. */
 export const bodyReaders = {
-  csv: async () => (await import('./csv.ts')).csv.decode,
+  csv: async () => await import('./csv.ts'),
   multipart: async () => (await import('./multipart.ts')).readMultipart,
 } as const
 
@@ -41,9 +42,12 @@ export const readBody = async (
       if (rules.plainText === 'ignored') return {}
       return { body: withinLimits(schema, decodeJson(schema, text(schema, 'application/json', bytes))) }
     case 'text/csv': {
-      const decodeCsv = await bodyReaders.csv()
-      return { body: withinLimits(schema, decodeCsv(schema, text(schema, 'text/csv', bytes))) }
+      const { csv } = await bodyReaders.csv()
+      return { body: withinLimits(schema, csv.decode(schema, text(schema, 'text/csv', bytes))) }
     }
+    case 'application/jsv':
+    case 'text/jsv':
+      return { body: withinLimits(schema, decodeJsv(schema, text(schema, 'application/jsv', bytes))) }
     case 'application/x-www-form-urlencoded':
       return { form: bind(schema, parsePairs(text(schema, 'application/x-www-form-urlencoded', bytes))) }
     case 'multipart/form-data': {
@@ -53,35 +57,57 @@ export const readBody = async (
     default:
       throw new Fault(
         'UnsupportedMediaType',
-        'The body must be application/json, text/csv, application/x-www-form-urlencoded or multipart/form-data, in UTF-8',
+        `The body must be ${structured}, application/x-www-form-urlencoded or multipart/form-data, in UTF-8`,
       )
   }
 }
 
+const structured = 'application/json, application/jsv, text/csv'
+
 /**
- * Reads a batch: a JSON array of requests (R3). Each request is read only when its turn comes, because requests before
- * a faulty one are executed. JSON and plain text types both mean JSON here, as under `/api`. An empty body is an empty
- * batch.
+ * Reads a batch: a JSON array, a JSV list, or a CSV table with a row for each request (R3). Each request is read only
+ * when its turn comes, because requests before a faulty one are executed. JSON and plain text types both mean JSON here,
+ * as under `/api`. An empty body is an empty batch.
  */
-export const readBatch = (
+export const readBatch = async (
   schema: Dto,
   contentType: string | undefined,
   bytes: Uint8Array,
-): readonly (() => WireValues)[] => {
+): Promise<readonly (() => WireValues)[]> => {
   if (bytes.length === 0) return []
   const media = parseHeaderValue(contentType ?? 'text/plain')
-  if (!media || !isUtf8(media) || !batchTypes.has(media.value)) {
-    throw new Fault('UnsupportedMediaType', 'A batch must be a JSON array: application/json, in UTF-8')
-  }
-  const requests = parseJson(schema, text(schema, 'application/json', bytes))
-  if (!Array.isArray(requests)) throw undeserialisable(schema, 'application/json', 'an array is expected')
+  const requests = (await batchReader(media && isUtf8(media) ? media.value : undefined))(schema, bytes)
   if (requests.length > maxBatch) {
     throw badRequest([refusedField(schema.name, `A batch may have at most ${maxBatch} requests`)])
   }
-  return requests.map((request) => () => withinLimits(schema, bindJson(schema, request)))
+  return requests.map((read) => () => withinLimits(schema, read()))
 }
 
-const batchTypes: ReadonlySet<string> = new Set(['application/json', 'text/json', 'text/plain'])
+type BatchReader = (schema: Dto, bytes: Uint8Array) => readonly (() => WireValues)[]
+
+const batchReader = async (mediaType: string | undefined): Promise<BatchReader> => {
+  switch (mediaType) {
+    case 'application/json':
+    case 'text/json':
+    case 'text/plain':
+      return jsonRequests
+    case 'application/jsv':
+    case 'text/jsv':
+      return (schema, bytes) => jsvRequests(schema, text(schema, 'application/jsv', bytes))
+    case 'text/csv': {
+      const { csvRequests } = await bodyReaders.csv()
+      return (schema, bytes) => csvRequests(schema, text(schema, 'text/csv', bytes), maxBatch)
+    }
+    default:
+      throw new Fault('UnsupportedMediaType', `A batch must be ${structured.replace(', text', ' or text')}, in UTF-8`)
+  }
+}
+
+const jsonRequests: BatchReader = (schema, bytes) => {
+  const requests = parseJson(schema, text(schema, 'application/json', bytes))
+  if (!Array.isArray(requests)) throw undeserialisable(schema, 'application/json', 'an array is expected')
+  return requests.map((request) => () => bindJson(schema, request))
+}
 
 const isUtf8 = ({ parameters }: HeaderValue): boolean =>
   ['utf-8', 'utf8', 'us-ascii'].includes(parameters.get('charset')?.toLowerCase() ?? 'utf-8')

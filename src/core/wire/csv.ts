@@ -42,9 +42,9 @@ const expected = 'expected a header row and'
 
 /** The rows of a batch, each read in its turn. Skips blank lines. Reads at most one row more than `most`. */
 export const csvRequests = (schema: Dto, body: string, most: number): readonly (() => WireValues)[] => {
-  const [header = [], ...records] = rows(schema, body, most + 2)
+  const [header = [], ...records] = rows(schema, body, most + 2, true)
   const columns = columnsOf(header)
-  return records.filter((row) => !isBlank(row)).map((row) => () => bindRow(schema, columns, row))
+  return records.map((row) => () => bindRow(schema, columns, row))
 }
 
 /** The names in a header row. Refuses one that occurs twice (S2). */
@@ -81,11 +81,12 @@ const isUnset = (schema: Schema, cell: Cell): boolean => cell.text === '' && !(c
 const isBlank = (cells: readonly Cell[]): boolean => cells.length === 1 && cells[0]?.text === ''
 
 /** The first rows of a body, the header included. */
-const rows = (schema: Dto, body: string, most: number): readonly (readonly Cell[])[] => {
+const rows = (schema: Dto, body: string, most: number, skipsBlank = false): readonly (readonly Cell[])[] => {
   try {
     const cells: unknown = parse(body, {
       bom: true,
       to: most,
+      skip_empty_lines: skipsBlank,
       relax_column_count: true,
       // Explicit, because detecting them costs the parser a second for a megabyte without line ends.
       record_delimiter: ['\r\n', '\n', '\r'],
@@ -101,7 +102,16 @@ const rows = (schema: Dto, body: string, most: number): readonly (readonly Cell[
   }
 }
 
-export const csv: Format = { name: 'csv', contentType: 'text/csv; charset=utf-8', encode, decode }
+const headerOf = (schema: Dto): string =>
+  stringify([membersOf(schema).map((member) => member.name)], { record_delimiter: '\r\n' })
+
+/** One header row, and the row of each answer. */
+const join = (schema: Dto, encoded: readonly string[]): string => {
+  const header = headerOf(schema)
+  return header + encoded.map((one) => one.slice(header.length)).join('')
+}
+
+export const csv: Format = { name: 'csv', contentType: 'text/csv; charset=utf-8', encode, decode, join }
 
 /** A row of a table: its number as in a spreadsheet (the header is 1), and its cells by column. */
 export type TableRow = { readonly row: number; readonly cells: ReadonlyMap<string, string> }

@@ -5,11 +5,13 @@
 import { bodyReaders } from './body.ts'
 import type { Format, FormatName } from './format.ts'
 import { json } from './json.ts'
+import { jsv } from './jsv.ts'
 
 /** Format name → its loader. Loaded lazily, so that JSON requests do not load the CSV parser. */
 export const formats: Readonly<Record<FormatName, () => Promise<Format>>> = {
   json: async () => json,
   csv: async () => (await import('./csv.ts')).csv,
+  jsv: async () => jsv,
 }
 
 /** Loads all formats and body readers. */
@@ -22,8 +24,15 @@ export const csvTables = (): Promise<typeof import('./csv.ts')> => import('./csv
 
 export { decodeAnswer, errorAnswer, errorResponse } from './answer.ts'
 export { type BodyRules, type BodyValues, readBatch, readBody } from './body.ts'
-export { attachment, type Format, type FormatName, jsonpContentType, type WireValues as Values } from './format.ts'
-export { encodeJson, type Trailing } from './json.ts'
+export {
+  attachment,
+  type Format,
+  type FormatName,
+  jsonpContentType,
+  type Trailing,
+  type WireValues as Values,
+} from './format.ts'
+export { encodeJson } from './json.ts'
 export { type FormatRequest as Wanted, formatNamed, jsonp, type Negotiated, negotiate } from './negotiate.ts'
 export { bind, encodeQuery, merge, type Pair, parsePairs, refuseInQuery, requireFields, type Sources } from './query.ts'
 export { decodeRun, encodeRun, isRunType } from './run-document.ts'

@@ -1,7 +1,7 @@
 import type { FieldFault } from '../errors.ts'
 import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
 import { keyOf, membersOf } from './fields.ts'
-import type { Format, WireValues } from './format.ts'
+import { type Format, joinAsList, type Trailing, type WireValues } from './format.ts'
 import {
   exactRules,
   forbiddenKeyIn,
@@ -13,9 +13,6 @@ import {
 } from './json-read.ts'
 import { badRequest, forbiddenName, nestedTooDeeply, repeatedName, unbindable, undeserialisable } from './problems.ts'
 import { jsonDate, readScalar, writeDuration } from './scalars.ts'
-
-/** Members after those of the answer itself, e.g. a ResponseStatus after a failed health answer (H1). */
-export type Trailing = { readonly schema: Dto; readonly value: unknown }
 
 /** JSON in the schema's order, without unset members and unknown properties (N1–N4, N9). */
 export const encodeJson = (
@@ -115,6 +112,7 @@ export const decodeJson = (schema: Dto, body: string): WireValues => bindJson(sc
 export const json: Format = {
   name: 'json',
   contentType: 'application/json; charset=utf-8',
-  encode: (schema, value) => encodeJson(schema, value),
+  encode: encodeJson,
+  join: joinAsList,
   decode: decodeJson,
 }

@@ -1,6 +1,18 @@
+import type { FieldFault } from '../errors.ts'
 import type { Dto, Schema } from '../protocol/index.ts'
 import { memberNamed, membersOf, pick } from './fields.ts'
-import { isForbiddenKey } from './limits.ts'
+import { type Format, joinAsList, type Trailing, type WireValues } from './format.ts'
+import { isForbiddenKey, limits } from './limits.ts'
+import {
+  badRequest,
+  forbiddenName,
+  invalidValue,
+  nestedTooDeeply,
+  repeatedName,
+  unbindable,
+  undeserialisable,
+  wrongType,
+} from './problems.ts'
 import { isScalar, readScalar, type Scalar, writeScalar } from './scalars.ts'
 
 /** Reads JSV as `writeJsv` writes it, and as people type it into a query. */
@@ -205,4 +217,125 @@ export const writeJsv = (schema: Schema, value: unknown): string | undefined => 
     default:
       return writeScalar(schema, value)
   }
+}
+
+/** JSV as a format of bodies (F6). */
+
+const encode = (schema: Dto, value: unknown, trailing?: Trailing): string => {
+  const own = writeJsv(schema, value) ?? '{}'
+  const more = trailing ? (writeJsv(trailing.schema, trailing.value) ?? '{}') : '{}'
+  if (more === '{}') return own
+  return own === '{}' ? more : `${own.slice(0, -1)},${more.slice(1)}`
+}
+
+/** Strict, for requests: one 400 names every invalid member (H3). */
+export const decodeJsv = (schema: Dto, body: string): WireValues => {
+  const pairs = parsed(schema, body, membersAt)
+  const values: WireValues = {}
+  const problems: FieldFault[] = []
+  for (const { member, written, values: texts } of pick(schema, pairs)) {
+    // Blanks belong to texts only.
+    const text = member.schema.kind === 'text' ? (texts.at(-1) ?? '') : (texts.at(-1) ?? '').trim()
+    if (text === '' || (text === '""' && member.schema.kind !== 'text')) continue
+    const value = readJsv(member.schema, text)
+    if (value !== undefined) values[member.name] = value
+    else problems.push(problemOf(member.schema, written, text))
+  }
+  if (problems.length > 0) throw unbindable(schema, problems)
+  return values
+}
+
+/** Other texts than these may be secrets. */
+const problemOf = (schema: Schema, written: string, text: string): FieldFault =>
+  schema.kind === 'choice' || schema.kind === 'date' || schema.kind === 'duration'
+    ? invalidValue(written, text)
+    : wrongType(written, schema)
+
+/** The requests of a batch, each read in its turn. */
+export const jsvRequests = (schema: Dto, body: string): readonly (() => WireValues)[] =>
+  parsed(schema, body, itemsAt).map((item) => () => decodeJsv(schema, item))
+
+const parsed = <T>(schema: Dto, body: string, read: (cursor: Cursor) => T): T => {
+  const text = body.trim()
+  const value = reading(text, (cursor) => {
+    const value = read(cursor)
+    if (cursor.at < text.length) throw malformed
+    return value
+  })
+  // Without a cause and an excerpt: the body may hold a password.
+  if (value === undefined) throw undeserialisable(schema, 'application/jsv', 'the body is not valid JSV')
+  return value
+}
+
+/** The members of a body: their names and their values as written. */
+const membersAt = (cursor: Cursor): readonly (readonly [name: string, text: string])[] => {
+  const members: [string, string][] = []
+  passObject(cursor, { depth: 0, under: '' }, (name, text) => members.push([name, text]))
+  return members
+}
+
+const itemsAt = (cursor: Cursor): readonly string[] => {
+  const items: string[] = []
+  passList(cursor, { depth: 0, under: '' }, (text) => items.push(text))
+  return items
+}
+
+/** How deep a value lies, and the member of the body that contains it. */
+type Place = { readonly depth: number; readonly under: string }
+
+/**
+ * Passes over a value of any shape, known or not. Refuses what every body is refused for: deep nesting, keys with a
+ * special meaning in JavaScript (S4), and names that an object contains twice (S2).
+ */
+const passValue = (cursor: Cursor, ends: string, place: Place): void => {
+  const start = cursor.at
+  skipBlanks(cursor)
+  const first = cursor.text[cursor.at]
+  if (first === '{') passObject(cursor, place)
+  else if (first === '[') passList(cursor, place)
+  else {
+    cursor.at = start
+    token(cursor, ends)
+  }
+}
+
+const passObject = (cursor: Cursor, { depth, under }: Place, each?: (name: string, text: string) => void): void => {
+  if (depth === limits.depth) throw nestedTooDeeply(under)
+  const names = new Set<string>()
+  expect(cursor, '{')
+  if (closed(cursor, '}')) return
+  do {
+    const written = token(cursor, ':,}').text
+    // Blanks belong to the keys of a map. Only members of the schema are at the top.
+    const name = each ? written.trim() : written
+    if (isForbiddenKey(name)) throw badRequest([forbiddenName(name)])
+    if (names.has(name)) throw badRequest([repeatedName(name)])
+    names.add(name)
+    expect(cursor, ':')
+    const start = cursor.at
+    passValue(cursor, ',}', { depth: depth + 1, under: each ? name : under })
+    each?.(name, cursor.text.slice(start, cursor.at))
+  } while (took(cursor, ','))
+  close(cursor, '}')
+}
+
+const passList = (cursor: Cursor, { depth, under }: Place, each?: (text: string) => void): void => {
+  if (depth === limits.depth) throw nestedTooDeeply(under)
+  expect(cursor, '[')
+  skipBlanks(cursor)
+  if (closed(cursor, ']')) return
+  do {
+    const start = cursor.at
+    passValue(cursor, ',]', { depth: depth + 1, under })
+    each?.(cursor.text.slice(start, cursor.at))
+  } while (took(cursor, ','))
+  close(cursor, ']')
+}
+
+export const jsv: Format = {
+  name: 'jsv',
+  contentType: 'application/jsv; charset=utf-8',
+  encode,
+  decode: decodeJsv,
+  join: joinAsList,
 }

@@ -44,7 +44,11 @@ export type Negotiated = {
   readonly names: NameStyle
 }
 
-const mediaTypes: Readonly<Record<FormatName, string>> = { json: 'application/json', csv: 'text/csv' }
+const mediaTypes: Readonly<Record<FormatName, readonly [string, ...string[]]>> = {
+  json: ['application/json'],
+  csv: ['text/csv'],
+  jsv: ['application/jsv', 'text/jsv'],
+}
 /** In order of preference: the first one wins when a client's qualities are equal. */
 const formatNames = Object.keys(mediaTypes) as readonly FormatName[]
 
@@ -55,8 +59,9 @@ export const formatNamed = (name: string): FormatName | undefined => {
 }
 
 /**
- * Precedence: suffix > callback > `?format=` > Accept > JSON (F1). Without an acceptable format the answer is JSON,
- * never a 406. Throws a 400, answered in plain JSON, for a callback that is not a dotted identifier (F2).
+ * Precedence: suffix > callback > `?format=` > Accept > JSON (F1). Without an acceptable format the answer is JSON.
+ * Throws a 406 for a client that accepts XML only: it would take JSON for an answer without values. Throws a 400 for a
+ * callback that is not a dotted identifier (F2). Both are answered in plain JSON.
  */
 export const negotiate = ({
   method,
@@ -68,7 +73,7 @@ export const negotiate = ({
   names: usual,
 }: FormatRequest): Negotiated => {
   const names = styleFrom(jsconfig ?? '') ?? usual ?? 'PascalCase'
-  const mayCallBack = (method === 'GET' || method === 'HEAD') && suffix !== 'csv'
+  const mayCallBack = (method === 'GET' || method === 'HEAD') && (suffix === undefined || suffix === 'json')
   if (mayCallBack && callback !== undefined && callback !== '') {
     return { format: 'json', callback: checkedCallback(callback), names }
   }
@@ -95,11 +100,22 @@ const accepted = (accept: string): FormatName => {
     .map(parseHeaderValue)
     .filter((range) => range !== undefined)
   const liked = formatNames
-    .map((name) => ({ name, ...preference(ranges, mediaTypes[name]) }))
+    .flatMap((name) => mediaTypes[name].map((type) => ({ name, ...preference(ranges, type) })))
     .filter(({ quality }) => quality > 0)
     .sort((a, b) => b.quality - a.quality || a.place - b.place)
+  if (liked[0] === undefined && isXmlOnly(ranges)) throw onlyXml()
   return liked[0]?.name ?? 'json'
 }
+
+const xmlTypes: ReadonlySet<string> = new Set(['application/xml', 'text/xml'])
+
+const isXmlOnly = (ranges: readonly HeaderValue[]): boolean => {
+  const accepted = ranges.filter(({ value, parameters }) => value !== '' && Number(parameters.get('q') ?? 1) > 0)
+  return accepted.length > 0 && accepted.every(({ value }) => xmlTypes.has(value))
+}
+
+const onlyXml = (): Fault =>
+  new Fault('NotAcceptable', 'XML is not offered: accept application/json, application/jsv or text/csv')
 
 /** The most specific range that matches a type decides its quality (RFC 9110, 12.5.1). */
 const preference = (ranges: readonly HeaderValue[], type: string): { quality: number; place: number } => {
