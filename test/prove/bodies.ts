@@ -8,7 +8,7 @@ export type Body = {
   readonly chunked: boolean
 }
 
-type Kind = 'json' | 'form' | 'multipart' | 'csv' | 'text' | 'whatever'
+type Kind = 'json' | 'form' | 'multipart' | 'csv' | 'jsv' | 'text' | 'whatever'
 
 /** By its name: how fields are written, and the media types that say so. */
 const types: Readonly<Record<Kind, readonly string[]>> = {
@@ -16,6 +16,7 @@ const types: Readonly<Record<Kind, readonly string[]>> = {
   form: ['application/x-www-form-urlencoded', 'application/x-www-form-urlencoded; charset=utf-8'],
   multipart: ['multipart/form-data; boundary=b', 'multipart/form-data; boundary="b"; charset=utf-8'],
   csv: ['text/csv', 'text/csv; header=present'],
+  jsv: ['application/jsv', 'text/jsv; charset=utf-8'],
   text: ['text/plain', 'text/plain;charset=UTF-8'],
   whatever: [
     ...['application/xml', 'application/octet-stream', 'a', 'no/;such/', ';', 'application/json; charset=latin1'],
@@ -76,6 +77,8 @@ function written(kind: Kind, fields: Fields): string {
       return utf8(
         `${fields.map(([name]) => cell(name)).join(',')}\r\n${fields.map(([, value]) => cell(asText(value))).join(',')}\r\n`,
       )
+    case 'jsv':
+      return utf8(`{${fields.map(([name, value]) => `${quoted(name)}:${quoted(value)}`).join(',')}}`)
     default:
       // By hand, because a name may be there twice, and `__proto__` is one.
       return utf8(`{${fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')}}`)
@@ -84,6 +87,18 @@ function written(kind: Kind, fields: Fields): string {
 
 const part = ([name, value]: readonly [string, unknown]): string =>
   `--b\r\nContent-Disposition: form-data; name="${name.replaceAll(/["\r\n\\]/g, '')}"\r\n\r\n${asText(value)}\r\n`
+
+/** JSV, in which a text with a special character is quoted. */
+function quoted(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(quoted).join(',')}]`
+  if (typeof value === 'object' && value !== null) {
+    return `{${Object.entries(value)
+      .map(([key, each]) => `${quoted(key)}:${quoted(each)}`)
+      .join(',')}}`
+  }
+  const text = asText(value)
+  return text === '' || /[":,{}[\]\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
 
 const cell = (value: string): string => (/[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value)
 

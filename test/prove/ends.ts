@@ -29,12 +29,23 @@ export const last: readonly Piece[] = [
     bad,
   ),
   piece('last', 'GET', `${get}${host}${id}Expect: 200-ok\r\n\r\n`, bad),
-  piece('last', 'GET', `${get}${host}${id}Content-Length: ${hidden.length}\r\n\r\n${hidden}`, bad),
+  // The body of a GET is ignored, and what looks like a request in it is never answered.
+  piece('last', 'GET', `${get}${host}${id}Content-Length: ${hidden.length}\r\n\r\n${hidden}`, [200]),
+  piece('last', 'HEAD', `HEAD /livez HTTP/1.1\r\n${host}${id}Content-Length: ${hidden.length}\r\n\r\n${hidden}`, [200]),
   piece(
     'last',
     'GET',
     `${get}${host}${id}Transfer-Encoding: chunked\r\n\r\n${chunk(hex(hidden), hidden)}0\r\n\r\n`,
-    bad,
+    [200],
+  ),
+  piece('last', 'PUT', `PUT /auth HTTP/1.1\r\n${host}${id}Content-Length: ${hidden.length}\r\n\r\n${hidden}`, [405]),
+  ...['gzip, chunked', 'identity, chunked', ', chunked', 'gzip\r\nTransfer-Encoding: chunked'].map((coding) =>
+    piece(
+      'last',
+      'POST',
+      `POST /assignroles HTTP/1.1\r\n${host}${id}${json}Transfer-Encoding: ${coding}\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
+      bad,
+    ),
   ),
   piece(
     'last',
@@ -123,6 +134,8 @@ export const broken: readonly string[] = [
     `${te}Content-Length: 2\r\n`,
     `Content-Length: 2\r\n${te}`,
     'Transfer-Encoding: chunked, identity\r\n',
+    'Transfer-Encoding: chunked, chunked\r\n',
+    'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n',
     'Transfer-Encoding: identity\r\n',
     'Transfer-Encoding: xchunked\r\n',
     'Transfer-Encoding : chunked\r\n',

@@ -84,6 +84,9 @@ function explained(answer: Answer, bodiless: boolean): boolean {
   if (headerOf(answer, 'retry-after') !== undefined) return true
   if (headerOf(answer, 'age') === undefined) return false
   return (
-    bodiless || /"Status":"Failure"|"status":"fail"|^Failure,|,Failure,|CRITICAL|^svc_type_success\b.* 0$/m.test(body)
+    bodiless ||
+    /"Status":"Failure"|"status":"fail"|^Failure,|,Failure,|\{Status:Failure,|CRITICAL|^svc_type_success\b.* 0$/m.test(
+      body,
+    )
   )
 }

@@ -55,6 +55,9 @@ const values: Readonly<Record<string, readonly string[]>> = {
       '*/*',
       'application/health+json',
       'text/html',
+      'application/jsv',
+      'application/xml',
+      'text/xml, application/xml;q=0.9',
       'text/csv;q=0.5, application/json;q=0.1',
     ],
     ...[
@@ -84,7 +87,7 @@ const values: Readonly<Record<string, readonly string[]>> = {
   'If-None-Match': ['*'],
   'If-Modified-Since': ['Sat, 21 Nov 2026 00:00:00 GMT'],
   'Accept-Encoding': ['gzip, br', 'identity;q=0'],
-  'Content-Encoding': ['gzip', 'identity', 'br, gzip', 'x'],
+  'Content-Encoding': ['gzip', 'deflate', 'identity', 'br, gzip', 'x'],
   TE: ['trailers'],
   Trailer: ['X-Ss-Id'],
   'Max-Forwards': ['0'],
