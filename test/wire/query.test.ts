@@ -165,6 +165,12 @@ test('N6 an enumeration that occurs several times takes its last value', () => {
   expect(fault.details.fields?.[0]?.Message).toBe("'Foo' is an Invalid value for 'ServerType'")
 })
 
+test('S2 a map whose key occurs twice is refused, in a query as in a body', () => {
+  const fault = faultOf(() => bind(AssignRoles, query('Meta={a:1,b:2,a:3}')))
+  expect(fault.details.fields?.[0]?.FieldName).toBe('Meta')
+  expect(bind(AssignRoles, query('Meta={a:1,A:2}'))).toEqual({ Meta: { a: '1', A: '2' } })
+})
+
 test('N7 a later source overrides an earlier one: body, path, query, form', () => {
   const source = (from: string) => ({ UserName: from, [from]: from })
   const all = { form: source('form'), body: source('body'), query: source('query'), path: source('path') }

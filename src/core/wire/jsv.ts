@@ -86,7 +86,7 @@ const readMap = (cursor: Cursor): Record<string, string> => {
   if (closed(cursor, '}')) return entries
   do {
     const key = token(cursor, ':,}').text
-    if (isForbiddenKey(key) || !key.isWellFormed()) throw malformed
+    if (isForbiddenKey(key) || !key.isWellFormed() || Object.hasOwn(entries, key)) throw malformed
     expect(cursor, ':')
     const value = token(cursor, ',}').text
     if (!value.isWellFormed()) throw malformed
