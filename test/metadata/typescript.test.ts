@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { typescript } from '../../src/core/metadata/index.ts'
+import { languages } from '../../src/core/metadata/index.ts'
 import { operations } from '../../src/core/protocol/index.ts'
 import { type Accounts, password, startAccounts } from '../server/accounts.ts'
 import { ask } from '../server/site.ts'
@@ -93,7 +93,8 @@ test('R6 each operation and each of its fields is present', () => {
     basic: false,
     names: 'PascalCase' as const,
   }
-  const made = typescript(described, new Date('2026-11-20T12:00:00Z'))
+  const { typescript } = languages
+  const made = typescript.file(described, typescript.read([]), new Date('2026-11-20T12:00:00Z'))
   expect(made.split('\n')[1]).toBe('Date: 2026-11-20 12:00:00')
   for (const { name, request, response } of Object.values(operations)) {
     for (const { name: type, fields } of [request, response]) {

@@ -47,7 +47,7 @@ describe('R6 descriptions of the interface', () => {
     expect([got.status, got.json.ResponseStatus?.ErrorCode]).toEqual([421, 'MisdirectedRequest'])
   })
 
-  test.each(['/openapi', '/openapi.csv', '/metadata.json', '/types', '/types/csharp', '/types/typescript.json'])(
+  test.each(['/openapi', '/openapi.csv', '/metadata.json', '/types', '/types/typescript.json'])(
     'R1 R6 %s is a 404',
     async (path) => {
       expect((await ask(site.port, path)).status).toBe(404)

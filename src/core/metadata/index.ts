@@ -3,7 +3,8 @@
  * protocol.
  */
 
+export { type Language, type LanguageName, languageNames, languages } from './languages/index.ts'
 export { openapi } from './openapi.ts'
 export type { Described, DescribedPage, DescribedReport } from './schemas.ts'
 export { callerOf, interfaceTitle, rows, type Shape, shapes, usualVerb } from './schemas.ts'
-export { appMetadata, typescript, typesMetadata } from './typescript.ts'
+export { appMetadata, typesMetadata } from './service-types.ts'

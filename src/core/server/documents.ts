@@ -1,20 +1,24 @@
+import { Fault } from '../errors.ts'
 import { type Lazy, lazy } from '../lazy.ts'
 import {
   appMetadata,
   callerOf,
   type Described,
   interfaceTitle,
+  type LanguageName,
+  languageNames,
+  languages,
   openapi,
   rows,
   type Shape,
   shapes,
-  typescript,
   typesMetadata,
   usualVerb,
 } from '../metadata/index.ts'
 import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
 import { overHttp, reports } from '../reports/index.ts'
 import type { ServeOptions } from '../service.ts'
+import type { Pair } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 import { type OwnPage, ownPages } from './routes.ts'
@@ -146,7 +150,9 @@ const tools = ({ base, reports }: Described): Markup => html`<section>
 <h2>For programs</h2>
 <div class="many">
 <div><p>A client in any language, from <a href="/openapi.json">OpenAPI 3.1</a></p><pre>${base}/openapi.json</pre></div>
-<div><p>A ServiceStack client in <a href="/types/typescript">TypeScript</a></p><pre>npx typescript-ref ${base}</pre></div>
+<div><p>A ServiceStack client in ${languageNames.map(
+  (name, i) => html`${i > 0 ? ', ' : ''}<a href="/types/${name}">${languages[name].title}</a>`,
+)}</p><pre>npx -p @servicestack/cli typescript-ref ${base}</pre></div>
 <div><p>JSON, or CSV and JSV by suffix, <code>?format=csv</code> or Accept. For health also</p><pre>${reports
   .map(({ name, by, contentType }) => (by === 'format' ? `?format=${name}` : `Accept: ${contentType.split(';')[0]}`))
   .join('\n')}</pre></div>
@@ -156,7 +162,7 @@ ${base}/types/metadata.json</pre></div>
 </section>
 `
 
-export type DocumentName = 'metadata' | 'openapi' | 'typescript' | 'types' | 'app'
+export type DocumentName = 'metadata' | 'openapi' | 'types' | 'app'
 
 /** The number of cached base addresses. Bounded, because callers choose the port in the Host header. */
 const maxBases = 16
@@ -184,6 +190,26 @@ export class DescribedInterface {
     }
     return (await documents.get())[name]
   }
+
+  /**
+   * The interface in a language, generated for this request with the options in its query. Throws BadRequest for an
+   * option value that is not allowed.
+   */
+  types(base: string, name: LanguageName, query: readonly Pair[]): HttpAnswer {
+    const language = languages[name]
+    const reading = language.read(query)
+    if (reading.faults.length > 0) {
+      throw new Fault('BadRequest', reading.faults.map(({ message }) => message).join('. '), {
+        fields: reading.faults.map((fault) => ({
+          ErrorCode: 'BadRequest',
+          FieldName: fault.name,
+          Message: fault.message,
+        })),
+      })
+    }
+    const body = language.file({ base, names: this.#options.names }, reading, new Date())
+    return { status: 200, contentType: ownPages[`types/${name}`].contentType, body }
+  }
 }
 
 async function make(base: string, options: DescribedOptions): Promise<Documents> {
@@ -193,7 +219,6 @@ async function make(base: string, options: DescribedOptions): Promise<Documents>
   return {
     metadata: { ...of('metadata', page.body), contentSecurityPolicy: page.contentSecurityPolicy },
     openapi: of('openapi', json(openapi(described))),
-    typescript: of('typescript', typescript(described, new Date())),
     types: of('types', json(typesMetadata(described))),
     app: of('app', json(appMetadata(described))),
   }

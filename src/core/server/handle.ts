@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '../errors.ts'
+import { languageNames } from '../metadata/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { operateBatch } from './batch.ts'
 import { baseUrl, createRequestContext, orCancelled, type RequestContext, type ServerContext } from './context.ts'
@@ -10,7 +11,15 @@ import { operate } from './operate.ts'
 import { preflightHeaders } from './origins.ts'
 import { statusPage } from './page.ts'
 import { faultAnswer, plainJson } from './response.ts'
-import { allowed, ownPages, type PageName, type RequestTarget, type RouteMatch, requireVerb } from './routes.ts'
+import {
+  allowed,
+  ownPages,
+  type PageName,
+  type RequestTarget,
+  type RouteMatch,
+  requireVerb,
+  type TypesPage,
+} from './routes.ts'
 import { send } from './send.ts'
 
 /**
@@ -178,14 +187,14 @@ async function answer(server: ServerContext, context: RequestContext, refused: F
     requireVerb(route, logFields.method)
     if (logFields.method === 'OPTIONS') return options(server, request, route)
     if (server.draining && !(route.kind === 'own' && route.page === 'livez')) throw stopping()
-    if (route.kind === 'own') return await answers[route.page](server, context)
+    if (route.kind === 'own') return await answers[route.page](server, context, target)
     return await (route.batch ? operateBatch : operate)(server, context, route, target)
   } catch (error) {
     return await faultAnswer(server, context, error, plainJson(server))
   }
 }
 
-type PageAnswer = (server: ServerContext, context: RequestContext) => Promise<HttpAnswer>
+type PageAnswer = (server: ServerContext, context: RequestContext, target: RequestTarget) => Promise<HttpAnswer>
 
 const described =
   (name: DocumentName): PageAnswer =>
@@ -199,9 +208,14 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   metrics: metricsPage,
   metadata: described('metadata'),
   openapi: described('openapi'),
-  typescript: described('typescript'),
   types: described('types'),
   app: described('app'),
+  ...(Object.fromEntries(
+    languageNames.map((name): readonly [TypesPage, PageAnswer] => [
+      `types/${name}`,
+      async (server, context, { pairs }) => server.described.types(baseUrl(server, context), name, pairs),
+    ]),
+  ) as Record<TypesPage, PageAnswer>),
 }
 
 /** Checks the peer and the Host first, except for the two probes, which answer anybody under any Host (S1). */

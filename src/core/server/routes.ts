@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts'
+import { type LanguageName, languageNames, languages } from '../metadata/index.ts'
 import {
   HealthCheckRequest,
   type Operation,
@@ -25,7 +26,7 @@ const htmlType = 'text/html; charset=utf-8'
 const jsonType = 'application/json; charset=utf-8'
 const textType = 'text/plain; charset=utf-8'
 
-export const ownPages = {
+const serverPages = {
   page: {
     paths: ['/'],
     summary: 'The status of each server type, as a page for people',
@@ -62,12 +63,6 @@ export const ownPages = {
     contentType: jsonType,
     anyHost: false,
   },
-  typescript: {
-    paths: ['/types/typescript'],
-    summary: 'The interface as TypeScript, for @servicestack/client',
-    contentType: textType,
-    anyHost: false,
-  },
   types: {
     paths: ['/types/metadata.json', '/types/metadata'],
     summary: 'The types and operations of the interface, for ServiceStack tools',
@@ -82,7 +77,25 @@ export const ownPages = {
   },
 } as const satisfies Record<string, OwnPage>
 
-export type PageName = keyof typeof ownPages
+/** The page of a language: `types/java`. */
+export type TypesPage = `types/${LanguageName}`
+export type ServerPage = keyof typeof serverPages
+export type PageName = ServerPage | TypesPage
+
+const typesPage = (name: LanguageName): readonly [TypesPage, OwnPage] => [
+  `types/${name}`,
+  {
+    paths: [`/types/${name}`],
+    summary: `The interface as ${languages[name].title}, for ${languages[name].client}`,
+    contentType: textType,
+    anyHost: false,
+  },
+]
+
+export const ownPages = {
+  ...serverPages,
+  ...(Object.fromEntries(languageNames.map(typesPage)) as Record<TypesPage, OwnPage>),
+}
 
 /** The match of a path. */
 export type RouteMatch =
@@ -132,7 +145,7 @@ export function router(): Router {
 function readTable(): RouteTable {
   const fixed = new Map<string, RouteMatch>()
   const before = new Map<string, Before>()
-  for (const [page, { paths }] of Object.entries(ownPages) as [PageName, (typeof ownPages)[PageName]][]) {
+  for (const [page, { paths }] of Object.entries(ownPages) as [PageName, OwnPage][]) {
     for (const path of paths) fixed.set(path, { kind: 'own', label: paths[0], verbs: ['GET'], page })
   }
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
@@ -161,6 +174,7 @@ function readTable(): RouteTable {
     }
   }
   for (const route of replyRoutes) before.set(route.prefix, reply(route))
+  before.set('/types', Object.assign(noLanguage, { dots: true }))
   return { fixed, before }
 }
 
@@ -192,6 +206,15 @@ function reply({ prefix, format }: ReplyRoute) {
       format: format ?? suffix,
     }
   }
+}
+
+/** Any other name below /types (R6). */
+function noLanguage(last: string, suffix: FormatName | undefined): never {
+  const name = suffix === undefined ? last : `${last}.${suffix}`
+  throw new Fault(
+    'NotFound',
+    `There are no types for ${escapeControls(name)}. Available below /types: ${languageNames.join(', ')}`,
+  )
 }
 
 /** Follows a request's name in the path of a batch (R3). */
