@@ -51,9 +51,10 @@ function typed({ schema, constant }: Member, initialized: boolean): string {
   return initialized && isCollection ? `${type} = ${type}()` : `${type}? = null`
 }
 
-const responseType = ({ response }: OperationSpec): string =>
+/** Alone, the name of the value would mean the method itself. */
+const responseType = ({ request, response }: OperationSpec): string =>
   `companion object { private val responseType = ${response.name}::class.java }
-override fun getResponseType(): Any? = responseType
+override fun getResponseType(): Any? = ${request.name}.responseType
 `
 
 function typeOf(schema: Schema): string {
