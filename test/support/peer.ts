@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 /** What no package of the operating system brings: it gets a note, and not a failure. */
-const beyondInstalling = /\bneeds? root\b|\bMaven Central\b/
+const beyondInstalling = /\bneeds? root\b|\bMaven Central\b|\bpackage index\b/
 
 /**
  * A suite that needs a program which many machines have: openssl, PostgreSQL from npm, root. Where it is absent the

@@ -1,0 +1,26 @@
+// What the types of /types/csharp use of ServiceStack.Client, as its documentation describes it.
+using System;
+
+namespace ServiceStack
+{
+    public interface IReturn<T> { }
+    public interface IGet { }
+    public interface IPost { }
+    public class ResponseStatus
+    {
+        public string ErrorCode { get; set; }
+    }
+
+    [AttributeUsage(AttributeTargets.Class, AllowMultiple = true)]
+    public class RouteAttribute : Attribute
+    {
+        public RouteAttribute(string path, string verbs)
+        {
+            Path = path;
+            Verbs = verbs;
+        }
+
+        public string Path { get; private set; }
+        public string Verbs { get; private set; }
+    }
+}
