@@ -36,6 +36,8 @@ const notRun: Readonly<Record<string, string>> = {
   'docs/install.md: docker build -f deploy/container/Containerfile -t svc .': 'needs a container engine',
   'docs/install.md: docker run -d --name svc --read-only --tmpfs /tmp --cap-drop ALL -p 8790:8790 -v svc:/var/lib/svc \\':
     'needs a container engine',
+  'docs/clients.md: npx -p @servicestack/cli java-ref http://127.0.0.1:8790     # writes dtos.java':
+    'needs a package index; test/interop/update.test.ts runs the tool',
   'docs/install.md: npm uninstall --global @svc-cli/svc      # the npm package':
     'removes what the machine has installed',
 }

@@ -105,3 +105,32 @@ test('R6 each operation and each of its fields is present', () => {
     expect(made).toContain(`return '${name}'`)
   }
 })
+
+test('R6 the declarations compile under tsc --strict and need no import', async () => {
+  const use = join(folder, 'declared-use.ts')
+  writeFileSync(join(folder, 'dtos.d.ts'), (await ask(site.port, '/types/typescript.d')).text)
+  const typed = (mode: string): string => `/// <reference path="./dtos.d.ts" />
+const request: dtos.HealthCheckRequest = { ExecutionMode: '${mode}', ServerType: 'Sql' }
+export const answer = (response: dtos.HealthCheckResponse): number | undefined =>
+  response.Status === 'Failure' && request.ServerType !== undefined ? response.FailedMonitorCount : undefined
+`
+  writeFileSync(use, typed('Basic'))
+  expect(await tsc('--strict', '--noEmit', use)).toEqual({ code: 0, out: '' })
+  writeFileSync(use, typed('Nope'))
+  expect(await tsc('--strict', '--noEmit', use)).toMatchObject({ out: expect.stringContaining('"Nope"') })
+}, 60_000)
+
+test.each(['MakePropertiesOptional=False&AddImplicitVersion=3', 'GlobalNamespace=api.types&AddResponseStatus=True'])(
+  'R6 both compile under tsc --strict with %s',
+  async (query) => {
+    for (const [language, name] of [
+      ['typescript', 'options.ts'],
+      ['typescript.d', 'options-declared.d.ts'],
+    ] as const) {
+      const file = join(folder, name)
+      writeFileSync(file, (await ask(site.port, `/types/${language}?${query}`)).text)
+      expect(await tsc('--strict', '--noEmit', file)).toEqual({ code: 0, out: '' })
+    }
+  },
+  60_000,
+)

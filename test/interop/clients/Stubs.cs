@@ -24,3 +24,14 @@ namespace ServiceStack
         public string Verbs { get; private set; }
     }
 }
+
+// The compiler's package does not contain this assembly of .NET.
+namespace System.Runtime.Serialization
+{
+    public class DataContractAttribute : Attribute { }
+
+    public class DataMemberAttribute : Attribute
+    {
+        public int Order { get; set; }
+    }
+}

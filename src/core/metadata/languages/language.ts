@@ -32,6 +32,12 @@ export type Language = {
   readonly title: string
   readonly client: string
   readonly read: (query: readonly (readonly [string, string])[]) => OptionReading
+  /** The source text of types, without a header. */
+  readonly source: (
+    types: readonly SourceType[],
+    reading: OptionReading,
+    described: Pick<Described, 'base' | 'names'>,
+  ) => string
   /** The interface as one file. `at` is the time of generation. */
   readonly file: (described: Pick<Described, 'base' | 'names'>, reading: OptionReading, at: Date) => string
 }
@@ -39,15 +45,17 @@ export type Language = {
 /** Makes a language from its declaration. */
 export function language<const O extends Options>(spec: LanguageSpec<O>): Language {
   const { title, client, options } = spec
+  // `readOptions` has read exactly these options.
+  const source: Language['source'] = (types, { values }, described) =>
+    spec.write({ types, values: values as OptionValues<O>, described })
   return {
     title,
     client,
     read: (query) => readOptions(options, query),
+    source,
     file: (described, reading, at) => {
       const types = typesOf(described, reading.values, spec.library(described))
-      // `readOptions` has read exactly these options.
-      const values = reading.values as OptionValues<O>
-      return `${header(spec, described.base, reading, at)}\n${spec.write({ types, values, described })}`
+      return `${header(spec, described.base, reading, at)}\n${source(types, reading, described)}`
     },
   }
 }
