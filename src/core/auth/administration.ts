@@ -13,7 +13,7 @@ import {
   refuse,
   userNameProblems,
 } from './names.ts'
-import { refusal } from './password-policy.ts'
+import { passwordProblems } from './password-policy.ts'
 import type { Passwords } from './passwords.ts'
 import { newToken } from './tokens.ts'
 
@@ -34,7 +34,7 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
   const ownSignal = (): AbortSignal => new AbortController().signal
   return {
     async add(input, by) {
-      const user = checked(input)
+      const user = await checked(input)
       const { password } = input
       const passwordHash = password === undefined ? undefined : await passwords.hash(password, ownSignal())
       const store = await data(true)
@@ -47,7 +47,7 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
     async passwd(userName, password, by) {
       const store = await data(false)
       const user = await findUser(store, userName)
-      refuse(passwordProblems(password, user))
+      refuse(await passwordProblems('Password', password, user))
       await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by))
       return userFacts({ ...user, passwordHash: '' })
     },
@@ -72,7 +72,9 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
 }
 
 /** Validates a new user. Throws one Fault that names every invalid field. */
-function checked(input: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'> {
+async function checked(
+  input: NewUser,
+): Promise<Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'>> {
   const { userName, email, displayName, password } = input
   refuse([
     ...userNameProblems('UserName', userName),
@@ -80,7 +82,7 @@ function checked(input: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'dis
     ...(displayName === undefined ? [] : nameProblems('DisplayName', displayName)),
     ...listProblems('Roles', input.roles),
     ...permissionProblems(input.permissions),
-    ...(password === undefined ? [] : passwordProblems(password, input)),
+    ...(password === undefined ? [] : await passwordProblems('Password', password, input)),
   ])
   return {
     userName: userName.normalize('NFC'),
@@ -89,19 +91,6 @@ function checked(input: NewUser): Omit<User, 'id' | 'createdAt' | 'epoch' | 'dis
     roles: [...new Set(input.roles)],
     permissions: [...new Set(input.permissions)],
   }
-}
-
-function passwordProblems(
-  password: string,
-  {
-    userName,
-    email,
-    displayName,
-  }: Pick<User, 'userName'> & { email?: string | undefined; displayName?: string | undefined },
-) {
-  const names = [userName, email, displayName].filter((name) => name !== undefined)
-  const wrong = refusal(password, names)
-  return wrong === undefined ? [] : [problem('Password', wrong)]
 }
 
 /** Finds a user. Throws Fault NotFound, whose message is the name. */

@@ -2,6 +2,7 @@ import type { Authenticate, AuthenticateResponse, GetAccessToken, GetAccessToken
 import type { Call } from '../service.ts'
 import type { Data } from '../store/index.ts'
 import { type AuthContext, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
+import { commonPasswords } from './common-passwords.ts'
 import { Delays } from './delays.ts'
 import type { Identity } from './identify.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
@@ -24,9 +25,9 @@ export type Access = {
 /** Passwords with a queue of their own: once per process (P3). */
 export const passwordsOfProcess = (): Passwords => passwords(new HashQueue())
 
-/** Loads every provider. */
+/** Loads every provider, and the common passwords for changes of passwords. */
 export const preloadProviders = async (): Promise<void> => {
-  await Promise.all(Object.values(providers).map((load) => load()))
+  await Promise.all([...Object.values(providers).map((load) => load()), commonPasswords()])
 }
 
 /** `now` in milliseconds since 1970. */

@@ -1,66 +1,6 @@
-/**
- * The passwords that attackers try first: words, names and rows of keys. Compared without regard to letter case and
- * surrounding signs. Years and digits before or after a word are stripped before the lookup.
- */
-const words = `
-123456 1234567 12345678 123456789 1234567890 12345678910 0123456789 987654321 9876543210 87654321 11223344 112233445566
-123123123 1231234 12341234 123454321 1357924680 1020304050 147258369 159753456 741852963 789456123 963852741 19283746
-abcdefg abcdefgh abcdefghi abcd1234 abc12345 abc123456 a1b2c3d4 a1b2c3d4e5 a1234567 a12345678 a123456789 aa123456
-aa12345678 q1w2e3r4 q1w2e3r4t5 1q2w3e4r 1q2w3e4r5t 1qaz2wsx 1qaz2wsx3edc 1qazxsw2 zaq12wsx zaq1zaq1 qazwsxedc qazwsx123
-qwerty qwertyui qwertyuiop qwerty123 qwerty1234 qwertz qwertzui qwertzuiop azerty azertyuiop asdfgh asdfghjk asdfghjkl
-asdf1234 asdfasdf zxcvbn zxcvbnm zxcvbnm123 qweasd qweasdzxc 1234qwer qwer1234 qwer123456 poiuytrewq lkjhgfdsa mnbvcxz
-password passwort passwords passw0rd motdepasse contrasena contraseña senha parola parole haslo heslo losenord kennwort
-wachtwoord salasana jelszo sifre kalimat mypassword thepassword yourpassword newpassword oldpassword nopassword
-passwordpassword password1password defaultpassword temppassword passphrase passcode passkey letmein letmeinnow openup
-opensesame letmeout trustnoone trustno1 access accessgranted accessdenied login loginlogin logmein signin welcome
-welcomeback willkommen bienvenue bienvenido benvenuto changeme changemenow changethis changeit pleasechange pleasechangeme
-changepassword resetme reset default defaults temp temporary temporal testtest test testing tester testuser testpass
-testpassword testaccount guest guestguest visitor demo demodemo demouser example sample secret secretsecret topsecret
-mysecret secrets verysecret geheim geheimnis private hidden nothing nothinghere none nopass blank empty unknown
-admin adminadmin administrator administrador administrateur adminpass adminpassword administrator1 sysadmin sysadm
-superadmin superuser super supervisor superman manager management operator operators operations root rootroot rootpass
-rootpassword toor toortoor system systems service services serviceaccount svc svcadmin server servers localhost local
-database oracle mysql mariadb postgres postgresql postgrespass mongodb sqlserver sqlite redis elastic elasticsearch
-kibana grafana jenkins docker kubernetes vagrant ansible tomcat apache nginx wordpress windows microsoft linux ubuntu
-debian redhat centos fedora macos apple google amazon facebook twitter instagram youtube samsung nokia cisco juniper
-netgear linksys dlink router routerrouter raspberry raspberrypi ubnt support helpdesk user username useruser users
-myuser office company corporate business computer computers internet network security secure security1 monitor
-monitoring health healthcheck nagios zabbix backup backups public internal production staging development developer
-iloveyou iloveu iloveme ilovegod ilovejesus loveyou loveme lovely lover lovers loveloveme mylove truelove love
-sunshine moonlight starlight rainbow flower flowers butterfly princess princesa prince queen kingking king angel angels
-daniel michael michelle jennifer jessica jordan jonathan matthew andrew anthony ashley amanda alexander alexandra
-alexandre benjamin brandon brittany charlie charlotte christian christina christopher daniela danielle david diana
-dominic elizabeth emmanuel estrella fernando francisco frederic gabriel gabriela george giovanni hannah isabella
-jasmine joseph joshua juliana justin katherine kimberly lauren leonardo lorenzo margaret maria marina martin maxwell
-melissa mercedes mohammed muhammad monica natalia natalie natasha nicholas nicole oliver olivia patricia patrick
-rebecca ricardo richard robert roberto roland samantha samuel sandra sebastian sophie stefan stephanie steven sylvia
-tamara thomas tiffany valentina vanessa veronica victor victoria vincent vladimir william zachary
-monkey dragon tiger tigers lion lions eagle eagles falcon falcons panther panthers bulldog bulldogs puppy kitten kitty
-hellokitty garfield snoopy scooby mickey mickeymouse minnie donald donaldduck simpsons batman spiderman wonderwoman
-pokemon pikachu nintendo playstation xbox minecraft fortnite roblox counterstrike starcraft warcraft worldofwarcraft
-starwars startrek skywalker darthvader gandalf hogwarts harrypotter matrix matrixmatrix terminator godzilla
-football fussball futbol soccer baseball basketball hockey tennis golfer cricket rugby volleyball swimming running
-arsenal chelsea liverpool manchester barcelona realmadrid juventus bayern borussia schalke benfica ajax celtic rangers
-yankees redsox cowboys steelers lakers chicago newyork london paris berlin madrid lisbon lisboa warsaw moscow istanbul
-england deutschland france espana italia portugal brasil brazil mexico canada america australia india pakistan turkey
-ferrari porsche mustang corvette camaro harley harleydavidson yamaha suzuki kawasaki honda toyota mercedesbenz bmw audi
-summer winter spring autumn sommer januar january february march april june july august september october november
-december monday tuesday wednesday thursday friday saturday sunday weekend holiday christmas easter birthday
-jesus jesuschrist jesusislord godisgood blessed blessing faith hope heaven church christ bible trinity
-freedom liberty peace justice victory winner champion champions success lucky luckyone fortune money moneymoney
-million millionaire diamond silver golden goldfish crystal purple orange yellow green blueblue black white redred
-chocolate cookie cookies cheese coffee banana cherry strawberry peaches pepper peanut pumpkin vanilla sugar honey
-mother father mommy daddy mamapapa mamama papapapa brother sister family friend friends bestfriend forever together
-hello hellohello helloworld hallo hallohallo bonjour buenosdias goodbye whatever whatever1 nevermind anything something
-everything computer1 internet1 killer killers hunter ranger warrior soldier master masters mastermaster shadow phantom
-ninja samurai wizard magic magician pirate cowboy rocket rockstar guitar guitarist music musica metallica nirvana
-slipknot linkinpark beatles eminem elvis hiphop rocknroll dancer dancing singer fuckyou fuckoff asshole bullshit
-biteme sexy sexsex hotstuff playboy thunder lightning storm hurricane tornado phoenix midnight sunset sunrise ocean
-mountain forest garden flowerpower nature natural universe galaxy planet jupiter saturn mercury venus neptune
-zaq12wsxcde3 correcthorsebatterystaple donttellanyone idontknow ihateyou whoami whoareyou itsasecret ihavenoidea
-`
-
-export const commonPasswords: ReadonlySet<string> = new Set(words.trim().split(/\s+/))
+import type { User } from '../store/index.ts'
+import { commonPasswords, fold } from './common-passwords.ts'
+import { type Problems, problem } from './names.ts'
 
 /** In bytes of UTF-8 (P4). */
 export const shortest = 8
@@ -73,25 +13,138 @@ const tellingName = 4
  * Why a new password is refused, or undefined when it is acceptable. `names` are the user's own: user name, display
  * name, e-mail address. There are no rules about kinds of characters: length and originality count.
  */
-export function refusal(password: string, names: readonly string[], least = shortest): string | undefined {
+export async function refusal(
+  password: string,
+  names: readonly string[],
+  least = shortest,
+): Promise<string | undefined> {
   if (!password.isWellFormed()) return 'is not valid Unicode'
   const bytes = Buffer.byteLength(password)
   if (bytes < Math.max(shortest, least)) return `must have at least ${Math.max(shortest, least)} bytes`
   if (bytes > longest) return `may have at most ${longest} bytes`
-  if (isCommon(password)) return 'is a common password, which attackers try first'
+  if (isPattern(password) || isCommon(password, await commonPasswords())) return common
   if (names.some((name) => isSimilar(password, name))) return 'is too similar to the name or e-mail address of the user'
   return undefined
 }
 
-function isCommon(password: string): boolean {
-  const plain = bare(password)
-  const word = plain.replace(/^\d+|(?<!\d)\d+$/g, '')
-  // One or a few characters repeated: `aaaaaaaa`, `abcabcabc`.
-  if (/^(.{1,4}?)\1+$/su.test(password)) return true
-  return commonPasswords.has(plain) || commonPasswords.has(unleet(plain)) || (plain.length < 14 && commonWord(word))
+/** What is wrong with a new password for this user, as fields of the response. `field` is the name of its field. */
+export async function passwordProblems(
+  field: string,
+  password: string,
+  { userName, email, displayName }: Pick<User, 'userName'> & Partial<Pick<User, 'email' | 'displayName'>>,
+): Promise<Problems> {
+  const names = [userName, email, displayName].filter((name) => name !== undefined)
+  const wrong = await refusal(password, names)
+  return wrong === undefined ? [] : [problem(field, wrong)]
 }
 
-const commonWord = (word: string): boolean => commonPasswords.has(word) || commonPasswords.has(unleet(word))
+const common = 'is a common password, which attackers try first: use several unrelated words, or a password manager'
+
+/** The letters of the shortest word that is looked up. Shorter remainders say nothing about a password. */
+const shortestWord = 3
+/** The longest common password has fewer characters. */
+const longestWord = 32
+/** What a word may have around it, at least, and still count as the whole password. */
+const littleAround = 5
+
+/**
+ * Whether a common password is at the core of this one. The core is what remains when digits and signs are stripped
+ * from both ends. Because `$ecret` and `1qaz` begin with a part of the word, each shorter strip is looked up too.
+ *
+ * The rest is stripped only if it carries little: at most as much as the word, or 5 characters. So `Admin@123` is
+ * `admin`, and a random password whose letters happen to spell a word is accepted.
+ */
+function isCommon(password: string, words: ReadonlySet<string>): boolean {
+  // Code points, so that a strip never cuts one in half.
+  const text = Array.from(fold(password))
+  const whole = text.join('')
+  if (words.has(whole) || isRepeatedWord(whole, words)) return true
+  const first = text.findIndex(isLetter)
+  if (first === -1) return isCommonNumber(whole, words)
+  const last = text.findLastIndex(isLetter)
+  for (let start = Math.max(0, last - longestWord); start <= first; start += 1) {
+    for (let end = Math.min(text.length, start + longestWord); end > last; end -= 1) {
+      const word = spellings(text.slice(start, end).join('')).find((spelling) => words.has(spelling))
+      if (word === undefined || word.length < shortestWord) continue
+      const around = carried(text.slice(0, start)) + carried(text.slice(end))
+      if (around <= Math.max(word.length, littleAround)) return true
+    }
+  }
+  return false
+}
+
+const isLetter = (text: string): boolean => /\p{L}/u.test(text)
+
+/** Shorter numbers occur by chance. */
+const commonNumber = 6
+
+/** A common number with little around it. Its digits are not stripped, so it must stand between signs. */
+const isCommonNumber = (text: string, words: ReadonlySet<string>): boolean =>
+  text
+    .split(/\D+/)
+    .some(
+      (digits) =>
+        digits.length >= commonNumber &&
+        words.has(digits) &&
+        carried(Array.from(text.replace(digits, ''))) <= littleAround,
+    )
+
+/** A word written several times, also with digits and signs in between: `admin1admin`. */
+function isRepeatedWord(text: string, words: ReadonlySet<string>): boolean {
+  const letters = text.replace(/[^\p{L}]+/gu, '')
+  const others = Array.from(text.replace(/\p{L}+/gu, ''))
+  for (let length = shortestWord; length * 2 <= letters.length && length <= longestWord; length += 1) {
+    const word = letters.slice(0, length)
+    if (!words.has(word) || letters.length % length !== 0) continue
+    if (word.repeat(letters.length / length) === letters && carried(others) <= Math.max(letters.length, littleAround))
+      return true
+  }
+  return false
+}
+
+/**
+ * A word as written and with letters for the digits and signs that replace them, as all cracking tools try them. A sign
+ * that separates its letters is removed: `pass-word`. Several different signs occur by chance.
+ */
+function spellings(text: string): readonly string[] {
+  const signs = text.match(/[^\p{L}\p{N}@$!]/gu) ?? []
+  const plain = new Set(signs).size === 1 ? text.replace(/[^\p{L}\p{N}@$!]/gu, '') : text
+  return [text, plain, unleet(plain), unleet(plain.replace(/1/g, 'l'))]
+}
+
+/** Most of it is rows of keys, sequences or repetitions: `aaaaaaaa`, `abcabcabc`, `qwer1234`, `87654321`. */
+function isPattern(password: string): boolean {
+  if (/^(.{1,4}?)\1+$/su.test(password)) return true
+  const text = Array.from(fold(password))
+  const left = carried(text)
+  return left <= fewCarried && left * 2 <= text.length
+}
+
+/** A password with more characters than these, besides its patterns, is original. */
+const fewCarried = 6
+
+const rows = ['qwertyuiop', 'qwertzuiop', 'azertyuiop', 'asdfghjkl', 'qsdfghjklm', 'zxcvbnm', 'yxcvbnm', '!@#$%^&*()']
+const columns = ['1qaz', '2wsx', '3edc', '4rfv', '5tgb', '6yhn', '6zhn', '7ujm', '!qaz', '@wsx', '#edc', '$rfv']
+const sequences = [...rows, ...columns, '01234567890', 'abcdefghijklmnopqrstuvwxyz']
+/** Each three characters in a row, in both directions. */
+const triples: ReadonlySet<string> = new Set(
+  [...sequences, ...sequences.map((row) => Array.from(row).reverse().join(''))].flatMap((row) =>
+    Array.from({ length: row.length - 2 }, (_, at) => row.slice(at, at + 3)),
+  ),
+)
+
+/**
+ * How many characters carry something. From the third on, those that repeat or continue a sequence carry nothing, and a
+ * year counts as two.
+ */
+function carried(text: readonly string[]): number {
+  const patterned = text.filter((char, at) => {
+    const [before, previous] = [text[at - 2], text[at - 1]]
+    return (char === previous && char === before) || triples.has(`${before}${previous}${char}`)
+  })
+  const years = text.join('').match(/(?<!\d)(?:19|20)\d\d(?!\d)/g) ?? []
+  return text.length - patterned.length - years.length * 2
+}
 
 /** Whether a password is a name, a part of it or its reverse, with a few characters added or changed. */
 function isSimilar(password: string, name: string): boolean {
