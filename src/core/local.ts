@@ -67,6 +67,18 @@ export function localService(parts: Parts): Service {
       const { unassign } = await loaders.roles()
       return await unassign({ data: accounts.data, request, actor })
     },
+    async changePassword(request, call) {
+      const accounts = await accountsFor('changePassword', parts)
+      return await accounts.access.changePassword(request, call, await admitted('changePassword', accounts, call))
+    },
+    async getSessions(request, call) {
+      const accounts = await accountsFor('getSessions', parts)
+      return await accounts.access.getSessions(request, await admitted('getSessions', accounts, call))
+    },
+    async endSession(request, call) {
+      const accounts = await accountsFor('endSession', parts)
+      return await accounts.access.endSession(request, await admitted('endSession', accounts, call))
+    },
     async reportHeartbeat(request, call) {
       const { data, ...accounts } = await accountsFor('reportHeartbeat', parts)
       const actor = await admit('reportHeartbeat', { data, ...accounts }, call)
@@ -140,19 +152,31 @@ async function runAlone(parts: Parts, mode: ExecutionMode, type: ServerType, cal
  * Forbidden without the role or permission that the operation requires. In process, the actor is always the OS
  * account.
  */
-async function admit(operation: keyof typeof operations, { access }: Accounts, call: Call): Promise<Actor> {
+const admit = async (operation: keyof typeof operations, accounts: Accounts, call: Call): Promise<Actor> =>
+  (await admitted(operation, accounts, call)).actor
+
+/** Like `admit`, with the identity of a caller who has signed in. */
+async function admitted(
+  operation: keyof typeof operations,
+  { access }: Accounts,
+  call: Call,
+): Promise<{ readonly actor: Actor; readonly identity: Identity | undefined }> {
   const { caller, correlationId } = call
-  if (caller.kind === 'local') return { who: `local:${caller.account}`, correlationId }
+  if (caller.kind === 'local') {
+    return { actor: { who: `local:${caller.account}`, correlationId }, identity: undefined }
+  }
   const identity = await access.identifyCaller(call)
   if (!identity) throw new Fault('Unauthorized')
-  if (!may(identity, operations[operation].caller)) throw new Fault('Forbidden')
+  const required = operations[operation].caller
+  if (required === 'user' && identity.via === 'key') throw new Fault('Forbidden', 'Not with a key: sign in as the user')
+  if (!may(identity, required)) throw new Fault('Forbidden')
   const { user } = identity
-  return { who: user.userName, userId: user.id, address: caller.address, correlationId }
+  return { actor: { who: user.userName, userId: user.id, address: caller.address, correlationId }, identity }
 }
 
 /** Admin includes all permissions. */
 function may({ roles, permissions }: Identity, required: WhoMayCall): boolean {
-  if (required === 'anyone' || roles.includes('Admin')) return true
+  if (required === 'anyone' || required === 'user' || roles.includes('Admin')) return true
   return required !== 'Admin' && permissions.includes(required.permission)
 }
 

@@ -176,6 +176,8 @@ export type ServeOptions = {
   readonly names: (typeof nameStyles)[number]
   /** Accepts a user name and password by HTTP Basic, each time for one request only (A9). */
   readonly basic: boolean
+  /** Which refresh tokens are issued and renewed (A11). */
+  readonly refresh: 'any' | 'rotating'
   /** Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. */
   readonly trustProxy: readonly string[]
   /** The same, and all callers come through these proxies: nobody is local, and no other machine is answered (S1). */
@@ -195,6 +197,7 @@ export const serveDefaults: ServeOptions = {
   details: 'signed-in',
   names: 'PascalCase',
   basic: false,
+  refresh: 'any',
   trustProxy: [],
   behindProxy: [],
   maxBody: 1024 * 1024,

@@ -343,6 +343,173 @@ describe.each([
     expect(await refusal(last)).toMatchObject({ name: 'Conflict', errorCode: 'Conflict' })
   })
 
+  const own = (credential: Credential | undefined) => as(credential)
+  const other = 'copper-lantern-77'
+  const newUser = async (userName: string): Promise<void> => {
+    await opened.admin.users.add({ userName, password }, by)
+  }
+
+  test('P9 a user changes the own password, and everything issued before ends, on each way to present it', async () => {
+    await newUser('Pia')
+    const [elsewhere, here] = [await signIn({ UserName: 'Pia' }), await signIn({ UserName: 'Pia' })]
+    const change = { CurrentPassword: password, NewPassword: other }
+    const answer = await opened.service.changePassword(change, own(bearer(here.BearerToken)))
+    expect(answer.RememberMe).toBe(false)
+    for (const ended of [elsewhere, here]) {
+      expect(await refusal(whoIs(bearer(ended.BearerToken)))).toEqual(unauthorized)
+      expect(await refusal(whoIs(session(ended.SessionId)))).toEqual(unauthorized)
+      const { RefreshToken } = ended
+      expect(await refusal(opened.service.getAccessToken({ RefreshToken }, as()))).toEqual(unauthorized)
+    }
+    expect(await whoIs(bearer(answer.BearerToken))).toMatchObject({ UserName: 'Pia' })
+    expect(await whoIs(session(answer.SessionId))).toMatchObject({ UserName: 'Pia' })
+    const { RefreshToken } = answer
+    const { accessToken } = await opened.service.getAccessToken({ RefreshToken }, as())
+    expect(await whoIs(bearer(accessToken))).toMatchObject({ UserName: 'Pia' })
+    expect(await refusal(signIn({ UserName: 'Pia' }))).toEqual(unauthorized)
+    expect(await signIn({ UserName: 'Pia', Password: other })).toMatchObject({ UserName: 'Pia' })
+    const [entry] = (await opened.admin.audit.list({ limit: 20 })).filter(({ event }) => event === 'password.changed')
+    expect(entry).toMatchObject({ who: 'Pia', target: 'Pia' })
+  })
+
+  test('P9 the new session keeps RememberMe and the kind of its refresh token', async () => {
+    await newUser('Rita')
+    const before = await signIn({ UserName: 'Rita', RememberMe: true, Meta: { refresh: 'rotate' } })
+    const change = { CurrentPassword: password, NewPassword: other }
+    const presenting = { kind: 'session', secret: before.SessionId ?? '', permanent: true } as const
+    const { RememberMe, RefreshToken } = await opened.service.changePassword(change, own(presenting))
+    expect(RememberMe).toBe(true)
+    expect((await opened.service.getAccessToken({ RefreshToken }, as())).refreshToken).toBeDefined()
+  })
+
+  test('P9 a wrong current password is refused, counted and audited like a failed sign-in, and ends nothing', async () => {
+    await newUser('Quentin')
+    const { BearerToken } = await signIn({ UserName: 'Quentin' })
+    const change = { CurrentPassword: 'wrong', NewPassword: other }
+    expect(await refusal(opened.service.changePassword(change, own(bearer(BearerToken))))).toEqual({
+      name: 'BadRequest',
+      errorCode: 'ValidationException',
+      fields: ['CurrentPassword'],
+    })
+    expect(await whoIs(bearer(BearerToken))).toMatchObject({ UserName: 'Quentin' })
+    expect(await signIn({ UserName: 'Quentin' })).toMatchObject({ UserName: 'Quentin' })
+    const entries = await opened.admin.audit.list({ limit: 10 })
+    expect(entries.map(({ event, target }) => [event, target])).toContainEqual(['signin.failed', 'Quentin'])
+  })
+
+  test('P9 the policy applies to the new password, which must differ from the current one', async () => {
+    await newUser('Oskar')
+    const { BearerToken } = await signIn({ UserName: 'Oskar' })
+    for (const NewPassword of ['Welcome@123', 'oskar-1999', 'short', '', password]) {
+      const change = { CurrentPassword: password, NewPassword }
+      const refused = await refusal(opened.service.changePassword(change, own(bearer(BearerToken))))
+      expect([NewPassword, refused.fields]).toEqual([NewPassword, ['NewPassword']])
+    }
+    const both = await refusal(opened.service.changePassword({}, own(bearer(BearerToken))))
+    expect(both.fields).toEqual(['CurrentPassword', 'NewPassword'])
+  })
+
+  test('P9 T8 own password and sessions need a sign-in, and a key does not count as one', async () => {
+    const { secret } = await opened.admin.keys.create({ name: 'for-ann', userName: 'Ann' }, by)
+    for (const attempt of [
+      (credential?: Credential) =>
+        opened.service.changePassword({ CurrentPassword: password, NewPassword: other }, own(credential)),
+      (credential?: Credential) => opened.service.getSessions({}, own(credential)),
+      (credential?: Credential) => opened.service.endSession({ All: true }, own(credential)),
+    ]) {
+      expect(await refusal(attempt())).toEqual(unauthorized)
+      expect(await refusal(attempt(bearer('garbage')))).toEqual(unauthorized)
+      expect(await refusal(attempt(bearer(secret)))).toMatchObject({ name: 'Forbidden' })
+    }
+  })
+
+  test('T8 a user lists the own sessions, the present one marked, without any secret', async () => {
+    await newUser('Lena')
+    const [first, second] = [await signIn({ UserName: 'Lena', RememberMe: true }), await signIn({ UserName: 'Lena' })]
+    const answer = await opened.service.getSessions({}, own(bearer(second.BearerToken)))
+    expect(answer.UserName).toBe('Lena')
+    expect(answer.Sessions).toHaveLength(2)
+    expect(answer.Sessions?.find(({ Current }) => Current)).toMatchObject({
+      RememberMe: false,
+      Provider: 'credentials',
+    })
+    const earlier = answer.Sessions?.find(({ Current }) => !Current)
+    expect(earlier).toMatchObject({ Id: expect.stringMatching(/^[0-9a-f-]{36}$/), RememberMe: true })
+    for (const time of [earlier?.CreatedAt, earlier?.LastUsedAt, earlier?.ExpiresAt]) expect(time).toBeInstanceOf(Date)
+    const text = JSON.stringify(answer)
+    for (const one of [first, second]) {
+      for (const secret of [one.SessionId, one.BearerToken, one.RefreshToken]) expect(text).not.toContain(secret)
+    }
+    // The id is no credential.
+    for (const credential of [session(earlier?.Id), bearer(earlier?.Id)]) {
+      expect(await refusal(whoIs(credential))).toEqual(unauthorized)
+    }
+  })
+
+  test('T8 an ended session is refused from the next request on, and its tokens too', async () => {
+    await newUser('Emil')
+    const [gone, here] = [await signIn({ UserName: 'Emil' }), await signIn({ UserName: 'Emil' })]
+    const sessions = (await opened.service.getSessions({}, own(bearer(here.BearerToken)))).Sessions
+    const Id = sessions?.find(({ Current }) => !Current)?.Id
+    expect(await opened.service.endSession({ Id }, own(bearer(here.BearerToken)))).toEqual({ Ended: 1 })
+    expect(await refusal(whoIs(bearer(gone.BearerToken)))).toEqual(unauthorized)
+    expect(await refusal(whoIs(session(gone.SessionId)))).toEqual(unauthorized)
+    const { RefreshToken } = gone
+    expect(await refusal(opened.service.getAccessToken({ RefreshToken }, as()))).toEqual(unauthorized)
+    expect(await whoIs(bearer(here.BearerToken))).toMatchObject({ UserName: 'Emil' })
+    expect(await refusal(opened.service.endSession({ Id }, own(bearer(here.BearerToken))))).toMatchObject({
+      name: 'NotFound',
+    })
+    const [entry] = await opened.admin.audit.list({ limit: 1 })
+    expect(entry).toMatchObject({ event: 'session.ended', who: 'Emil', target: 'Emil' })
+  })
+
+  test('T8 all other sessions end, and the present one goes on in each of its forms', async () => {
+    await newUser('Hugo')
+    const others = [await signIn({ UserName: 'Hugo' }), await signIn({ UserName: 'Hugo', RememberMe: true })]
+    const here = await signIn({ UserName: 'Hugo', Meta: { refresh: 'rotate' } })
+    expect(await opened.service.endSession({ Others: true }, own(session(here.SessionId)))).toEqual({ Ended: 2 })
+    for (const ended of others) expect(await refusal(whoIs(bearer(ended.BearerToken)))).toEqual(unauthorized)
+    expect(await whoIs(bearer(here.BearerToken))).toMatchObject({ UserName: 'Hugo' })
+    expect(await whoIs(session(here.SessionId))).toMatchObject({ UserName: 'Hugo' })
+    const { RefreshToken } = here
+    const { accessToken } = await opened.service.getAccessToken({ RefreshToken }, as())
+    expect(await whoIs(bearer(accessToken))).toMatchObject({ UserName: 'Hugo' })
+    expect(await opened.service.endSession({ Others: true }, own(bearer(accessToken)))).toEqual({ Ended: 0 })
+    expect(await opened.service.endSession({ All: true }, own(bearer(accessToken)))).toEqual({ Ended: 1 })
+    expect(await refusal(whoIs(bearer(accessToken)))).toEqual(unauthorized)
+  })
+
+  test('T8 exactly one of Id, Others and All is required', async () => {
+    const { BearerToken } = await signIn({ UserName: 'Ned' })
+    for (const request of [{}, { Id: 'x', All: true }, { Others: true, All: true }, { Others: false }]) {
+      const { fields } = await refusal(opened.service.endSession(request, own(bearer(BearerToken))))
+      expect(fields).toEqual(['Id'])
+    }
+  })
+
+  test('T8 only an Admin lists and ends the sessions of another user', async () => {
+    await newUser('Olga')
+    const [olga, ned, ann] = [await signIn({ UserName: 'Olga' }), await signIn({ UserName: 'Ned' }), await signIn()]
+    const asNed = own(bearer(ned.BearerToken))
+    for (const UserName of ['Olga', 'nobody-at-all']) {
+      expect(await refusal(opened.service.getSessions({ UserName }, asNed))).toMatchObject({ name: 'Forbidden' })
+      const end = opened.service.endSession({ UserName, All: true }, asNed)
+      expect(await refusal(end)).toMatchObject({ name: 'Forbidden' })
+    }
+    expect((await opened.service.getSessions({ UserName: 'ned@example.com' }, asNed)).UserName).toBe('Ned')
+    const asAnn = own(bearer(ann.BearerToken))
+    const { Sessions = [] } = await opened.service.getSessions({ UserName: 'Olga' }, asAnn)
+    expect(Sessions.map(({ Current }) => Current)).toEqual([false])
+    // With an id of another user, who has no such session.
+    expect(await refusal(opened.service.endSession({ Id: Sessions[0]?.Id }, asNed))).toMatchObject({ name: 'NotFound' })
+    expect(await opened.service.endSession({ UserName: 'Olga', Others: true }, asAnn)).toEqual({ Ended: 1 })
+    expect(await refusal(whoIs(bearer(olga.BearerToken)))).toEqual(unauthorized)
+    expect(await whoIs(bearer(ann.BearerToken))).toMatchObject({ UserName: 'Ann' })
+    const missing = opened.service.getSessions({ UserName: 'nobody-at-all' }, asAnn)
+    expect(await refusal(missing)).toMatchObject({ name: 'NotFound' })
+  })
+
   test('T2 a disabled user is anonymous from the next call on', async () => {
     await opened.admin.users.add({ userName: 'Gone', password }, by)
     const { BearerToken, SessionId } = await signIn({ UserName: 'Gone' })

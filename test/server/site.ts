@@ -91,6 +91,9 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
     healthCheck: health,
     serverTypes: absent,
     reportHeartbeat: absent,
+    changePassword: absent,
+    getSessions: absent,
+    endSession: absent,
     ...over.service,
   }
   const remembered = Object.fromEntries(

@@ -190,11 +190,25 @@ export function signInOf(
   const familyId = randomUUID()
   const common = { userId: user.id, epoch: user.epoch, familyId }
   const hash = (): string => randomBytes(32).toString('hex')
-  const lasting = { permanent: false, idleMs: 1_000_000, endsAt: 10_000_000, lastUsedAt: 1_000 }
+  const lasting = {
+    permanent: false,
+    idleMs: 1_000_000,
+    endsAt: 10_000_000,
+    lastUsedAt: 1_000,
+    provider: 'credentials',
+  }
   return {
     session: { ...common, ...lasting, hash: hash(), createdAt: 1_000 },
     access: { ...common, hash: hash(), expiresAt: 900_000 },
-    refresh: { ...common, ...lasting, hash: hash(), kind, usedAt: undefined, sealedSuccessor: undefined },
+    refresh: {
+      ...common,
+      ...lasting,
+      hash: hash(),
+      kind,
+      createdAt: 1_000,
+      usedAt: undefined,
+      sealedSuccessor: undefined,
+    },
     endsSession: undefined as string | undefined,
   }
 }

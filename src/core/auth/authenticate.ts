@@ -2,22 +2,28 @@ import { randomUUID } from 'node:crypto'
 import { Fault } from '../errors.ts'
 import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
 import type { Call, PasswordCredential } from '../service.ts'
-import type { Actor, Data, RefreshRow, User } from '../store/index.ts'
+import type { Actor, Data, RefreshRow, SignIn, User } from '../store/index.ts'
 import { addressOf, type Identity, identify } from './identify.ts'
-import { findProvider } from './providers/index.ts'
+import { findProvider, providerName } from './providers/index.ts'
 import type { ProviderContext } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
 
 export type SessionOptions = {
   /** Whether the user asked to stay signed in (RememberMe). */
   readonly permanent: boolean
-  readonly kind: RefreshRow['kind']
+  /** Undefined: without a refresh token. */
+  readonly kind: RefreshRow['kind'] | undefined
+  readonly provider: string
   /** The hash of the session that came with the request. The sign-in ends it (A8). */
   readonly endsSession: string | undefined
 }
 
 /** The tokens that a sign-in issues. Each is sent once and not stored in clear text. */
-export type IssuedTokens = { readonly sessionId: string; readonly bearerToken: string; readonly refreshToken: string }
+export type IssuedTokens = {
+  readonly sessionId: string
+  readonly bearerToken: string
+  readonly refreshToken: string | undefined
+}
 
 /** Creates a session, an access token and a refresh token of one family, in one transaction. */
 export async function issueSession(
@@ -28,37 +34,50 @@ export async function issueSession(
   options: SessionOptions,
   actor: Actor,
 ): Promise<IssuedTokens> {
+  const { record, tokens } = newSession(lifetimes, now, user, options)
+  await data.sessions.begin({ ...record, endsSession: options.endsSession }, actor)
+  return tokens
+}
+
+/** A session and its tokens, not yet stored. */
+export function newSession(
+  lifetimes: Lifetimes,
+  now: number,
+  user: Pick<User, 'id' | 'epoch'>,
+  options: Pick<SessionOptions, 'permanent' | 'kind' | 'provider'>,
+): { readonly record: Omit<SignIn, 'endsSession'>; readonly tokens: IssuedTokens } {
+  const { permanent, kind, provider } = options
   const [session, access, refresh] = [newToken('session'), newToken('access'), newToken('refresh')]
-  const span = options.permanent ? 'permanent' : 'usual'
+  const span = permanent ? 'permanent' : 'usual'
   const issued = { userId: user.id, epoch: user.epoch, familyId: randomUUID() }
-  await data.sessions.begin(
-    {
-      session: {
-        ...issued,
-        hash: session.hash,
-        permanent: options.permanent,
-        createdAt: now,
-        lastUsedAt: now,
-        idleMs: lifetimes.session[span].idle,
-        endsAt: now + lifetimes.session[span].absolute,
-      },
-      access: { ...issued, hash: access.hash, expiresAt: now + lifetimes.access },
-      refresh: {
-        ...issued,
-        hash: refresh.hash,
-        kind: options.kind,
-        permanent: options.permanent,
-        idleMs: lifetimes.refresh[span].idle,
-        lastUsedAt: now,
-        endsAt: now + lifetimes.refresh[span].absolute,
-        usedAt: undefined,
-        sealedSuccessor: undefined,
-      },
-      endsSession: options.endsSession,
+  const record = {
+    session: {
+      ...issued,
+      hash: session.hash,
+      permanent,
+      provider,
+      createdAt: now,
+      lastUsedAt: now,
+      idleMs: lifetimes.session[span].idle,
+      endsAt: now + lifetimes.session[span].absolute,
     },
-    actor,
-  )
-  return { sessionId: session.text, bearerToken: access.text, refreshToken: refresh.text }
+    access: { ...issued, hash: access.hash, expiresAt: now + lifetimes.access },
+    refresh: kind && {
+      ...issued,
+      hash: refresh.hash,
+      kind,
+      permanent,
+      provider,
+      createdAt: now,
+      idleMs: lifetimes.refresh[span].idle,
+      lastUsedAt: now,
+      endsAt: now + lifetimes.refresh[span].absolute,
+      usedAt: undefined,
+      sealedSuccessor: undefined,
+    },
+  }
+  const refreshToken = kind && refresh.text
+  return { record, tokens: { sessionId: session.text, bearerToken: access.text, refreshToken } }
 }
 
 /** The parts of a call that identify the caller. */
@@ -86,14 +105,25 @@ async function byPassword(
   if (!provider) return undefined
   try {
     const user = await provider.signIn(world, { UserName: userName, Password: password }, call)
-    return { user, via: 'basic', sessionId: undefined, roles: user.roles, permissions: user.permissions }
+    return {
+      user,
+      via: 'basic',
+      sessionId: undefined,
+      familyId: undefined,
+      roles: user.roles,
+      permissions: user.permissions,
+    }
   } catch (error) {
     if (error instanceof Fault && error.fault === 'Unauthorized') return undefined
     throw error
   }
 }
 
-export type AuthContext = ProviderContext & { readonly lifetimes: Lifetimes }
+export type AuthContext = ProviderContext & {
+  readonly lifetimes: Lifetimes
+  /** Which refresh tokens exist (A11): both kinds, or only rotating ones. */
+  readonly refresh: 'any' | 'rotating'
+}
 
 /** Signs in, signs out, or says who is signed in (A1–A8). */
 export async function authenticate(
@@ -135,7 +165,8 @@ async function signIn(
     user,
     {
       permanent: request.RememberMe === true,
-      kind: request.Meta?.refresh === 'rotate' ? 'rotating' : 'fixed',
+      kind: refreshKind(world, request),
+      provider: providerName(name),
       endsSession: presented,
     },
     { who: user.userName, userId: user.id, address: addressOf(call), correlationId: call.correlationId },
@@ -147,10 +178,20 @@ async function signIn(
     DisplayName: user.displayName ?? user.userName,
     ...(referrer === undefined ? {} : { ReferrerUrl: referrer }),
     BearerToken: session.bearerToken,
-    RefreshToken: session.refreshToken,
+    ...(session.refreshToken === undefined ? {} : { RefreshToken: session.refreshToken }),
     Roles: user.roles,
     Permissions: user.permissions,
   }
+}
+
+/**
+ * The kind of refresh token that a sign-in gets (A11). A client that does not ask for rotation presents its first token
+ * again and again, so a rotating one would end its session at the second renewal. If only rotating tokens exist, such a
+ * client gets none, and signs in again.
+ */
+function refreshKind({ refresh }: AuthContext, { Meta }: Authenticate): RefreshRow['kind'] | undefined {
+  if (Meta?.refresh === 'rotate') return 'rotating'
+  return refresh === 'rotating' ? undefined : 'fixed'
 }
 
 /**

@@ -9,6 +9,8 @@ export type Identity = {
   readonly via: 'session' | 'bearer' | 'key' | 'basic'
   /** The session secret, only if the request itself presented it (A6). */
   readonly sessionId: string | undefined
+  /** The family of the session or token. A key and a password have none. */
+  readonly familyId: string | undefined
   /** The roles of its user, or the subset that a key is limited to. The same applies to permissions. */
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
@@ -33,7 +35,7 @@ async function bySession(data: Data, now: () => number, secret: string): Promise
   const user = await usable(data, row)
   if (!user) return undefined
   if (at - row.lastUsedAt >= row.idleMs * touchShare) await data.sessions.touch(row.hash, at)
-  return { user, via: 'session', sessionId: secret, ...grantsOf(user) }
+  return { user, via: 'session', sessionId: secret, familyId: row.familyId, ...grantsOf(user) }
 }
 
 async function byAccessToken(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
@@ -41,7 +43,7 @@ async function byAccessToken(data: Data, now: () => number, token: string): Prom
   const row = hash === undefined ? undefined : await data.tokens.access(hash)
   if (!row || now() >= row.expiresAt) return undefined
   const user = await usable(data, row)
-  return user && { user, via: 'bearer', sessionId: undefined, ...grantsOf(user) }
+  return user && { user, via: 'bearer', sessionId: undefined, familyId: row.familyId, ...grantsOf(user) }
 }
 
 async function byKey(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
@@ -58,7 +60,7 @@ async function byKey(data: Data, now: () => number, token: string): Promise<Iden
         permissions: permissions.filter((permission) => coversPermission(user, permission)),
       }
     : grantsOf(user)
-  return { user, via: 'key', sessionId: undefined, ...granted }
+  return { user, via: 'key', sessionId: undefined, familyId: undefined, ...granted }
 }
 
 /** The user to whom it was issued, unless the user is disabled, gone, or has another password since (T2). */

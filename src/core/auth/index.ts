@@ -1,10 +1,22 @@
-import type { Authenticate, AuthenticateResponse, GetAccessToken, GetAccessTokenResponse } from '../protocol/index.ts'
+import type {
+  Authenticate,
+  AuthenticateResponse,
+  ChangePassword,
+  ChangePasswordResponse,
+  EndSession,
+  EndSessionResponse,
+  GetAccessToken,
+  GetAccessTokenResponse,
+  GetSessions,
+  GetSessionsResponse,
+} from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { Data } from '../store/index.ts'
 import { type AuthContext, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
 import { commonPasswords } from './common-passwords.ts'
 import { Delays } from './delays.ts'
 import type { Identity } from './identify.ts'
+import { changePassword, endSession, getSessions, type OwnCaller } from './own-account.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
 import { providers } from './providers/index.ts'
 import { refresh } from './refresh.ts'
@@ -18,6 +30,10 @@ export { Delays, type Identity, type Lifetimes, lifetimes, type Passwords }
 export type Access = {
   readonly authenticate: (request: Authenticate, call: Call) => Promise<AuthenticateResponse>
   readonly getAccessToken: (request: GetAccessToken, call: Call) => Promise<GetAccessTokenResponse>
+  /** A user's own password and sessions. `identity` is the signed-in caller; undefined is this machine's account. */
+  readonly changePassword: (request: ChangePassword, call: Call, caller: OwnCaller) => Promise<ChangePasswordResponse>
+  readonly getSessions: (request: GetSessions, caller: OwnCaller) => Promise<GetSessionsResponse>
+  readonly endSession: (request: EndSession, caller: OwnCaller) => Promise<EndSessionResponse>
   /** Identifies the caller. Undefined when the credential is not valid (A10). */
   readonly identifyCaller: (call: Presenting) => Promise<Identity | undefined>
 }
@@ -38,11 +54,19 @@ export function openAccess(options: {
   /** Once per process, like the passwords. */
   readonly delays: Delays
   readonly lifetimes?: Lifetimes | undefined
+  readonly refresh?: AuthContext['refresh'] | undefined
 }): Access {
-  const world: AuthContext = { ...options, lifetimes: options.lifetimes ?? lifetimes }
+  const world: AuthContext = {
+    ...options,
+    lifetimes: options.lifetimes ?? lifetimes,
+    refresh: options.refresh ?? 'any',
+  }
   return {
     authenticate: (request, call) => authenticate(world, request, call),
     getAccessToken: (request, call) => refresh(world, request, call),
+    changePassword: (request, call, caller) => changePassword(world, request, call, caller),
+    getSessions: (request, caller) => getSessions(world, request, caller),
+    endSession: (request, caller) => endSession(world, request, caller),
     identifyCaller: (call) => authenticateCall(world, call),
   }
 }

@@ -57,6 +57,9 @@ export async function refresh(
   if (!row || (row.usedAt === undefined ? ended(row, at) : at >= row.endsAt)) throw new Fault('Unauthorized')
   const user = await usable(data, row)
   if (!user) throw new Fault('Unauthorized')
+  if (row.kind === 'fixed' && world.refresh === 'rotating') {
+    throw new Fault('Unauthorized', 'This refresh token is not rotating, as serve.refresh requires: sign in again')
+  }
 
   const made = newToken('access')
   const access: TokenRow = {

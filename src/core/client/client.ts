@@ -64,7 +64,7 @@ export function askFor(
   const query = body ? '' : queryOf(operation, values)
   return {
     method: verbOf(operation, call),
-    path: `${client.prefix}${pathOf(operation, values)}${query === '' ? '' : `?${query}`}`,
+    path: `${client.prefix}${pathOf(operation, verbOf(operation, call), values)}${query === '' ? '' : `?${query}`}`,
     headers: {
       // Includes plain JSON, so that a server that does not know the run document can answer.
       Accept: operation === 'healthCheck' ? `${runMediaType}, application/json` : 'application/json',
@@ -80,10 +80,11 @@ export function askFor(
 
 const placeholder = /\{(\w+)\}/g
 
-/** The longest of the operation's paths whose placeholders the request fills. */
-function pathOf(operation: Operation, values: Readonly<Record<string, unknown>>): string {
+/** The longest of the operation's paths for the verb whose placeholders the request fills. */
+function pathOf(operation: Operation, verb: 'GET' | 'POST', values: Readonly<Record<string, unknown>>): string {
   const { routes }: OperationSpec = operations[operation]
-  const filled = routes.flatMap(({ path }) => {
+  const filled = routes.flatMap(({ path, verbs }) => {
+    if (!verbs.includes(verb)) return []
     const names = [...path.matchAll(placeholder)].map(([, name = '']) => name)
     // Dots alone would change the path, and the text after a dot could pass for a format (F1).
     return names.every((name) => typeof values[name] === 'string' && /^[^.]+$/.test(values[name]))

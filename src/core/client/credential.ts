@@ -110,7 +110,15 @@ function decoded(value: string): string {
 }
 
 /** Request fields that must not appear in messages: a server may echo what it receives. */
-const secretFields = ['Password', 'AccessToken', 'AccessTokenSecret', 'RefreshToken', 'response'] as const
+const secretFields = [
+  'Password',
+  'CurrentPassword',
+  'NewPassword',
+  'AccessToken',
+  'AccessTokenSecret',
+  'RefreshToken',
+  'response',
+] as const
 /** Shorter secrets occur by chance in any sentence. */
 const shortest = 4
 

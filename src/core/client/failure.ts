@@ -106,6 +106,9 @@ function hintsFor(fault: FaultName, { operation, server }: SentRequest, { header
     case 'Forbidden':
       if (!operation) return fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []
       if (operation === 'authenticate') return ['Check the user name, the password and the provider.']
+      if (operations[operation].caller === 'user') {
+        return fault === 'Unauthorized' ? [`Sign in: svc login --server ${server}`] : []
+      }
       return operations[operation].caller === 'anyone'
         ? ['A health check itself requires no sign-in: a gateway or proxy in front of the server may require it.']
         : [

@@ -53,6 +53,12 @@ export const serveSettings = {
     default: false,
     doc: 'Whether to accept user name and password by HTTP Basic, for one request each; every request costs a password check',
   },
+  refresh: {
+    type: 'choice',
+    values: ['any', 'rotating'],
+    default: 'any',
+    doc: 'Which refresh tokens exist: `rotating` issues and renews only those that are valid once; clients that do not request them get none and sign in again',
+  },
   trustProxy: {
     type: 'texts',
     default: [],

@@ -119,7 +119,7 @@ export const securitySchemes = ({ basic }: Described): Json => ({
  */
 export function security({ basic }: Described, row?: OperationSpec): readonly Json[] {
   const caller = row?.caller ?? 'anyone'
-  const roles = typeof caller === 'string' && caller !== 'anyone' ? [caller] : []
+  const roles = caller === 'Admin' ? [caller] : []
   const ways = [
     ['bearer'],
     ['session'],

@@ -85,6 +85,7 @@ export const parametersOf = (path: string): readonly string[] =>
 /** Who may call, as text. */
 export function callerOf({ caller }: OperationSpec): string {
   if (caller === 'anyone') return 'Anyone'
+  if (caller === 'user') return 'A signed-in user, not a key'
   if (typeof caller === 'string') return `A signed-in user with the role ${caller}`
   return `A signed-in user with the permission ${caller.permission} or the role Admin`
 }

@@ -59,7 +59,7 @@ function operation(row: OperationSpec): Json {
     returnType: { name: row.response.name, namespace },
     routes: row.routes.map(({ path, verbs }) => ({ path, verbs: verbs.join(','), summary: row.summary })),
     requiresAuth: caller !== 'anyone',
-    ...(caller !== 'anyone' && typeof caller === 'string' ? { requiredRoles: [caller] } : {}),
+    ...(caller === 'Admin' ? { requiredRoles: [caller] } : {}),
     ...(typeof caller === 'object' ? { requiredPermissions: [caller.permission] } : {}),
     tags: [],
   }

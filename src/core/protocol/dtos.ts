@@ -68,6 +68,50 @@ export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
 })
 export type GetAccessTokenResponse = Infer<typeof GetAccessTokenResponse>
 
+/** Changes the password of the signed-in user (P9). Our own addition to the interface, as are the two below. */
+export const ChangePassword = dto('ChangePassword', { CurrentPassword: text, NewPassword: text })
+export type ChangePassword = Infer<typeof ChangePassword>
+/** The session and the tokens that replace those of the request. Empty for HTTP Basic, which has none. */
+export const ChangePasswordResponse = dto('ChangePasswordResponse', {
+  SessionId: text,
+  RememberMe: flag,
+  BearerToken: text,
+  RefreshToken: text,
+  ResponseStatus,
+})
+export type ChangePasswordResponse = Infer<typeof ChangePasswordResponse>
+
+/** The sessions of the signed-in user or, for an Admin, of UserName (T8). */
+export const GetSessions = dto('GetSessions', { UserName: text })
+export type GetSessions = Infer<typeof GetSessions>
+export const UserSession = dto('UserSession', {
+  /** Identifies the session, and is not a credential. */
+  Id: text,
+  /** Absent for a sign-in with a version of svc that did not store it. */
+  CreatedAt: date,
+  LastUsedAt: date,
+  /** When it ends if it is not used again. */
+  ExpiresAt: date,
+  RememberMe: flag,
+  Provider: text,
+  /** Whether the request was made with this session. */
+  Current: flag,
+})
+export type UserSession = Infer<typeof UserSession>
+export const GetSessionsResponse = dto('GetSessionsResponse', {
+  UserName: text,
+  Sessions: list(UserSession),
+  ResponseStatus,
+})
+export type GetSessionsResponse = Infer<typeof GetSessionsResponse>
+
+/** Ends the session Id, all but the present one, or all, of the signed-in user or, for an Admin, of UserName (T8). */
+export const EndSession = dto('EndSession', { Id: text, Others: flag, All: flag, UserName: text })
+export type EndSession = Infer<typeof EndSession>
+/** Ended is the number of sessions. */
+export const EndSessionResponse = dto('EndSessionResponse', { Ended: integer, ResponseStatus })
+export type EndSessionResponse = Infer<typeof EndSessionResponse>
+
 /** One shape under two names (Interface 2.3). */
 const roleChange = { UserName: text, Permissions: list(text), Roles: list(text), Meta: map } as const
 export const AssignRoles = dto('AssignRoles', roleChange)

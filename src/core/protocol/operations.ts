@@ -3,10 +3,16 @@ import {
   AssignRolesResponse,
   Authenticate,
   AuthenticateResponse,
+  ChangePassword,
+  ChangePasswordResponse,
+  EndSession,
+  EndSessionResponse,
   GetAccessToken,
   GetAccessTokenResponse,
   GetServerTypes,
   GetServerTypesResponse,
+  GetSessions,
+  GetSessionsResponse,
   HealthCheckRequest,
   HealthCheckResponse,
   ReportHeartbeat,
@@ -24,8 +30,11 @@ export type OperationRoute = {
   /** The path's last parameter may contain dots: only the suffix of a known format is removed (F1). */
   readonly dots?: true
 }
-/** Who may call: anyone, users with Admin, or users with a permission. Admin includes all permissions. */
-export type WhoMayCall = 'anyone' | 'Admin' | { readonly permission: string }
+/**
+ * Who may call: anyone, a user who has signed in (not a key), users with Admin, or users with a permission. Admin
+ * includes all permissions.
+ */
+export type WhoMayCall = 'anyone' | 'user' | 'Admin' | { readonly permission: string }
 export type OperationSpec = {
   /** The request's name on the wire: `/json/reply/{name}`, CSV file names, metadata. */
   readonly name: string
@@ -159,6 +168,45 @@ export const operations = {
     neverInQuery: ['Output'],
     batch: false,
     refusals: [409],
+  },
+  changePassword: {
+    name: 'ChangePassword',
+    summary: 'Change the password of the signed-in user',
+    routes: [{ verbs: ['POST'], path: '/password' }],
+    replyVerbs: ['POST'],
+    request: ChangePassword,
+    response: ChangePasswordResponse,
+    caller: 'user',
+    neverInQuery: ['CurrentPassword', 'NewPassword'],
+    batch: false,
+    refusals: [409, 429],
+  },
+  getSessions: {
+    name: 'GetSessions',
+    summary: 'List the sessions of the signed-in user, or of another user for an Admin',
+    routes: [{ verbs: ['GET'], path: '/sessions' }],
+    replyVerbs: ['GET', 'POST'],
+    request: GetSessions,
+    response: GetSessionsResponse,
+    caller: 'user',
+    neverInQuery: [],
+    batch: false,
+    refusals: [404],
+  },
+  endSession: {
+    name: 'EndSession',
+    summary: 'End a session with its tokens, all other sessions, or all',
+    routes: [
+      { verbs: ['POST'], path: '/sessions/end' },
+      { verbs: ['DELETE'], path: '/sessions/{Id}' },
+    ],
+    replyVerbs: ['POST', 'DELETE'],
+    request: EndSession,
+    response: EndSessionResponse,
+    caller: 'user',
+    neverInQuery: [],
+    batch: false,
+    refusals: [404],
   },
 } as const satisfies Record<string, OperationSpec>
 

@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import { operations, readsHealth, runMediaType } from '../protocol/index.ts'
+import { type ChangePasswordResponse, operations, readsHealth, runMediaType } from '../protocol/index.ts'
 import { overHttp, type ReportName } from '../reports/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
 import {
@@ -22,7 +22,7 @@ import { refuseCrossSite, refuseForeignCallback } from './origins.ts'
 import { receive } from './receive.ts'
 import { dtoAnswer, type FaultStyle, faultAnswer, plainJson } from './response.ts'
 import type { OperationMatch, RequestTarget, ResponseNegotiation } from './routes.ts'
-import { authAnswer, authCall } from './sign-in.ts'
+import { authAnswer, authCall, renewedCookies } from './sign-in.ts'
 
 /**
  * Reads the request of an operation from its body, path, query and form. Throws one BadRequest that names every wrong
@@ -187,6 +187,10 @@ export async function operate(
       return await healthAnswer(server, context, { request, response, negotiation, facts: facts.latest })
     }
     if (auth) return await authAnswer(server, context, auth, { request, response, negotiation })
+    if (operation.operation === 'changePassword') {
+      const cookies = renewedCookies(server, context, response as ChangePasswordResponse)
+      return await dtoAnswer(row, response, negotiation.negotiated, cookies)
+    }
     return await dtoAnswer(row, response, negotiation.negotiated)
   } catch (error) {
     return await faultAnswer(server, context, error, style)

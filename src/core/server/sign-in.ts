@@ -3,6 +3,7 @@ import {
   type AuthenticateResponse,
   type AuthPurpose,
   authPurpose,
+  type ChangePasswordResponse,
   operations,
 } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
@@ -114,8 +115,19 @@ function cookiesOf(
     return gone.flatMap((name) => setCookie(name, '', secure, 0))
   }
   const { SessionId: secret } = response
-  if (secret === undefined) return []
-  const isPermanent = request.RememberMe === true
+  return secret === undefined ? [] : sessionCookies(server, context, secret, request.RememberMe === true)
+}
+
+/** The Set-Cookie headers that give a browser its session, as a flat list. */
+function sessionCookies(
+  server: ServerContext,
+  context: RequestContext,
+  secret: string,
+  isPermanent: boolean,
+): readonly string[] {
+  const secure = baseUrl(server, context).startsWith('https:')
+  const had = readCookies(context.request.headers.cookie)
+  const { session, permanent, option } = cookieNames
   const maxAge = isPermanent ? rememberedFor : undefined
   // A session has one cookie. An earlier sign-in may have left a stale one under the other name.
   const stale = [isPermanent ? session : permanent].filter((name) => had.has(name))
@@ -124,6 +136,20 @@ function cookiesOf(
     ...setCookie(option, isPermanent ? 'perm' : 'temp', secure, maxAge),
     ...stale.flatMap((name) => setCookie(name, '', secure, 0)),
   ]
+}
+
+/**
+ * The cookies of the session that replaces that of the request, for a browser that presented a cookie. Other clients
+ * take the session and the tokens from the answer.
+ */
+export function renewedCookies(
+  server: ServerContext,
+  context: RequestContext,
+  { SessionId: secret, RememberMe: isPermanent = false }: ChangePasswordResponse,
+): readonly string[] {
+  const { credential, ambient } = presented(context.request.headers, { ambient: true, basic: server.options.basic })
+  if (secret === undefined || !ambient || credential?.kind !== 'session') return []
+  return sessionCookies(server, context, secret, isPermanent)
 }
 
 const secrets = new Set(['SessionId', 'BearerToken', 'RefreshToken'])

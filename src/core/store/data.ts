@@ -49,6 +49,8 @@ export type SessionRow = {
   readonly endsAt: number
   /** The refresh family that was created with the session. */
   readonly familyId: string
+  /** The sign-in provider, by its name on the wire. */
+  readonly provider: string
 }
 export type TokenRow = {
   readonly hash: string
@@ -71,6 +73,24 @@ export type RefreshRow = {
   readonly usedAt: number | undefined
   /** The successor pair, AES-256-GCM under a key derived from the presented token; erased after 10 s. */
   readonly sealedSuccessor: string | undefined
+  readonly provider: string
+  /** The time of the sign-in. Undefined when an earlier version, which did not store it, made the token. */
+  readonly createdAt: number | undefined
+}
+/**
+ * A sign-in that still counts: its session, its refresh token or both. The id is that of the family. It is not secret:
+ * no request can use it as a credential.
+ */
+export type SignedInSession = {
+  readonly familyId: string
+  readonly createdAt: number | undefined
+  readonly lastUsedAt: number
+  /** When it ends if nobody uses it. */
+  readonly expiresAt: number
+  readonly permanent: boolean
+  readonly provider: string
+  /** The kind of its refresh token, if it has one. */
+  readonly kind: RefreshRow['kind'] | undefined
 }
 export type KeyRow = {
   readonly id: string
@@ -128,7 +148,8 @@ export type StoredReading = { readonly at: number; readonly value: number }
 export type SignInRecord = {
   readonly session: SessionRow
   readonly access: TokenRow
-  readonly refresh: RefreshRow
+  /** Undefined when the sign-in cannot be renewed. */
+  readonly refresh: RefreshRow | undefined
   /** The session that came with the request. The sign-in ends it (A8). */
   readonly endsSession: string | undefined
 }
@@ -193,6 +214,25 @@ export type Data = {
       actor: Actor | { readonly replaces: string },
     ) => Promise<void>
     /**
+     * A user's own change. Ends every session and token of the user (epoch + 1) and begins `signIn`, made for the new
+     * epoch, in the same transaction. Throws Fault Unauthorized when the password has changed or the user was disabled
+     * since `epoch` was read.
+     */
+    readonly changePassword: (
+      change: {
+        readonly id: string
+        readonly epoch: number
+        readonly passwordHash: string
+        readonly signIn: Omit<SignInRecord, 'endsSession'> | undefined
+      },
+      actor: Actor,
+    ) => Promise<void>
+    /**
+     * Ends every session and token of the user except the family `keep`, on every node from the next request on
+     * (epoch + 1). Returns how many sessions ended.
+     */
+    readonly endSessions: (id: string, keep: string | undefined, actor: Actor) => Promise<number>
+    /**
      * Disabling also ends the user's sessions and tokens (epoch + 1). Throws Fault Conflict for the last Admin, and so
      * does `remove` (O6).
      */
@@ -221,6 +261,14 @@ export type Data = {
     readonly touch: (hash: string, at: number) => Promise<void>
     /** Ends a session and its refresh family, or a family by its id. */
     readonly endFamily: (familyId: string, actor: Actor) => Promise<void>
+    /** The user's sessions that count at `at`, the one used last first. At most 1,000. `only` names a family. */
+    readonly list: (
+      user: Pick<UserRow, 'id' | 'epoch'>,
+      at: number,
+      only?: string,
+    ) => Promise<readonly SignedInSession[]>
+    /** Ends one of the user's families. Returns whether there was one. */
+    readonly endOf: (userId: string, familyId: string, actor: Actor) => Promise<boolean>
   }
   readonly tokens: {
     readonly access: (hash: string) => Promise<TokenRow | undefined>

@@ -12,6 +12,7 @@ export type {
   RefreshRow,
   Rotation,
   SessionRow,
+  SignedInSession,
   SignInRecord as SignIn,
   StoredRoleChange as RoleChange,
   TokenRow,

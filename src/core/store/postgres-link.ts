@@ -20,6 +20,7 @@ import {
   lookupIndexes,
   postgresWords,
   readingTables,
+  sessionFacts,
 } from './schema.ts'
 
 /** The same versions as SQLite's steps (schema.ts). Forwards only; a released step never changes. */
@@ -38,6 +39,7 @@ export const postgresMigrations: readonly string[] = [
   lookupIndexes,
   jobRuns(postgresWords),
   guessTables(postgresWords),
+  sessionFacts(postgresWords),
 ]
 
 /** Maximum milliseconds of one step, and of the wait for another process's step. */

@@ -199,6 +199,18 @@ CREATE TABLE "storeKeys" (
 )${strict};
 `
 
+/**
+ * Step 8: what a user sees of an own session. Every earlier sign-in was by password. Of a family whose session row has
+ * expired, the time of the sign-in is no longer known. Released: never changed.
+ */
+export const sessionFacts = ({ integer, text }: Words): string => `
+ALTER TABLE "sessions" ADD COLUMN "provider" ${text} NOT NULL DEFAULT 'credentials';
+ALTER TABLE "refreshTokens" ADD COLUMN "provider" ${text} NOT NULL DEFAULT 'credentials';
+ALTER TABLE "refreshTokens" ADD COLUMN "createdAt" ${integer};
+UPDATE "refreshTokens" SET "createdAt" =
+  (SELECT "createdAt" FROM "sessions" WHERE "sessions"."familyId" = "refreshTokens"."familyId" LIMIT 1);
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -219,6 +231,7 @@ export const migrations: readonly string[] = [
   lookupIndexes,
   jobRuns(sqliteWords),
   guessTables(sqliteWords),
+  sessionFacts(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

@@ -39,6 +39,7 @@ export type Tables = {
     idleMs: number
     endsAt: number
     familyId: string
+    provider: string
   }
   accessTokens: { hash: string; userId: string; epoch: number; familyId: string; expiresAt: number }
   refreshTokens: {
@@ -53,6 +54,8 @@ export type Tables = {
     endsAt: number
     usedAt: number | null
     sealedSuccessor: string | null
+    provider: string
+    createdAt: number | null
   }
   apiKeys: {
     id: string

@@ -7,11 +7,16 @@ export const providers = {
 
 const aliases: Readonly<Record<string, keyof typeof providers>> = { login: 'credentials' }
 
+/** The name under which a provider is known, for a name or alias in any letter case. */
+export function providerName(name: string): string {
+  const plain = name.toLowerCase()
+  return (Object.hasOwn(aliases, plain) ? aliases[plain] : undefined) ?? plain
+}
+
 /** Finds a provider by name or alias, in any letter case (A1). Undefined when it is not configured. */
 export async function findProvider(name: string): Promise<Provider | undefined> {
-  const plain = name.toLowerCase()
-  const resolved = Object.hasOwn(aliases, plain) ? aliases[plain] : plain
-  if (resolved === undefined || !isProvider(resolved)) return undefined
+  const resolved = providerName(name)
+  if (!isProvider(resolved)) return undefined
   return (await providers[resolved]()).default
 }
 

@@ -1,5 +1,6 @@
+import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
-import type { Data, RefreshRow, Rotation, SessionRow } from '../data.ts'
+import type { Data, RefreshRow, Rotation, SessionRow, SignedInSession, SignInRecord } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, flag, present } from '../tables.ts'
 import { note } from './audit.ts'
@@ -44,12 +45,7 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
         // The user was removed, disabled or given another password meanwhile.
         if (!user || user.disabled || user.epoch !== session.epoch) throw new Fault('Unauthorized')
         if (endsSession !== undefined) await endPresented(tx, endsSession)
-        await tx
-          .insertInto('sessions')
-          .values({ ...session, permanent: flag(session.permanent) })
-          .execute()
-        await tx.insertInto('accessTokens').values(access).execute()
-        await tx.insertInto('refreshTokens').values(refreshValues(refresh)).execute()
+        await insertSignIn(tx, { session, access, refresh })
         await note(tx, now(), actor, { event: 'signin.ok', target: user.userName })
       }),
     find: (hash) =>
@@ -68,6 +64,16 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
         const target = await ownerOf(tx, familyId)
         if (await endAll(tx, 'familyId', familyId)) await note(tx, now(), actor, { event: 'signout', target })
       }),
+    list: ({ id, epoch }, at, only) => link.read((db) => sessionsOf(db, { id, epoch, only }, at)),
+    endOf: (userId, familyId, actor) =>
+      link.write(async (tx) => {
+        await lockFamily(link, tx, familyId)
+        if (!(await isOf(tx, userId, familyId))) return false
+        const target = await ownerOf(tx, familyId)
+        await endAll(tx, 'familyId', familyId)
+        await note(tx, now(), actor, { event: 'session.ended', target, before: JSON.stringify({ session: familyId }) })
+        return true
+      }),
   }
 
   async function endPresented(tx: Db, hash: string): Promise<void> {
@@ -78,11 +84,100 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
   }
 }
 
-export const refreshValues = ({ permanent, usedAt, sealedSuccessor, ...row }: RefreshRow) => ({
+/** Stores the session and the tokens of a sign-in. */
+export async function insertSignIn(
+  tx: Db,
+  { session, access, refresh }: Omit<SignInRecord, 'endsSession'>,
+): Promise<void> {
+  await tx
+    .insertInto('sessions')
+    .values({ ...session, permanent: flag(session.permanent) })
+    .execute()
+  await tx.insertInto('accessTokens').values(access).execute()
+  if (refresh) await tx.insertInto('refreshTokens').values(refreshValues(refresh)).execute()
+}
+
+const maxListed = 1_000
+
+async function sessionsOf(
+  db: Db,
+  { id, epoch, only }: { readonly id: string; readonly epoch: number; readonly only: string | undefined },
+  at: number,
+): Promise<readonly SignedInSession[]> {
+  const ofFamily = only === undefined ? sql`` : sql` AND "familyId" = ${only}`
+  const living = sql<boolean>`"endsAt" > ${at} AND "lastUsedAt" + "idleMs" > ${at}${ofFamily}`
+  const sessions = await db
+    .selectFrom('sessions')
+    .selectAll()
+    .where('userId', '=', id)
+    .where('epoch', '=', epoch)
+    .where(living)
+    .orderBy('lastUsedAt', 'desc')
+    .limit(maxListed)
+    .execute()
+  const refreshes = await db
+    .selectFrom('refreshTokens')
+    .selectAll()
+    .where('userId', '=', id)
+    .where('epoch', '=', epoch)
+    .where('usedAt', 'is', null)
+    .where(living)
+    .orderBy('lastUsedAt', 'desc')
+    .limit(maxListed)
+    .execute()
+  const parts = [...sessions.map((row) => ({ ...row, kind: undefined })), ...refreshes]
+  return [...Map.groupBy(parts, ({ familyId }) => familyId).values()]
+    .flatMap((rows): readonly SignedInSession[] => {
+      const [first] = rows
+      if (!first) return []
+      return [
+        {
+          familyId: first.familyId,
+          createdAt: rows.map(({ createdAt }) => present(createdAt)).find((time) => time !== undefined),
+          lastUsedAt: Math.max(...rows.map(({ lastUsedAt }) => lastUsedAt)),
+          expiresAt: Math.max(...rows.map(({ lastUsedAt, idleMs, endsAt }) => Math.min(lastUsedAt + idleMs, endsAt))),
+          permanent: first.permanent !== 0,
+          provider: first.provider,
+          kind: rows.map(({ kind }) => kind).find((kind) => kind !== undefined),
+        },
+      ]
+    })
+    .sort((one, other) => other.lastUsedAt - one.lastUsedAt)
+    .slice(0, maxListed)
+}
+
+async function isOf(tx: Db, userId: string, familyId: string): Promise<boolean> {
+  for (const table of ['sessions', 'refreshTokens', 'accessTokens'] as const) {
+    const rows = tx.selectFrom(table).select('hash').where('familyId', '=', familyId).where('userId', '=', userId)
+    if ((await rows.limit(1).execute()).length > 0) return true
+  }
+  return false
+}
+
+/** The number of the user's families, except one. */
+export async function countFamilies(tx: Db, userId: string, except: string | undefined): Promise<number> {
+  const found = new Set<string>()
+  for (const table of ['sessions', 'refreshTokens', 'accessTokens'] as const) {
+    const rows = await tx.selectFrom(table).select('familyId').distinct().where('userId', '=', userId).execute()
+    for (const { familyId } of rows) if (familyId !== except) found.add(familyId)
+  }
+  return found.size
+}
+
+/** Ends all families of a user but one, which takes the user's new epoch. */
+export async function endOthers(tx: Db, userId: string, keep: string, epoch: number): Promise<void> {
+  for (const table of ['sessions', 'refreshTokens', 'accessTokens'] as const) {
+    await tx.deleteFrom(table).where('userId', '=', userId).where('familyId', '<>', keep).execute()
+    await tx.updateTable(table).set({ epoch }).where('userId', '=', userId).where('familyId', '=', keep).execute()
+  }
+}
+
+export const refreshValues = ({ permanent, usedAt, sealedSuccessor, createdAt, ...row }: RefreshRow) => ({
   ...row,
   permanent: flag(permanent),
   usedAt: usedAt ?? null,
   sealedSuccessor: sealedSuccessor ?? null,
+  createdAt: createdAt ?? null,
 })
 
 /**
@@ -105,7 +200,12 @@ export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
           .executeTakeFirstOrThrow()
         // The user has signed out meanwhile.
         if (numUpdatedRows === 0n) throw new Fault('Unauthorized')
-        await tx.insertInto('accessTokens').values(access).execute()
+        // The family may have taken a newer epoch since the caller read it.
+        const epoch = (await refreshRow(tx, refreshHash))?.epoch ?? access.epoch
+        await tx
+          .insertInto('accessTokens')
+          .values({ ...access, epoch })
+          .execute()
       }),
     rotate: (presentedHash, { access, refresh, sealed }, at, actor) =>
       link.write(async (tx): Promise<Rotation> => {
@@ -116,8 +216,16 @@ export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
           const presented = tx.updateTable('refreshTokens').where('hash', '=', presentedHash)
           await presented.set({ usedAt: at, sealedSuccessor: sealed }).execute()
           await eraseSealed(tx, at, row.familyId)
-          await tx.insertInto('accessTokens').values(access).execute()
-          await tx.insertInto('refreshTokens').values(refreshValues(refresh)).execute()
+          // The family may have taken a newer epoch since the caller read it.
+          const { epoch } = row
+          await tx
+            .insertInto('accessTokens')
+            .values({ ...access, epoch })
+            .execute()
+          await tx
+            .insertInto('refreshTokens')
+            .values(refreshValues({ ...refresh, epoch }))
+            .execute()
           return { outcome: 'rotated' }
         }
         if (row.sealedSuccessor !== undefined && at - row.usedAt <= repeatMs) {
@@ -144,11 +252,12 @@ export async function eraseSealed(tx: Db, at: number, familyId?: string): Promis
 async function refreshRow(db: Db, hash: string): Promise<RefreshRow | undefined> {
   const [row] = await db.selectFrom('refreshTokens').selectAll().where('hash', '=', hash).execute()
   if (!row) return undefined
-  const { permanent, usedAt, sealedSuccessor, ...rest } = row
+  const { permanent, usedAt, sealedSuccessor, createdAt, ...rest } = row
   return {
     ...rest,
     permanent: permanent !== 0,
     usedAt: present(usedAt),
     sealedSuccessor: present(sealedSuccessor),
+    createdAt: present(createdAt),
   }
 }

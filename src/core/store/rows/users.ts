@@ -8,7 +8,7 @@ import { type Db, flag, type GrantKind, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { rememberPrefix } from './known-prefixes.ts'
 import { namesNear } from './near.ts'
-import { endAll } from './sessions.ts'
+import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
 import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
 
 /** Grants names that the user does not hold, in this order. Returns whether anything changed. */
@@ -107,6 +107,33 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
           .execute()
         await endAll(tx, 'userId', id)
         await note(tx, now(), actor, { event: 'password.changed', target: user.userName })
+      }),
+    changePassword: ({ id, epoch, passwordHash, signIn }, actor) =>
+      change(async (tx) => {
+        const user = await userById(tx, id)
+        if (!user || user.disabled || user.epoch !== epoch) throw new Fault('Unauthorized')
+        await tx
+          .updateTable('users')
+          .set({ passwordHash, epoch: epoch + 1 })
+          .where('id', '=', id)
+          .execute()
+        await endAll(tx, 'userId', id)
+        if (signIn) await insertSignIn(tx, signIn)
+        await note(tx, now(), actor, { event: 'password.changed', target: user.userName })
+      }),
+    endSessions: (id, keep, actor) =>
+      change(async (tx) => {
+        if (keep !== undefined) await lockFamily(link, tx, keep)
+        const user = await userThere(tx, id)
+        const ended = await countFamilies(tx, id, keep)
+        if (ended === 0) return 0
+        const epoch = user.epoch + 1
+        await tx.updateTable('users').set({ epoch }).where('id', '=', id).execute()
+        if (keep === undefined) await endAll(tx, 'userId', id)
+        else await endOthers(tx, id, keep, epoch)
+        const before = JSON.stringify({ sessions: ended })
+        await note(tx, now(), actor, { event: 'session.ended', target: user.userName, before })
+        return ended
       }),
     setDisabled: (id, disabled, actor) =>
       change(async (tx) => {
