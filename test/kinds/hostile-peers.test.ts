@@ -1,6 +1,5 @@
-import type { Socket } from 'node:net'
 import { serialize } from 'bson'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import ldap from '../../src/core/kinds/ldap/index.ts'
 import mongo from '../../src/core/kinds/mongo/index.ts'
@@ -11,6 +10,18 @@ import smtp from '../../src/core/kinds/smtp/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { measureBlocking } from '../support/event-loop.ts'
 import { type Behaviour, peer } from '../support/faults.ts'
+import { type HostileCase, type HostileTarget, hostileCases } from '../support/hostile-cases.ts'
+import { type HostileRunner, startHostileRunner } from '../support/hostile-runner.ts'
+import {
+  element,
+  ldapBind,
+  ldapResult,
+  ldapServer,
+  mongoServer,
+  mysqlError,
+  mysqlServer,
+  octets,
+} from '../support/hostile-servers.ts'
 import { checked, runKind, secret } from '../support/run-kind.ts'
 import { postgresAnswering, postgresMessage } from '../support/simulated-postgres.ts'
 
@@ -22,61 +33,8 @@ const timeoutMs = 5_000
 
 const blanks = ' '.repeat(900_000)
 
-/** An element of BER with a length of four bytes. */
-const element = (tag: number, ...content: readonly Buffer[]): Buffer => {
-  const body = Buffer.concat(content)
-  const head = Buffer.from([tag, 0x84, 0, 0, 0, 0])
-  head.writeUInt32BE(body.length, 2)
-  return Buffer.concat([head, body])
-}
-const byte = (tag: number, value: number): Buffer => element(tag, Buffer.from([value]))
-const octets = (text: string): Buffer => element(4, Buffer.from(text))
-
-/** Answers each LDAP request with what `answersTo` makes of its operation, under the request's id unless `id` is set. */
-const ldapServer =
-  (answersTo: (operation: number) => readonly Buffer[], id?: number): Behaviour =>
-  (socket) =>
-    void socket.on('data', (request) => {
-      const length = request.readUInt8(1)
-      const at = length < 128 ? 2 : 2 + (length & 127)
-      const operation = request.readUInt8(at + 3)
-      const answers = answersTo(operation).map((one) => element(0x30, byte(2, id ?? request.readUInt8(at + 2)), one))
-      socket.write(Buffer.concat(answers))
-    })
-const bind = 0x60
-const ldapResult = (tag: number, code: number, text: string): Buffer =>
-  element(tag, byte(0x0a, code), octets(''), octets(text))
-
-const mysqlError = (text: string): Buffer => mysqlPackets(0, Buffer.from(`\xff\x10\x04${text}`, 'latin1'))
-
-/** Packets of MySQL, numbered from `first` on. */
-const mysqlPackets = (first: number, ...bodies: readonly Buffer[]): Buffer =>
-  Buffer.concat(
-    bodies.flatMap((body, at) => [
-      Buffer.from([body.length & 255, (body.length >> 8) & 255, body.length >> 16, first + at]),
-      body,
-    ]),
-  )
-
-/** A MySQL server that lets everyone in and answers every query with one value, of the type with this number. */
-const mysqlServer =
-  (type: number, value: Buffer): Behaviour =>
-  (socket) => {
-    const ok = Buffer.from([0, 0, 0, 2, 0, 0, 0])
-    const end = Buffer.from([0xfe, 0, 0, 2, 0])
-    const plugin = 'mysql_native_password\0'
-    const greeting = `\x0a8.0.0\0\x07\0\0\0abcdefgh\0\xff\xff\x21\x02\0\xff\xc7\x15${'\0'.repeat(10)}abcdefghijkl\0${plugin}`
-    const names = Buffer.from('\x03def\0\0\0\x01v\x01v\x0c', 'latin1')
-    const column = Buffer.concat([names, Buffer.from([33, 0, 255, 255, 255, 0, type, 0, 0, 0, 0, 0])])
-    const length = Buffer.from([0xfd, value.length & 255, (value.length >> 8) & 255, value.length >> 16])
-    socket.write(mysqlPackets(0, Buffer.from(greeting, 'latin1')))
-    socket.on('data', (request) => {
-      if (request[3] !== 0) socket.write(mysqlPackets((request[3] ?? 0) + 1, ok))
-      else if (request[4] === 3)
-        socket.write(mysqlPackets(1, Buffer.from([1]), column, end, Buffer.concat([length, value]), end))
-      else socket.end()
-    })
-  }
+/** Characters of the message and the details of one result. */
+const maxLength = 6_000
 
 /** Collections within collections, each of which claims as many parts as there could be, and has none of them. */
 function nestedGeometry(): Buffer {
@@ -89,19 +47,6 @@ function nestedGeometry(): Buffer {
   }
   return bytes
 }
-
-/** A MongoDB server that refuses every command. */
-const mongoServer =
-  (errmsg: string): Behaviour =>
-  (socket: Socket) =>
-    void socket.on('data', (request) => {
-      const document = serialize({ ok: 0, code: 13, errmsg })
-      const header = Buffer.alloc(21)
-      header.writeInt32LE(header.length + document.length, 0)
-      header.writeInt32LE(request.readInt32LE(4), 8)
-      header.writeInt32LE(2013, 12)
-      socket.write(Buffer.concat([header, document]))
-    })
 
 /** Runs one kind against a server, and expects that the process stays responsive and that the results are short. */
 async function resultsFrom(behave: Behaviour, run: (port: number) => Promise<readonly Result[]>) {
@@ -130,7 +75,7 @@ describe('a server that sends 900,000 blanks does not block the process', () => 
 
   test('LDAP, in its refusal of a bind', async () => {
     const text = `AcceptSecurityContext error, data 52e,${blanks}v4563`
-    const server = ldapServer((operation) => (operation === bind ? [ldapResult(0x61, 49, text)] : []))
+    const server = ldapServer((operation) => (operation === ldapBind ? [ldapResult(0x61, 49, text)] : []))
     const result = checked(await resultsFrom(server, runLdap(account)), 'bind')
     expect(result).toMatchObject({
       status: 'failed',
@@ -141,7 +86,7 @@ describe('a server that sends 900,000 blanks does not block the process', () => 
   })
   test('LDAP, in its refusal of a search', async () => {
     const server = ldapServer((operation) => [
-      operation === bind ? ldapResult(0x61, 0, '') : ldapResult(0x65, 53, `busy${blanks}`),
+      operation === ldapBind ? ldapResult(0x61, 0, '') : ldapResult(0x65, 53, `busy${blanks}`),
     ])
     const result = checked(await resultsFrom(server, runLdap(account)), 'rootDSE')
     expect(result).toMatchObject({ status: 'failed', message: expect.stringContaining('unwilling') })
@@ -159,7 +104,7 @@ describe('a server that sends 900,000 blanks does not block the process', () => 
   test('LDAP, in an entry', async () => {
     const attribute = element(0x30, octets('vendorName'), element(0x31, octets(blanks)))
     const entry = element(0x64, octets(''), element(0x30, attribute))
-    const server = ldapServer((operation) => (operation === bind ? [] : [entry, ldapResult(0x65, 0, '')]))
+    const server = ldapServer((operation) => (operation === ldapBind ? [] : [entry, ldapResult(0x65, 0, '')]))
     expect(checked(await resultsFrom(server, runLdap({}, 'Basic')), 'rootDSE').status).toBe('ok')
   })
   test('MySQL, before the sign-in', async () => {
@@ -173,8 +118,9 @@ describe('a server that sends 900,000 blanks does not block the process', () => 
     expect(result).toMatchObject({ status: 'failed', fault: 'auth' })
   })
   test('MongoDB, in its error', async () => {
-    const results = await resultsFrom(mongoServer(blanks), (port) =>
-      runKind(mongo, { url: `mongodb://127.0.0.1:${port}/` }, 'Basic', { timeoutMs }),
+    const results = await resultsFrom(
+      mongoServer(Buffer.from(serialize({ ok: 0, code: 13, errmsg: blanks }))),
+      (port) => runKind(mongo, { url: `mongodb://127.0.0.1:${port}/` }, 'Basic', { timeoutMs }),
     )
     expect(results.some(({ status }) => status === 'failed')).toBe(true)
   })
@@ -217,4 +163,116 @@ describe('a database cannot block the process by the type that it declares for a
     const results = await resultsFrom(mysqlServer(type, value), runMysql('Standard'))
     expect(checked(results, 'connect').status).toBe('ok')
   })
+})
+
+/** Processor time may grow by this when the text grows tenfold: linear is 10, quadratic 100. */
+const maxGrowth = 15
+/** Milliseconds of processor time and copied bytes that are not compared: a run costs a few in any case. */
+const floors = { ms: 3, copied: 30_000 }
+/** Runs with each size before a growth that stays too large counts: others use the machine too. */
+const rounds = 10
+const sizes = [1_000, 10_000, 100_000] as const
+/** Milliseconds after which the process that runs a kind counts as blocked. */
+const patienceMs = 60_000
+
+type Way = 'at once' | 'byte by byte'
+
+/** Runs one kind against servers that send the text in each of the sizes. Returns its problems. */
+async function problemsOf(
+  runner: HostileRunner,
+  { kind, place, settings, mode, serve, sound = [] }: HostileCase,
+  [shape, textOf]: readonly [shape: string, textOf: (size: number) => string],
+  way: Way,
+): Promise<readonly string[]> {
+  const least = { ms: sizes.map(() => Number.POSITIVE_INFINITY), copied: sizes.map(() => Number.POSITIVE_INFINITY) }
+  const problems = new Set<string>()
+  const name = `${kind}, ${shape} ${place}, ${way}`
+  const run = async (at: number, target: HostileTarget): Promise<void> => {
+    const { folder } = target
+    const { ms, copied, results } = await runner.run(
+      {
+        ...{ kind, settings: settings(target), mode, timeoutMs: 10_000, byteByByte: way === 'byte by byte' },
+        ...(folder === undefined ? {} : { allow: [folder] }),
+      },
+      patienceMs,
+    )
+    least.ms[at] = Math.min(least.ms[at] ?? 0, ms)
+    least.copied[at] = Math.min(least.copied[at] ?? 0, copied)
+    const isHealthy = results.every(({ status }) => status === 'ok')
+    if (isHealthy && !sound.includes(shape)) problems.add(`${name}: counts as healthy`)
+    for (const { check, fault, message, length } of results) {
+      if (fault === 'internal') problems.add(`${name}: ${check} reports a fault of svc: ${message}`)
+      if (fault === 'timeout') problems.add(`${name}: ${check} waits for a server that has answered: ${message}`)
+      if (length > maxLength) problems.add(`${name}: ${check} reports ${length} characters`)
+    }
+  }
+  const growth = (what: 'ms' | 'copied'): number => {
+    const [small = 0, middle = 0, large = 0] = least[what]
+    return (large - small) / Math.max(middle - small, floors[what])
+  }
+  const isTooMuch = (): boolean => growth('ms') > maxGrowth || growth('copied') > maxGrowth
+  await using servers = new AsyncDisposableStack()
+  const targets: HostileTarget[] = []
+  for (const size of sizes) targets.push(servers.use(await serve(textOf(size))))
+  for (let round = 0; round === 0 || (round < rounds && isTooMuch()); round += 1) {
+    for (const [at, target] of targets.entries()) await run(at, target)
+  }
+  const figures = (what: 'ms' | 'copied'): string => least[what].map((figure) => figure.toFixed(0)).join(', ')
+  if (growth('ms') > maxGrowth) {
+    problems.add(`${name}: 100 KB take ${growth('ms').toFixed(0)} times the milliseconds of 10 KB: ${figures('ms')}`)
+  }
+  if (growth('copied') > maxGrowth) {
+    const times = growth('copied').toFixed(0)
+    problems.add(`${name}: 100 KB make svc copy ${times} times the bytes of 10 KB: ${figures('copied')}`)
+  }
+  return [...problems]
+}
+
+const kinds = [...new Set(hostileCases.map(({ kind }) => kind))]
+const kindsByByte = [...new Set(hostileCases.flatMap(({ kind, whole }) => (whole === undefined ? [kind] : [])))]
+
+describe('the CPU time of a run grows in proportion to what a hostile server sends, and none counts as healthy', {
+  tags: ['long'],
+}, () => {
+  const runner = startHostileRunner()
+  afterAll(() => runner.close())
+  test('finds a planted reader that copies and searches everything again with each piece', async () => {
+    const planted: HostileCase = {
+      kind: 'planted',
+      place: 'in its answer',
+      settings: ({ port }) => ({ port }),
+      mode: 'Basic',
+      serve: (text) => peer((socket) => void socket.end(text)),
+      texts: {},
+    }
+    const problems = await problemsOf(runner, planted, ['blanks', (size) => ' '.repeat(size)], 'byte by byte')
+    expect(problems).toEqual([
+      'planted, blanks in its answer, byte by byte: counts as healthy',
+      expect.stringMatching(/: 100 KB take \d\d times the milliseconds of 10 KB/),
+      expect.stringMatching(/: 100 KB make svc copy \d\d times the bytes of 10 KB/),
+    ])
+  }, 600_000)
+  test.each(kinds)(
+    '%s',
+    async (kind) => {
+      const problems: string[] = []
+      for (const one of hostileCases.filter((some) => some.kind === kind)) {
+        for (const text of Object.entries(one.texts)) problems.push(...(await problemsOf(runner, one, text, 'at once')))
+      }
+      expect(problems).toEqual([])
+    },
+    600_000,
+  )
+  test.each(kindsByByte)(
+    '%s, byte by byte (simulated: each byte that arrives is passed on alone)',
+    async (kind) => {
+      const problems: string[] = []
+      for (const one of hostileCases.filter((some) => some.kind === kind && some.whole === undefined)) {
+        const [first] = Object.entries(one.texts)
+        if (first) problems.push(...(await problemsOf(runner, one, first, 'byte by byte')))
+      }
+      expect(problems).toEqual([])
+    },
+    600_000,
+  )
 })

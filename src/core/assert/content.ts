@@ -1,5 +1,6 @@
 import { fail, ok, type Result, warn } from '../engine/index.ts'
 import { showBytes } from '../format.ts'
+import { deepestJson, readJson } from '../net/json.ts'
 import { count, quote, type Redact, safeUrl, sanitize } from '../net/text.ts'
 import { inPascalCase } from '../protocol/index.ts'
 import { type DocumentAnswer, pathProblem, unmetValues } from './document.ts'
@@ -44,12 +45,11 @@ export function jsonIn(content: Content): Document {
     return {
       problem: `the answer is longer than maxBody (${showBytes(content.body.length)}), so its JSON cannot be read`,
     }
-  try {
-    return { value: JSON.parse(content.body.toString('utf8')) as unknown }
-  } catch {
-    const type = quote(content.headers['content-type'] ?? 'no content type', 64)
-    return { problem: `the answer is not JSON: ${showBytes(content.body.length)} of ${type}` }
-  }
+  const read = readJson(content.body.toString('utf8'))
+  if ('json' in read) return { value: read.json }
+  if (read.problem === 'tooDeep') return { problem: `the answer nests JSON more than ${deepestJson} deep` }
+  const type = quote(content.headers['content-type'] ?? 'no content type', 64)
+  return { problem: `the answer is not JSON: ${showBytes(content.body.length)} of ${type}` }
 }
 
 /** The answer, for queries by path. A truncated answer is not evaluated: the missing part might be the worst. */

@@ -2,6 +2,7 @@ import { parseJsonPath, readJsonPath } from '../assert/document.ts'
 import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok, withThreshold } from '../engine/index.ts'
 import { show } from '../format.ts'
 import { get } from '../net/http/get.ts'
+import { deepestJson, readJson } from '../net/json.ts'
 import { safeUrl, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
@@ -141,12 +142,12 @@ export function versionIn(text: string, key: string | undefined, from: string): 
   }
   const steps = parseJsonPath(key.startsWith('$') ? key : `$.${key}`)
   if (!steps) throw new ProbeError('data', `${key} is not a path such as build.version`)
-  let value: unknown
-  try {
-    value = readJsonPath(JSON.parse(text), steps)?.value
-  } catch {
-    throw new ProbeError('data', `${from} is not JSON`)
+  const read = readJson(text)
+  if ('problem' in read) {
+    const what = read.problem === 'tooDeep' ? `nests JSON more than ${deepestJson} deep` : 'is not JSON'
+    throw new ProbeError('data', `${from} ${what}`)
   }
+  const value = readJsonPath(read.json, steps)?.value
   const part = typeof value === 'number' ? String(value) : value
   if (typeof part !== 'string' || part.trim() === '') throw new ProbeError('data', `${from} has no text at ${key}`)
   return part.trim()

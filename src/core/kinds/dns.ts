@@ -110,13 +110,21 @@ const answer = check({
     const about: Partial<Result> = {
       address: server,
       measurement: { value: records.length, unit: 'count' },
-      details: records.map((record) => sanitize(record)),
+      details: recordDetails(records),
     }
     return records.length > 0
       ? ok('answer', `${sanitize(query, 128)} ${type} is ${summaryOf(records)}`, about)
       : fail('answer', 'dns', noRecord({ server, alias }, query, type), about)
   },
 })
+
+/** Maximum number of records in the details. An answer over TCP may have thousands. */
+const maxDetails = 50
+
+function recordDetails(records: readonly string[]): readonly string[] {
+  const first = records.slice(0, maxDetails).map((record) => sanitize(record))
+  return records.length > maxDetails ? [...first, `and ${records.length - maxDetails} more`] : first
+}
 
 const noRecord = ({ server, alias }: Pick<Answer, 'server' | 'alias'>, query: string, type: RecordType): string =>
   alias === undefined

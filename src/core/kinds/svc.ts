@@ -21,6 +21,7 @@ import {
 import { Fault } from '../errors.ts'
 import { showBytes, showDuration } from '../format.ts'
 import { asksPeerAt, type Route, verifySetting } from '../net/http/route.ts'
+import { readJson } from '../net/json.ts'
 import { count, quote, type Redact, sanitize } from '../net/text.ts'
 import { trustSettings } from '../net/trust.ts'
 import { urlTarget } from '../net/url.ts'
@@ -246,12 +247,9 @@ type Body = Readonly<Record<string, unknown>>
 
 function documentOf({ body, more }: PeerAnswer): Body {
   if (more) return {}
-  try {
-    const value = inPascalCase(JSON.parse(body.toString('utf8')))
-    return typeof value === 'object' && value !== null ? (value as Body) : {}
-  } catch {
-    return {}
-  }
+  const read = readJson(body.toString('utf8'))
+  const value = 'json' in read ? inPascalCase(read.json) : undefined
+  return typeof value === 'object' && value !== null ? (value as Body) : {}
 }
 
 /** The objects among the values, limited so that a hostile answer cannot make svc read without end. */

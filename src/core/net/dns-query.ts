@@ -60,13 +60,19 @@ async function ask({ ip, port, name, type, signal }: Query): Promise<Buffer> {
   const socket = await connectTcp(ip, port, signal)
   try {
     socket.write(Buffer.concat([u16(message.length), message]))
-    let received = Buffer.alloc(0)
+    const chunks: Buffer[] = []
+    let length = 0
+    // The number of bytes at which there is something to read: a peer may send single bytes.
+    let needed = 2
     for await (const chunk of socket) {
-      received = Buffer.concat([received, chunk as Buffer])
-      if (received.length < 2) continue
-      const length = received.readUInt16BE(0)
-      if (received.length < length + 2) continue
-      const answer = received.subarray(2, length + 2)
+      chunks.push(chunk as Buffer)
+      length += (chunk as Buffer).length
+      if (length < needed) continue
+      const received = Buffer.concat(chunks.splice(0))
+      chunks.push(received)
+      needed = received.readUInt16BE(0) + 2
+      if (length < needed) continue
+      const answer = received.subarray(2, needed)
       if (answer.length < headerBytes || answer.readUInt16BE(0) !== id)
         throw new ProbeError('protocol', `${address} answered another question`)
       return answer

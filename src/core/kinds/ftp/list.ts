@@ -7,7 +7,7 @@ import { describeEndpoint, type Passive, reach, requestPassive, transfer } from 
 
 /** Maximum bytes read of a listing. A longer listing is truncated, and the result says so. */
 export const maxListing = 1024 * 1024
-/** Maximum characters of a line; longer lines are skipped. */
+/** Maximum characters of a line that describes a file. */
 const maxLine = 4096
 /** Maximum number of files whose dates are requested one by one, for listings without exact dates. */
 const maxDated = 20
@@ -24,7 +24,8 @@ export async function listed(
 
 export function linesOf(bytes: Uint8Array): readonly string[] {
   const lines = new TextDecoder().decode(bytes).split(/\r?\n/, maxEntries + 1)
-  return lines.filter((line) => line.trim() !== '' && line.length <= maxLine)
+  // Keeps the beginning of a line that is too long: without it, the listing would look like that of an empty folder.
+  return lines.map((line) => line.slice(0, maxLine + 1)).filter((line) => line.trim() !== '')
 }
 
 /** Opens a data connection in a mode that worked before. Throws ProbeError if it no longer works. */
@@ -95,8 +96,8 @@ export async function isUnreadable(lines: readonly string[]): Promise<boolean> {
   return described.length > 0 && described.every(isUnread)
 }
 
-/** A driver would end the name at a control character, and so name a different file. */
-const isOneName = (line: string): boolean => !/[^\P{Cc}\t]/u.test(line)
+/** A driver would end the name at a control character, and a cut line names a different file too. */
+const isOneName = (line: string): boolean => line.length <= maxLine && !/[^\P{Cc}\t]/u.test(line)
 
 /** The files that the lines of a listing describe; skips all other lines. */
 export async function filesIn(lines: readonly string[], now: Date): Promise<readonly Entry[]> {

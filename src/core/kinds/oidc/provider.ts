@@ -5,6 +5,7 @@ import type { Chain } from '../../net/certificates.ts'
 import { hostPort } from '../../net/connect.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
+import { readJson } from '../../net/json.ts'
 import { createRedactor, type Redact, safeUrl } from '../../net/text.ts'
 import { readTrust, trustSettings } from '../../net/trust.ts'
 import { hostOf, portOf } from '../../net/url.ts'
@@ -178,26 +179,8 @@ async function placeFor(url: URL, issuer: URL, at: PeerAddress, context: CheckCo
 
 /** Parses JSON from a peer, up to a limited depth. */
 export function read(bytes: Buffer): OidcAnswer['body'] {
-  const text = bytes.toString('utf8')
-  if (tooDeep(text)) return { problem: `JSON nested more than ${deepest} deep` }
-  try {
-    return { json: JSON.parse(text) as unknown }
-  } catch {
-    return { problem: bytes.length === 0 ? 'nothing' : 'no JSON' }
-  }
-}
-
-/** Counts brackets outside of strings before the JSON is parsed. Takes one pass, whatever the input. */
-function tooDeep(text: string): boolean {
-  let depth = 0
-  let quoted = false
-  for (let i = 0; i < text.length; i += 1) {
-    const one = text[i]
-    if (quoted && one === '\\') i += 1
-    else if (one === '"') quoted = !quoted
-    else if (!quoted && (one === '[' || one === '{')) depth += 1
-    else if (!quoted && (one === ']' || one === '}')) depth -= 1
-    if (depth > deepest) return true
-  }
-  return false
+  const answer = readJson(bytes.toString('utf8'), deepest)
+  if ('json' in answer) return answer
+  if (answer.problem === 'tooDeep') return { problem: `JSON nested more than ${deepest} deep` }
+  return { problem: bytes.length === 0 ? 'nothing' : 'no JSON' }
 }

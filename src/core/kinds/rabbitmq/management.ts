@@ -2,6 +2,7 @@ import { type AddressTurn, type CheckContext, type Connection, checksOn, latency
 import type { Chain } from '../../net/certificates.ts'
 import { call } from '../../net/http/call.ts'
 import { open, type Route } from '../../net/http/route.ts'
+import { readJson } from '../../net/json.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../../net/text.ts'
 import { readTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
 import { MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
@@ -134,11 +135,8 @@ export async function openManagement(
 }
 
 function parsed(bytes: Buffer): unknown {
-  try {
-    return JSON.parse(bytes.toString('utf8')) as unknown
-  } catch {
-    return undefined
-  }
+  const read = readJson(bytes.toString('utf8'))
+  return 'json' in read ? read.json : undefined
 }
 
 export type ManagementJson = Readonly<Record<string, unknown>>

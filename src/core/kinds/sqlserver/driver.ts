@@ -13,12 +13,13 @@ import {
   type Row,
   settleWithin,
   type TlsChoice,
+  type Transport,
   tlsChoice,
 } from '../../database/index.ts'
 import { optionalDriver } from '../../net/driver.ts'
 import { createRedactor, quote, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type ServerError, sqlserverFault } from './errors.ts'
+import { closedBeforeAnswer, type ServerError, sqlserverFault } from './errors.ts'
 
 /** Milliseconds. A check that waits longer for a lock fails, because it would block others. */
 const lockMs = 500
@@ -52,7 +53,7 @@ export const openSqlserver: OpenDatabase = async (target, way) => {
   const signInErrors: ServerError[] = []
   return openSession(way, {
     dialect: 'sqlserver',
-    signIn: () => signIn(connection, socket, signInErrors),
+    signIn: () => signIn(connection, way, signInErrors),
     encryption: () => (tls ? (secured?.getProtocol() ?? 'TLS') : undefined),
     secured: () => secured,
     ask: async (sql, ms) => (await query(connection, Request, sql, ms)).map((row) => withoutSecret(row, redact)),
@@ -118,7 +119,7 @@ function once(socket: PeerSocket, address: string): (where?: unknown) => Promise
 }
 
 /** Signs in, and appends the error tokens that the server sends meanwhile to `errors`. */
-async function signIn(connection: Connection, socket: PeerSocket, errors: ServerError[]): Promise<void> {
+async function signIn(connection: Connection, { socket, address }: Transport, errors: ServerError[]): Promise<void> {
   const keep = ({ number, state, message }: ServerError): void => {
     if (errors.length < 10) errors.push({ number, state, message })
   }
@@ -134,6 +135,8 @@ async function signIn(connection: Connection, socket: PeerSocket, errors: Server
     await new Promise<void>((resolve, reject) => {
       connection.connect((error) => (error ? reject(error) : resolve()))
       socket.on('data', count)
+      // The driver waits for the rest of a packet even after the server has closed the connection.
+      socket.once('close', () => setImmediate(() => reject(closedBeforeAnswer(address))))
     })
   } finally {
     connection.off('errorMessage', keep)

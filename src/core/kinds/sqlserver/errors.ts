@@ -173,7 +173,11 @@ function fromDriver(error: unknown, cause: unknown, code: unknown, { address, re
   // Errors of sockets and TLS.
   if (typeof (cause as { code?: unknown } | undefined)?.code === 'string') return cause
   if (/unexpected end of message stream|Connection closed|socket hang up/.test(reason)) {
-    return new ProbeError('protocol', `${address} closed the connection before it answered`)
+    return closedBeforeAnswer(address)
   }
   return new ProbeError('protocol', `${address} does not speak the SQL Server protocol`, reason === '' ? [] : [reason])
 }
+
+/** The error for a server that closed the connection instead of answering. */
+export const closedBeforeAnswer = (address: string): ProbeError =>
+  new ProbeError('protocol', `${address} closed the connection before it answered`)

@@ -1,0 +1,48 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { HostileReport, HostileRun } from './hostile-child.ts'
+
+export type HostileRunner = {
+  /** Runs a kind in the child. Throws when the child cannot, or when it does not answer within `ms`. */
+  readonly run: (run: HostileRun, ms: number) => Promise<HostileReport>
+  readonly close: () => Promise<void>
+}
+
+type Answer = { readonly report?: HostileReport; readonly error?: string }
+
+/** A process that runs kinds, one run at a time. */
+export function startHostileRunner(): HostileRunner {
+  const start = () => fork(new URL('./hostile-child.ts', import.meta.url), { execArgv: [] })
+  let child = start()
+  const close = async (): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  return {
+    run: async (run, ms) => {
+      if (child.exitCode !== null || child.signalCode !== null) child = start()
+      const ended = new AbortController()
+      const limit = AbortSignal.any([ended.signal, AbortSignal.timeout(ms)])
+      const crashed = (code: number | null): void =>
+        ended.abort(new Error(`the process that runs the kind ended: ${code}`))
+      child.once('exit', crashed)
+      try {
+        const answer = once(child, 'message', { signal: limit })
+        child.send(run)
+        const [{ report, error }] = (await answer) as [Answer]
+        if (report === undefined) throw new Error(error)
+        return report
+      } catch (error) {
+        if (!limit.aborted) throw error
+        await close()
+        throw ended.signal.aborted
+          ? ended.signal.reason
+          : new Error(`the run did not end within ${ms} ms: its process was blocked`)
+      } finally {
+        child.off('exit', crashed)
+      }
+    },
+    close,
+  }
+}
