@@ -1,4 +1,4 @@
-import { Fault } from '../errors.ts'
+import { emptyField, Fault } from '../errors.ts'
 import type {
   ChangePassword,
   ChangePasswordResponse,
@@ -39,9 +39,9 @@ export async function changePassword(
   const { user, familyId } = identity
   const { CurrentPassword: current = '', NewPassword: password = '' } = request
   refuse([
-    ...(current === '' ? [problem('CurrentPassword', 'must not be empty.', 'NotEmpty')] : []),
+    ...(current === '' ? [emptyField('CurrentPassword', 'Current Password')] : []),
     ...(password === ''
-      ? [problem('NewPassword', 'must not be empty.', 'NotEmpty')]
+      ? [emptyField('NewPassword', 'New Password')]
       : await passwordProblems('NewPassword', password, user)),
   ])
   if (user.passwordHash === undefined) {
