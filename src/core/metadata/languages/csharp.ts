@@ -3,7 +3,7 @@ import { callerOf, interfaceVersion, usualVerb } from '../schemas.ts'
 import { namespace } from '../service-types.ts'
 import { blockComment, language } from './language.ts'
 import { commonOptions, dottedName, flag, imports, type OptionValues } from './options.ts'
-import { builtIn, errorTypes, indented, type Member, type SourceClass, type SourceEnum } from './source.ts'
+import { builtIn, errorTypes, indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
 
 const options = {
   GlobalNamespace: dottedName(),
@@ -88,7 +88,7 @@ function constructorOf({ name, members, row }: SourceClass, values: Values): rea
   return lines.length > 0 ? [`public ${name}()\n{\n${lines.join('')}}\n`] : []
 }
 
-function property(member: Member, index: number, values: Values): string {
+function property(member: TypeMember, index: number, values: Values): string {
   const { schema, required } = member
   const order = values.AddIndexesToDataMembers ? `(Order=${index + 1})` : ''
   const type = typeOf(schema)
@@ -110,7 +110,7 @@ const heading = (row: OperationSpec, described: boolean): string =>
 const summary = (text: string): string =>
   `///<summary>\n///${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}\n///</summary>\n`
 
-const nameOf = ({ name }: Member): string => (reserved.has(name) ? `@${name}` : name)
+const nameOf = ({ name }: TypeMember): string => (reserved.has(name) ? `@${name}` : name)
 
 const reserved = new Set(
   `abstract as base bool break byte case catch char checked class const continue decimal default delegate do double else

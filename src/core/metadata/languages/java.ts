@@ -10,7 +10,7 @@ import {
   type OptionValues,
   serviceStackTypes,
 } from './options.ts'
-import { capitalized, errorTypes, indented, type Member, type SourceClass, type SourceEnum } from './source.ts'
+import { capitalized, errorTypes, indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
 
 /** What the client library for Java and Kotlin declares. */
 export const jvmLibrary: readonly string[] = [...errorTypes, 'GetAccessToken', 'GetAccessTokenResponse']
@@ -66,12 +66,12 @@ ${indented(body.join('\n'))}}
 `
 }
 
-const field = (member: Member, described: boolean): string =>
+const field = (member: TypeMember, described: boolean): string =>
   `${described ? notes(member) : ''}${annotation(member)}public ${typeOf(member.schema)} ${nameOf(member)} = ${initial(member)};\n`
 
-const initial = ({ constant }: Member): string => (constant === undefined ? 'null' : `${constant}L`)
+const initial = ({ constant }: TypeMember): string => (constant === undefined ? 'null' : `${constant}L`)
 
-function accessors(type: string, member: Member, chained: boolean): string {
+function accessors(type: string, member: TypeMember, chained: boolean): string {
   const name = nameOf(member)
   const of = capitalized(name)
   const value = typeOf(member.schema)
@@ -95,14 +95,14 @@ export const heading = (row: OperationSpec, described: boolean): string =>
     .map(({ path, verbs }, i) => `${i > 0 ? '// ' : ''}@Route(Path="${path}", Verbs="${verbs.join(',')}")\n`)
     .join('')}`
 
-export const notes = ({ required }: Member): string => (required ? '/** Required. */\n' : '')
+export const notes = ({ required }: TypeMember): string => (required ? '/** Required. */\n' : '')
 
 /** Connects a field with a reserved name to the name in JSON. */
-export const annotation = (member: Member): string =>
+export const annotation = (member: TypeMember): string =>
   nameOf(member) === member.wire ? '' : `@SerializedName("${member.wire}") `
 
 /** The field's name: that in JSON, with an underscore if Java or Kotlin reserve it. */
-export const nameOf = ({ wire }: Member): string => (reserved.has(wire) ? `${wire}_` : wire)
+export const nameOf = ({ wire }: TypeMember): string => (reserved.has(wire) ? `${wire}_` : wire)
 
 /** Keywords of Java and Kotlin, and names whose accessors exist already. */
 const reserved = new Set(

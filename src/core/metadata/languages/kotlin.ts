@@ -2,7 +2,7 @@ import type { OperationSpec, Schema } from '../../protocol/index.ts'
 import { annotation, heading, jvmImports, jvmLibrary, nameOf, notes, verbMarker } from './java.ts'
 import { blockComment, language } from './language.ts'
 import { commonOptions, dottedName, flag, imports, type OptionValues, serviceStackTypes } from './options.ts'
-import { indented, type Member, type SourceClass, type SourceEnum } from './source.ts'
+import { indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
 
 const options = {
   Package: dottedName(),
@@ -41,10 +41,10 @@ ${indented(body)}}
 `
 }
 
-const property = (member: Member, values: Values): string =>
+const property = (member: TypeMember, values: Values): string =>
   `${values.AddDescriptionAsComments ? notes(member) : ''}${annotation(member)}var ${nameOf(member)}:${typed(member, values.InitializeCollections)}\n`
 
-function typed({ schema, constant }: Member, initialized: boolean): string {
+function typed({ schema, constant }: TypeMember, initialized: boolean): string {
   const type = typeOf(schema)
   if (constant !== undefined) return `${type}? = ${constant}L`
   const isCollection = schema.kind === 'list' || schema.kind === 'map'

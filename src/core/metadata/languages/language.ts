@@ -1,5 +1,5 @@
 import { type Described, interfaceVersion } from '../schemas.ts'
-import { type Option, type OptionReading, type Options, type OptionValues, readOptions, shown } from './options.ts'
+import { asText, type Option, type OptionReading, type Options, type OptionValues, readOptions } from './options.ts'
 import { type SourceType, typesOf } from './source.ts'
 
 /** What a writer writes: the selected types of a server. */
@@ -68,7 +68,7 @@ function header<O extends Options>(
   at: Date,
 ): string {
   const lines = Object.entries<Option>(options).map(
-    ([name]) => `${chosen.has(name) ? '' : comment.line}${name}: ${shown(values[name] ?? '')}`,
+    ([name]) => `${chosen.has(name) ? '' : comment.line}${name}: ${asText(values[name] ?? '')}`,
   )
   return `${comment.open} Options:
 Date: ${at.toISOString().slice(0, 19).replace('T', ' ')}

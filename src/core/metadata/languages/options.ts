@@ -121,5 +121,5 @@ function textRule({ longest, pattern, rule }: TextOption, text: string): string 
 }
 
 /** The form in which headers show a value. */
-export const shown = (value: boolean | string): string =>
+export const asText = (value: boolean | string): string =>
   typeof value === 'boolean' ? (value ? 'True' : 'False') : value

@@ -2,7 +2,7 @@ import type { OperationSpec, Schema } from '../../protocol/index.ts'
 import { callerOf, usualVerb } from '../schemas.ts'
 import { language } from './language.ts'
 import { commonOptions, serviceStackTypes } from './options.ts'
-import { errorTypes, type Member, type SourceClass, type SourceEnum, type SourceType } from './source.ts'
+import { errorTypes, type SourceClass, type SourceEnum, type SourceType, type TypeMember } from './source.ts'
 
 /**
  * The client library reads snake_case fields from camelCase names, and fields of any other style only from exactly
@@ -52,7 +52,7 @@ ${doc}${body}${doc === '' && body === '' ? '    pass\n' : ''}`
 const routes = (row: OperationSpec): string =>
   row.routes.map(({ path, verbs }) => `# @Route("${path}", "${verbs.join(',')}")\n`).join('')
 
-function property(member: Member, snake: boolean, described: boolean): string {
+function property(member: TypeMember, snake: boolean, described: boolean): string {
   const { wire, schema, required, constant } = member
   const field = snake ? snakeCase(wire) : wire
   const name = reserved.has(field) ? `${field}_` : field

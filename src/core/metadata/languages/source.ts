@@ -11,7 +11,7 @@ import { type Described, rows, type Shape, shapes } from '../schemas.ts'
 import type { Options, OptionValues } from './options.ts'
 
 /** A property of a type. */
-export type Member = {
+export type TypeMember = {
   /** The interface's name. */
   readonly name: string
   /** Its name in the JSON of this server. */
@@ -24,7 +24,7 @@ export type Member = {
 export type SourceClass = {
   readonly kind: 'class'
   readonly name: string
-  readonly members: readonly Member[]
+  readonly members: readonly TypeMember[]
   /** The operation whose request this is. */
   readonly row: OperationSpec | undefined
 }
@@ -67,7 +67,7 @@ export function typesOf(
       const row = rows.find(({ request }) => request === schema)
       const fields: Fields = { ...schema.fields, ...(addStatus && answers.has(schema) ? { ResponseStatus } : {}) }
       const members = Object.entries(fields).map(
-        ([name, field]): Member => ({
+        ([name, field]): TypeMember => ({
           name,
           wire: inStyle(name, names),
           schema: schemaOf(field),
@@ -88,7 +88,7 @@ export function typesOf(
 
 const isRequest = (type: SourceType): boolean => type.kind === 'class' && type.row !== undefined
 
-const implicit = (version: string, names: Described['names']): Member => ({
+const implicit = (version: string, names: Described['names']): TypeMember => ({
   name: 'Version',
   wire: inStyle('Version', names),
   schema: integer,

@@ -1,6 +1,6 @@
 import { blockComment, language } from './language.ts'
 import { commonOptions, dottedName, flag, serviceStackTypes } from './options.ts'
-import { indented, type Member, type SourceClass, type SourceEnum } from './source.ts'
+import { indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
 import { heading, notes, typeOf } from './typescript.ts'
 
 /** Ambient declarations, which programs use as `dtos.HealthCheckRequest` without importing anything. */
@@ -37,5 +37,5 @@ const declaration = ({ name, members, row }: SourceClass, optional: boolean, des
 ${members.map((member) => property(member, optional, described)).join('')}}
 `
 
-const property = (member: Member, optional: boolean, described: boolean): string =>
+const property = (member: TypeMember, optional: boolean, described: boolean): string =>
   `${described ? notes(member) : ''}  ${member.wire}${optional ? '?' : ''}: ${member.constant ?? typeOf(member.schema)}\n`

@@ -2,7 +2,7 @@ import type { OperationSpec, Schema } from '../../protocol/index.ts'
 import { callerOf, usualVerb } from '../schemas.ts'
 import { blockComment, language } from './language.ts'
 import { commonOptions, dottedName, flag, type OptionValues, serviceStackTypes } from './options.ts'
-import { indented, type Member, type SourceClass, type SourceEnum } from './source.ts'
+import { indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
 
 const options = {
   GlobalNamespace: dottedName(),
@@ -49,7 +49,7 @@ ${row ? methods(row) : ''}}
 `
 }
 
-function property(member: Member, values: Values): string {
+function property(member: TypeMember, values: Values): string {
   const { wire, schema, constant } = member
   const comment = values.AddDescriptionAsComments ? notes(member) : ''
   if (constant !== undefined) return `${comment}  public ${wire}: ${typeOf(schema)} = ${constant}\n`
@@ -75,7 +75,7 @@ const methods = (row: OperationSpec): string => `
 `
 
 /** A comment for what a type cannot express, also in declarations. */
-export function notes({ required, schema }: Member): string {
+export function notes({ required, schema }: TypeMember): string {
   const sentences = [...(required ? ['Required.'] : []), ...written(schema)]
   return sentences.length > 0 ? `  /** ${sentences.join(' ')} */\n` : ''
 }
