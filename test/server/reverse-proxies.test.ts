@@ -1,18 +1,24 @@
 // @module-tag peers
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { request } from 'node:https'
 import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { type Peer, peer, speaks } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { haproxyMissing, nginxMissing, startHaproxy, startNginxProxy } from '../support/reverse-proxy.ts'
 import { type ServeProcess, startServeProcess } from '../support/serve-process.ts'
+import { until } from '../support/until.ts'
 
 /** Accounts without a name, a home or a password. */
 const [ours, another] = [23_456, 23_457]
 const accountsMissing = process.getuid?.() === 0 ? undefined : 'only root can start processes of other accounts'
-const missing = nginxMissing ?? haproxyMissing ?? accountsMissing
+const missing = nginxMissing ?? haproxyMissing ?? opensslMissing() ?? accountsMissing
 /** An address of this machine that is not loopback: a request to it also comes from it. */
 const elsewhere = Object.values(networkInterfaces())
   .flat()
@@ -32,6 +38,14 @@ async function reads(url: string, headers: Readonly<Record<string, string>> = {}
     page: page.includes('svc.yaml'),
   }
 }
+const passingOn =
+  (lines: string) =>
+  (port: number): string =>
+    `server { listen 127.0.0.1:${port}; location / { ${lines} } }`
+const balancing =
+  (server: string, more = '') =>
+  (port: number): string =>
+    `listen web\n  mode http\n  bind 127.0.0.1:${port}\n  ${more}\n  server svc ${server}`
 const everything = { health: true, metrics: true, page: true }
 const nothing = { health: false, metrics: false, page: false }
 
@@ -66,23 +80,23 @@ suiteWith(missing, 'callers through a reverse proxy on this machine that nobody 
   })
 
   test('S11 through nginx with proxy_pass alone, which speaks HTTP/1.0, everybody is a stranger', async () => {
-    await using nginx = await startNginxProxy(`  proxy_pass ${url};`)
+    await using nginx = await startNginxProxy(passingOn(`proxy_pass ${url};`))
     expect(await reads(`http://127.0.0.1:${nginx.port}`)).toEqual(nothing)
   })
 
   test('S11 through nginx with HTTP/1.1 and its usual headers everybody is a stranger', async () => {
-    await using nginx = await startNginxProxy(`  proxy_pass ${url};
-  proxy_http_version 1.1;
-  proxy_set_header Connection "";
-  proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`)
+    await using nginx = await startNginxProxy(
+      passingOn(`proxy_pass ${url}; proxy_http_version 1.1; proxy_set_header Connection "";
+        proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;`),
+    )
     expect(await reads(`http://127.0.0.1:${nginx.port}`)).toEqual(nothing)
   })
 
   test('S11 through HAProxy with option forwardfor everybody is a stranger; without any header it cannot be recognized', async () => {
     const server = `127.0.0.1:${serve.port}`
-    await using named = await startHaproxy(server, { frontend: '  option forwardfor' })
+    await using named = await startHaproxy(balancing(server, 'option forwardfor'))
     expect(await reads(`http://127.0.0.1:${named.port}`)).toEqual(nothing)
-    await using bare = await startHaproxy(server)
+    await using bare = await startHaproxy(balancing(server))
     expect(await reads(`http://127.0.0.1:${bare.port}`)).toEqual(everything)
   })
 
@@ -96,13 +110,21 @@ suiteWith(missing, 'callers through a reverse proxy on this machine that nobody 
   })
 
   test('S8 through HAProxy without any header, which runs as another account, no caller is exempt', async () => {
-    await using haproxy = await startHaproxy(`127.0.0.1:${serve.port}`)
+    await using haproxy = await startHaproxy(balancing(`127.0.0.1:${serve.port}`))
     const through = `http://127.0.0.1:${haproxy.port}`
     await fresh(ours, url)
     expect(jsonDate(await fresh(ours, through))).not.toBe('Invalid Date')
     expect(await fresh(ours, through)).toBe('503')
   })
 })
+
+/** The answer to a request from 127.0.0.9. */
+async function overTls(port: number, path: string, headers: Readonly<Record<string, string>>): Promise<string> {
+  const options = { host: '127.0.0.1', port, path, headers, localAddress: '127.0.0.9', rejectUnauthorized: false }
+  const sent = request(options).end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  return await text(response)
+}
 
 /** ISO 8601 of `/Date(ms-0000)/`. */
 const jsonDate = (text: string): string => {
@@ -115,12 +137,50 @@ suiteWith(missing, 'svc serve --behind-proxy', () => {
     await using target = await peer(speaks('hello\n'))
     await using serve = await startServeProcess(yamlFor(target.port), ['--behind-proxy', '127.0.0.1'], ours)
     const url = `http://127.0.0.1:${serve.port}`
-    await using haproxy = await startHaproxy(`127.0.0.1:${serve.port}`)
+    await using haproxy = await startHaproxy(balancing(`127.0.0.1:${serve.port}`))
     expect(await reads(`http://127.0.0.1:${haproxy.port}`)).toEqual(nothing)
     expect(await reads(`http://127.0.0.1:${haproxy.port}`, { 'x-forwarded-for': '127.0.0.1' })).toEqual(nothing)
     expect(await reads(url)).toEqual(nothing)
     await fresh(ours, url)
     expect(await fresh(ours, url)).toBe('503')
+    await using beyond = await startServeProcess(yamlFor(target.port), ['--behind-proxy', '192.0.2.7'], ours)
+    expect(await reads(`http://127.0.0.1:${beyond.port}`)).toEqual(nothing)
+    await fresh(ours, `http://127.0.0.1:${beyond.port}`)
+    expect(await fresh(ours, `http://127.0.0.1:${beyond.port}`)).toBe('503')
+  })
+
+  test.each([
+    ['nginx', /listen 443/, (port: number) => `listen 127.0.0.1:${port}`, startNginxProxy],
+    ['haproxy', /bind :443/, (port: number) => `bind 127.0.0.1:${port}`, startHaproxy],
+  ])('S11 the lines for %s in docs/serve.md report the caller and https', async (name, place, here, start) => {
+    const certificates = makeCertificates()
+    try {
+      const { cert, key } = certificates.selfSigned
+      const flags = ['--behind-proxy', '127.0.0.1', '--allowed-host', 'svc.example.com']
+      await using serve = await startServeProcess('types: {}\n', flags)
+      const block =
+        new RegExp(`\`\`\`${name}\\n(.*?)\`\`\``, 's').exec(readFileSync('docs/serve.md', 'utf8'))?.[1] ?? ''
+      await using proxy = await start((port, folder) => {
+        const files = { 'chain.pem': cert, 'key.pem': key, 'chain-and-key.pem': `${cert}\n${key}` }
+        for (const [file, pem] of Object.entries(files)) writeFileSync(join(folder, file), pem)
+        return block
+          .replace(place, here(port))
+          .replace('127.0.0.1:8790', `127.0.0.1:${serve.port}`)
+          .replaceAll(/\b(chain|key|chain-and-key)\.pem/g, (file) => join(folder, file))
+      })
+      // An address of this machine that is not the one of the proxy.
+      const got = await overTls(proxy.port, '/types/typescript', {
+        host: 'svc.example.com',
+        // The caller itself may send anything.
+        'x-forwarded-for': '198.51.100.4',
+        'x-forwarded-proto': 'http',
+      })
+      expect(got).toContain('BaseUrl: https://svc.example.com')
+      await until(() => serve.log().includes('"address":"127.0.0.9"'))
+      expect(serve.log()).not.toContain('198.51.100.4')
+    } finally {
+      certificates.remove()
+    }
   })
 
   test.skipIf(elsewhere === undefined)(

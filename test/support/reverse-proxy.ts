@@ -12,58 +12,40 @@ export type ReverseProxy = AsyncDisposable & {
   readonly port: number
 }
 
-/** nginx as installed, whose `location` passes requests on with these lines. */
-export async function startNginxProxy(lines: string, tls?: { readonly cert: string; readonly key: string }) {
+/** nginx with these lines in its section `http`, made for the port on which it listens. */
+export async function startNginxProxy(linesFor: (port: number, folder: string) => string): Promise<ReverseProxy> {
   const folder = serverFolder('nginx-proxy')
   const port = await freePort()
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((name) => `${name}_temp_path ${folder}/${name};`)
     .join(' ')
-  if (tls) {
-    writeFileSync(join(folder, 'cert.pem'), tls.cert)
-    writeFileSync(join(folder, 'key.pem'), tls.key)
-  }
-  const secure = tls ? `ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem;` : ''
+  const file = join(folder, 'nginx.conf')
   writeFileSync(
-    join(folder, 'nginx.conf'),
+    file,
     `worker_processes 1; daemon off; master_process off; pid ${folder}/pid; error_log stderr notice;
 events { worker_connections 64; }
 http { access_log off; ${temporary}
-server { listen 127.0.0.1:${port}${tls ? ' ssl' : ''}; ${secure}
-location / {
-${lines}
-} } }
+${linesFor(port, folder)}
+}
 `,
   )
-  return await started('nginx', ['-e', 'stderr', '-p', folder, '-c', join(folder, 'nginx.conf')], /epoll/, port, folder)
+  return await started('nginx', ['-e', 'stderr', '-p', folder, '-c', file], /epoll/, port, folder)
 }
 
-/** HAProxy in mode http, whose frontend and backend have these further lines. */
-export async function startHaproxy(
-  server: string,
-  { frontend = '', backend = '', pem }: { frontend?: string; backend?: string; pem?: string } = {},
-) {
+/** HAProxy with these sections, made for the port on which it listens. */
+export async function startHaproxy(sectionsFor: (port: number, folder: string) => string): Promise<ReverseProxy> {
   const folder = serverFolder('haproxy')
   const port = await freePort()
-  if (pem !== undefined) writeFileSync(join(folder, 'chain-and-key.pem'), pem)
-  const secure = pem === undefined ? '' : ` ssl crt ${folder}/chain-and-key.pem`
   const file = join(folder, 'haproxy.cfg')
   writeFileSync(
     file,
     `global
   log stderr format raw local0 notice
 defaults
-  mode http
   timeout client 30s
   timeout server 30s
   timeout connect 5s
-frontend web
-  bind 127.0.0.1:${port}${secure}
-  default_backend svc
-${frontend}
-backend svc
-${backend}
-  server svc ${server}
+${sectionsFor(port, folder)}
 `,
   )
   return await started('haproxy', ['-W', '-f', file], /Loading success/, port, folder)
