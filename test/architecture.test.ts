@@ -53,7 +53,7 @@ const law: Record<string, readonly string[]> = {
   lazy: [],
   preload: ['errors'],
   service: ['protocol'],
-  auth: ['service', 'protocol', 'errors', 'store', 'names'],
+  auth: ['service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy'],
   roles: ['protocol', 'errors', 'store', 'names'],
   heartbeats: ['service', 'protocol', 'errors', 'store'],
   wire: ['protocol', 'errors'],
@@ -139,6 +139,7 @@ const packages: Record<string, readonly string[]> = {
   store: ['kysely', 'pg'],
   cli: ['@oclif/core', '@inquirer/prompts', '@napi-rs/keyring', 'pino', 'sonic-boom'],
   commands: ['@oclif/core'],
+  auth: ['@zxcvbn-ts/language-common'],
 }
 
 /**

@@ -7,6 +7,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { authSettings } from '../src/core/config/auth.ts'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
 import { exits, faults } from '../src/core/errors.ts'
 import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/plan/index.ts'
@@ -134,6 +135,8 @@ async function monitorsPage(): Promise<string> {
     ...others.flatMap((kind) => [`### ${kind.name}`, ...kindParts(kind)]),
     '## `serve:`',
     settingsTable(describeSettings(serveSettings)),
+    '## `auth:`',
+    settingsTable(describeSettings(authSettings)),
   )
 }
 

@@ -106,7 +106,7 @@ export type Core = {
  */
 export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
-  const store = options.store === undefined ? undefined : await holdStore(options.store, options.config.serve.refresh)
+  const store = options.store === undefined ? undefined : await holdStore(options.store, options.config)
   let ownUrl: string | undefined
   const context: EngineContext = {
     now,
@@ -329,7 +329,7 @@ type OpenStore = {
 }
 
 /** The store and everything that works on it. Each part is loaded and opened on first use. */
-async function holdStore(store: string, refresh: ServeOptions['refresh']): Promise<OpenStore> {
+async function holdStore(store: string, { serve: { refresh }, auth: ways }: Config): Promise<OpenStore> {
   const { openData, shownStore, storeKind } = await import('./store/index.ts')
   const label = shownStore(store)
   const path = storeKind(store) === 'sqlite' ? store : undefined
@@ -344,7 +344,7 @@ async function holdStore(store: string, refresh: ServeOptions['refresh']): Promi
   const accounts = async (): Promise<Accounts> => {
     const [{ openAccess, passwords, delays }, store] = await Promise.all([auth.get(), data(false)])
     const own = store.forRequest()
-    return { data: own, access: openAccess({ data: own, passwords, delays, now, refresh }) }
+    return { data: own, access: openAccess({ data: own, passwords, delays, now, refresh, ways }) }
   }
   const admin = async (): Promise<Admin> => {
     const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
@@ -367,7 +367,7 @@ async function holdStore(store: string, refresh: ServeOptions['refresh']): Promi
     admin,
     preload: async () => {
       const { preloadProviders } = await import('./auth/index.ts')
-      await Promise.all([preloadProviders(), admin(), ready()])
+      await Promise.all([preloadProviders(ways), admin(), ready()])
     },
     ready,
     signIn: {

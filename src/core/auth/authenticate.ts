@@ -101,7 +101,7 @@ async function byPassword(
   call: Presenting,
 ): Promise<Identity | undefined> {
   if (userName.trim() === '' || password.trim() === '') return undefined
-  const provider = await findProvider('credentials')
+  const provider = await findProvider('credentials', world.ways)
   if (!provider) return undefined
   try {
     const user = await provider.signIn(world, { UserName: userName, Password: password }, call)
@@ -137,7 +137,7 @@ export async function authenticate(
   if (purpose === 'sign-out') return await signOut(world, call)
   const provider = request.provider?.trim() ?? ''
   if (verb === 'GET' && provider !== '') {
-    if (!(await findProvider(provider))) throw unknownProvider(provider, request)
+    if (!(await findProvider(provider, world.ways))) throw unknownProvider(provider, request)
     throw new Fault('MethodNotAllowed', 'Sign in with POST: a GET request would leave the password in logs', {
       errorCode: 'NotSupportedException',
       headers: { Allow: 'POST, DELETE, OPTIONS' },
@@ -154,7 +154,7 @@ async function signIn(
   call: Call,
 ): Promise<AuthenticateResponse> {
   const referrer = acceptedReferrer(call.continueTo)
-  const provider = await findProvider(name)
+  const provider = await findProvider(name, world.ways)
   if (!provider) throw unknownProvider(name, request)
   const user = await provider.signIn(world, request, call)
   const presented = call.credential?.kind === 'session' ? readToken('session', call.credential.secret) : undefined

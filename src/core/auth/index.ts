@@ -18,7 +18,8 @@ import { Delays } from './delays.ts'
 import type { Identity } from './identify.ts'
 import { changePassword, endSession, getSessions, type OwnCaller } from './own-account.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
-import { providers } from './providers/index.ts'
+import { loadProviders } from './providers/index.ts'
+import { passwordsOnly, type WaysToSignIn } from './providers/provider.ts'
 import { refresh } from './refresh.ts'
 import { type Lifetimes, lifetimes } from './tokens.ts'
 
@@ -41,9 +42,9 @@ export type Access = {
 /** Passwords with a queue of their own: once per process (P3). */
 export const passwordsOfProcess = (): Passwords => passwords(new HashQueue())
 
-/** Loads every provider, and the common passwords for changes of passwords. */
-export const preloadProviders = async (): Promise<void> => {
-  await Promise.all([...Object.values(providers).map((load) => load()), commonPasswords()])
+/** Loads every provider that is turned on, and the common passwords for changes of passwords. */
+export const preloadProviders = async (ways: WaysToSignIn = passwordsOnly): Promise<void> => {
+  await Promise.all([loadProviders(ways), commonPasswords()])
 }
 
 /** `now` in milliseconds since 1970. */
@@ -55,11 +56,14 @@ export function openAccess(options: {
   readonly delays: Delays
   readonly lifetimes?: Lifetimes | undefined
   readonly refresh?: AuthContext['refresh'] | undefined
+  /** Default: by password only. */
+  readonly ways?: WaysToSignIn | undefined
 }): Access {
   const world: AuthContext = {
     ...options,
     lifetimes: options.lifetimes ?? lifetimes,
     refresh: options.refresh ?? 'any',
+    ways: options.ways ?? passwordsOnly,
   }
   return {
     authenticate: (request, call) => authenticate(world, request, call),

@@ -75,7 +75,7 @@ const kept = ({ refresh }: AuthContext, session: SignedInSession): SignedInSessi
  * sending the password again, which would count twice.
  */
 async function proveCurrent(world: AuthContext, user: User, password: string, call: Call): Promise<void> {
-  const provider = await findProvider('credentials')
+  const provider = await findProvider('credentials', world.ways)
   try {
     await provider?.signIn(world, { UserName: user.userName, Password: password }, call)
   } catch (error) {

@@ -23,7 +23,18 @@ const plainTypes: ReadonlySet<Setting['type']> = new Set([
 ])
 /** Texts that name something. No URL: its path may be a secret, as that of a webhook. */
 const plainTexts: ReadonlySet<string> = new Set(['kind', 'name', 'profile', 'host', 'depth'])
-const sections = ['types', 'profiles', 'serve', 'exec', 'monitors', 'without', 'change', 'profile', ...shorthands]
+const sections = [
+  'types',
+  'profiles',
+  'serve',
+  'auth',
+  'exec',
+  'monitors',
+  'without',
+  'change',
+  'profile',
+  ...shorthands,
+]
 
 /** Reads the names off the settings of every kind. `more` are those of other sections. */
 export async function knownKeys(more: SettingsSpec): Promise<KnownKeys> {

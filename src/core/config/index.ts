@@ -5,5 +5,6 @@ export { type Config, type LoadedConfig, type LoadOptions, loadConfig, type Wron
 // Loaded on demand: reading a configuration does not need them.
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const proposals = () => import('./proposed.ts')
+export type { AuthConfig } from './auth.ts'
 export { proxyProblem, type ServeConfig, serveSettings } from './load.ts'
 export type { TypeConfig, Types } from './types.ts'

@@ -14,6 +14,7 @@ import {
   unknownKey,
   type Values,
 } from '../settings/index.ts'
+import type { AuthConfig } from './auth.ts'
 import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
 import { type ConfigCandidate, candidates, readFile, systemConfig, type WhereOptions } from './find.ts'
@@ -166,6 +167,8 @@ export type Config = {
   readonly origin: string | undefined
   readonly types: Types
   readonly serve: ServeConfig
+  /** Absent without an `auth:` section: passwords are then the only way to sign in. */
+  readonly auth?: AuthConfig | undefined
   /** The programs that the system's svc.yaml allows. Absent when no monitor runs a program. */
   readonly exec?: ExecConfig | undefined
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
@@ -274,6 +277,7 @@ async function readConfig(
     origin: path,
     types: await withWrong(read.types, wrongEntries),
     serve: read.serve,
+    ...(read.auth ? { auth: read.auth } : {}),
     otherSections: read.otherSections,
     ...(exec ? { exec } : {}),
     cannotRun: filePlaces(cannotRun),
@@ -329,7 +333,7 @@ function pathOfProgram(value: unknown, type: ServerType, name: string): Problem[
 /** The name of an entry of the kind exec: the kind when it has none. */
 const ownName = ({ name }: Raw): string => (typeof name === 'string' ? name : 'exec')
 
-type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'otherSections'> & {
+type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
   readonly wrong: WrongTypes
   readonly problems: readonly Problem[]
@@ -343,36 +347,40 @@ async function readSections(
   elsewhere: string | undefined,
 ): Promise<Sections> {
   const root = value ?? {}
-  const { types, profiles, serve, exec, ...others } = isMap(root) ? root : {}
+  const { types, profiles, serve, auth, exec, ...others } = isMap(root) ? root : {}
   const problems: Problem[] = isMap(root) ? [] : [{ path: [], message: 'must contain `types:` and `serve:`' }]
   for (const key of Object.keys(others))
-    problems.push({ path: [key], message: unknownKey(key, ['types', 'profiles', 'serve']) })
+    problems.push({ path: [key], message: unknownKey(key, ['types', 'profiles', 'serve', 'auth']) })
   const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
   const readType = await readTypes(types, context, defined?.profiles)
   const readServing = readServe(serve ?? {}, context)
+  const readAuth = auth === undefined || auth === null ? undefined : (await import('./auth.ts')).readAuth(auth, context)
   const below = (step: string, more: readonly Problem[]): void => {
     problems.push(...more.map(({ path, message }) => ({ path: [step, ...path], message })))
   }
   below('types', readType.problems)
   below('profiles', defined?.problems ?? [])
   below('serve', readServing.problems)
+  below('auth', readAuth?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
-  const inTypes = (list: readonly Problem[]): readonly Problem[] =>
-    list.map(({ path, message }) => ({ path: ['types', ...path], message }))
+  const inSection = (section: string, list: readonly Problem[]): readonly Problem[] =>
+    list.map(({ path, message }) => ({ path: [section, ...path], message }))
+  const inTypes = (list: readonly Problem[]): readonly Problem[] => inSection('types', list)
   const wrong: WrongTypes = {}
   for (const [type, entries] of Object.entries(readType.wrong) as [ServerType, readonly WrongMonitor[]][]) {
     wrong[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))
   }
-  const otherSections = Object.entries({ profiles, serve, exec }).flatMap(([name, section]) =>
+  const otherSections = Object.entries({ profiles, serve, auth, exec }).flatMap(([name, section]) =>
     section === undefined || section === null ? [] : [name],
   )
   return {
     types: readType.types,
     serve: readServing.values,
+    ...(readAuth ? { auth: readAuth.values } : {}),
     otherSections,
     wrong,
     problems,
-    warnings: inTypes(readType.warnings),
+    warnings: [...inTypes(readType.warnings), ...inSection('auth', readAuth?.warnings ?? [])],
   }
 }
 
@@ -412,7 +420,11 @@ const maxExcerpts = 5
  * place. What follows it in the file is then misread.
  */
 const isStructural = ({ path }: Problem): boolean =>
-  path[0] !== 'serve' && path[0] !== 'exec' && path[2] !== 'host' && !path.some((step) => typeof step === 'number')
+  path[0] !== 'serve' &&
+  path[0] !== 'auth' &&
+  path[0] !== 'exec' &&
+  path[2] !== 'host' &&
+  !path.some((step) => typeof step === 'number')
 
 type Listed<P> = {
   /** All of them in the order of the file, or after the one that may cause those at the end. */
@@ -465,8 +477,8 @@ function inWords(file: string, problems: readonly Placed[]): Pick<WrongEntry, 'm
 async function refusal(file: string, problems: readonly Placed[], text: string, syntax: boolean): Promise<Fault> {
   const next = 'Correct the file, then: svc monitors validate'
   const { all: sorted, count, hasRoot } = listed(problems)
-  const { excerpt, knownKeys } = await import('./excerpt.ts')
-  const keys = await knownKeys(serveSettings)
+  const [{ excerpt, knownKeys }, { authSettings }] = await Promise.all([import('./excerpt.ts'), import('./auth.ts')])
+  const keys = await knownKeys({ ...serveSettings, ...authSettings })
   const source = ({ place }: Placed): string => excerpt(text, place, keys, syntax)
   const places = sorted.map((problem) => filePlace(file, problem))
   const [first, second] = sorted

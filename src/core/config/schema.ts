@@ -3,6 +3,7 @@ import { configurableKinds, hostKind, loadKind, plans, writeDefault } from '../p
 import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
+import { authSettings } from './auth.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
 import { execSettings } from './exec.ts'
 import { serveSettings } from './load.ts'
@@ -41,6 +42,11 @@ export async function configSchema(): Promise<object> {
       serve: {
         ...settingsSchema(serveSettings),
         description: 'Settings of svc serve; flags take precedence',
+        type: ['object', 'null'],
+      },
+      auth: {
+        ...settingsSchema(authSettings),
+        description: 'Further ways to sign in to svc serve',
         type: ['object', 'null'],
       },
       exec: {

@@ -1,11 +1,18 @@
-import type { Provider } from './provider.ts'
+import type { Provider, WaysToSignIn } from './provider.ts'
 
-/** Providers by their name on the wire, with how to load them. */
-export const providers = {
-  credentials: () => import('./credentials.ts'),
-} satisfies Record<string, () => Promise<{ readonly default: Provider }>>
+type ProviderRow = {
+  readonly load: () => Promise<{ readonly default: Provider }>
+  /** Whether svc.yaml turns it on. */
+  readonly isOn: (ways: WaysToSignIn) => boolean
+}
 
-const aliases: Readonly<Record<string, keyof typeof providers>> = { login: 'credentials' }
+/** Providers by their name on the wire. Only those that are turned on are found and loaded. */
+const providers: Readonly<Record<string, ProviderRow>> = {
+  credentials: { load: () => import('./credentials.ts'), isOn: () => true },
+}
+
+/** Names of providers that stand for another one. */
+const aliases: Readonly<Record<string, string>> = { login: 'credentials' }
 
 /** The name under which a provider is known, for a name or alias in any letter case. */
 export function providerName(name: string): string {
@@ -13,11 +20,14 @@ export function providerName(name: string): string {
   return (Object.hasOwn(aliases, plain) ? aliases[plain] : undefined) ?? plain
 }
 
-/** Finds a provider by name or alias, in any letter case (A1). Undefined when it is not configured. */
-export async function findProvider(name: string): Promise<Provider | undefined> {
+/** Finds a provider by name or alias, in any letter case (A1). Undefined when it is not turned on. */
+export async function findProvider(name: string, ways: WaysToSignIn): Promise<Provider | undefined> {
   const resolved = providerName(name)
-  if (!isProvider(resolved)) return undefined
-  return (await providers[resolved]()).default
+  const row = Object.hasOwn(providers, resolved) ? providers[resolved] : undefined
+  return row?.isOn(ways) ? (await row.load()).default : undefined
 }
 
-const isProvider = (name: string): name is keyof typeof providers => Object.hasOwn(providers, name)
+/** Loads every provider that is turned on. */
+export const loadProviders = async (ways: WaysToSignIn): Promise<void> => {
+  await Promise.all(Object.values(providers).map(({ load, isOn }) => (isOn(ways) ? load() : undefined)))
+}

@@ -4,12 +4,20 @@ import type { Data, User } from '../../store/index.ts'
 import type { Delays } from '../delays.ts'
 import type { Passwords } from '../passwords.ts'
 
+/** The ways to sign in besides passwords, as svc.yaml turns them on. */
+export type WaysToSignIn = {
+  /** By HTTP Digest, for users that have a digest secret (A12). */
+  readonly digest: boolean
+}
+export const passwordsOnly: WaysToSignIn = { digest: false }
+
 /** What providers need to verify identities. */
 export type ProviderContext = {
   readonly data: Data
   readonly passwords: Passwords
   readonly now: () => number
   readonly delays: Delays
+  readonly ways: WaysToSignIn
 }
 
 export type Provider = {
