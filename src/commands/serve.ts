@@ -40,7 +40,7 @@ it also accepts other addresses, with a warning.`
     }),
     'behind-proxy': text('behind-proxy')({
       description: 'All callers come through the reverse proxy at this address; repeatable',
-      helpValue: 'ADDRESS',
+      helpValue: '<address>',
       multiple: true,
       multipleNonGreedy: true,
     }),

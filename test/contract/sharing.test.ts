@@ -5,10 +5,11 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
-import { type ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
+import { type ExecutionMode, type HealthCheckResponse, ServerType } from '../../src/core/protocol/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { type Call, serveDefaults } from '../../src/core/service.ts'
 import { bearer, by, from, password } from '../auth/world.ts'
@@ -97,6 +98,55 @@ test('S8 anonymous callers that request everything and reset their connections c
   expect(target.connections()).toBeLessThanOrEqual(most(4, started))
 })
 
+/** A request as one of a mixture of callers makes it, and how it ends. */
+const mixedCall = fc.record({
+  afterMs: fc.integer({ min: 0, max: 120 }),
+  mode: fc.constantFrom('Basic', 'Standard', 'Advanced'),
+  type: fc.constantFrom('App', 'App', 'Sql', 'Ftp'),
+  headers: fc.constantFrom(...everyHeader),
+  stranger: fc.boolean(),
+  /** Milliseconds until it resets its connection; undefined if it stays. */
+  resetAfterMs: fc.option(fc.integer({ min: 1, max: 400 }), { freq: 2, nil: undefined }),
+})
+
+test('H8 S8 for random callers over HTTP that stay or reset, starts are bounded, and no-cache gets a run that began later', async () => {
+  const script = fc.array(mixedCall, { minLength: 40, maxLength: 60 })
+  await fc.assert(
+    fc.asyncProperty(script, fc.boolean(), async (calls, onlyStrangers) => {
+      await using target = await peer(speaks('hello\n', 150))
+      await using site = await serve(['App', 'Sql', 'Ftp'].map((type) => tcpMonitor(type, target.port)).join(''))
+      const started = performance.now()
+      const answers: Promise<void>[] = []
+      for (const { afterMs, mode, type, headers, stranger, resetAfterMs } of calls) {
+        await pause(afterMs)
+        const lines = stranger || onlyStrangers ? [...headers, relayed] : headers
+        if (resetAfterMs !== undefined) {
+          answers.push(askAndReset(site.port, path(type, mode), lines, resetAfterMs))
+          continue
+        }
+        const askedAt = Date.now()
+        // Strangers may have to wait for the end of a result of up to a minute, so they have patience for a moment.
+        const patience = ['X-Prometheus-Scrape-Timeout-Seconds', '4']
+        const sent = [patience, ...lines.map((line) => line.split(': '))] as [string, string][]
+        answers.push(
+          fetch(site.server.url + path(type, mode), { headers: sent }).then(async (got) => {
+            expect([200, 503]).toContain(got.status)
+            const { ExecutionMetrics } = (await got.json()) as HealthCheckResponse
+            if (got.status === 503 || !headers.some((line) => line.includes('no-cache'))) return
+            const begin = /\d+/.exec(String(ExecutionMetrics?.StartDateTime))?.[0]
+            expect(Number(begin)).toBeGreaterThanOrEqual(askedAt)
+          }),
+        )
+      }
+      await Promise.all(answers)
+      // Anonymous callers alone start four runs a second, and each of the nine pairs of mode and type begins once.
+      expect(target.connections()).toBeGreaterThan(0)
+      expect(target.connections()).toBeLessThanOrEqual(most(onlyStrangers ? 4 : 9, started))
+    }),
+    { numRuns: 4 },
+  )
+})
+
 test('H8 the run of a caller that left is finished, and answers those that ask meanwhile', async () => {
   await using target = await peer(speaks('hello\n', 700))
   await using site = await serve(tcpMonitor('App', target.port))
@@ -108,7 +158,7 @@ test('H8 the run of a caller that left is finished, and answers those that ask m
   expect(target.connections()).toBe(1)
 })
 
-test('S8 local and signed-in callers do not wait for the runs of anonymous ones', async () => {
+test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones', async () => {
   const { service, runtime } = await openCore({
     version: '1.2.3',
     config: { origin: undefined, types: {}, serve: serveDefaults, warnings: [] },
@@ -128,11 +178,15 @@ test('S8 local and signed-in callers do not wait for the runs of anonymous ones'
       ...ServerType.values.map((type) => begin('Basic', type, elsewhere)),
       begin('Advanced', 'Sql', elsewhere),
       begin('Advanced', 'Batch', elsewhere),
-      begin('Advanced', 'App', { ...elsewhere, credential: bearer('nonsense') }),
+      // On this machine, under another account.
+      begin('Advanced', 'App', { ...from('127.0.0.1'), credential: bearer('nonsense') }),
     ]
     const identified = [
       begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
-      begin('Standard', 'Ftp', from('127.0.0.1')),
+      begin('Standard', 'Ftp', {
+        ...elsewhere,
+        caller: { kind: 'http', address: '127.0.0.1', loopback: true, ownAccount: async () => true },
+      }),
       begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
     ]
     const [start, slow] = [await Promise.all(identified), await Promise.all(strangers)]

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { accountMatcher, type FindAccounts, findAccounts, searchTable } from '../../src/core/server/peer-account.ts'
 import { suiteWith } from '../support/peer.ts'
+import { until } from '../support/until.ts'
 
 /** Accounts without a name, a home or a password. */
 const [ours, another] = [23_456, 23_457]
@@ -101,7 +102,7 @@ test('S8 one search at a time serves all connections that wait, and begins after
   expect(searches.map(({ keys }) => keys)).toEqual([[key]])
   searches[0]?.finish()
   expect(await first).toBe(true)
-  await turn()
+  await until(() => searches.length > 1)
   expect(searches.map(({ keys }) => keys.length)).toEqual([1, 1_000])
   searches[1]?.finish()
   expect(new Set(await Promise.all(others))).toEqual(new Set([true]))

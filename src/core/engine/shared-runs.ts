@@ -121,17 +121,17 @@ export class SharedRuns {
   async get(mode: ExecutionMode, type: ServerType, call: SharedCall): Promise<Shared> {
     const { signal, stranger, callerTimeoutMs, forPeer = false } = call
     const lane = this.#laneOf(mode, type, forPeer)
-    const began = lane.running
-    let found = this.#find(lane, call, began)
+    const before = lane.running
+    let source = this.#find(lane, call, before)
     let kind: Kind = 'trusted'
-    if (!found) {
+    if (!source) {
       kind = (typeof stranger === 'function' ? await stranger() : stranger) ? 'strangers' : 'trusted'
       // A run that began in the meantime serves all callers.
-      if (typeof stranger === 'function') found = this.#find(lane, call, began)
+      if (typeof stranger === 'function') source = this.#find(lane, call, before)
     }
-    if (found && 'run' in found) return this.#shared(found)
+    if (source && 'run' in source) return this.#shared(source)
 
-    const demand = found ?? this.#demand(lane, kind)
+    const demand = source ?? this.#demand(lane, kind)
     const patience = callerTimeoutMs === undefined ? undefined : deadlineSignal(signal, callerTimeoutMs)
     try {
       return this.#shared(await demand.outcome(patience?.signal ?? signal))

@@ -1,6 +1,8 @@
 import { open } from 'node:fs/promises'
 import { isIPv4, type Socket } from 'node:net'
 import { endianness } from 'node:os'
+import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isLoopback } from '../loopback.ts'
 
 /** The two ends of a connection, as a socket of this server knows them. */
@@ -15,6 +17,8 @@ export type FindAccounts = (keys: ReadonlySet<string>) => Promise<ReadonlyMap<st
  */
 const maxTableBytes = 8 * 1024 * 1024
 const chunkBytes = 64 * 1024
+/** The pause after a search, as a multiple of its duration. */
+const pauseFactor = 4
 /** What the kernel shows for every account that has no counterpart in this user namespace. */
 const overflowUid = 65_534
 
@@ -23,20 +27,24 @@ const overflowUid = 65_534
  * never rejects. It resolves to false for a connection that is not on loopback or that the search does not find, and
  * always if `uid` is root or the overflow account.
  *
- * The tables can be large, and any caller can cause a search, so one search at a time serves all connections that wait.
+ * The tables can be large, and any caller can cause a search, so one search at a time serves all connections that wait,
+ * and the next one begins after a pause, so that searches take at most a fifth of the time.
  */
 export function accountMatcher(uid: number, find: FindAccounts): (ends: Ends) => Promise<boolean> {
-  let next: { readonly keys: Set<string>; readonly found: Promise<ReadonlyMap<string, number>> } | undefined
-  let current: Promise<unknown> = Promise.resolve()
+  let next: { readonly keys: Set<string>; readonly accounts: ReturnType<FindAccounts> } | undefined
+  let before: Promise<unknown> = Promise.resolve()
   // A search in progress may already have passed the place of a new connection.
   const queue = (): NonNullable<typeof next> => {
     const keys = new Set<string>()
-    const found = current.then(() => {
+    let began = 0
+    const accounts = before.then(() => {
       next = undefined
+      began = performance.now()
       return find(keys)
     })
-    current = found.catch(() => {})
-    return { keys, found }
+    const rest = (): Promise<void> => sleep(pauseFactor * (performance.now() - began), undefined, { ref: false })
+    before = accounts.then(rest, rest)
+    return { keys, accounts }
   }
   return async (ends) => {
     const key = keyOf(ends)
@@ -44,7 +52,7 @@ export function accountMatcher(uid: number, find: FindAccounts): (ends: Ends) =>
     next ??= queue()
     next.keys.add(key)
     try {
-      return (await next.found).get(key) === uid
+      return (await next.accounts).get(key) === uid
     } catch {
       return false
     }
