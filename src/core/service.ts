@@ -35,10 +35,10 @@ export type Caller =
     }
 
 /**
- * Whether the limits on strangers do not apply to a caller: lock-outs and counts of failed sign-ins, the number of runs,
- * and the number of connections. True in process, and for a process on this machine that runs under the account of this
- * server and not as root: proxies and port forwarders run as root, as does everybody in most containers. Over HTTP,
- * the answer may take a read of the kernel's table of connections, so ask only when a limit is about to apply.
+ * Whether the limits on strangers, on the number of runs and of connections, do not apply to a caller. True in process,
+ * and for a process on this machine that runs under the account of this server and not as root: proxies and port
+ * forwarders run as root, as does everybody in most containers. Over HTTP, the answer may take a read of the kernel's
+ * table of connections, so ask only when a limit is about to apply.
  */
 export const isExempt = async (caller: Caller): Promise<boolean> =>
   caller.kind === 'local' || (await caller.ownAccount?.()) === true

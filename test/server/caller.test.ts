@@ -73,6 +73,25 @@ describe('the address of the caller', () => {
     expect(caller(from('192.0.2.7', {}))).toEqual(stranger('192.0.2.7'))
   })
 
+  test('S11 the reason of /readyz is for callers on this machine whose request nobody relayed', async () => {
+    const runtime = {
+      ready: async () => {
+        throw new Fault('Unavailable', 'the store is locked')
+      },
+    }
+    const readyz = async (options: object, headers = {}): Promise<boolean> => {
+      let tells = false
+      await withSite({ runtime, options }, async ({ port }) => {
+        tells = (await ask(port, '/readyz', { headers })).text.includes('the store is locked')
+      })
+      return tells
+    }
+    expect(await readyz({})).toBe(true)
+    expect(await readyz({}, { via: '1.1 proxy' })).toBe(false)
+    expect(await readyz({ behindProxy: ['192.0.2.7'] })).toBe(false)
+    expect(await readyz({ trustProxy: ['127.0.0.1'] }, { 'x-forwarded-for': '127.0.0.1' })).toBe(false)
+  })
+
   test('S11 the Service and the Runtime receive the address of the caller', async () => {
     const callers: unknown[] = []
     const runtime = {
