@@ -167,7 +167,7 @@ test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones
     details: 'signed-in',
   })
   try {
-    await runtime.admin?.users.add({ userName: 'Ann', password }, by)
+    await runtime.admin?.users.add({ userName: 'Ann', password, roles: ['Editor'] }, by)
     const elsewhere = from('192.0.2.1')
     const { BearerToken = '' } = await service.authenticate({ UserName: 'Ann', Password: password }, elsewhere)
     const begin = async (mode: ExecutionMode, type: ServerType, call: Call): Promise<number> => {
