@@ -1,7 +1,7 @@
 // @module-tag long
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
-import { lastsAtLeast } from '../support/deadline.ts'
+import { endsByDeadline, lastsAtLeast } from '../support/deadline.ts'
 import { by, faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const minute = 60_000
@@ -231,6 +231,23 @@ describe('failures from loopback', () => {
       ),
     )
   }, 60_000)
+
+  test('P5 a process of the account of this server is not slowed down', async () => {
+    await withWorld(async ({ access, store }) => {
+      let asked = 0
+      const ownAccount = async () => {
+        asked += 1
+        return true
+      }
+      const call = from('127.0.0.1', { caller: { kind: 'http', address: '127.0.0.1', loopback: true, ownAccount } })
+      await faultOf(access.authenticate(request('Ann', 'wrong'), call))
+      // To find out costs a read of the kernel's table, so that only a delay asks.
+      expect(asked).toBe(0)
+      setCounts(store, 5_000)
+      await endsByDeadline(8_000, access.authenticate(request('Ann', password), call), 1)
+      expect(asked).toBe(1)
+    })
+  }, 30_000)
 
   function setCounts(store: string, count: number): void {
     const database = new DatabaseSync(store, { timeout: 2_000 })

@@ -21,7 +21,6 @@ export class Delays {
 
   /** Throws Fault Unavailable when too many wait. Rejects when the caller disconnects. */
   async wait(name: string, ms: number, signal: AbortSignal): Promise<void> {
-    if (ms === 0) return
     const others = this.#ofName.get(name) ?? 0
     if (others >= most.ofName || this.#ofAll >= most.ofAll) {
       throw new Fault('Unavailable', 'Too many sign-ins at once', { retryAfter: Math.ceil(ms / 1_000) })
