@@ -47,6 +47,11 @@ const guessesOfName: Bucket = { capacity: 20, everyMs: 18 * minute }
 const rememberAgainMs = 24 * 60 * minute
 
 export type Attempt = {
+  /**
+   * Takes one of the guesses that the limit of the name allows. Throws Fault TooManyRequests when there is none. Call it
+   * when the hash is about to be computed: attempts that the queue refuses then take nothing and write nothing.
+   */
+  readonly admit: () => Promise<void>
   /** Locked before, or by failures meanwhile. Even the right password is refused then. */
   readonly locked: () => Promise<boolean>
   /** Counts a failure. */
@@ -57,8 +62,6 @@ export type Attempt = {
     readonly last: boolean
   }>
   readonly succeeded: (user: User) => Promise<void>
-  /** No password was compared, so that the attempt does not count. */
-  readonly dropped: () => Promise<void>
 }
 
 type AttemptWorld = {
@@ -113,19 +116,18 @@ async function beginElsewhere(
   // The neighbours of a known address must not keep it out.
   const freeAt = Math.max(...networks.slice(0, known ? 1 : undefined).map((key, n) => freeFrom(counts.get(key), n)))
   if (now() < freeAt) throw tooMany('from this address', freeAt - now())
+  // A flood of attempts that are refused here writes nothing.
+  if (!known && level.left === 0) throw tooMany('with this name', level.freeAt - now())
   let last = false
-  if (!known) {
-    // Reading first, so that a flood of refused attempts writes nothing.
-    const after = level.left > 0 ? await guesses.take(typed, now(), guessesOfName) : undefined
-    if (!after) throw tooMany('with this name', (await guesses.level(typed, now(), guessesOfName)).freeAt - now())
-    last = after.left === 0
-  }
-  const giveBack = async (): Promise<void> => {
-    if (!known) await guesses.giveBack(typed, guessesOfName)
-  }
   const ofPair = counts.get(pair)
   const began = lockedNow(ofPair, now())
   return {
+    async admit() {
+      if (known) return
+      const after = await guesses.take(typed, now(), guessesOfName)
+      if (!after) throw tooMany('with this name', (await guesses.level(typed, now(), guessesOfName)).freeAt - now())
+      last = after.left === 0
+    },
     async locked() {
       // Reads even if it was locked before: each kind of refusal costs the same work (P2).
       const current = (await failures.read([pair])).get(pair)
@@ -142,10 +144,9 @@ async function beginElsewhere(
     },
     async succeeded(user) {
       if (ofPair) await failures.clear(pair)
-      await giveBack()
+      if (!known) await guesses.giveBack(typed, guessesOfName)
       if (!known || now() - (lastAt ?? 0) >= rememberAgainMs) await knownPrefixes.remember(user, prefix, now())
     },
-    dropped: giveBack,
   }
 }
 
@@ -168,6 +169,7 @@ async function beginHere(
   const ms = passed ? 0 : delayMs(counted.count)
   if (ms > 0 && !(await isExempt(caller))) await delays.wait(typed, ms, signal)
   return {
+    admit: async () => {},
     locked: async () => false,
     async failed() {
       await failures.add(now(), [{ key: pair, windowMs: pairs.windowMs, window: 'sliding' }])
@@ -176,15 +178,14 @@ async function beginHere(
     async succeeded() {
       if (counted) await failures.clear(pair)
     },
-    dropped: async () => {},
   }
 }
 
 const unlimited: Attempt = {
+  admit: async () => {},
   locked: async () => false,
   failed: async () => ({ locked: false, last: false }),
   succeeded: async () => {},
-  dropped: async () => {},
 }
 
 /** The keys of the store that limit attempts with a name: what `svc users unlock` removes. */

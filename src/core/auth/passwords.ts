@@ -151,12 +151,14 @@ export function defaultSlots(poolSize: string | undefined, cores = availablePara
 export type Passwords = {
   /**
    * Whether the password matches the stored hash, and whether to rehash it. Without a readable hash the same work is
-   * done and the result is false (P2).
+   * done and the result is false (P2). `admit` is called when it is this caller's turn, just before the hash; if it
+   * rejects, no hash is computed.
    */
   readonly check: (
     password: string,
     stored: string | undefined,
     signal: AbortSignal,
+    admit?: () => Promise<void>,
   ) => Promise<{ readonly right: boolean; readonly outdated: boolean }>
   readonly hash: (password: string, signal: AbortSignal) => Promise<string>
 }
@@ -164,12 +166,15 @@ export type Passwords = {
 /** Passwords hashed in a queue, which exists once per process (P3). */
 export function passwords(queue: HashQueue): Passwords {
   return {
-    async check(password, stored, signal) {
+    async check(password, stored, signal, admit) {
       const phc = stored === undefined ? undefined : readPhc(stored)
       // No user can have such a password (P4), and its length must not cost extra time.
       const possible = password.isWellFormed() && Buffer.byteLength(password) <= longest
       const real = phc !== undefined && possible
-      const same = await queue.run(() => matches(possible ? password : '', real ? phc : dummyPhc()), signal)
+      const same = await queue.run(async () => {
+        await admit?.()
+        return await matches(possible ? password : '', real ? phc : dummyPhc())
+      }, signal)
       return { right: real && same, outdated: real && outdated(phc) }
     },
     hash: (password, signal) => queue.run(() => hashPassword(password), signal),

@@ -2,7 +2,7 @@ import { emptyField, Fault, type FieldFault } from '../../errors.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { Call } from '../../service.ts'
 import type { User } from '../../store/index.ts'
-import { type Attempt, beginAttempt } from '../attempts.ts'
+import { beginAttempt } from '../attempts.ts'
 import { addressOf } from '../identify.ts'
 import type { Provider, ProviderContext } from './provider.ts'
 
@@ -17,9 +17,12 @@ async function signIn(
 ): Promise<User> {
   const { UserName: name = '', Password: password = '' } = request
   refuseEmpty(name, password)
-  const { data } = world
+  const { data, passwords } = world
   const attempt = await beginAttempt(world, name, call.caller, call.signal)
-  const { user, checked, usable } = await compared(world, { name, password, attempt }, call.signal)
+  const user = await data.users.find(name)
+  const began = await attempt.locked()
+  const usable = user && !user.disabled && !began ? user : undefined
+  const checked = await passwords.check(password, usable?.passwordHash, call.signal, attempt.admit)
   // Check the lock again: among many parallel attempts, only as many as the limit allows may learn the result.
   if (!usable || !checked.right || (await attempt.locked())) {
     const { locked, last } = await attempt.failed()
@@ -40,23 +43,6 @@ async function signIn(
 
 const limitReached = 'limit reached: addresses that have never signed in with this name are refused'
 
-/** Compares the password, and does the same work for users that do not exist or may not sign in (P2). */
-async function compared(
-  { data, passwords }: ProviderContext,
-  { name, password, attempt }: { readonly name: string; readonly password: string; readonly attempt: Attempt },
-  signal: AbortSignal,
-) {
-  try {
-    const user = await data.users.find(name)
-    const locked = await attempt.locked()
-    const usable = user && !user.disabled && !locked ? user : undefined
-    return { user, usable, checked: await passwords.check(password, usable?.passwordHash, signal) }
-  } catch (error) {
-    // If the store has failed, the attempt stays counted.
-    await attempt.dropped().catch(() => {})
-    throw error
-  }
-}
 /**
  * Rehashes the password with the current parameters (P1). Errors must not refuse this sign-in; the next one tries
  * again.
