@@ -514,7 +514,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     const alice = await data.users.add(newUser('alice'), actor())
     for (const key of ['pair a x', 'known a y', 'pair b x', 'pair a']) await failed(data, key, 10_000, 5_000)
     for (const of of ['a', 'b']) await data.guesses.take(of, 10_000, bucket)
-    const limits = { counters: ['pair a ', 'known a '], guesses: ['a'], known: '192.0.2.1' }
+    const limits = { counters: ['pair a ', 'known a '], guesses: ['a'], prefix: '192.0.2.1' }
     await data.users.unlock(alice.id, limits, actor('c', { reason: 'on call' }))
     expect((await raw(store, 'SELECT "key" FROM "failures" ORDER BY "key"')).map(({ key }) => key)).toEqual([
       'pair a',
@@ -529,7 +529,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       after: '{"address":"192.0.2.1"}',
       reason: 'on call',
     })
-    const nobody = data.users.unlock(randomUUID(), { ...limits, known: undefined }, actor())
+    const nobody = data.users.unlock(randomUUID(), { ...limits, prefix: undefined }, actor())
     expect((await faultOf(nobody)).fault).toBe('NotFound')
   })
 

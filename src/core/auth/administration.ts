@@ -58,8 +58,8 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
       const store = await data(false)
       const user = await findUser(store, userName)
       const names = [user.userName, ...(user.email === undefined ? [] : [user.email])]
-      const known = from === undefined ? undefined : addressPrefixes(from)[0]
-      await store.users.unlock(user.id, { ...limitsOf(names), known }, asActor(by))
+      const prefix = from === undefined ? undefined : addressPrefixes(from)[0]
+      await store.users.unlock(user.id, { ...limitsOf(names), prefix }, asActor(by))
       return userFacts(user)
     },
     async remove(userName, by) {

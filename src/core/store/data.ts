@@ -240,14 +240,14 @@ export type Data = {
     readonly remove: (id: string, actor: Actor) => Promise<void>
     /**
      * Removes the counters whose keys begin with one of `counters`, fills the buckets of `guesses`, and records a
-     * sign-in from `known`, all in one transaction (P5). Throws Fault NotFound when the user no longer exists.
+     * sign-in from `prefix`, all in one transaction (P5). Throws Fault NotFound when the user no longer exists.
      */
     readonly unlock: (
       id: string,
       limits: {
         readonly counters: readonly string[]
         readonly guesses: readonly string[]
-        readonly known: string | undefined
+        readonly prefix: string | undefined
       },
       actor: Actor,
     ) => Promise<void>

@@ -157,7 +157,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         await tx.deleteFrom('users').where('id', '=', id).execute()
         await note(tx, now(), actor, { event: 'user.removed', target: user.userName, before: grantsText(user) })
       }),
-    unlock: (id, { counters, guesses, known }, actor) =>
+    unlock: (id, { counters, guesses, prefix }, actor) =>
       change(async (tx) => {
         const user = await userThere(tx, id)
         for (const start of counters) {
@@ -168,8 +168,8 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
           .deleteFrom('guesses')
           .where('name', 'in', [...guesses])
           .execute()
-        if (known !== undefined) await rememberPrefix(tx, user, known, now())
-        const after = known === undefined ? undefined : JSON.stringify({ address: known })
+        if (prefix !== undefined) await rememberPrefix(tx, user, prefix, now())
+        const after = prefix === undefined ? undefined : JSON.stringify({ address: prefix })
         await note(tx, now(), actor, { event: 'user.unlocked', target: user.userName, after })
       }),
     changeGrants: (id, { add, remove }, actor) =>
