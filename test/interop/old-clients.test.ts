@@ -1,11 +1,7 @@
-import { createRequire } from 'node:module'
-import type * as Current from '@servicestack/client'
+import { JsonServiceClient } from 'servicestack-client-1.0'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AssignRoles, Authenticate, HealthCheckRequest } from './dtos.ts'
 import { password, serveBuilt } from './served.ts'
-
-// The current version has the same methods, and its types fit the classes of these tests.
-const { JsonServiceClient } = createRequire(import.meta.url)('servicestack-client-1.0') as typeof Current
 
 type Refused = { readonly responseStatus: { readonly errorCode: string; readonly message: string } }
 
