@@ -178,6 +178,8 @@ export type ServeOptions = {
   readonly basic: boolean
   /** Which refresh tokens are issued and renewed (A11). */
   readonly refresh: 'any' | 'rotating'
+  /** Whether answers over TLS, unless the certificate is self-signed, tell browsers to use TLS for this host name. */
+  readonly hsts: boolean
   /** Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. */
   readonly trustProxy: readonly string[]
   /** The same, and all callers come through these proxies: nobody is local, and no other machine is answered (S1). */
@@ -198,6 +200,7 @@ export const serveDefaults: ServeOptions = {
   names: 'PascalCase',
   basic: false,
   refresh: 'any',
+  hsts: true,
   trustProxy: [],
   behindProxy: [],
   maxBody: 1024 * 1024,

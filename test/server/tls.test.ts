@@ -80,6 +80,12 @@ suiteWith(opensslMissing(), 'TLS of svc serve', () => {
     })
   })
 
+  test('S6 where the configuration turns it off, answers end what browsers remember', async () => {
+    await withSite({ tls: certificates.good, options: { hsts: false } }, async ({ port }) => {
+      expect(await header(port, certificates.ca)).toBe('max-age=0')
+    })
+  })
+
   test('S6 a self-signed certificate gets no Strict-Transport-Security, and neither does plain http', async () => {
     await withSite({ tls: certificates.selfSigned }, async ({ port }) => {
       expect(await header(port, certificates.selfSigned.cert)).toBeUndefined()

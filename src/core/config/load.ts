@@ -60,6 +60,11 @@ export const serveSettings = {
     default: 'any',
     doc: 'Which refresh tokens exist: `rotating` issues and renews only those that are valid once; clients that do not request them get none and sign in again',
   },
+  hsts: {
+    type: 'flag',
+    default: true,
+    doc: 'Whether browsers use TLS for this host name, at every port, for a year after each answer; with false, answers end that at once',
+  },
   trustProxy: {
     type: 'texts',
     default: [],

@@ -124,8 +124,8 @@ export type ServerContext = {
   readonly log: Log
   /** True over TLS. */
   readonly secure: boolean
-  /** Whether answers tell browsers to use TLS for this host name in the future. */
-  readonly strictTransport: boolean
+  /** The value of Strict-Transport-Security. Absent: no answer carries it. */
+  readonly strictTransport: string | undefined
   readonly readTarget: (url: string) => RequestTarget
   readonly checkHost: HostCheck
   readonly checkPeer: PeerCheck

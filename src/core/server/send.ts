@@ -32,12 +32,9 @@ export function commonHeaders(
     'no-referrer',
     'Cross-Origin-Resource-Policy',
     resourcePolicy(request.headers, origins),
-    ...(strictTransport ? strictTransportHeader : []),
+    ...(strictTransport === undefined ? [] : ['Strict-Transport-Security', strictTransport]),
   ]
 }
-
-/** One year, in seconds. Other servers below this host name may not offer TLS, so it does not include them. */
-const strictTransportHeader = ['Strict-Transport-Security', 'max-age=31536000'] as const
 
 /** Sends the answer, counts it and logs it. Each request is answered at most once. */
 export function send(server: ServerContext, context: RequestContext, answer: HttpAnswer): void {

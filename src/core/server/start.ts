@@ -212,7 +212,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     limits,
     log: start.log,
     secure: start.tls !== undefined,
-    strictTransport: withCertificate(() => isStrict(start.tls)),
+    strictTransport: withCertificate(() => strictTransport(start)),
     readTarget: targetReader(router()),
     checkHost: withCertificate(() =>
       hostCheck({ bound: start.host, allowedHosts: options.allowedHosts, certificate: start.tls?.cert }),
@@ -260,14 +260,18 @@ const ciphers = [
   ),
 ].join(':')
 
+/** One year, in seconds. */
+const strictSeconds = 31_536_000
+
 /**
- * Whether browsers are told to use TLS for this host name in the future (S6). Not with a self-signed certificate: they
- * would then no longer let a person continue despite the warning.
+ * The value of Strict-Transport-Security, with which browsers use TLS for this host name in the future (S6). Undefined
+ * with a self-signed certificate: browsers would then no longer let a person continue despite the warning.
  */
-function isStrict(tls: StartOptions['tls']): boolean {
-  if (tls === undefined) return false
+function strictTransport({ tls, options: { hsts } }: Pick<StartOptions, 'tls' | 'options'>): string | undefined {
+  if (tls === undefined) return undefined
   const certificate = new X509Certificate(tls.cert)
-  return !(certificate.subject === certificate.issuer && certificate.verify(certificate.publicKey))
+  const isSelfSigned = certificate.subject === certificate.issuer && certificate.verify(certificate.publicKey)
+  return isSelfSigned ? undefined : `max-age=${hsts ? strictSeconds : 0}`
 }
 
 function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
