@@ -37,7 +37,7 @@ export const serveSettings = {
     type: 'choice',
     values: ['signed-in', 'anyone'],
     default: 'signed-in',
-    doc: 'Which callers from other machines see messages, host names and server state',
+    doc: 'Which callers from other machines see messages, host names and server state. `signed-in`: those with a role or the permission `health`',
   },
   jsonp: {
     type: 'flag',

@@ -29,5 +29,6 @@ export async function findProvider(name: string, ways: WaysToSignIn): Promise<Pr
 
 /** Loads every provider that is turned on. */
 export const loadProviders = async (ways: WaysToSignIn): Promise<void> => {
-  await Promise.all(Object.values(providers).map(({ load, isOn }) => (isOn(ways) ? load() : undefined)))
+  const on = Object.values(providers).filter(({ isOn }) => isOn(ways))
+  await Promise.all(on.map(({ load }) => load()))
 }
