@@ -75,7 +75,7 @@ test('an anchor shares settings, and a problem in them is reported where they ar
 
 test('an empty file, a comment, and sections without content configure nothing', async () => {
   for (const yaml of ['', '# nothing yet\n', 'types:\nserve:\n', '{}', '---\n...\n']) {
-    expect(await load(yaml)).toMatchObject({ types: {}, serve: { basic: false } })
+    expect(await load(yaml)).toMatchObject({ types: {}, serve: { hsts: true } })
   }
 })
 

@@ -95,35 +95,35 @@ export async function readState({ data, now }: Pick<AttemptWorld, 'data' | 'now'
   const prefixes = addressPrefixes(address)
   const [prefix] = prefixes
   const networks = prefixes.map((one) => `address ${one}`)
-  const pair = { known: `known ${typed} ${prefix}`, other: `pair ${typed} ${prefix}` }
+  const pairKeys = { ofUser: `known ${typed} ${prefix}`, ofStranger: `pair ${typed} ${prefix}` }
   const at = now()
   const [counts, level, lastAt] = await Promise.all([
-    data.failures.read([pair.known, pair.other, ...networks]),
+    data.failures.read([pairKeys.ofUser, pairKeys.ofStranger, ...networks]),
     data.guesses.level(typed, at, guessesOfName),
     data.knownPrefixes.lastAt(name, prefix),
   ])
-  const known = lastAt !== undefined && at - lastAt < prefixesKeptMs
-  return { prefix, networks, pair: known ? pair.known : pair.other, counts, level, known, lastAt }
+  const isKnown = lastAt !== undefined && at - lastAt < prefixesKeptMs
+  return { prefix, networks, pair: isKnown ? pairKeys.ofUser : pairKeys.ofStranger, counts, level, isKnown, lastAt }
 }
 
 /** An attempt from another machine. */
 async function beginElsewhere(
   { data, now }: AttemptWorld,
   typed: string,
-  { prefix, networks, pair, counts, level, known, lastAt }: Awaited<ReturnType<typeof readState>>,
+  { prefix, networks, pair, counts, level, isKnown, lastAt }: Awaited<ReturnType<typeof readState>>,
 ): Promise<Attempt> {
   const { failures, guesses, knownPrefixes } = data
   // The neighbours of a known address must not keep it out.
-  const freeAt = Math.max(...networks.slice(0, known ? 1 : undefined).map((key, n) => freeFrom(counts.get(key), n)))
+  const freeAt = Math.max(...networks.slice(0, isKnown ? 1 : undefined).map((key, n) => freeFrom(counts.get(key), n)))
   if (now() < freeAt) throw tooMany('from this address', freeAt - now())
   // A flood of attempts that are refused here writes nothing.
-  if (!known && level.left === 0) throw tooMany('with this name', level.freeAt - now())
+  if (!isKnown && level.left === 0) throw tooMany('with this name', level.freeAt - now())
   let last = false
   const ofPair = counts.get(pair)
   const began = lockedNow(ofPair, now())
   return {
     async admit() {
-      if (known) return
+      if (isKnown) return
       const after = await guesses.take(typed, now(), guessesOfName)
       if (!after) throw tooMany('with this name', (await guesses.level(typed, now(), guessesOfName)).freeAt - now())
       last = after.left === 0
@@ -135,9 +135,9 @@ async function beginElsewhere(
     },
     async failed() {
       // An attempt during a lock does not prolong it, but costs the same work (P2).
-      const held = began ? 'held ' : ''
+      const namespace = began ? 'held ' : ''
       const [count = 0] = await failures.add(now(), [
-        { key: held + pair, windowMs: pairs.windowMs, window: 'sliding' },
+        { key: namespace + pair, windowMs: pairs.windowMs, window: 'sliding' },
         ...networks.map((key) => ({ key, windowMs: addresses.windowMs, window: 'fixed' }) as const),
       ])
       return { locked: began || count >= pairs.most, last }

@@ -247,10 +247,10 @@ export function coversPermission(grants: Grants, permission: string): boolean {
 /** What is wrong with a permission, as a sentence without a full stop: after `health:` it must name a server type. */
 export function permissionMistake(permission: string): string | undefined {
   if (!permission.startsWith(`${healthPermission}:`)) return undefined
-  const known = ServerType.values.map((type) => `${healthPermission}:${type}`)
-  return known.includes(permission)
+  const valid = ServerType.values.map((type) => `${healthPermission}:${type}`)
+  return valid.includes(permission)
     ? undefined
-    : `The permission "${permission}" names no server type: use one of ${known.join(', ')}`
+    : `The permission "${permission}" names no server type: use one of ${valid.join(', ')}`
 }
 
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>

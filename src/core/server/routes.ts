@@ -315,8 +315,8 @@ export function loggedPath(path: string, pairs: readonly Pair[], isHealthCheck: 
   })
   const left = loggable.length < pairs.length ? ['…'] : []
   const query = [...loggable.map(([name, value]) => `${name}=${value}`), ...left].join('&')
-  const known = publicPath(path)
-  return escapeControls(query === '' ? known : `${known}?${query}`)
+  const logged = publicPath(path)
+  return escapeControls(query === '' ? logged : `${logged}?${query}`)
 }
 
 const isFormat = (value: string): boolean =>

@@ -156,12 +156,12 @@ async function isOf(tx: Db, userId: string, familyId: string): Promise<boolean> 
 
 /** The number of the user's families, except one. */
 export async function countFamilies(tx: Db, userId: string, except: string | undefined): Promise<number> {
-  const found = new Set<string>()
+  const families = new Set<string>()
   for (const table of ['sessions', 'refreshTokens', 'accessTokens'] as const) {
     const rows = await tx.selectFrom(table).select('familyId').distinct().where('userId', '=', userId).execute()
-    for (const { familyId } of rows) if (familyId !== except) found.add(familyId)
+    for (const { familyId } of rows) if (familyId !== except) families.add(familyId)
   }
-  return found.size
+  return families.size
 }
 
 /** Ends all families of a user but one, which takes the user's new epoch. */
