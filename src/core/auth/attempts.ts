@@ -144,8 +144,8 @@ async function beginElsewhere(
     },
     async succeeded(user) {
       if (ofPair) await failures.clear(pair)
-      if (!known) await guesses.giveBack(typed, guessesOfName)
-      if (!known || now() - (lastAt ?? 0) >= rememberAgainMs) await knownPrefixes.remember(user, prefix, now())
+      if (!isKnown) await guesses.giveBack(typed, guessesOfName)
+      if (!isKnown || now() - (lastAt ?? 0) >= rememberAgainMs) await knownPrefixes.remember(user, prefix, now())
     },
   }
 }
