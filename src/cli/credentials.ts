@@ -194,7 +194,7 @@ export function tokenFromEnvironment(target: CommandTarget, env: ProcessEnvironm
 }
 
 /** While SVC_TOKEN is set, a change of the stored sign-in would seem to have no effect, so it is refused. */
-export function refuseTokenFromEnvironment(command: 'login' | 'logout', env: ProcessEnvironment): void {
+export function refuseTokenFromEnvironment(command: 'login' | 'logout' | 'passwd', env: ProcessEnvironment): void {
   if (variable(env, 'SVC_TOKEN') === undefined) return
   throw new Fault(
     'Usage',

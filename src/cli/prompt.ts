@@ -110,6 +110,13 @@ export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string
   throw new Fault('Usage', 'no password entered in three attempts; nothing was changed')
 }
 
+/** Exactly `count` lines of standard input, none of them empty (P7). */
+export async function linesFromStdin(flag: string, count: number, signal: AbortSignal): Promise<readonly string[]> {
+  const lines = (await secretFromStdin(flag, signal)).split(/\r?\n/)
+  if (lines.length === count && !lines.includes('')) return lines
+  throw new Fault('Usage', `${flag}: standard input must contain ${count} lines, none of them empty`)
+}
+
 /** Refuses several lines: they suggest a wrong file, and nobody could type them at a prompt. */
 function oneLine(secret: string, flag: string): string {
   if (!/[\r\n]/.test(secret)) return secret

@@ -16,9 +16,10 @@ export default class Login extends SvcCommand {
   static override description =
     `Prompts for the password on a terminal; scripts use --password-stdin. The token is stored in the
 keychain of the operating system, and commands renew it automatically. The server becomes a profile,
-and the current one. From then on, health, heartbeat, roles assign|show|unassign, api, whoami and
-logout act at that server, until svc profile use selects another one or --local is given. users,
-keys, audit, heartbeats, secrets, monitors and roles holders always act on this machine.
+and the current one. From then on, health, heartbeat, roles assign|show|unassign, sessions, api,
+whoami, passwd and logout act at that server, until svc profile use selects another one or --local
+is given. users, keys, audit, heartbeats, secrets, monitors and roles holders always act on this
+machine.
 
 With -- COMMAND, nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, and the token is
 revoked when COMMAND ends.`

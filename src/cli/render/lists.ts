@@ -2,7 +2,7 @@
 import type { Fault } from '../../core/errors.ts'
 import { showDuration } from '../../core/format.ts'
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
-import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
+import type { ReportHeartbeatResponse, UserSession } from '../../core/protocol/index.ts'
 import { stateWord, stateWords } from '../../core/reports/index.ts'
 import type { AuditFacts, HeartbeatFacts, KeyFacts, Trial, UserFacts } from '../../core/service.ts'
 import { auditChange } from '../audit-change.ts'
@@ -109,6 +109,28 @@ export const keys = list<ListedKey>()({
   ],
   members: ['name', 'userName', 'roles', 'permissions', 'state', 'createdAt', 'expiresAt', 'revokedAt'],
 })
+
+/** The sessions of a user. A table shows the beginning of the id, which is enough to end the session. */
+export const sessions = list<UserSession>()({
+  around: ['Target', 'UserName'],
+  beneath: 'Target',
+  rows: 'Sessions',
+  headline: (rows, { UserName }) => ({
+    mark: 'ok',
+    sentence: `${UserName} has ${rows.length === 1 ? '1 session' : `${rows.length || 'no'} sessions`}`,
+  }),
+  columns: [
+    { key: 'Id', title: 'ID', cell: ({ Id = '' }) => Id.slice(0, 8) },
+    { key: 'Current', title: 'CURRENT', cell: ({ Current }) => (Current ? 'yes' : ''), optional: true },
+    { key: 'CreatedAt', title: 'SINCE (UTC)', cell: ({ CreatedAt }) => minute(CreatedAt) },
+    { key: 'LastUsedAt', title: 'LAST USED (UTC)', cell: ({ LastUsedAt }) => minute(LastUsedAt) },
+    { key: 'ExpiresAt', title: 'EXPIRES', cell: ({ ExpiresAt }) => (ExpiresAt ? day(ExpiresAt) : '') },
+    { key: 'RememberMe', title: 'REMEMBERED', cell: ({ RememberMe }) => (RememberMe ? 'yes' : ''), optional: true },
+    { key: 'Provider', title: 'PROVIDER', shrink: 1 },
+  ],
+})
+
+const minute = (time: Date | undefined): string => (time ? moment(time).replace(' UTC', '') : 'unknown')
 
 export type ListedHeartbeat = HeartbeatFacts & { readonly ageMs: number }
 
@@ -521,6 +543,7 @@ export const recordFields: Readonly<Record<string, readonly string[]>> = {
   'roles holders': holders.fields,
   'roles assign': roleChanges.fields,
   'roles assign --from-file': fileRows.fields,
+  'sessions list': sessions.fields,
   'keys list': keys.fields,
   'audit list': audit.fields,
   heartbeat: receipts.fields,

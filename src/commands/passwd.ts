@@ -1,0 +1,78 @@
+import { SvcCommand } from '../cli/base.ts'
+import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
+import { boolean, connectionFlags } from '../cli/flags.ts'
+import { askSecret, canAsk, linesFromStdin, newPassword } from '../cli/prompt.ts'
+import { connectionOf, localCall, readSettings } from '../cli/session.ts'
+import { chooseTarget } from '../cli/target.ts'
+import { Fault } from '../core/errors.ts'
+import { sanitizeLine } from '../core/sanitize.ts'
+
+export default class Passwd extends SvcCommand {
+  static override summary = 'Change your own password at a server, and end your other sessions'
+  static override description =
+    `Prompts for the current password, and twice for the new one. Scripts use --password-stdin, with
+the current password on the first line and the new one on the second. Everything that you were
+issued before ends; svc stores the new session of this sign-in. An administrator sets the password
+of any user on the machine with the store: svc users passwd NAME.`
+  static override examples = [
+    '<%= config.bin %> passwd',
+    '<%= config.bin %> passwd --profile svc.example.com --password-stdin < two-lines',
+  ]
+  static override flags = {
+    'password-stdin': boolean({ description: 'Read both passwords from standard input, one on each line' }),
+    server: connectionFlags.server,
+    profile: connectionFlags.profile,
+    local: connectionFlags.local,
+    'ca-file': connectionFlags['ca-file'],
+    'insecure-http': connectionFlags['insecure-http'],
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(Passwd)
+    refuseTokenFromEnvironment('passwd', process.env)
+    const settings = await readSettings(process.env)
+    const target = await chooseTarget(flags, process.env, async () => settings)
+    if (target.kind === 'local') {
+      throw new Fault('Usage', 'nobody is signed in on this machine: svc passwd acts at a server', {
+        hints: ['At a server, sign in first: svc login', 'On this machine: svc users passwd NAME'],
+      })
+    }
+    const { openOwnPassword } = await import('../cli/own-password.ts')
+    const own = await openOwnPassword(target, settings, connectionOf(target, flags, process.env), process.env)
+    try {
+      this.target = own.server
+      refuseToPrompt(flags)
+      // Before the prompts, so that nobody types passwords for a sign-in that has expired.
+      const user = await own.verify(localCall(signal))
+      const passwords = flags['password-stdin']
+        ? await fromStdin(signal)
+        : {
+            current: await askSecret(`Current password of ${user} at ${own.server}:`, signal),
+            next: await newPassword({ message: 'New password:', stdin: false }, signal),
+          }
+      await own.change(passwords, signal)
+      this.print(
+        flags.json
+          ? JSON.stringify({ server: own.server, user, changed: true })
+          : sanitizeLine(
+              `The password of ${user} at ${own.server} is changed; your other sessions and tokens have ended`,
+            ),
+      )
+    } finally {
+      own.close()
+    }
+    return undefined
+  }
+}
+
+async function fromStdin(signal: AbortSignal): Promise<{ readonly current: string; readonly next: string }> {
+  const [current = '', next = ''] = await linesFromStdin('--password-stdin', 2, signal)
+  return { current, next }
+}
+
+function refuseToPrompt(flags: { readonly 'password-stdin': boolean; readonly json: boolean }): void {
+  if (flags['password-stdin'] || (canAsk() && !flags.json)) return
+  throw new Fault('Usage', '--password-stdin is missing: there is no terminal to prompt for the passwords', {
+    hints: ['Use standard input, the current password first: svc passwd --password-stdin < FILE'],
+  })
+}

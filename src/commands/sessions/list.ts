@@ -1,0 +1,38 @@
+import { SvcCommand } from '../../cli/base.ts'
+import { connectionFlags, text } from '../../cli/flags.ts'
+import { localCall, openSession, placeOf } from '../../cli/session.ts'
+
+export default class List extends SvcCommand {
+  static override summary = 'List your sessions, or those of another user'
+  static override description =
+    `A session is a sign-in with its tokens, which has neither expired nor ended. An Admin can list
+the sessions of any user with --user; on this machine, --user is required.`
+  static override examples = [
+    '<%= config.bin %> sessions list',
+    '<%= config.bin %> sessions list --user bob --json',
+    '<%= config.bin %> sessions list --local --user bob',
+  ]
+  static override flags = {
+    user: text('user')({ char: 'u', description: 'Another user, by name or e-mail; for Admins' }),
+    ...connectionFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(List)
+    const session = await openSession(flags, process.env)
+    this.target = placeOf(session)
+    await this.warnOfOtherStore(session.runtime?.facts.store)
+    try {
+      const { UserName = '', Sessions = [] } = await session.service.getSessions(
+        { UserName: flags.user },
+        localCall(signal),
+      )
+      const { sessions } = await import('../../cli/render/lists.ts')
+      const output = { json: flags.json, screen: process.stdout, argv: this.argv }
+      const list = sessions.render(Sessions, { Target: this.target, UserName }, output)
+      if (list !== '') this.print(list)
+    } finally {
+      await session.close()
+    }
+  }
+}
