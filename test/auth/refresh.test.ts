@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { openAccess } from '../../src/core/auth/index.ts'
+import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { readToken } from '../../src/core/auth/tokens.ts'
-import { bearer, by, faultOf, from, session, type World, withWorld } from './world.ts'
+import { bearer, by, faultOf, from, password, session, type World, withWorld } from './world.ts'
 
 const day = 24 * 60 * 60_000
 const rotating = { Meta: { refresh: 'rotate' } }
@@ -167,5 +169,71 @@ describe('a rotating family', () => {
       await world.data.sweep(world.clock.at)
       expect((await world.data.tokens.refresh(hash))?.sealedSuccessor).toBeUndefined()
     })
+  })
+})
+
+describe('serve.refresh: rotating', () => {
+  const only = ({ data, clock }: World) =>
+    openAccess({ data, passwords: passwords(new HashQueue(2, 20_000)), now: () => clock.at, refresh: 'rotating' })
+  const credentials = { provider: 'credentials', UserName: 'Ann', Password: password }
+
+  test('A11 a sign-in that does not ask for rotation gets no refresh token, and works otherwise', async () => {
+    await withWorld(async (world) => {
+      const answer = await only(world).authenticate(credentials, from('192.0.2.1'))
+      expect(answer).not.toHaveProperty('RefreshToken')
+      expect((await world.access.identify(bearer(answer.BearerToken ?? '')))?.user.userName).toBe('Ann')
+      expect((await world.access.identify(session(answer.SessionId ?? '')))?.user.userName).toBe('Ann')
+    })
+  })
+
+  test('A11 a sign-in that asks for rotation gets a rotating token', async () => {
+    await withWorld(async (world) => {
+      const access = only(world)
+      const { RefreshToken } = await access.authenticate({ ...credentials, ...rotating }, from('192.0.2.1'))
+      const answer = await access.getAccessToken({ RefreshToken }, from('192.0.2.1'))
+      expect(answer.refreshToken).toMatch(/^svc_rt_/)
+    })
+  })
+
+  test('A11 an earlier fixed token is refused with the name of the setting, and works again without it', async () => {
+    await withWorld(async (world) => {
+      const { RefreshToken } = await world.signIn()
+      const fault = await faultOf(only(world).getAccessToken({ RefreshToken }, from('192.0.2.1')))
+      expect([fault.status, fault.message]).toEqual([401, expect.stringContaining('serve.refresh')])
+      expect(await ask(world, RefreshToken)).toHaveProperty('accessToken')
+    })
+  })
+
+  test('P9 the session that replaces one with a fixed token has none', async () => {
+    await withWorld(async (world) => {
+      const { BearerToken } = await world.signIn()
+      const identity = await world.access.identify(bearer(BearerToken))
+      const actor = { who: 'Ann', correlationId: 'test' }
+      const change = { CurrentPassword: password, NewPassword: 'copper-lantern-77' }
+      const answer = await only(world).changePassword(change, from('192.0.2.1'), { identity, actor })
+      expect(Object.keys(answer)).toEqual(['SessionId', 'RememberMe', 'BearerToken'])
+    })
+  })
+})
+
+test('P9 ten wrong current passwords lock the name for the address, for sign-in too', async () => {
+  await withWorld(async (world) => {
+    const { BearerToken } = await world.signIn()
+    const identity = await world.access.identify(bearer(BearerToken))
+    const actor = { who: 'Ann', correlationId: 'test' }
+    const change = (CurrentPassword: string) =>
+      world.access.changePassword({ CurrentPassword, NewPassword: 'copper-lantern-77' }, from('192.0.2.1'), {
+        identity,
+        actor,
+      })
+    for (let attempt = 0; attempt < 10; attempt += 1) expect((await faultOf(change('wrong'))).status).toBe(400)
+    // Even the right one is refused now, in the same words.
+    expect((await faultOf(change(password))).message).toBe((await faultOf(change('wrong'))).message)
+    expect((await faultOf(world.signIn())).status).toBe(401)
+    const events = (await world.admin.audit.list({ limit: 20 })).map(({ event }) => event)
+    expect(events.filter((event) => event === 'signin.failed')).toHaveLength(9)
+    expect(events).toContain('signin.locked')
+    expect(events).not.toContain('password.changed')
+    expect((await world.access.identify(bearer(BearerToken)))?.user.userName).toBe('Ann')
   })
 })

@@ -38,6 +38,8 @@ const notRun: Readonly<Record<string, string>> = {
     'needs a container engine',
   'docs/clients.md: npx -p @servicestack/cli java-ref http://127.0.0.1:8790     # writes dtos.java':
     'needs a package index; test/interop/update.test.ts runs the tool',
+  'docs/sign-in.md: svc passwd                          # asks for the current password, and twice for the new one':
+    'changes the password that the other blocks need; test/cli/own-account.test.ts runs these commands',
   'docs/install.md: npm uninstall --global @svc-cli/svc      # the npm package':
     'removes what the machine has installed',
 }

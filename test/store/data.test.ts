@@ -122,6 +122,11 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       for (const work of [
         () => data.users.remove(user.id, actor()),
         () => data.users.setDisabled(user.id, true, actor()),
+        () =>
+          data.users.changePassword({ id: user.id, epoch: 0, passwordHash: 'new', signIn: signInOf(user) }, actor()),
+        () => data.users.endSessions(user.id, undefined, actor()),
+        () => data.users.endSessions(user.id, session.familyId, actor()),
+        () => data.sessions.endOf(user.id, session.familyId, actor()),
         () => data.users.setPassword(user.id, 'x', actor()),
         () => data.users.changeGrants(user.id, { add: nobody, remove: nobody }, actor()),
         () =>
@@ -694,6 +699,70 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
         1,
         actor(),
       )
+    })
+  })
+
+  describe('a user and the own sessions', () => {
+    test('P9 of parallel changes of a password one succeeds, and begins its session', async () => {
+      const { user } = await startMs('alice')
+      const changes = Array.from({ length: 8 }, (_, at) => ({
+        passwordHash: `hash ${at}`,
+        signIn: signInOf({ id: user.id, epoch: user.epoch + 1 }),
+      }))
+      const outcomes = await Promise.allSettled(
+        changes.map((change) => data.users.changePassword({ id: user.id, epoch: user.epoch, ...change }, actor())),
+      )
+      const winners = changes.filter((_, at) => outcomes[at]?.status === 'fulfilled')
+      expect(winners).toHaveLength(1)
+      expect((await data.users.byId(user.id))?.passwordHash).toBe(winners[0]?.passwordHash)
+      const sessions = await data.sessions.list({ id: user.id, epoch: user.epoch + 1 }, 2_000)
+      expect(sessions.map(({ familyId }) => familyId)).toEqual([winners[0]?.signIn.session.familyId])
+    })
+
+    test('P9 a disabled or removed user cannot change the password', async () => {
+      const { user } = await startMs('alice')
+      await data.users.setDisabled(user.id, true, actor())
+      const change = { passwordHash: 'new', signIn: undefined }
+      for (const epoch of [user.epoch, user.epoch + 1]) {
+        const fault = await faultOf(data.users.changePassword({ id: user.id, epoch, ...change }, actor()))
+        expect(fault.fault).toBe('Unauthorized')
+      }
+      await data.users.remove(user.id, actor())
+      const fault = await faultOf(data.users.changePassword({ id: user.id, epoch: 1, ...change }, actor()))
+      expect(fault.fault).toBe('Unauthorized')
+    })
+
+    test('T8 a family whose session has expired is still listed while its refresh token lives', async () => {
+      const { user, session, refresh } = await startMs('alice')
+      const listed = { familyId: refresh.familyId, createdAt: 1_000, provider: 'credentials', kind: refresh.kind }
+      expect(await data.sessions.list(user, 2_000)).toEqual([expect.objectContaining(listed)])
+      await raw(store, `DELETE FROM "sessions" WHERE "hash" = '${session.hash}'`)
+      expect(await data.sessions.list(user, 2_000)).toEqual([expect.objectContaining(listed)])
+      expect(await data.sessions.list(user, refresh.lastUsedAt + refresh.idleMs)).toEqual([])
+    })
+
+    test('T8 a rotation of the family that stays works while the others end', async () => {
+      const kept = await startMs('alice')
+      const { user } = kept
+      const gone = signInOf(user)
+      await data.sessions.begin(gone, actor())
+      expect(await data.users.endSessions(user.id, kept.session.familyId, actor())).toBe(1)
+      // Both were read before the others ended.
+      const next = successorOf(kept)
+      expect((await data.tokens.rotate(kept.refresh.hash, next, 3_000, actor())).outcome).toBe('rotated')
+      expect((await data.tokens.rotate(gone.refresh.hash, successorOf(gone), 3_000, actor())).outcome).toBe('gone')
+      const { epoch } = (await data.users.byId(user.id)) ?? { epoch: -1 }
+      expect((await data.tokens.access(next.access.hash))?.epoch).toBe(epoch)
+      expect((await data.tokens.refresh(next.refresh.hash))?.epoch).toBe(epoch)
+      expect(epoch).toBe(user.epoch + 1)
+    })
+
+    test('T8 a session of another user does not end', async () => {
+      const [alice, bob] = [await startMs('alice'), await startMs('bob')]
+      expect(await data.sessions.endOf(alice.user.id, bob.session.familyId, actor())).toBe(false)
+      expect(await data.sessions.find(bob.session.hash)).toBeDefined()
+      expect(await data.sessions.endOf(bob.user.id, bob.session.familyId, actor())).toBe(true)
+      expect(await data.sessions.find(bob.session.hash)).toBeUndefined()
     })
   })
 

@@ -1,0 +1,237 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { type Admin, serveDefaults } from '../../src/core/service.ts'
+import { onTerminal } from '../../tools/pages/terminal.ts'
+import { suiteWith } from '../support/peer.ts'
+import { type Home, type Ran, svcHome } from '../support/svc.ts'
+
+const ends: (() => Promise<void> | void)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+})
+
+const by = { who: 'local:tester', correlationId: 'own-account' }
+const password = 'violet-harbour-42'
+const next = 'copper-lantern-77'
+const all = ({ stdout, stderr }: Ran): string => `${stdout}${stderr}`
+
+type Own = { readonly url: string; readonly home: Home; readonly admin: Admin; readonly stop: () => Promise<void> }
+
+/** A real server with Bob, who has signed in from a home of his own. */
+async function context(): Promise<Own> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-own-'))
+  const { service, runtime } = await openCore({
+    version: '1.2.3',
+    config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+    store: join(folder, 'store', 'svc.db'),
+    shared: true,
+    details: 'signed-in',
+  })
+  const { admin } = runtime
+  if (!admin) throw new Error('There is no administration')
+  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
+  const server = await startServer({ ...started, log: () => {} })
+  const home = svcHome()
+  const stop = async (): Promise<void> => {
+    await server.stop()
+    await runtime.close()
+  }
+  ends.push(() => rmSync(folder, { recursive: true, force: true }), stop, home.remove)
+  await admin.users.add({ userName: 'bob', password }, by)
+  await signIn(home, server.url)
+  return { url: server.url, home, admin, stop }
+}
+
+async function signIn(home: Home, url: string, secret = password): Promise<void> {
+  const args = ['login', '--server', url, '-u', 'bob', '--password-stdin', '--insecure-storage']
+  expect(await home.svc(args, { stdin: secret })).toMatchObject({ code: 0 })
+}
+
+async function elsewhere(url: string): Promise<Home> {
+  const home = svcHome()
+  ends.push(home.remove)
+  await signIn(home, url)
+  return home
+}
+
+const passwd = (home: Home, current: string, wanted: string) =>
+  home.svc(['passwd', '--password-stdin'], { stdin: `${current}\n${wanted}\n` })
+const signedIn = async (home: Home): Promise<number | null> => (await home.svc(['whoami', '--verify'])).code
+
+describe('svc passwd', () => {
+  test('P9 changes the password, stays signed in here, and ends the sign-in elsewhere', async () => {
+    const { url, home } = await context()
+    const other = await elsewhere(url)
+    const ran = await passwd(home, password, next)
+    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining(`The password of bob at ${url} is changed`) })
+    expect(all(ran)).not.toMatch(new RegExp(`${password}|${next}`))
+    expect([await signedIn(home), await signedIn(other)]).toEqual([0, 4])
+    expect(
+      (
+        await home.svc(['login', '--server', url, '-u', 'bob', '--password-stdin', '--insecure-storage'], {
+          stdin: next,
+        })
+      ).code,
+    ).toBe(0)
+  })
+
+  test.each([
+    ['a wrong current password', 'wrong', next, 4, 'the current password is wrong; nothing was changed'],
+    [
+      'a common new password',
+      password,
+      'Admin@123',
+      9,
+      'the new password is a common password, which attackers try first',
+    ],
+    ['the same password again', password, password, 9, 'the new password must differ from the current password'],
+  ])('P9 %s changes nothing', async (_, current, wanted, code, message) => {
+    const { home, admin } = await context()
+    expect(await passwd(home, current, wanted)).toMatchObject({ code, stderr: expect.stringContaining(message) })
+    expect(await signedIn(home)).toBe(0)
+    const events = (await admin.audit.list({ limit: 10 })).map(({ event }) => event)
+    expect(events).not.toContain('password.changed')
+  })
+
+  test('P7 standard input must have two lines', async () => {
+    const { home } = await context()
+    for (const stdin of [password, `${password}\n\n`, `${password}\n${next}\nmore\n`]) {
+      const ran = await home.svc(['passwd', '--password-stdin'], { stdin })
+      expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('must contain 2 lines') })
+    }
+    const ran = await home.svc(['passwd'])
+    expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('--password-stdin is missing') })
+  })
+
+  test('P8 on this machine it says which command to use', async () => {
+    const { home } = await context()
+    const ran = await home.svc(['passwd', '--local'])
+    expect(ran).toMatchObject({ code: 2, stderr: expect.stringMatching(/nobody is signed in.*svc users passwd/s) })
+  })
+
+  test('P9 without a sign-in, after its end and without a server, no password is read', async () => {
+    const { url, home, admin, stop } = await context()
+    const nobody = await svcHomeOf().svc(['passwd', '--server', url, '--password-stdin'], { stdin: 'x\ny\n' })
+    expect(nobody).toMatchObject({ code: 4, stderr: expect.stringContaining('nobody is signed in') })
+    await admin.users.passwd('bob', next, by)
+    const ended = await passwd(home, next, 'pewter-meadow-31')
+    expect(ended).toMatchObject({ code: 4, stderr: expect.stringContaining('has expired or was revoked') })
+    await stop()
+    expect((await passwd(home, next, 'pewter-meadow-31')).code).toBe(6)
+  })
+
+  test('K5 it is refused while SVC_TOKEN is set', async () => {
+    const { home } = await context()
+    const ran = await home.svc(['passwd'], { env: { SVC_TOKEN: 'svc_at_x' } })
+    expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set') })
+  })
+})
+
+function svcHomeOf(): Home {
+  const home = svcHome()
+  ends.push(home.remove)
+  return home
+}
+
+suiteWith(
+  spawnSync('script', ['--version']).status === 0 ? undefined : 'the program script is not installed',
+  'svc passwd on a terminal',
+  () => {
+    test('P7 asks for the current password, and again for a new one that was not repeated, without echo', async () => {
+      const { home } = await context()
+      const steps = [
+        ['Current password', password],
+        ['New password', next],
+        ['Confirm password', 'another'],
+        ['New password', next],
+        ['Confirm password', next],
+      ]
+      let fresh = ''
+      const { shown, status } = await onTerminal(`"$NODE" "$SVC" passwd`, {
+        cwd: home.folder,
+        env: { ...home.env, NODE: process.execPath, SVC: home.program },
+        timeoutMs: 25_000,
+        answer: (text) => {
+          fresh += text
+          const [question = '', typed = ''] = steps[0] ?? []
+          // A prompt is drawn again at every key, and once more with a tick when it is answered.
+          if (question === '' || !new RegExp(`\\? ${question}`).test(fresh)) return undefined
+          steps.shift()
+          fresh = ''
+          return `${typed}\r`
+        },
+      })
+      expect(shown).toContain('The passwords do not match. Try again.')
+      expect(shown).toContain('is changed; your other sessions and tokens have ended')
+      expect(shown).not.toMatch(new RegExp(`${password}|${next}|another`))
+      expect(status).toBe(0)
+      expect(await signedIn(home)).toBe(0)
+    })
+
+    test('K7 ctrl-C at the prompt: exit 130, nothing changed', async () => {
+      const { home, admin } = await context()
+      const ran = await home.terminal(['passwd'], (output) =>
+        output.includes('Current password') ? '\x03' : undefined,
+      )
+      expect(ran.code).toBe(130)
+      expect((await admin.audit.list({ limit: 10 })).map(({ event }) => event)).toEqual(['signin.ok', 'user.added'])
+      expect(await signedIn(home)).toBe(0)
+    })
+  },
+)
+
+describe('svc sessions', () => {
+  type Listed = { readonly Sessions: readonly { readonly Id: string; readonly Current: boolean }[] }
+  const listed = async (home: Home, ...more: string[]): Promise<Listed['Sessions']> =>
+    (JSON.parse((await home.svc(['sessions', 'list', '--json', ...more])).stdout) as Listed).Sessions
+
+  test('T8 lists the sessions and ends one by the beginning of its id', async () => {
+    const { url, home } = await context()
+    const other = await elsewhere(url)
+    const sessions = await listed(home)
+    expect(sessions.map(({ Current }) => Current).toSorted()).toEqual([false, true])
+    const id = sessions.find(({ Current }) => !Current)?.Id.slice(0, 8) ?? ''
+    expect(await home.svc(['sessions', 'end', id])).toMatchObject({ code: 0, stdout: '1 session has ended\n' })
+    expect([await signedIn(home), await signedIn(other)]).toEqual([0, 4])
+    const again = await home.svc(['sessions', 'end', id])
+    expect(again).toMatchObject({ code: 9, stderr: expect.stringContaining(`there is no session "${id}"`) })
+  })
+
+  test('T8 ends all others, then all', async () => {
+    const { url, home } = await context()
+    const others = [await elsewhere(url), await elsewhere(url)]
+    const ran = await home.svc(['sessions', 'end', '--others'])
+    expect(ran).toMatchObject({ code: 0, stdout: '2 sessions have ended\n' })
+    expect(await Promise.all([home, ...others].map(signedIn))).toEqual([0, 4, 4])
+    const last = await home.svc(['sessions', 'end', '--all'])
+    expect(last).toMatchObject({ code: 0, stderr: expect.stringContaining('your present session has ended too') })
+    expect(await signedIn(home)).toBe(4)
+  })
+
+  test('T8 without a choice, and with two, nothing ends', async () => {
+    const { home } = await context()
+    for (const args of [[], ['x', '--all'], ['--others', '--all'], ['']]) {
+      expect((await home.svc(['sessions', 'end', ...args])).code).not.toBe(0)
+    }
+    expect(await signedIn(home)).toBe(0)
+  })
+
+  test('T8 P8 the account of the machine names the user', async () => {
+    const { home, admin } = await context()
+    const local = ['--local', '--store', admin.store]
+    const unnamed = await home.svc(['sessions', 'list', ...local])
+    expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('--user NAME') })
+    expect((await listed(home, '--user', 'bob', ...local)).map(({ Current }) => Current)).toEqual([false])
+    const ran = await home.svc(['sessions', 'end', '--all', '--user', 'bob', ...local])
+    expect(ran).toMatchObject({ code: 0, stdout: '1 session has ended\n' })
+    expect(await signedIn(home)).toBe(4)
+    const [entry] = await admin.audit.list({ limit: 1 })
+    expect(entry).toMatchObject({ event: 'session.ended', who: expect.stringMatching(/^local:/), target: 'bob' })
+  })
+})
