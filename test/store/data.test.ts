@@ -122,11 +122,6 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       for (const work of [
         () => data.users.remove(user.id, actor()),
         () => data.users.setDisabled(user.id, true, actor()),
-        () =>
-          data.users.changePassword({ id: user.id, epoch: 0, passwordHash: 'new', signIn: signInOf(user) }, actor()),
-        () => data.users.endSessions(user.id, undefined, actor()),
-        () => data.users.endSessions(user.id, session.familyId, actor()),
-        () => data.sessions.endOf(user.id, session.familyId, actor()),
         () => data.users.setPassword(user.id, 'x', actor()),
         () => data.users.changeGrants(user.id, { add: nobody, remove: nobody }, actor()),
         () =>
@@ -680,6 +675,11 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       for (const work of [
         () => data.users.add(newUser('bob', roles('Ops')), actor()),
         () => data.users.setPassword(user.id, 'new', actor()),
+        () =>
+          data.users.changePassword({ id: user.id, epoch: 0, passwordHash: 'new', signIn: signInOf(user) }, actor()),
+        () => data.users.endSessions(user.id, undefined, actor()),
+        () => data.users.endSessions(user.id, session.familyId, actor()),
+        () => data.sessions.endOf(user.id, session.familyId, actor()),
         () => data.users.setDisabled(user.id, true, actor()),
         () => data.users.remove(user.id, actor()),
         () => data.users.changeGrants(user.id, { add: roles('Ops'), remove: nobody }, actor()),

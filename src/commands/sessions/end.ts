@@ -66,11 +66,11 @@ async function sessionNamed(
   signal: AbortSignal,
 ): Promise<UserSession> {
   const { Sessions = [] } = await service.getSessions({ UserName }, localCall(signal))
-  const wanted = typed.trim().toLowerCase()
-  const found = wanted === '' ? [] : Sessions.filter(({ Id = '' }) => Id.startsWith(wanted))
-  const [one, another] = found
+  const start = typed.trim().toLowerCase()
+  const matches = start === '' ? [] : Sessions.filter(({ Id = '' }) => Id.startsWith(start))
+  const [one, another] = matches
   if (one && !another) return one
   const hints = ['svc sessions list shows the ids.']
-  if (one) throw new Fault('Usage', `${found.length} sessions have an id that begins with "${typed}"`, { hints })
+  if (one) throw new Fault('Usage', `${matches.length} sessions have an id that begins with "${typed}"`, { hints })
   throw new Fault('NotFound', `there is no session "${typed}"`, { hints })
 }

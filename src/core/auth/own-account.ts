@@ -54,7 +54,8 @@ export async function changePassword(
   const passwordHash = await passwords.hash(password, call.signal)
   const at = now()
   const [present] = familyId === undefined ? [] : await data.sessions.list(user, at, familyId)
-  const next = present && newSession(world.lifetimes, at, { id: user.id, epoch: user.epoch + 1 }, withoutFixedRefresh(world, present))
+  const next =
+    present && newSession(world.lifetimes, at, { id: user.id, epoch: user.epoch + 1 }, renewable(world, present))
   await data.users.changePassword({ id: user.id, epoch: user.epoch, passwordHash, signIn: next?.record }, actor)
   if (!next) return {}
   const { sessionId, bearerToken, refreshToken } = next.tokens
@@ -67,7 +68,7 @@ export async function changePassword(
 }
 
 /** A family of fixed tokens that the server no longer renews goes on without a refresh token. */
-const withoutFixedRefresh = ({ refresh }: AuthContext, session: SignedInSession): SignedInSession =>
+const renewable = ({ refresh }: AuthContext, session: SignedInSession): SignedInSession =>
   session.kind === 'fixed' && refresh === 'rotating' ? { ...session, kind: undefined } : session
 
 /**
