@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { openAccess } from '../../src/core/auth/index.ts'
+import { Delays, openAccess } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { readToken } from '../../src/core/auth/tokens.ts'
 import { bearer, by, faultOf, from, password, session, type World, withWorld } from './world.ts'
@@ -174,7 +174,13 @@ describe('a rotating family', () => {
 
 describe('serve.refresh: rotating', () => {
   const only = ({ data, clock }: World) =>
-    openAccess({ data, passwords: passwords(new HashQueue(2, 20_000)), now: () => clock.at, refresh: 'rotating' })
+    openAccess({
+      data,
+      passwords: passwords(new HashQueue(2, 20_000)),
+      delays: new Delays(),
+      now: () => clock.at,
+      refresh: 'rotating',
+    })
   const credentials = { provider: 'credentials', UserName: 'Ann', Password: password }
 
   test('A11 a sign-in that does not ask for rotation gets no refresh token, and works otherwise', async () => {
