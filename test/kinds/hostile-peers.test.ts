@@ -1,5 +1,5 @@
 import { serialize } from 'bson'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import ldap from '../../src/core/kinds/ldap/index.ts'
 import mongo from '../../src/core/kinds/mongo/index.ts'
@@ -168,12 +168,12 @@ describe('a database cannot block the process by the type that it declares for a
 /** Processor time may grow by this when the text grows tenfold: linear is 10, quadratic 100. */
 const maxGrowth = 15
 /** Milliseconds of processor time and copied bytes that are not compared: a run costs a few in any case. */
-const floors = { ms: 3, copied: 30_000 }
+const floors = { ms: 3, copied: 300_000 }
 /** Runs with each size before a growth that stays too large counts: others use the machine too. */
 const rounds = 10
 const sizes = [1_000, 10_000, 100_000] as const
 /** Milliseconds after which the process that runs a kind counts as blocked. */
-const patienceMs = 60_000
+const patienceMs = 120_000
 
 type Way = 'at once' | 'byte by byte'
 
@@ -187,11 +187,14 @@ async function problemsOf(
   const least = { ms: sizes.map(() => Number.POSITIVE_INFINITY), copied: sizes.map(() => Number.POSITIVE_INFINITY) }
   const problems = new Set<string>()
   const name = `${kind}, ${shape} ${place}, ${way}`
+  const byteByByte = way === 'byte by byte'
+  // Single bytes take seconds on a busy machine.
+  const timeoutMs = byteByByte ? 60_000 : 10_000
   const run = async (at: number, target: HostileTarget): Promise<void> => {
     const { folder } = target
     const { ms, copied, results } = await runner.run(
       {
-        ...{ kind, settings: settings(target), mode, timeoutMs: 10_000, byteByByte: way === 'byte by byte' },
+        ...{ kind, settings: settings(target), mode, timeoutMs, byteByByte },
         ...(folder === undefined ? {} : { allow: [folder] }),
       },
       patienceMs,
@@ -236,6 +239,8 @@ describe('the CPU time of a run grows in proportion to what a hostile server sen
 }, () => {
   const runner = startHostileRunner()
   afterAll(() => runner.close())
+  // A driver that prints what a server sends would put its text into the terminal and the log.
+  afterEach(() => expect(runner.output()).toBe(''))
   test('finds a planted reader that copies and searches everything again with each piece', async () => {
     const planted: HostileCase = {
       kind: 'planted',
@@ -248,8 +253,8 @@ describe('the CPU time of a run grows in proportion to what a hostile server sen
     const problems = await problemsOf(runner, planted, ['blanks', (size) => ' '.repeat(size)], 'byte by byte')
     expect(problems).toEqual([
       'planted, blanks in its answer, byte by byte: counts as healthy',
-      expect.stringMatching(/: 100 KB take \d\d times the milliseconds of 10 KB/),
-      expect.stringMatching(/: 100 KB make svc copy \d\d times the bytes of 10 KB/),
+      expect.stringMatching(/: 100 KB take \d+ times the milliseconds of 10 KB/),
+      expect.stringMatching(/: 100 KB make svc copy \d+ times the bytes of 10 KB/),
     ])
   }, 600_000)
   test.each(kinds)(

@@ -104,6 +104,15 @@ const inDocument: HostileCase['texts'] = {
   'an element of blanks': around('<a>', ' ', '</a>'),
 }
 
+/** For a document that is announced as XML. */
+const inElements: HostileCase['texts'] = {
+  blanks: repeated(' '),
+  'nested elements': nested('<a>', '</a>'),
+  'open elements': repeated('<a>'),
+  'an attribute of blanks': around('<a b="', ' ', '"/>'),
+  'an element of blanks': around('<a>', ' ', '</a>'),
+}
+
 const over =
   (behaviourFor: (text: string) => Behaviour): HostileCase['serve'] =>
   (text) =>
@@ -382,6 +391,8 @@ const ftp: readonly HostileCase[] = [
     mode: 'Standard',
     serve: ftpScript((text) => ({ answers: { PWD: `257 "${text}" x`, FEAT: `211-x\r\n ${text}\r\n211 End` } })),
     texts: inLine,
+    // A folder may have any name.
+    sound: Object.keys(inLine),
   },
   {
     kind: 'ftp',
@@ -559,8 +570,8 @@ const sftp: readonly HostileCase[] = [
 
 const pages: readonly (readonly [place: string, (text: string) => string | Buffer, HostileCase['texts']])[] = [
   ['in the body', (text) => httpAnswer(text), inDocument],
-  ['in chunks of one byte', (text) => inChunks(text), inDocument],
-  ['in XML', (text) => httpAnswer(text, 'Content-Type: application/xml\r\n'), inDocument],
+  ['in chunks of one byte', (text) => inChunks(text), { blanks: repeated(' '), 'nested lists': nested('[', ']') }],
+  ['in XML', (text) => httpAnswer(text, 'Content-Type: application/xml\r\n'), inElements],
   ['in a header', (text) => httpAnswer('{}', `Content-Type: ${text}\r\n`), inLine],
   ['in a cookie', (text) => httpAnswer('{}', `Set-Cookie: a=${text}; Path=${text}\r\n`), inLine],
   [
@@ -989,6 +1000,14 @@ const mysql: readonly HostileCase[] = [
     serve: over((text) => mysqlServer(253, Buffer.from(text))),
     texts: anyText,
   },
+  {
+    kind: 'mysql',
+    place: 'in a value of type JSON',
+    settings: mysqlOf,
+    mode: 'Advanced',
+    serve: over((text) => mysqlServer(245, Buffer.from(text))),
+    texts: inDocument,
+  },
 ]
 
 const sqlserverOf = ({ port }: HostilePeer): Raw => ({
@@ -1319,7 +1338,7 @@ export const hostileCases: readonly HostileCase[] = [
   ...oidc,
   ...rabbitmq,
   ...postgresCases('postgres', 'd'),
-  ...postgresCases('pgbouncer', 'pgbouncer'),
+  ...postgresCases('pgbouncer', 'pgbouncer').filter(({ place }) => place !== 'in a list of lists'),
   ...mysql,
   ...sqlserver,
   ...dns,

@@ -8,6 +8,7 @@ import type { Kind, Result } from '../../src/core/engine/index.ts'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings, type SettingsSpec } from '../../src/core/settings/index.ts'
+import { hostilePassword } from './hostile-password.ts'
 import { type RunKindOptions, runKind } from './run-kind.ts'
 
 export type HostileRun = {
@@ -36,7 +37,6 @@ export type HostileReport = {
   }[]
 }
 
-export const hostilePassword = 'correct horse 7'
 const context = { env: { HOSTILE_PASSWORD: hostilePassword }, folder: '/' }
 
 type Push = (this: Socket, chunk: Buffer | null, encoding?: BufferEncoding) => boolean

@@ -5,14 +5,28 @@ import type { HostileReport, HostileRun } from './hostile-child.ts'
 export type HostileRunner = {
   /** Runs a kind in the child. Throws when the child cannot, or when it does not answer within `ms`. */
   readonly run: (run: HostileRun, ms: number) => Promise<HostileReport>
+  /** What the process has written to its standard output and standard error. */
+  readonly output: () => string
   readonly close: () => Promise<void>
 }
+
+/** Characters. */
+const maxOutput = 4_000
 
 type Answer = { readonly report?: HostileReport; readonly error?: string }
 
 /** A process that runs kinds, one run at a time. */
 export function startHostileRunner(): HostileRunner {
-  const start = () => fork(new URL('./hostile-child.ts', import.meta.url), { execArgv: [] })
+  let output = ''
+  const start = () => {
+    const started = fork(new URL('./hostile-child.ts', import.meta.url), { execArgv: [], silent: true })
+    for (const stream of [started.stdout, started.stderr]) {
+      stream?.on('data', (chunk: Buffer) => {
+        if (output.length < maxOutput) output += chunk.toString('utf8')
+      })
+    }
+    return started
+  }
   let child = start()
   const close = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -43,6 +57,7 @@ export function startHostileRunner(): HostileRunner {
         child.off('exit', crashed)
       }
     },
+    output: () => output,
     close,
   }
 }

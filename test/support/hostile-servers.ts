@@ -249,7 +249,7 @@ export function http2Frame(type: number, flags: number, stream: number, payload:
   return Buffer.concat([start, payload])
 }
 
-/** Answers the first gRPC call with frames. */
+/** Answers the first gRPC call with frames, and closes the connection. */
 export const grpcServer =
   (...frames: readonly Buffer[]): Behaviour =>
   (socket) => {
@@ -261,7 +261,7 @@ export const grpcServer =
       for (let at = 24; received.length >= at + 9 && !isAnswered; at += 9 + received.readUIntBE(at, 3)) {
         if (received[at + 3] !== 1) continue
         isAnswered = true
-        socket.write(Buffer.concat(frames))
+        socket.end(Buffer.concat(frames))
       }
     })
   }

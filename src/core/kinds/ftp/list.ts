@@ -81,13 +81,16 @@ export async function entries(
 /** The first line of `ls -l`, or an empty line. */
 const isHeading = (line: string): boolean => /^(?:total \d{1,15})?$/i.test(line.trim().slice(0, 40))
 
+/** A line about the folder itself or its parent, which the driver leaves out. */
+const isOfFolder = (line: string): boolean => /^total\b|(?:^|\s)\.{1,2}$|\btype=[cp]dir;/i.test(line)
+
 /** True if a listing has lines, and none of them describes a file or a folder. */
 export async function isUnreadable(lines: readonly string[]): Promise<boolean> {
   const { parseList } = await loadFtpLists()
   const isUnread = (line: string): boolean => {
     try {
-      parseList(line)
-      return !isOneName(line)
+      // The driver returns nothing for a line that it recognizes without finding a name in it.
+      return !isOneName(line) || (parseList(line).length === 0 && !isOfFolder(line))
     } catch {
       return true
     }

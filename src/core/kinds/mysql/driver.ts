@@ -125,7 +125,8 @@ const numbers: ReadonlySet<string> = new Set(['TINY', 'SHORT', 'INT24', 'LONG', 
  * would keep the driver busy for minutes, or exhaust the memory.
  */
 function plainValue(field: MysqlField): unknown {
-  const value = field.string('utf8')
+  // Not utf8: for a JSON column of that name of the encoding, the driver prints the name of the column to standard error.
+  const value = field.string('utf-8')
   return value !== null && numbers.has(field.type) ? Number(value) : value
 }
 
@@ -149,9 +150,21 @@ function ended(connection: Connection, socket: PeerSocket): Promise<void> {
 /** The stream that the driver uses: the socket, or the TLS stream over it. */
 const streamOf = (connection: Connection): Duplex => (connection as unknown as { readonly stream: Duplex }).stream
 
+type NumberedPacket = { sequenceId: number }
+type Inner = NumberedPacket & {
+  startTLS: (done: unknown) => void
+  handlePacket: (packet: NumberedPacket | undefined) => void
+}
+
 /** Also watches the TLS stream that the driver starts over the socket during the sign-in. */
 function watched(connection: Connection, socket: PeerSocket): Connection {
-  const inner = connection as unknown as { startTLS: (done: unknown) => void }
+  const inner = connection as unknown as Inner
+  const handle = inner.handlePacket.bind(connection)
+  inner.handlePacket = (packet) => {
+    // The driver only prints a line to standard error for each packet with another number, and a server can send millions.
+    if (packet) packet.sequenceId = inner.sequenceId
+    handle(packet)
+  }
   const start = inner.startTLS.bind(connection)
   inner.startTLS = (done) => {
     start(done)

@@ -1,0 +1,2 @@
+/** The password that svc would send to a hostile server. */
+export const hostilePassword = 'correct horse 7'
