@@ -234,7 +234,7 @@ async function problemsOf(
 const kinds = [...new Set(hostileCases.map(({ kind }) => kind))]
 const kindsByByte = [...new Set(hostileCases.flatMap(({ kind, whole }) => (whole === undefined ? [kind] : [])))]
 
-describe('the CPU time of a run grows in proportion to what a hostile server sends, and none counts as healthy', {
+describe('H15 the CPU time of a run grows in proportion to what a hostile server sends, and none counts as healthy', {
   tags: ['long'],
 }, () => {
   const runner = startHostileRunner()
