@@ -40,7 +40,7 @@ type Text = (size: number) => string
 
 /** One place of one protocol where a peer can put a text. */
 export type HostileCase = {
-  readonly kind: KindName | 'planted'
+  readonly kind: KindName | 'client' | 'planted'
   readonly place: string
   /** As svc.yaml gives them; `target` is what `serve` returned. */
   readonly settings: (target: HostilePeer & { readonly folder?: string }) => Raw
@@ -595,7 +595,11 @@ const htmlTexts: HostileCase['texts'] = {
   'open comments': repeated('<!--'),
   references: repeated('&amp;'),
 }
-const httpCases = (kind: KindName, settings: HostileCase['settings'], mode: ExecutionMode): readonly HostileCase[] =>
+const httpCases = (
+  kind: HostileCase['kind'],
+  settings: HostileCase['settings'],
+  mode: ExecutionMode,
+): readonly HostileCase[] =>
   pages.map(([place, answer, texts]) => ({
     kind,
     place,
@@ -658,6 +662,12 @@ const httpSteps = httpCases(
   'Advanced',
 )
 
+const inHealth: HostileCase['serve'] = over((text) => {
+  const summary = { MonitorName: text, Status: 'Failure', ErrorMessages: [text] }
+  const health = { Status: 'Failure', StatusMessage: text, FailedMonitorCount: 1, MonitorSummaries: [summary] }
+  return httpServer(() => httpAnswer(JSON.stringify(health)))
+})
+
 const svc = [
   ...httpCases('svc', (target) => ({ url: urlOf(target) }), 'Advanced'),
   ...httpCases('svc', (target) => ({ url: urlOf(target) }), 'Advanced')
@@ -672,19 +682,20 @@ const svc = [
     .map((one) => ({
       ...one,
       place: 'in a health document',
-      serve: over((text) =>
-        httpServer(() =>
-          httpAnswer(
-            JSON.stringify({
-              Status: 'Failure',
-              StatusMessage: text,
-              FailedMonitorCount: 1,
-              MonitorSummaries: [{ MonitorName: text, Status: 'Failure', ErrorMessages: [text] }],
-            }),
-          ),
-        ),
-      ),
+      serve: inHealth,
     })),
+]
+
+const client: readonly HostileCase[] = [
+  ...httpCases('client', (target) => ({ url: urlOf(target) }), 'Basic'),
+  {
+    kind: 'client',
+    place: 'in a health document',
+    settings: (target) => ({ url: urlOf(target) }),
+    mode: 'Basic',
+    serve: inHealth,
+    texts: inLine,
+  },
 ]
 
 const discovery = (port: number, more: Raw = {}): string => {
@@ -1336,6 +1347,7 @@ export const hostileCases: readonly HostileCase[] = [
   ...http,
   ...httpSteps,
   ...svc,
+  ...client,
   ...oidc,
   ...rabbitmq,
   ...postgresCases('postgres', 'd'),

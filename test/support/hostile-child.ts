@@ -4,7 +4,9 @@
  */
 import { once } from 'node:events'
 import { connect, Socket } from 'node:net'
+import { openClient } from '../../src/core/client/index.ts'
 import type { Kind, Result } from '../../src/core/engine/index.ts'
+import { Fault } from '../../src/core/errors.ts'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings, type SettingsSpec } from '../../src/core/settings/index.ts'
@@ -12,7 +14,8 @@ import { hostilePassword } from './hostile-password.ts'
 import { type RunKindOptions, runKind } from './run-kind.ts'
 
 export type HostileRun = {
-  readonly kind: KindName | 'planted'
+  /** `client`: the client of `svc health --server`. */
+  readonly kind: KindName | 'client' | 'planted'
   /** As svc.yaml gives them. */
   readonly settings: Readonly<Record<string, unknown>>
   readonly mode: ExecutionMode
@@ -102,6 +105,25 @@ async function prepared(
   return () => runKind(kind as unknown as Kind<SettingsSpec>, values as never, mode, options)
 }
 
+/** Asks a server for its health, as the command does. */
+async function askedBy(baseUrl: string, timeoutMs: number): Promise<readonly Result[]> {
+  const client = openClient({ baseUrl, userAgent: 'svc/test', env: {} })
+  const call = {
+    caller: { kind: 'local', account: 'tester' },
+    correlationId: 'c0ffee-1',
+    signal: new AbortController().signal,
+    timeoutMs,
+  } as const
+  try {
+    const { Status } = await client.healthCheck({ ExecutionMode: 'Basic', ServerType: 'App' }, call)
+    return [{ check: 'health', status: Status === 'Success' ? 'ok' : 'failed', message: `it reports ${Status}` }]
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error
+    const fault = error.fault === 'Timeout' ? 'timeout' : 'protocol'
+    return [{ check: 'health', status: 'failed', fault, message: error.message }]
+  }
+}
+
 /** What the test must find: reads as no kind may. */
 async function quadratic(port: unknown): Promise<readonly Result[]> {
   let received = Buffer.alloc(0)
@@ -123,7 +145,12 @@ async function report({
   allow,
 }: HostileRun): Promise<HostileReport> {
   const options = { timeoutMs, ...(allow ? { exec: { allow } } : {}) }
-  const run = name === 'planted' ? () => quadratic(settings['port']) : await prepared(name, settings, mode, options)
+  const run =
+    name === 'planted'
+      ? () => quadratic(settings['port'])
+      : name === 'client'
+        ? () => askedBy(String(settings['url']), timeoutMs)
+        : await prepared(name, settings, mode, options)
   prototype.push = byteByByte ? oneByOne : push
   copied = 0
   const before = processorMs()
