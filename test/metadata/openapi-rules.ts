@@ -27,7 +27,7 @@ const either = (kind: string, part: object) =>
     only({ $ref: { type: 'string', pattern: `^#/components/${kind}/[a-zA-Z0-9._-]+$` } }),
     part,
   )
-const httpHeader = only({ description: text, schema: ref('schema') }, ['schema'])
+const httpHeader = only({ description: text, required: { type: 'boolean' }, schema: ref('schema') }, ['schema'])
 const media = only({ schema: ref('schema') }, ['schema'])
 const content = mapOf(media, '^[a-z]+/[a-z0-9.+-]+$')
 
@@ -47,6 +47,8 @@ export const rules = {
       ),
       jsonSchemaDialect: { const: 'https://json-schema.org/draft/2020-12/schema' },
       servers: { type: 'array', minItems: 1, items: only({ url: { type: 'string', pattern: '^https?://' } }, ['url']) },
+      externalDocs: only({ url: { type: 'string', pattern: '^https?://' }, description: text }, ['url']),
+      'x-svc-limits': { type: 'object', additionalProperties: { type: 'integer' } },
       tags: { type: 'array', items: only({ name: text, description: text }, ['name']) },
       paths: mapOf(ref('path'), '^/'),
       components: only({
@@ -68,7 +70,8 @@ export const rules = {
     }),
     operation: only(
       {
-        operationId: { type: 'string', pattern: '^[a-z][A-Za-z0-9]*$' },
+        operationId: { type: 'string', pattern: '^[A-Za-z][A-Za-z0-9]*$' },
+        'x-svc-alias-of': text,
         summary: text,
         description: text,
         tags: { type: 'array', items: text, minItems: 1 },

@@ -1,10 +1,18 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type OperationSpec, operations, replyRoutes } from '../../src/core/protocol/index.ts'
+import {
+  type Dto,
+  limits,
+  type OperationSpec,
+  operations,
+  replyRoutes,
+  schemaOf,
+} from '../../src/core/protocol/index.ts'
 import { allowed, router } from '../../src/core/server/routes.ts'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, type Got } from '../server/site.ts'
-import { document, type Operation, operationAt, responseTo, valid } from '../support/openapi.ts'
+import { canonical, document, type Operation, operationAt, responseTo, valid } from '../support/openapi.ts'
 import { rules } from './openapi-rules.ts'
 
 const rows: readonly OperationSpec[] = Object.values(operations)
@@ -46,7 +54,7 @@ describe('R6 the document is OpenAPI 3.1', () => {
     const schemas = [...objects(document)].flatMap(({ schema }) => (schema === undefined ? [] : [schema as object]))
     expect(schemas.length).toBeGreaterThan(100)
     // What a body must hold stands beside a reference to its properties, where that one rule does not look.
-    const ajv = new Ajv2020({ strict: true, strictRequired: false })
+    const ajv = new Ajv2020({ strict: true, strictRequired: false, allowUnionTypes: true })
     // As a schema among others, so that the strict rules are for schemas and not for what is around them.
     const own = (schema: unknown): object =>
       JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"own:')) as object
@@ -78,6 +86,126 @@ describe('R6 the document is OpenAPI 3.1', () => {
       const declared = parameters.flatMap((each) => (each.in === 'path' ? [each.name] : []))
       expect(declared).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name))
     }
+  })
+})
+
+describe('R6 openapi.json has each operation once', () => {
+  const methods = Object.entries(canonical.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([verb, operation]) => ({ path, verb, operation: operation as Operation })),
+  )
+
+  test.each([
+    ['openapi.json', canonical],
+    ['openapi-all.json', document],
+  ])('R6 %s is valid by a validator of OpenAPI 3.1', async (_, each) => {
+    const validator = new Validator()
+    expect(await validator.validate(structuredClone(each) as Record<string, unknown>)).toEqual({ valid: true })
+    expect(validator.version).toBe('3.1')
+    const spoiled = { ...structuredClone(each), info: {} } as Record<string, unknown>
+    expect((await validator.validate(spoiled)).valid).toBe(false)
+  })
+
+  test('R6 its members are those of OpenAPI, and no others', () => {
+    const ajv = new Ajv2020({ allErrors: true, strict: false })
+    expect(ajv.validate(rules, canonical) ? [] : ajv.errors).toEqual([])
+  })
+
+  test('R6 it has one method for each row of the table, named after the operation', () => {
+    expect(methods.map(({ operation }) => operation.operationId)).toEqual(rows.map(({ name }) => name))
+    for (const { path, verb, operation } of methods) {
+      const routes = rows.find(({ name }) => name === operation.operationId)?.routes ?? []
+      expect(
+        routes.some((route) => route.path === path && (route.verbs as string[]).includes(verb.toUpperCase())),
+      ).toBe(true)
+    }
+  })
+
+  test('R6 each body and each answer has one type: JSON, under its own status', () => {
+    for (const { operation } of methods) {
+      expect(Object.keys(operation.responses)).not.toContain('default')
+      for (const [status, response] of Object.entries(operation.responses)) {
+        const shared = response.$ref === undefined ? response : canonical.components.responses[nameIn(response.$ref)]
+        expect([status, Object.keys(shared?.content ?? {})]).toEqual([status, ['application/json']])
+      }
+      const body = operation['requestBody'] as { content: object } | undefined
+      expect(Object.keys(body?.content ?? {})).toEqual(body === undefined ? [] : ['application/json'])
+    }
+  })
+
+  test('R6 every component is used, and every reference resolves', () => {
+    const refs = new Set([...objects(canonical)].flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : [])))
+    const { securitySchemes, ...parts } = canonical.components as Record<string, object>
+    expect(Object.keys(securitySchemes ?? {}).length).toBeGreaterThan(0)
+    const components = Object.entries(parts).flatMap(([kind, each]) =>
+      Object.keys(each).map((name) => `#/components/${kind}/${name}`),
+    )
+    expect([...refs].toSorted()).toEqual(components.toSorted())
+  })
+
+  test('R6 openapi-all.json marks every other place of an operation as an alias', () => {
+    const places = described.filter(({ operation }) => operation['tags'] !== undefined)
+    const names = new Set(rows.map(({ name }) => name))
+    const aliases = places.filter(({ operation }) => operation['x-svc-alias-of'] !== undefined)
+    expect(aliases.length).toBeGreaterThan(100)
+    for (const { operation } of aliases) expect(names).toContain(operation['x-svc-alias-of'])
+    const others = places.filter(
+      ({ verb, operation }) =>
+        operation['x-svc-alias-of'] === undefined &&
+        verb !== 'OPTIONS' &&
+        !(operation['tags'] as string[]).includes('Server'),
+    )
+    expect(others.map(({ path, verb }) => [path, verb.toLowerCase()])).toEqual(
+      methods.map(({ path, verb }) => [path, verb]),
+    )
+  })
+})
+
+const nameIn = (ref: string): string => ref.split('/').at(-1) ?? ''
+
+describe('S4 R6 every constraint on a request is in the document', () => {
+  const component = (dto: Dto) =>
+    canonical.components.schemas[dto.name] as { properties?: Record<string, Record<string, unknown>> } | undefined
+
+  test('S4 R6 the limits on all requests', () => {
+    expect(canonical['x-svc-limits']).toEqual(limits)
+    const values = new Set([...objects(canonical)].flatMap((each) => Object.entries(each)).map(String))
+    expect(values).toContain(`maxItems,${limits.listItems}`)
+    expect(values).toContain(`maxLength,${limits.nameCharacters}`)
+    expect(values).toContain(`maxProperties,${limits.metaEntries}`)
+    expect(values).toContain(`maxLength,${limits.metaValueCharacters}`)
+  })
+
+  test('S4 R6 the limits of each field', () => {
+    const declared = rows.flatMap(({ request, routes }) => {
+      const isBody = (routes[0].verbs as readonly string[]).includes('POST')
+      return isBody ? Object.entries(request.fields).map(([name, field]) => ({ request, name, field })) : []
+    })
+    for (const { request, name, field } of declared) {
+      const schema = schemaOf(field)
+      const item = schema.kind === 'list' ? schema.item : schema
+      const written = component(request)?.properties?.[name]
+      const part = (schema.kind === 'list' ? written?.['items'] : written) as Record<string, unknown> | undefined
+      const label = `${request.name}.${name}`
+      if (item.kind === 'text') {
+        const most = item.max ?? (schema.kind === 'list' ? limits.nameCharacters : undefined)
+        expect([label, part?.['maxLength'], part?.['pattern']]).toEqual([label, most, item.pattern])
+        const required = (component(request) as { required?: string[] } | undefined)?.required ?? []
+        expect([label, required.includes(name)]).toEqual([label, item.needed === true])
+      }
+      if (item.kind === 'number' && item.min !== undefined)
+        expect([label, part?.['minimum']]).toEqual([label, item.min])
+      if (item.kind === 'number' && item.max !== undefined)
+        expect([label, part?.['maximum']]).toEqual([label, item.max])
+    }
+    expect(declared.length).toBeGreaterThan(20)
+  })
+
+  test('S4 R6 the name of a user and of a provider has a limit wherever a request contains one', () => {
+    const names = rows.flatMap(({ request }) =>
+      Object.entries(request.fields).filter(([name]) => name === 'UserName' || name === 'provider'),
+    )
+    expect(names.length).toBeGreaterThan(3)
+    for (const [, field] of names) expect(schemaOf(field)).toMatchObject({ max: limits.nameCharacters })
   })
 })
 

@@ -4,8 +4,9 @@ import { inOddCase, mostly, strange, text } from './texts.ts'
 
 export type JsonSchema = {
   readonly $ref?: string
-  readonly allOf?: readonly JsonSchema[]
-  readonly type?: string
+  readonly anyOf?: readonly JsonSchema[]
+  /** In requests null means "not given", so a type may be two. */
+  readonly type?: string | readonly string[]
   readonly enum?: readonly string[]
   readonly examples?: readonly unknown[]
   readonly items?: JsonSchema
@@ -15,7 +16,7 @@ export type JsonSchema = {
 /** A schema without its reference. */
 export function resolved(schema: JsonSchema): JsonSchema {
   const part =
-    schema.$ref === undefined ? schema.allOf?.[0] : document.components.schemas[schema.$ref.split('/').at(-1) ?? '']
+    schema.$ref === undefined ? schema.anyOf?.[0] : document.components.schemas[schema.$ref.split('/').at(-1) ?? '']
   return part === undefined ? schema : resolved(part as JsonSchema)
 }
 
@@ -47,7 +48,7 @@ export function validOf(name: string, input: JsonSchema): fc.Arbitrary<unknown> 
   const schema = resolved(input)
   if (schema.enum) return fc.constantFrom(...schema.enum)
   if (schema.examples) return fc.constantFrom(...schema.examples)
-  switch (schema.type) {
+  switch (typeof schema.type === 'string' ? schema.type : schema.type?.[0]) {
     case 'boolean':
       return fc.boolean()
     case 'integer':

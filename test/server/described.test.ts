@@ -16,6 +16,7 @@ const documents = [
   ['/metadata/app.json', 'application/json; charset=utf-8'],
   ['/metadata/app', 'application/json; charset=utf-8'],
   ['/openapi.json', 'application/json; charset=utf-8'],
+  ['/openapi-all.json', 'application/json; charset=utf-8'],
 ] as const
 
 describe('R6 descriptions of the interface', () => {
@@ -61,7 +62,7 @@ describe('R6 descriptions of the interface', () => {
     }
     for (const basic of [true, false]) {
       await withSite({ options: { basic } }, async ({ port }) => {
-        const { components, paths } = (await ask(port, '/openapi.json')).json as unknown as Described
+        const { components, paths } = (await ask(port, '/openapi-all.json')).json as unknown as Described
         expect(components.securitySchemes['basic']).toEqual(
           basic ? { type: 'http', scheme: 'basic', description: expect.any(String) } : undefined,
         )

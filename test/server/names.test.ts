@@ -84,8 +84,12 @@ describe('N9 a server whose names are in camelCase', async () => {
     expect(Object.keys(document.components.schemas['HealthCheckResponse']?.['properties'] as object)).toContain(
       'status',
     )
-    const served = await ask(site.port, '/openapi.json')
+    const served = await ask(site.port, '/openapi-all.json')
     expect((JSON.parse(served.text) as typeof document).components.schemas).toEqual(document.components.schemas)
+    const canonical = JSON.parse((await ask(site.port, '/openapi.json')).text) as typeof document
+    expect(Object.keys(canonical.components.schemas['Authenticate']?.['dependentSchemas'] as object)).toContain(
+      'userName',
+    )
   })
 })
 

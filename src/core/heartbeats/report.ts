@@ -1,20 +1,11 @@
 import { emptyField, Fault, type FieldFault } from '../errors.ts'
-import type { ReportHeartbeat, ReportHeartbeatResponse } from '../protocol/index.ts'
+import { isLonger, type Range, ReportHeartbeat, type ReportHeartbeatResponse, type Text } from '../protocol/index.ts'
 import type { Admin, HeartbeatFacts } from '../service.ts'
 import type { Actor, Data, HeartbeatRow } from '../store/index.ts'
 
-/** Characters. */
-const maxName = 128
-const maxMessage = 1_000
-const maxOutput = 4_000
-/** Milliseconds: the shortest and the longest time between two heartbeats. */
-const shortestInterval = 1_000
-const maxInterval = 7 * 86_400_000
-const maxRun = 100 * 86_400_000
 const maxSkew = 10 * 365 * 86_400_000
 
-/** Control characters, invisible ones (which make two names look alike), line breaks and lone surrogates. */
-const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u
+const { fields: declared } = ReportHeartbeat
 
 /**
  * Stores the heartbeat of an authorized caller. Its time is `now`, in milliseconds since 1970 by our clock; the agent's
@@ -63,16 +54,16 @@ const bounded = (ms: number): number => Math.max(-maxSkew, Math.min(maxSkew, Mat
 function refuse(request: ReportHeartbeat, name: string): void {
   const { Message, Version, Interval, Backlog, DiskFreePercent, SentAt } = request
   const fields = [
-    ...(name.trim() === '' ? [emptyField('Name')] : wrongText('Name', name, maxName, name !== name.trim())),
-    ...wrongText('Message', Message, maxMessage),
-    ...wrongText('Version', Version, maxName),
-    ...(Interval !== undefined && !(Interval >= shortestInterval && Interval <= maxInterval)
+    ...(name.trim() === '' ? [emptyField('Name')] : wrongText('Name', name)),
+    ...wrongText('Message', Message),
+    ...wrongText('Version', Version),
+    ...(Interval !== undefined && !isIn(Interval, declared.Interval)
       ? [fault('Interval', 'must be 1 second (PT1S) to 7 days (P7D)')]
       : []),
-    ...(Backlog !== undefined && !(Number.isSafeInteger(Backlog) && Backlog >= 0)
+    ...(Backlog !== undefined && !(Number.isSafeInteger(Backlog) && isIn(Backlog, declared.Backlog))
       ? [fault('Backlog', 'must be a whole number, 0 or more')]
       : []),
-    ...(DiskFreePercent !== undefined && !(DiskFreePercent >= 0 && DiskFreePercent <= 100)
+    ...(DiskFreePercent !== undefined && !isIn(DiskFreePercent, declared.DiskFreePercent)
       ? [fault('DiskFreePercent', 'must be 0 to 100')]
       : []),
     ...(SentAt !== undefined && Number.isNaN(SentAt.getTime()) ? [fault('SentAt', 'must be a date')] : []),
@@ -87,35 +78,46 @@ function refuse(request: ReportHeartbeat, name: string): void {
 
 /** The fields of a run: StartedAt alone is its start, and with Duration its end. */
 function wrongRun({ StartedAt, Duration, ExitCode, MaxDuration, Output }: ReportHeartbeat): readonly FieldFault[] {
-  const isIn = (ms: number, longest: number): boolean => ms >= 0 && ms <= longest
   return [
     ...(StartedAt !== undefined && Number.isNaN(StartedAt.getTime()) ? [fault('StartedAt', 'must be a date')] : []),
-    ...(Duration !== undefined && !isIn(Duration, maxRun) ? [fault('Duration', 'must be 0 to 100 days (P100D)')] : []),
+    ...(Duration !== undefined && !isIn(Duration, declared.Duration)
+      ? [fault('Duration', 'must be 0 to 100 days (P100D)')]
+      : []),
     ...(Duration !== undefined && StartedAt === undefined ? [fault('Duration', 'needs StartedAt')] : []),
-    ...(ExitCode !== undefined && !(Number.isSafeInteger(ExitCode) && isIn(ExitCode, 255))
+    ...(ExitCode !== undefined && !(Number.isSafeInteger(ExitCode) && isIn(ExitCode, declared.ExitCode))
       ? [fault('ExitCode', 'must be a whole number, 0 to 255')]
       : []),
     ...(ExitCode !== undefined && Duration === undefined ? [fault('ExitCode', 'needs Duration')] : []),
-    ...(MaxDuration !== undefined && !(MaxDuration >= shortestInterval && MaxDuration <= maxRun)
+    ...(MaxDuration !== undefined && !isIn(MaxDuration, declared.MaxDuration)
       ? [fault('MaxDuration', 'must be 1 second (PT1S) to 100 days (P100D)')]
       : []),
-    ...(Output !== undefined && Output.length > maxOutput
-      ? [fault('Output', `may have at most ${maxOutput} characters`)]
-      : []),
-    ...(Output !== undefined &&
-    (!Output.isWellFormed() || invisible.test(Output.slice(0, maxOutput).replace(/[\n\t]/g, ' ')))
-      ? [fault('Output', 'may hold no control or invisible characters but tabs and line feeds')]
-      : []),
+    ...wrongText('Output', Output, 'may hold no control or invisible characters but tabs and line feeds'),
     ...(Output !== undefined && Duration === undefined ? [fault('Output', 'needs Duration')] : []),
   ]
 }
 
-function wrongText(field: string, text: string | undefined, longest: number, padded = false): readonly FieldFault[] {
+const isIn = (value: number, { min = -Infinity, max = Infinity }: Range): boolean => value >= min && value <= max
+
+const patternOf = ({ pattern = '' }: Text): RegExp => new RegExp(pattern, 'u')
+const patterns = {
+  Name: patternOf(declared.Name),
+  Message: patternOf(declared.Message),
+  Version: patternOf(declared.Version),
+  Output: patternOf(declared.Output),
+}
+
+function wrongText(
+  field: keyof typeof patterns,
+  text: string | undefined,
+  hidden = 'must not contain control or invisible characters',
+): readonly FieldFault[] {
   if (text === undefined) return []
-  if (text.length > longest) return [fault(field, `may have at most ${longest} characters`)]
-  if (!text.isWellFormed() || invisible.test(text))
-    return [fault(field, 'must not contain control or invisible characters')]
-  return padded ? [fault(field, 'must not begin or end with whitespace')] : []
+  const { max = 0 } = declared[field]
+  if (isLonger(text, max)) return [fault(field, `may have at most ${max} characters`)]
+  if (text.isWellFormed() && patterns[field].test(text)) return []
+  // Only the pattern of a name refuses more than the characters of a message.
+  const padded = text.isWellFormed() && patterns.Message.test(text)
+  return [fault(field, padded ? 'must not begin or end with whitespace' : hidden)]
 }
 
 const fault = (FieldName: string, what: string): FieldFault => ({

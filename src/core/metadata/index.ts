@@ -5,6 +5,7 @@
 
 export { type Language, type LanguageName, languageNames, languages } from './languages/index.ts'
 export { openapi } from './openapi.ts'
+export { openapiAll } from './openapi-all.ts'
 export type { Described, DescribedPage, DescribedReport } from './schemas.ts'
 export { callerOf, interfaceTitle, rows, type Shape, shapes, usualVerb } from './schemas.ts'
 export { appMetadata, typesMetadata } from './service-types.ts'

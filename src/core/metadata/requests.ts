@@ -7,9 +7,10 @@ import {
   operations,
   type ReplyRoute,
   replyRoutes,
-  schemaOf,
+  type Verb,
 } from '../protocol/index.ts'
-import { bodySchema, type Described, type Json, parameterSchema, parametersOf, pointTo, rows } from './schemas.ts'
+import { pathParameter, queryParameter, requestDtoSchema } from './constraints.ts'
+import { type Described, type Json, parametersOf, pointTo, refTo, rows } from './schemas.ts'
 
 export type PathFormat = 'json' | 'csv' | 'jsv'
 
@@ -60,13 +61,25 @@ function byName(row: OperationSpec, { prefix, format }: ReplyRoute): readonly Re
 export const isHealth = ({ response }: OperationSpec): boolean => response === HealthCheckResponse
 
 /** `get`, `/auth/{provider}.csv` → getAuthProviderCsv. A path for an array of requests gets the suffix Batch. */
-export const operationId = (verb: string, path: string): string =>
+export const pathId = (verb: string, path: string): string =>
   verb +
   path
     .replace('[]', 'Batch')
     .split(/[^A-Za-z0-9]+/)
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('')
+
+/** Where clients should call an operation: the first of its paths, with POST where that takes it. */
+export function canonicalPlace({ routes }: OperationSpec): { readonly path: string; readonly verb: Verb } {
+  const [{ path, verbs }] = routes
+  return { path, verb: verbs.includes('POST') ? 'POST' : (verbs.find((verb) => verb !== 'OPTIONS') ?? 'GET') }
+}
+
+/** The operationId: the operation's name at its canonical place, and at an alias the verb and the path. */
+export function operationId({ row, path }: Pick<RequestPlace, 'row' | 'path'>, verb: string): string {
+  const canonical = canonicalPlace(row)
+  return canonical.path === path && canonical.verb.toLowerCase() === verb ? row.name : pathId(verb, path)
+}
 
 /** A media type without its parameters. */
 export const essence = (contentType: string): string => (contentType.split(';', 1)[0] ?? '').trim()
@@ -81,12 +94,8 @@ export const places = (): readonly RequestPlace[] =>
 /** The parameters of an operation for a verb, except those of every request and of the path. */
 export function parameters(place: RequestPlace, verb: string, described: Described): readonly Json[] {
   const { row, kind, format } = place
-  const pathParameters = parametersOf(place.path)
-  const fields = Object.entries(row.request.fields).filter(
-    ([name]) => !pathParameters.includes(name) && !row.neverInQuery.includes(name),
-  )
   return [
-    ...(verb === 'get' && kind !== 'batch' ? fields.map(([name, field]) => queryParameter(name, field)) : []),
+    ...(verb === 'get' && kind !== 'batch' ? fieldParameters(place) : []),
     ...(format === undefined && kind !== 'batch' ? [formatParameter(row, described)] : []),
     ...(verb === 'get' && described.jsonp && kind !== 'batch' && (format === undefined || format === 'json')
       ? [pointTo('parameters', 'callback')]
@@ -97,15 +106,34 @@ export function parameters(place: RequestPlace, verb: string, described: Describ
   ]
 }
 
+/** The fields of a request as parameters of the query, except those that the path sets or no query may hold (N7). */
+function fieldParameters({ path, row }: Pick<RequestPlace, 'path' | 'row'>): readonly Json[] {
+  const fromPath = parametersOf(path)
+  return Object.entries(row.request.fields)
+    .filter(([name]) => !fromPath.includes(name) && !row.neverInQuery.includes(name))
+    .map(([name, field]) => queryParameter(name, field))
+}
+
+/** The parameters that a generated client needs: of the path, the fields where there is no body, and for every request. */
+export const canonicalParameters = (place: Pick<RequestPlace, 'path' | 'row'>, verb: string): readonly Json[] => [
+  ...pathParametersOf(place),
+  ...(verb === 'post' ? [] : fieldParameters(place)),
+  ...(isHealth(place.row) ? [pointTo('parameters', 'fresh')] : []),
+  ...common,
+]
+
 /** Parameters of every request. */
 export const common: readonly Json[] = [pointTo('parameters', 'correlationId'), pointTo('parameters', 'traceparent')]
 
-const queryParameter = (name: string, field: Field): Json => ({
-  name,
-  in: 'query',
-  ...(field.kind === 'required' ? { required: true } : {}),
-  schema: parameterSchema(schemaOf(field)),
-})
+/** The parameters of the path itself. */
+export const pathParametersOf = ({ path, row }: Pick<RequestPlace, 'path' | 'row'>): readonly Json[] =>
+  parametersOf(path).map((name) => pathParameter(name, fieldNamed(row, name)))
+
+function fieldNamed({ request }: OperationSpec, name: string): Field {
+  const field = request.fields[name]
+  if (field === undefined) throw new Error(`${request.name} has no field ${name}, which a path of it gives`)
+  return field
+}
 
 const formatParameter = (row: OperationSpec, { reports }: Described): Json => ({
   name: 'format',
@@ -122,8 +150,24 @@ const formatParameter = (row: OperationSpec, { reports }: Described): Json => ({
   },
 })
 
-export function requestBody({ path, row, kind }: RequestPlace, { names }: Described): Json {
-  const schema = bodySchema(row.request, parametersOf(path), names)
+/** The schema of a body as JSON. A path that sets a required field has a schema of its own. */
+function bodySchema({ path, row: { request } }: Pick<RequestPlace, 'path' | 'row'>, { names }: Described): Json {
+  const fromPath = parametersOf(path)
+  return fromPath.length === 0 ? refTo(request.name) : requestDtoSchema(request, names, fromPath)
+}
+
+/** A body as JSON alone. */
+export function jsonBody(place: Pick<RequestPlace, 'path' | 'row'>, described: Described): Json {
+  const { required } = requestDtoSchema(place.row.request, described.names, parametersOf(place.path))
+  return {
+    ...(required === undefined ? {} : { required: true }),
+    content: { 'application/json': { schema: bodySchema(place, described) } },
+  }
+}
+
+export function requestBody(place: RequestPlace, described: Described): Json {
+  const { kind } = place
+  const schema = bodySchema(place, described)
   if (kind === 'batch') {
     const array = { type: 'array', items: schema, maxItems: maxBatch }
     const text = { schema: { type: 'string' } }

@@ -6,8 +6,11 @@ import {
   type OperationSpec,
   operations,
 } from '../protocol/index.ts'
-import { essence, isHealth, operationId, type PathFormat, type RequestPlace } from './requests.ts'
+import { essence, isHealth, type PathFormat, pathId, type RequestPlace } from './requests.ts'
 import { type Described, type Json, type JsonSchema, pointTo, refTo, rows } from './schemas.ts'
+
+/** The forms of a body. */
+export type BodyFormat = PathFormat | 'jsonp'
 
 /** Refusal statuses and when each occurs. */
 const refusals: Readonly<Record<number, string>> = {
@@ -57,13 +60,15 @@ export const refusalSchema = (response: Dto): 'RolesErrorResponse' | 'ErrorRespo
 
 const refusalShapes = [...new Set(rows.map(({ response }) => refusalSchema(response)).concat('ErrorResponse'))]
 
-const sharedRefusals = (schema: string): readonly (readonly [string, Json])[] => [
-  ...Object.keys(refusals).map(
-    (status) => [refusalName(schema, Number(status)), refusal(schema, Number(status))] as const,
-  ),
-  [refusalName(schema, 'default'), refusal(schema, 'default')],
-  [`${schema}Batch`, batchRefusal(refTo(schema))],
-]
+const statuses: readonly number[] = Object.keys(refusals).map(Number)
+
+/** All refusals in JSON, by name. */
+export const jsonRefusals = ({ basic }: Described): Json =>
+  Object.fromEntries(
+    refusalShapes.flatMap((schema) =>
+      statuses.map((status) => [refusalName(schema, status), refusal(schema, status, ['json'], basic)]),
+    ),
+  )
 
 /** The name of the answer that refuses or ends a batch of the operation. */
 export const batchRefusalName = (response: Dto, unhealthy: boolean): string =>
@@ -84,7 +89,7 @@ export const batchHeaders: Json = {
   'X-AutoBatch-Completed': pointTo('headers', 'AutoBatchCompleted'),
 }
 
-function refusal(schema: string, status: number | 'default'): Json {
+function refusal(schema: string, status: number | 'default', formats: readonly BodyFormat[], basic: boolean): Json {
   const later = status === 429 || status === 503
   return {
     description: status === 'default' ? 'Any other error' : refusals[status],
@@ -92,12 +97,11 @@ function refusal(schema: string, status: number | 'default'): Json {
       'X-Correlation-Id': pointTo('headers', 'CorrelationId'),
       ...(later ? { 'Retry-After': pointTo('headers', 'RetryAfter') } : {}),
       ...(status === 405 ? { Allow: pointTo('headers', 'Allow') } : {}),
+      ...(status === 401 && basic ? { 'WWW-Authenticate': pointTo('headers', 'Challenge') } : {}),
     },
-    content: inFormats(refTo(schema), ['json', 'csv', 'jsv', 'jsonp']),
+    content: inFormats(refTo(schema), formats),
   }
 }
-
-type BodyFormat = PathFormat | 'jsonp'
 
 /** A body as JSON, as CSV (F3), as JSV (F6), and wrapped in a callback (F2). */
 export const inFormats = (json: JsonSchema, formats: readonly BodyFormat[]): Json => ({
@@ -108,15 +112,27 @@ export const inFormats = (json: JsonSchema, formats: readonly BodyFormat[]): Jso
 })
 
 /** All shared refusals by name. */
-export const refusalResponses = (): Json => ({
-  ...Object.fromEntries(refusalShapes.flatMap(sharedRefusals)),
+export const refusalResponses = ({ basic }: Described): Json => ({
+  ...Object.fromEntries(
+    refusalShapes.flatMap((schema) => [
+      ...[...statuses, 'default' as const].map((status) => [
+        refusalName(schema, status),
+        refusal(schema, status, ['json', 'csv', 'jsv', 'jsonp'], basic),
+      ]),
+      [`${schema}Batch`, batchRefusal(refTo(schema))],
+    ]),
+  ),
   [batchRefusalName(HealthCheckResponse, true)]: batchRefusal({
     anyOf: [refTo('UnhealthyResponse'), refTo('ErrorResponse')],
   }),
 })
 
 /** The answers and refusals of an operation for a verb. */
-export function responses(place: RequestPlace, verb: string, described: Described): Json {
+export function responses(
+  place: Pick<RequestPlace, 'row' | 'format' | 'kind'>,
+  verb: string,
+  described: Described,
+): Json {
   const { row, format } = place
   const formats = formatsOf(format, verb, described)
   const reports = isHealth(row) && format === undefined && place.kind !== 'batch' ? reportsFor(place, described) : []
@@ -138,10 +154,7 @@ export function responses(place: RequestPlace, verb: string, described: Describe
 
 const refused = ({ response }: OperationSpec, statuses: readonly number[]): Json =>
   Object.fromEntries(
-    [...statuses, 'default' as const].map((status) => [
-      status,
-      pointTo('responses', refusalName(refusalSchema(response), status)),
-    ]),
+    statuses.map((status) => [status, pointTo('responses', refusalName(refusalSchema(response), status))]),
   )
 
 const formatsOf = (format: PathFormat | undefined, verb: string, { jsonp }: Described): readonly BodyFormat[] =>
@@ -158,8 +171,8 @@ const unhealthy = (formats: readonly BodyFormat[], reports: Described['reports']
   description: 'Unhealthy: what failed and why; or the server is stopping or overloaded',
   headers: {
     'X-Correlation-Id': pointTo('headers', 'CorrelationId'),
-    'Retry-After': pointTo('headers', 'RetryAfter'),
-    Age: pointTo('headers', 'Age'),
+    'Retry-After': pointTo('headers', 'RetryAfterRefusal'),
+    Age: pointTo('headers', 'AgeOfRun'),
   },
   content: withReports(
     inFormats({ anyOf: [refTo('UnhealthyResponse'), refTo('ErrorResponse')] }, formats),
@@ -168,7 +181,7 @@ const unhealthy = (formats: readonly BodyFormat[], reports: Described['reports']
 })
 
 /** Routes that are named after the request ignore Accept (R2). */
-const reportsFor = ({ kind }: RequestPlace, { reports }: Described): Described['reports'] =>
+const reportsFor = ({ kind }: Pick<RequestPlace, 'kind'>, { reports }: Described): Described['reports'] =>
   reports.filter(({ by }) => by === 'format' || kind === 'route')
 
 /**
@@ -199,7 +212,7 @@ export function batchResponses({ row, format = 'json' }: RequestPlace): Json {
       content: inFormats({ type: 'array', items: refTo(row.response.name), maxItems: maxBatch }, [format]),
     },
     ...Object.fromEntries(
-      [...refusalsOf(row, 'post'), 'default'].map((status) => [
+      refusalsOf(row, 'post').map((status) => [
         status,
         pointTo('responses', batchRefusalName(row.response, isHealth(row) && status === 503)),
       ]),
@@ -209,7 +222,7 @@ export function batchResponses({ row, format = 'json' }: RequestPlace): Json {
 
 /** The answer to OPTIONS (R5). */
 export const options = (path: string, tag: string): Json => ({
-  operationId: operationId('options', path),
+  operationId: pathId('options', path),
   summary: 'List the allowed verbs',
   tags: [tag],
   responses: { 200: allowed, default: pointTo('responses', refusalName('ErrorResponse', 'default')) },
@@ -222,5 +235,5 @@ const allowed: Json = {
 /** The answers to HEAD: those to GET without bodies (R4). */
 export function withoutBody(get: Json, path: string): Json {
   const answers = Object.keys(get['responses'] as Json).map((status) => [status, pointTo('responses', 'NoBody')])
-  return { ...get, operationId: operationId('head', path), responses: Object.fromEntries(answers) }
+  return { ...get, operationId: pathId('head', path), responses: Object.fromEntries(answers) }
 }

@@ -51,7 +51,7 @@ export const pointTo = (kind: 'headers' | 'parameters' | 'responses', name: stri
   $ref: `#/components/${kind}/${name}`,
 })
 
-/** Whether callers or the server send a shape: callers may write some values in several ways. */
+/** Whether callers or the server send a shape: only requests have constraints. */
 export type Side = 'request' | 'answer'
 export type Shape = { readonly schema: Dto | Choice; readonly side: Side }
 
@@ -118,13 +118,11 @@ export type JsonSchema = { readonly [keyword: string]: unknown }
 export const refTo = (name: string): JsonSchema => ({ $ref: `#/components/schemas/${name}` })
 
 const writtenDate = '^/Date\\(-?\\d{1,16}-0000\\)/$'
-const anyDate = '^(/Date\\(-?\\d{1,16}([+-]\\d{4})?\\)/|\\d{4}-\\d\\d-\\d\\d.*)$'
 /** Durations without zero parts, but with at least one part (N4). */
 const writtenDuration = '^-?P(?=[\\dT])(\\d+D)?(T(?=\\d)(\\d+H)?(\\d+M)?(\\d+(\\.\\d{1,7})?S)?)?$'
-const anyDuration = '^(-?P(?=[\\dT]).+|-?(\\d{1,8}\\.)?\\d{1,2}:\\d\\d:\\d\\d(\\.\\d{1,9})?)$'
 
-/** The JSON Schema of a value. DTOs and enumerations are references to components. */
-export function jsonSchema(schema: Schema, side: Side): JsonSchema {
+/** The JSON Schema of a value in an answer. DTOs and enumerations are references to components. */
+export function answerSchema(schema: Schema): JsonSchema {
   switch (schema.kind) {
     case 'text':
       return { type: 'string' }
@@ -133,17 +131,11 @@ export function jsonSchema(schema: Schema, side: Side): JsonSchema {
     case 'number':
       return { type: schema.integer ? 'integer' : 'number' }
     case 'date':
-      return side === 'answer'
-        ? { type: 'string', pattern: writtenDate, examples: ['/Date(1795262400000-0000)/'] }
-        : { type: 'string', pattern: anyDate, examples: ['/Date(1795262400000-0000)/', '2026-11-21T12:00:00Z'] }
+      return { type: 'string', pattern: writtenDate, examples: ['/Date(1795262400000-0000)/'] }
     case 'duration':
-      return {
-        type: 'string',
-        pattern: side === 'answer' ? writtenDuration : anyDuration,
-        examples: ['PT0.0151S', 'PT5M'],
-      }
+      return { type: 'string', pattern: writtenDuration, examples: ['PT0.0151S', 'PT5M'] }
     case 'list':
-      return { type: 'array', items: jsonSchema(schema.item, side) }
+      return { type: 'array', items: answerSchema(schema.item) }
     case 'map':
       return { type: 'object', additionalProperties: { type: 'string' } }
     case 'choice':
@@ -152,39 +144,17 @@ export function jsonSchema(schema: Schema, side: Side): JsonSchema {
   }
 }
 
-/**
- * The component of a DTO. For an answer, it requires the members that are always present; for a request, the route
- * decides.
- */
-export function dtoSchema(dto: Dto, side: Side, style: NameStyle): JsonSchema {
-  const names = side === 'answer' ? (always[dto.name] ?? []) : []
+/** The component of a DTO of an answer, with the members that are always present. */
+export function dtoSchema(dto: Dto, style: NameStyle): JsonSchema {
+  const names = always[dto.name] ?? []
   return {
     type: 'object',
-    properties: propertiesOf(dto, side, style),
+    properties: propertiesOf(dto, style),
     ...(names.length > 0 ? { required: names.map((name) => inStyle(name, style)) } : {}),
   }
 }
 
-/** The schema of a request body. It requires the required fields that the path does not set. */
-export function bodySchema(dto: Dto, fromPath: readonly string[], style: NameStyle): JsonSchema {
-  const names = Object.entries(dto.fields).flatMap(([name, field]) =>
-    field.kind === 'required' && !fromPath.includes(name) ? [inStyle(name, style)] : [],
-  )
-  return names.length === 0 ? refTo(dto.name) : { type: 'object', allOf: [refTo(dto.name)], required: names }
-}
-
-export const propertiesOf = (dto: Dto, side: Side, style: NameStyle): JsonSchema =>
+export const propertiesOf = (dto: Dto, style: NameStyle): JsonSchema =>
   Object.fromEntries(
-    Object.entries(dto.fields).map(([name, field]) => [inStyle(name, style), jsonSchema(schemaOf(field), side)]),
+    Object.entries(dto.fields).map(([name, field]) => [inStyle(name, style), answerSchema(schemaOf(field))]),
   )
-
-/** The schema of a path or query parameter. Lists may also be repeated; maps are `{key:value}` (N6). */
-export function parameterSchema(schema: Schema): JsonSchema {
-  switch (schema.kind) {
-    case 'map':
-    case 'dto':
-      return { type: 'string', pattern: '^\\{.*\\}$', examples: ['{key:value}'] }
-    default:
-      return jsonSchema(schema, 'request')
-  }
-}

@@ -1,5 +1,27 @@
 import { ExecutionMode, HeartbeatStatus, MonitoringStatus, ServerType } from './enums.ts'
-import { date, dto, duration, flag, type Infer, integer, list, map, number, required, text } from './schema.ts'
+import {
+  date,
+  dto,
+  duration,
+  durationOf,
+  flag,
+  type Infer,
+  integer,
+  integerOf,
+  limits,
+  list,
+  map,
+  number,
+  numberOf,
+  required,
+  text,
+  textOf,
+} from './schema.ts'
+
+/** The name of something that exists: a user, a provider. A name that does not exist is not found. */
+const nameOf = textOf({ max: limits.nameCharacters })
+/** Not blank. */
+const filled = '[^\\s\\ufeff]'
 
 /** Interface 2.5 */
 export const ResponseError = dto('ResponseError', { ErrorCode: text, FieldName: text, Message: text, Meta: map })
@@ -20,11 +42,11 @@ export type ErrorResponse = Infer<typeof ErrorResponse>
 
 /** Interface 2.1 */
 export const Authenticate = dto('Authenticate', {
-  provider: text,
+  provider: nameOf,
   State: text,
   oauth_token: text,
   oauth_verifier: text,
-  UserName: text,
+  UserName: nameOf,
   Password: text,
   RememberMe: flag,
   ErrorView: text,
@@ -59,7 +81,9 @@ export const AuthenticateResponse = dto('AuthenticateResponse', {
 export type AuthenticateResponse = Infer<typeof AuthenticateResponse>
 
 /** Existing clients expect exactly these names in the answer (A11). */
-export const GetAccessToken = dto('GetAccessToken', { RefreshToken: text })
+export const GetAccessToken = dto('GetAccessToken', {
+  RefreshToken: textOf({ needed: true, pattern: '^\\s*svc_rt_[A-Za-z0-9_-]{49}\\s*$' }),
+})
 export type GetAccessToken = Infer<typeof GetAccessToken>
 export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
   accessToken: text,
@@ -113,7 +137,17 @@ export const EndSessionResponse = dto('EndSessionResponse', { Ended: integer, Re
 export type EndSessionResponse = Infer<typeof EndSessionResponse>
 
 /** One shape under two names (Interface 2.3). */
-const roleChange = { UserName: text, Permissions: list(text), Roles: list(text), Meta: map } as const
+const roleName = textOf({
+  max: limits.nameCharacters,
+  // Not blank, and without NUL, which no store holds.
+  pattern: '^[^\\u0000]*[^\\s\\u0000\\ufeff][^\\u0000]*$',
+})
+const roleChange = {
+  UserName: textOf({ max: limits.nameCharacters, needed: true, pattern: filled }),
+  Permissions: list(roleName),
+  Roles: list(roleName),
+  Meta: map,
+} as const
 export const AssignRoles = dto('AssignRoles', roleChange)
 export type AssignRoles = Infer<typeof AssignRoles>
 export const UnAssignRoles = dto('UnAssignRoles', roleChange)
@@ -192,21 +226,41 @@ export const GetServerTypesResponse = dto('GetServerTypesResponse', {
 })
 export type GetServerTypesResponse = Infer<typeof GetServerTypesResponse>
 
+/**
+ * Control characters (but tabs and line feeds), invisible ones (which make two names look alike) and line breaks, for
+ * a character class. Written out, because not every reader of OpenAPI knows `\\p{Cf}`.
+ */
+const hidden = [
+  '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e',
+  '\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb',
+  '\u{110bd}\u{110cd}\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}',
+].join('')
+const invisible = `\\t\\n${hidden}`
+const lineOf = (max: number) => textOf({ max, late: true, pattern: `^[^${invisible}]*$` })
+
+const second = 1_000
+const day = 86_400_000
+
 /** A heartbeat of an agent (B1). Our own addition to the interface. */
 export const ReportHeartbeat = dto('ReportHeartbeat', {
-  Name: text,
+  Name: textOf({
+    max: limits.nameCharacters,
+    needed: true,
+    late: true,
+    pattern: `^[^\\s${invisible}](?:[^${invisible}]*[^\\s${invisible}])?$`,
+  }),
   Status: HeartbeatStatus,
-  Message: text,
-  Version: text,
-  Interval: duration,
-  Backlog: integer,
-  DiskFreePercent: number,
+  Message: lineOf(1_000),
+  Version: lineOf(limits.nameCharacters),
+  Interval: durationOf({ min: second, max: 7 * day }),
+  Backlog: integerOf({ min: 0 }),
+  DiskFreePercent: numberOf({ min: 0, max: 100 }),
   SentAt: date,
   StartedAt: date,
-  Duration: duration,
-  ExitCode: integer,
-  MaxDuration: duration,
-  Output: text,
+  Duration: durationOf({ min: 0, max: 100 * day }),
+  ExitCode: integerOf({ min: 0, max: 255 }),
+  MaxDuration: durationOf({ min: second, max: 100 * day }),
+  Output: textOf({ max: 4_000, late: true, pattern: `^[^${hidden}]*$` }),
 })
 export type ReportHeartbeat = Infer<typeof ReportHeartbeat>
 

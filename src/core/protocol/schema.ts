@@ -4,11 +4,27 @@
  *
  * In memory a date is a `Date` and a duration is a number of milliseconds.
  */
-export type Text = { readonly kind: 'text' }
+export type Text = {
+  readonly kind: 'text'
+  /** The most characters (code points) of a text in a request. */
+  readonly max?: number
+  /** An ECMAScript pattern for the flag `u` that a text in a request must match. */
+  readonly pattern?: string
+  /**
+   * The operation itself refuses a request without this field, after it has authorized the caller. A `required` field is
+   * refused on arrival.
+   */
+  readonly needed?: true
+  /** The operation itself checks `max`, after it has authorized the caller. Otherwise it is checked on arrival. */
+  readonly late?: true
+}
 export type Flag = { readonly kind: 'flag' }
-export type Num = { readonly kind: 'number'; readonly integer: boolean }
+export type Num = { readonly kind: 'number'; readonly integer: boolean } & Range
 export type Instant = { readonly kind: 'date' }
-export type Duration = { readonly kind: 'duration' }
+/** `min` and `max` are milliseconds. */
+export type Duration = { readonly kind: 'duration' } & Range
+/** The smallest and the largest value in a request. The operation checks them. */
+export type Range = { readonly min?: number; readonly max?: number }
 export type Choice<V extends string = string> = {
   readonly kind: 'choice'
   /** The enumeration's name on the wire, e.g. `ServerType`. */
@@ -79,6 +95,37 @@ export const choice = <const V extends string>(name: string, values: readonly V[
 export const list = <const I extends Schema>(item: I): ListSchema<I> => ({ kind: 'list', item })
 export const dto = <const F extends Fields>(name: string, fields: F): Dto<F> => ({ kind: 'dto', name, fields })
 export const required = <const S extends Schema>(of: S): Required<S> => ({ kind: 'required', of })
+
+/**
+ * Limits on requests (S4). Answers have none. The readers of the wire apply these and those of the fields, and OpenAPI
+ * describes both.
+ */
+export const limits = {
+  /** Levels of a JSON body. */
+  depth: 32,
+  listItems: 256,
+  nameCharacters: 128,
+  metaEntries: 64,
+  metaValueCharacters: 1024,
+  /** Parameters of one query or form. */
+  parameters: 1024,
+  /** Cells of a CSV row. */
+  columns: 256,
+} as const
+
+/** Keys with a special meaning in JavaScript, refused wherever clients choose the keys. */
+export const forbiddenKeys = ['__proto__', 'constructor', 'prototype'] as const
+
+/** A text with constraints. */
+export const textOf = (constraints: Omit<Text, 'kind'>): Text => ({ kind: 'text', ...constraints })
+export const numberOf = (range: Range): Num => ({ ...number, ...range })
+export const integerOf = (range: Range): Num => ({ ...integer, ...range })
+/** Bounds in milliseconds. */
+export const durationOf = (range: Range): Duration => ({ ...duration, ...range })
+
+/** Whether a text has more characters (code points) than `max`, without counting those of a long text. */
+export const isLonger = (value: string, max: number): boolean =>
+  value.length > max && (value.length > 2 * max || Array.from(value).length > max)
 
 /** The schema of a field without its `required` marker. */
 export const schemaOf = (field: Field): Schema => (field.kind === 'required' ? field.of : field)

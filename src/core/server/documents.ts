@@ -9,6 +9,7 @@ import {
   languageNames,
   languages,
   openapi,
+  openapiAll,
   rows,
   type Shape,
   shapes,
@@ -162,7 +163,7 @@ ${base}/types/metadata.json</pre></div>
 </section>
 `
 
-export type DocumentName = 'metadata' | 'openapi' | 'types' | 'app'
+export type DocumentName = 'metadata' | 'openapi' | 'openapiAll' | 'types' | 'app'
 
 /** The number of cached base addresses. Bounded, because callers choose the port in the Host header. */
 const maxBases = 16
@@ -219,6 +220,7 @@ async function make(base: string, options: DescribedOptions): Promise<Documents>
   return {
     metadata: { ...of('metadata', page.body), contentSecurityPolicy: page.contentSecurityPolicy },
     openapi: of('openapi', json(openapi(described))),
+    openapiAll: of('openapiAll', json(openapiAll(described))),
     types: of('types', json(typesMetadata(described))),
     app: of('app', json(appMetadata(described))),
   }

@@ -208,6 +208,7 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
   metrics: metricsPage,
   metadata: described('metadata'),
   openapi: described('openapi'),
+  openapiAll: described('openapiAll'),
   types: described('types'),
   app: described('app'),
   ...(Object.fromEntries(

@@ -59,7 +59,13 @@ const serverPages = {
   },
   openapi: {
     paths: ['/openapi.json'],
-    summary: 'The interface as OpenAPI 3.1',
+    summary: 'The interface as OpenAPI 3.1, for generators of clients: each operation once, in JSON',
+    contentType: jsonType,
+    anyHost: false,
+  },
+  openapiAll: {
+    paths: ['/openapi-all.json'],
+    summary: 'Every path, verb and format as OpenAPI 3.1, with aliases and the pages of the server',
     contentType: jsonType,
     anyHost: false,
   },

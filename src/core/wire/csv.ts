@@ -1,11 +1,10 @@
 import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { Fault, type FieldFault } from '../errors.ts'
-import { type Dto, type Schema, text } from '../protocol/index.ts'
+import { type Dto, limits, type Schema, text } from '../protocol/index.ts'
 import { membersOf, pick } from './fields.ts'
 import type { Format, WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
-import { limits } from './limits.ts'
 import { badRequest, invalidValue, repeatedName, unbindable, undeserialisable, wrongType } from './problems.ts'
 import { isScalar, readScalar, writeScalar } from './scalars.ts'
 

@@ -1,8 +1,8 @@
 import type { FieldFault } from '../errors.ts'
-import type { Dto, Schema } from '../protocol/index.ts'
+import { type Dto, limits, type Schema } from '../protocol/index.ts'
 import { pick } from './fields.ts'
 import type { WireValues } from './format.ts'
-import { isForbiddenKey, limits } from './limits.ts'
+import { isForbiddenKey } from './limits.ts'
 import { invalidValue, wrongType } from './problems.ts'
 import { number, type Scalar, type ScalarValue } from './scalars.ts'
 

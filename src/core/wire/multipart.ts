@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import { limits } from './limits.ts'
+import { limits } from '../protocol/index.ts'
 import { parseHeaderValue } from './negotiate.ts'
 import { type Pair, tooMany } from './query.ts'
 

@@ -1,9 +1,9 @@
 import { emptyField, Fault, type FieldFault } from '../errors.ts'
-import type { Dto, Schema } from '../protocol/index.ts'
+import { type Dto, limits, type Schema } from '../protocol/index.ts'
 import { fold, membersOf, pick } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
-import { limits, withinLimits } from './limits.ts'
+import { withinLimits } from './limits.ts'
 import { badRequest, invalidValue, refusedField, unbindable, wrongType } from './problems.ts'
 import { isScalar, readScalar, writeScalar } from './scalars.ts'
 

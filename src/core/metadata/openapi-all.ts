@@ -1,0 +1,124 @@
+import { maxBatch } from '../protocol/index.ts'
+import { frame, headers, parameters, schemas, security, securitySchemes } from './components.ts'
+import {
+  common,
+  essence,
+  operationId,
+  parameters as parametersAt,
+  pathId,
+  pathParametersOf,
+  places,
+  type RequestPlace,
+  requestBody,
+} from './requests.ts'
+import {
+  batchResponses,
+  options,
+  pageRefusals,
+  refusalName,
+  refusalResponses,
+  responses,
+  withoutBody,
+} from './responses.ts'
+import { callerOf, type Described, type Json, pointTo } from './schemas.ts'
+
+/**
+ * Everything that the server answers, as OpenAPI 3.1: every path, verb, parameter, body and media type, and the
+ * server's own pages. An operation at any place but its canonical one is marked with `x-svc-alias-of`.
+ */
+export function openapiAll(described: Described): Json {
+  return {
+    ...frame(described, description),
+    tags: [
+      { name: 'Interface', description: 'The operations, at their own paths' },
+      { name: 'By name', description: 'The same operations, at paths named after the request' },
+      { name: 'Batches', description: `Up to ${maxBatch} requests of one kind at once` },
+      { name: 'Server', description: 'Pages about the server itself' },
+    ],
+    paths: {
+      ...Object.fromEntries(places().map((place) => [place.path, pathItem(place, described)])),
+      ...Object.fromEntries(described.pages.flatMap((page) => page.paths.map((path) => [path, pageItem(path, page)]))),
+    },
+    components: {
+      schemas: schemas(described),
+      responses: { ...refusalResponses(described), NoBody: { description: 'As for GET, without a body' } },
+      parameters,
+      headers,
+      securitySchemes: securitySchemes(described),
+    },
+    security: security(described),
+  }
+}
+
+const description = [
+  'Every path, verb and format. Generate clients from /openapi.json instead, which has each operation once.',
+  'Property names and enumeration values match in any letter case. Enumeration values can also be sent as numbers, counted',
+  'from 1. Unknown properties are ignored. Letter case, a trailing slash and doubled slashes in a path do not matter.',
+  'Fields can be sent in the body, the path, the query or a form. If a field occurs in several of them, the form takes',
+  'precedence, then the query, the path and the body. A path suffix, `?format=` or Accept selects the format, in this',
+  'order; the default is JSON. Dates are written as `/Date(<UTC milliseconds>-0000)/`, durations as in ISO 8601. Fields',
+  'without a value are omitted. HEAD works wherever GET does, and changes nothing.',
+].join(' ')
+
+const tags = { route: 'Interface', reply: 'By name', batch: 'Batches' } as const
+
+function pathItem(place: RequestPlace, described: Described): Json {
+  const verbs = [...new Set([...place.verbs, 'OPTIONS'])].map((verb) => verb.toLowerCase())
+  return {
+    parameters: [...pathParametersOf(place), ...common],
+    ...Object.fromEntries(
+      verbs.map((verb) => [
+        verb,
+        verb === 'options' ? options(place.path, tags[place.kind]) : operation(place, verb, described),
+      ]),
+    ),
+    ...(verbs.includes('get')
+      ? { head: { ...withoutBody(operation(place, 'get', described), place.path), 'x-svc-alias-of': place.row.name } }
+      : {}),
+  }
+}
+
+function operation(place: RequestPlace, verb: string, described: Described): Json {
+  const { row, kind } = place
+  const id = operationId(place, verb)
+  return {
+    operationId: id,
+    ...(id === row.name ? {} : { 'x-svc-alias-of': row.name }),
+    summary: row.summary,
+    description: `${callerOf(row)} may call it.`,
+    tags: [tags[kind]],
+    parameters: parametersAt(place, verb, described),
+    ...(verb === 'post' ? { requestBody: requestBody(place, described) } : {}),
+    responses: kind === 'batch' ? batchResponses(place) : responses(place, verb, described),
+    ...(row.caller === 'anyone' ? {} : { security: security(described, row) }),
+  }
+}
+
+function pageItem(path: string, { summary, contentType }: Described['pages'][number]): Json {
+  const name = path === '/' ? '/statusPage' : path
+  const json = essence(contentType) === 'application/json'
+  const get: Json = {
+    operationId: pathId('get', name),
+    summary,
+    tags: ['Server'],
+    responses: {
+      200: {
+        description: 'The page',
+        headers: { 'X-Correlation-Id': pointTo('headers', 'CorrelationId') },
+        content: { [essence(contentType)]: { schema: json ? { type: 'object' } : { type: 'string' } } },
+      },
+      ...Object.fromEntries(
+        [...pageRefusals, 'default' as const].map((status) => [
+          status,
+          pointTo('responses', refusalName('ErrorResponse', status)),
+        ]),
+      ),
+    },
+  }
+  return {
+    parameters: common,
+    get,
+    head: withoutBody(get, name),
+    options: options(name, 'Server'),
+  }
+}
