@@ -123,6 +123,17 @@ describe('S9 shutting down', () => {
     expect(await answerText).toMatch(/^HTTP\/1\.1 503 /)
   })
 
+  test('S9 E2 a request with half a header is answered 503, with the time of the next attempt', async () => {
+    const site = await startSite()
+    const socket = connect(site.port, '127.0.0.1')
+    const answerText = text(socket)
+    socket.write('GET /livez HTTP/1.1\r\nHost: loc')
+    await until(() => socket.bytesWritten > 0)
+    await ask(site.port, '/livez')
+    await site.server.stop()
+    expect(await answerText).toMatch(/^HTTP\/1\.1 503 [\s\S]*\r\nRetry-After: 5\r\n/)
+  })
+
   test('S9 a caller that reads nothing is cut off', async () => {
     const site = await startSite({
       limits: { cancelAfterMs: 100, closeAfterMs: 400 },

@@ -161,9 +161,9 @@ const needs = (name: string, schema: JsonSchema, style: NameStyle): JsonSchema =
 
 /** The fields of a run: its start, with a duration its end, and of the end the exit code and the output. */
 function ofRun(style: NameStyle): readonly Rule[] {
-  const rule = (name: string, given: JsonSchema, needed: string, schema: JsonSchema): Rule => [
+  const rule = (name: string, condition: JsonSchema, needed: string, schema: JsonSchema): Rule => [
     name,
-    conditional({ properties: { [inStyle(name, style)]: given } }, needs(needed, schema, style)),
+    conditional({ properties: { [inStyle(name, style)]: condition } }, needs(needed, schema, style)),
   ]
   return [
     rule('Duration', isText, 'StartedAt', isText),
@@ -179,11 +179,11 @@ function signIn(style: NameStyle): readonly Rule[] {
   const both = { allOf: [needs('UserName', filled, style), needs('Password', filled, style)] }
   const blank = { anyOf: [{ type: 'null' }, { type: 'string', pattern: '^[\\s\\ufeff]*$' }] }
   const byPassword = { type: 'string', pattern: `^\\s*(?:${anyCase('credentials')}|${anyCase('login')})\\s*$` }
-  const known = { anyOf: [blank, byPassword, { type: 'string', pattern: `^\\s*${anyCase('logout')}\\s*$` }] }
+  const anyProvider = { anyOf: [blank, byPassword, { type: 'string', pattern: `^\\s*${anyCase('logout')}\\s*$` }] }
   const oauth = ['oauth_token', 'oauth_verifier', 'AccessTokenSecret'].map(
     (name): Rule => [
       name,
-      conditional({ properties: { [inStyle(name, style)]: isText } }, { properties: { [provider]: known } }),
+      conditional({ properties: { [inStyle(name, style)]: isText } }, { properties: { [provider]: anyProvider } }),
     ],
   )
   return [

@@ -60,15 +60,15 @@ const reference = /"\$ref":"#\/components\/(\w+)\/([\w.-]+)"/g
 
 /** The components that a document refers to, directly or through others: generators make code of each that exists. */
 function used(document: Json, all: Readonly<Record<string, Json>>): Json {
-  const found: Record<string, Record<string, unknown>> = {}
+  const components: Record<string, Record<string, unknown>> = {}
   const visit = (part: unknown): void => {
     for (const [, kind = '', name = ''] of JSON.stringify(part).matchAll(reference)) {
       const component = all[kind]?.[name]
-      if (component === undefined || found[kind]?.[name] !== undefined) continue
-      found[kind] = { ...found[kind], [name]: component }
+      if (component === undefined || components[kind]?.[name] !== undefined) continue
+      components[kind] = { ...components[kind], [name]: component }
       visit(component)
     }
   }
   visit(document)
-  return found
+  return components
 }

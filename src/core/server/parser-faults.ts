@@ -4,6 +4,7 @@ import { Fault } from '../errors.ts'
 import { ErrorResponse } from '../protocol/index.ts'
 import { encodeJson, errorResponse } from '../wire/index.ts'
 import { correlationOf, latestOn, type ServerContext } from './context.ts'
+import { headersOf } from './response.ts'
 import { commonHeaders } from './send.ts'
 
 /** Turns an error of Node's parser or timeouts into a fault (E2). Undefined when the caller simply disconnected. */
@@ -62,7 +63,7 @@ export function answerRaw(server: ServerContext, socket: Duplex, fault: Fault, m
     'application/json; charset=utf-8',
     'Content-Length',
     String(Buffer.byteLength(body)),
-    ...Object.entries(fault.details.headers ?? {}).flat(),
+    ...headersOf(fault),
     'Connection',
     'close',
   ]

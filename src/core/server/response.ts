@@ -76,7 +76,8 @@ function challenge(
   return ['WWW-Authenticate', 'Basic realm="svc", charset="UTF-8"']
 }
 
-function headersOf(fault: Fault): readonly string[] {
+/** The headers of a fault as a flat list, with the time of the next attempt where there is one (E2). */
+export function headersOf(fault: Fault): readonly string[] {
   const { details, status } = fault
   const headers = Object.entries(details.headers ?? {}).flat()
   const waits = details.retryAfter ?? (status === 503 || status === 429 ? retryAfter : undefined)
