@@ -25,6 +25,8 @@ const pages = [
 
 /** Blocks that cannot run on a test machine (```sh norun), by page and first line, and why. */
 const notRun: Readonly<Record<string, string>> = {
+  'docs/clients.md: curl -s --fail http://127.0.0.1:8790/openapi.json > openapi.json':
+    'needs a generator from the package registry; test/interop/generators.test.ts runs it',
   'docs/install.md: sudo apt install ./svc_*_amd64.deb':
     'changes the system; test/install/deb.test.ts uses dpkg --root',
   'docs/install.md: svc monitors discover | sudo tee /etc/svc/svc.yaml':

@@ -18,9 +18,12 @@ export type Document = Json & {
   } & Json
 }
 
-/** Everything that a server with these options answers, as it describes it at /openapi-all.json. */
-export async function describedBy(label: Parameters<typeof describedAt>[1]) {
-  const document = openapiAll(await describedAt('http://localhost', label)) as Document
+/**
+ * What a server with these options describes: at /openapi-all.json everything that it answers, at /openapi.json each
+ * operation once.
+ */
+export async function describedBy(label: Parameters<typeof describedAt>[1], write = openapiAll) {
+  const document = write(await describedAt('http://localhost', label)) as Document
   const ajv = new Ajv2020({
     allErrors: true,
     strict: true,
@@ -142,14 +145,10 @@ const decoded = (segment: string): string => {
   }
 }
 
-/** With the usual options. */
-export const { document, valid, responseTo, operationAt } = await describedBy({
-  jsonp: true,
-  basic: false,
-  names: 'PascalCase',
-})
+const usual = { jsonp: true, basic: false, names: 'PascalCase' } as const
 
-/** What generators of clients read: openapi.json with the usual options. */
-export const canonical = openapi(
-  await describedAt('http://localhost', { jsonp: true, basic: false, names: 'PascalCase' }),
-) as Document
+/** With the usual options. */
+export const { document, valid, responseTo, operationAt } = await describedBy(usual)
+
+/** What generators of clients read, with the usual options. */
+export const canonical = await describedBy(usual, openapi)
