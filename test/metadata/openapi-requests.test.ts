@@ -41,9 +41,9 @@ const meaningful: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Values that a schema allows. Rules between fields are left to the caller. */
-function valueOf(input: Schema, name = ''): fc.Arbitrary<unknown> {
+function arbitraryFor(input: Schema, name = ''): fc.Arbitrary<unknown> {
   const schema = resolved(input)
-  if (schema.anyOf) return fc.oneof(...schema.anyOf.map((each) => valueOf(each, name)))
+  if (schema.anyOf) return fc.oneof(...schema.anyOf.map((each) => arbitraryFor(each, name)))
   if (schema.enum) return fc.constantFrom(...schema.enum)
   const types = typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])
   return fc.oneof(...types.map((type) => ofType(type, schema, name)))
@@ -61,13 +61,16 @@ function ofType(type: string, schema: Schema, name: string): fc.Arbitrary<unknow
     case 'number':
       return fc.double({ ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }), noNaN: true })
     case 'array':
-      return fc.array(valueOf(items ?? {}), { maxLength: 4 })
+      return fc.array(arbitraryFor(items ?? {}), { maxLength: 4 })
     case 'object':
       return properties === undefined
         ? fc.dictionary(fc.string({ minLength: 1, maxLength: 9 }), fc.string({ unit: 'grapheme', maxLength: 40 }))
-        : fc.record(Object.fromEntries(Object.entries(properties).map(([key, each]) => [key, valueOf(each, key)])), {
-            requiredKeys: required as never[],
-          })
+        : fc.record(
+            Object.fromEntries(Object.entries(properties).map(([key, each]) => [key, arbitraryFor(each, key)])),
+            {
+              requiredKeys: required as never[],
+            },
+          )
     default: {
       const text = pattern === undefined ? fc.string({ unit: 'grapheme' }) : fc.stringMatching(new RegExp(pattern, 'u'))
       const bounded = text.filter((each) => maxLength === undefined || [...each].length <= maxLength)
@@ -147,7 +150,7 @@ describe('R6 requests made from openapi.json', () => {
       const allowed = checkOf(schema)
       const statuses = new Set<number>()
       const property = fc.asyncProperty(
-        valueOf(schema).filter((body) => allowed(body)),
+        arbitraryFor(schema).filter((body) => allowed(body)),
         async (body) => {
           const { status } = await checked(verb, path, body)
           statuses.add(status)
@@ -166,7 +169,7 @@ describe('R6 requests made from openapi.json', () => {
       const allowed = checkOf(schema)
       const fields = Object.keys(resolved(schema).properties ?? {})
       const spoiled = fc
-        .tuple(valueOf(schema), fc.constantFrom(...fields), wrong)
+        .tuple(arbitraryFor(schema), fc.constantFrom(...fields), wrong)
         .map(([body, field, value]) => ({ ...(body as object), [field]: value }))
         .filter((body) => !allowed(body))
       const property = fc.asyncProperty(spoiled, async (body) => {
@@ -186,7 +189,7 @@ describe('R6 requests made from openapi.json', () => {
     async ({ path, verb, name, parameters = [] }) => {
       const queries = (parameters as readonly Parameter[]).filter((each) => each.in === 'query')
       const record = fc.record(
-        Object.fromEntries(queries.map((each) => [each.name, valueOf(each.schema, each.name)])),
+        Object.fromEntries(queries.map((each) => [each.name, arbitraryFor(each.schema, each.name)])),
         { requiredKeys: queries.flatMap((each) => (each.required ? [each.name] : [])) as never[] },
       )
       const property = fc.asyncProperty(record, async (query) => {
