@@ -37,7 +37,7 @@ checks.not_a_server_error.expected-statuses = ["2xx", "4xx", "503"]
 
 [[operations]]
 include-operation-id = "GetAccessToken"
-checks.positive_data_acceptance.enabled = false
+checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403", "404", "409", "429"]
 `
 const inapplicable = 'unsupported_method,use_after_free,ensure_resource_availability,object_level_authorization'
 /**

@@ -1,6 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { portable } from '../../src/core/metadata/patterns.ts'
 import {
   type Dto,
   limits,
@@ -196,7 +197,11 @@ describe('S4 R6 every constraint on a request is in the document', () => {
       const label = `${request.name}.${name}`
       if (item.kind === 'text') {
         const most = item.max ?? (schema.kind === 'list' ? limits.nameCharacters : undefined)
-        expect([label, part?.['maxLength'], part?.['pattern']]).toEqual([label, most, item.pattern])
+        expect([label, part?.['maxLength'], part?.['pattern']]).toEqual([
+          label,
+          most,
+          item.pattern && portable(item.pattern),
+        ])
         const required = (component(request) as { required?: string[] } | undefined)?.required ?? []
         expect([label, required.includes(name)]).toEqual([label, item.needed === true])
       }
@@ -206,6 +211,20 @@ describe('S4 R6 every constraint on a request is in the document', () => {
         expect([label, part?.['maximum']]).toEqual([label, item.max])
     }
     expect(declared.length).toBeGreaterThan(20)
+  })
+
+  test('R6 a pattern in the document matches what the declared one matches, for every character', () => {
+    const fields = rows.flatMap(({ request }) => Object.values(request.fields).map(schemaOf))
+    const patterns = fields.flatMap((field) => (field.kind === 'text' && field.pattern ? [field.pattern] : []))
+    expect(patterns.length).toBeGreaterThan(4)
+    for (const pattern of new Set(patterns)) {
+      const written = new RegExp(portable(pattern), 'u')
+      for (let code = 0; code <= 0x10ffff; code++) {
+        if (code === 0xd800) code = 0xe000
+        const text = String.fromCodePoint(code)
+        if (pattern.test(text) !== written.test(text)) expect.fail(`${pattern} at ${code.toString(16)}`)
+      }
+    }
   })
 
   test('S4 R6 the name of a user and of a provider has a limit wherever a request contains one', () => {

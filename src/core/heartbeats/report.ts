@@ -98,25 +98,21 @@ function wrongRun({ StartedAt, Duration, ExitCode, MaxDuration, Output }: Report
 
 const isIn = (value: number, { min = -Infinity, max = Infinity }: Range): boolean => value >= min && value <= max
 
-const patternOf = ({ pattern = '' }: Text): RegExp => new RegExp(pattern, 'u')
-const patterns = {
-  Name: patternOf(declared.Name),
-  Message: patternOf(declared.Message),
-  Version: patternOf(declared.Version),
-  Output: patternOf(declared.Output),
-}
+type TextField = 'Name' | 'Message' | 'Version' | 'Output'
+
+const matches = ({ pattern }: Text, text: string): boolean => text.isWellFormed() && (pattern?.test(text) ?? true)
 
 function wrongText(
-  field: keyof typeof patterns,
+  field: TextField,
   text: string | undefined,
   hidden = 'must not contain control or invisible characters',
 ): readonly FieldFault[] {
   if (text === undefined) return []
   const { max = 0 } = declared[field]
   if (isLonger(text, max)) return [fault(field, `may have at most ${max} characters`)]
-  if (text.isWellFormed() && patterns[field].test(text)) return []
+  if (matches(declared[field], text)) return []
   // Only the pattern of a name refuses more than the characters of a message.
-  const padded = text.isWellFormed() && patterns.Message.test(text)
+  const padded = matches(declared.Message, text)
   return [fault(field, padded ? 'must not begin or end with whitespace' : hidden)]
 }
 

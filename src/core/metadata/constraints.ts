@@ -11,7 +11,7 @@ import {
   type Schema,
   schemaOf,
 } from '../protocol/index.ts'
-import { anyDate, anyDuration } from './patterns.ts'
+import { anyDate, anyDuration, portable } from './patterns.ts'
 import { type JsonSchema, refTo } from './schemas.ts'
 
 /**
@@ -80,8 +80,8 @@ const pair = '[A-Za-z0-9_-]{1,32}:[A-Za-z0-9_ .-]{0,64}'
 const flagTexts = ['t', 'y', '1', 'on', 'f', 'n', '0', 'off']
 
 /** No target may hold a control character, encoded or not (S2). */
-function textPattern(pattern: string | undefined, notation: Notation): JsonSchema {
-  if (pattern !== undefined) return { pattern }
+function textPattern(pattern: RegExp | undefined, notation: Notation): JsonSchema {
+  if (pattern !== undefined) return { pattern: portable(pattern) }
   return notation === 'parameter' ? { pattern: '^[^\\u0000-\\u001f\\u007f]*$' } : {}
 }
 

@@ -57,3 +57,22 @@ export function upTo(most: number): string {
   })
   return [...shorter, ...sameLength, digits].join('|')
 }
+
+/** The characters of the Unicode categories that patterns name, as ranges. Cs is missing: JSON text has no lone surrogates. */
+const categories: Readonly<Record<string, string>> = {
+  Cc: '\\u0000-\\u001f\\u007f-\\u009f',
+  Cf: [
+    '\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u2064\\u2066-\\u206f',
+    '\\ufeff\\ufff9-\\ufffb\u{110bd}\u{110cd}\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}',
+  ].join(''),
+  Cs: '',
+  Zl: '\\u2028',
+  Zp: '\\u2029',
+}
+
+/** A pattern without the names of categories, which regular expressions of Python do not know. */
+export const portable = ({ source }: RegExp): string =>
+  source
+    .replace(/\\p\{(\w\w)\}/g, (written, name: string) => categories[name] ?? written)
+    // U+FEFF is a space in JavaScript only.
+    .replace(/^\\S$/, '[^\\s\\ufeff]')

@@ -21,7 +21,7 @@ import {
 /** The name of something that exists: a user, a provider. A name that does not exist is not found. */
 const nameOf = textOf({ max: limits.nameCharacters })
 /** Not blank. */
-const filled = '[^\\s\\ufeff]'
+const filled = /\S/u
 
 /** Interface 2.5 */
 export const ResponseError = dto('ResponseError', { ErrorCode: text, FieldName: text, Message: text, Meta: map })
@@ -82,7 +82,7 @@ export type AuthenticateResponse = Infer<typeof AuthenticateResponse>
 
 /** Existing clients expect exactly these names in the answer (A11). */
 export const GetAccessToken = dto('GetAccessToken', {
-  RefreshToken: textOf({ needed: true, pattern: '^\\s*svc_rt_[A-Za-z0-9_-]{49}\\s*$' }),
+  RefreshToken: textOf({ needed: true, pattern: /^\s*svc_rt_[A-Za-z0-9_-]{49}\s*$/u }),
 })
 export type GetAccessToken = Infer<typeof GetAccessToken>
 export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
@@ -106,7 +106,7 @@ export const ChangePasswordResponse = dto('ChangePasswordResponse', {
 export type ChangePasswordResponse = Infer<typeof ChangePasswordResponse>
 
 /** The sessions of the signed-in user or, for an Admin, of UserName (T8). */
-export const GetSessions = dto('GetSessions', { UserName: text })
+export const GetSessions = dto('GetSessions', { UserName: nameOf })
 export type GetSessions = Infer<typeof GetSessions>
 export const UserSession = dto('UserSession', {
   /** Identifies the session, and is not a credential. */
@@ -130,7 +130,7 @@ export const GetSessionsResponse = dto('GetSessionsResponse', {
 export type GetSessionsResponse = Infer<typeof GetSessionsResponse>
 
 /** Ends the session Id, all but the present one, or all, of the signed-in user or, for an Admin, of UserName (T8). */
-export const EndSession = dto('EndSession', { Id: text, Others: flag, All: flag, UserName: text })
+export const EndSession = dto('EndSession', { Id: text, Others: flag, All: flag, UserName: nameOf })
 export type EndSession = Infer<typeof EndSession>
 /** Ended is the number of sessions. */
 export const EndSessionResponse = dto('EndSessionResponse', { Ended: integer, ResponseStatus })
@@ -139,8 +139,7 @@ export type EndSessionResponse = Infer<typeof EndSessionResponse>
 /** One shape under two names (Interface 2.3). */
 const roleName = textOf({
   max: limits.nameCharacters,
-  // Not blank, and without NUL, which no store holds.
-  pattern: '^[^\\u0000]*[^\\s\\u0000\\ufeff][^\\u0000]*$',
+  pattern: filled,
 })
 const roleChange = {
   UserName: textOf({ max: limits.nameCharacters, needed: true, pattern: filled }),
@@ -226,17 +225,8 @@ export const GetServerTypesResponse = dto('GetServerTypesResponse', {
 })
 export type GetServerTypesResponse = Infer<typeof GetServerTypesResponse>
 
-/**
- * Control characters (but tabs and line feeds), invisible ones (which make two names look alike) and line breaks, for
- * a character class. Written out, because not every reader of OpenAPI knows `\\p{Cf}`.
- */
-const hidden = [
-  '\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u0600-\\u0605\\u061c\\u06dd\\u070f\\u0890\\u0891\\u08e2\\u180e',
-  '\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2064\\u2066-\\u206f\\ufeff\\ufff9-\\ufffb',
-  '\u{110bd}\u{110cd}\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}',
-].join('')
-const invisible = `\\t\\n${hidden}`
-const lineOf = (max: number) => textOf({ max, late: true, pattern: `^[^${invisible}]*$` })
+/** Without control characters, invisible ones (which make two names look alike) and line breaks. */
+const lineOf = (max: number) => textOf({ max, late: true, pattern: /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u })
 
 const second = 1_000
 const day = 86_400_000
@@ -247,7 +237,8 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
     max: limits.nameCharacters,
     needed: true,
     late: true,
-    pattern: `^[^\\s${invisible}](?:[^${invisible}]*[^\\s${invisible}])?$`,
+    pattern:
+      /^[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?:[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])?$/u,
   }),
   Status: HeartbeatStatus,
   Message: lineOf(1_000),
@@ -260,7 +251,7 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
   Duration: durationOf({ min: 0, max: 100 * day }),
   ExitCode: integerOf({ min: 0, max: 255 }),
   MaxDuration: durationOf({ min: second, max: 100 * day }),
-  Output: textOf({ max: 4_000, late: true, pattern: `^[^${hidden}]*$` }),
+  Output: textOf({ max: 4_000, late: true, pattern: /^(?:[\t\n]|[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])*$/u }),
 })
 export type ReportHeartbeat = Infer<typeof ReportHeartbeat>
 

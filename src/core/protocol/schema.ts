@@ -8,8 +8,8 @@ export type Text = {
   readonly kind: 'text'
   /** The most characters (code points) of a text in a request. */
   readonly max?: number
-  /** An ECMAScript pattern for the flag `u` that a text in a request must match. */
-  readonly pattern?: string
+  /** What a text in a request must match, with the flag `u`. */
+  readonly pattern?: RegExp
   /**
    * The operation itself refuses a request without this field, after it has authorized the caller. A `required` field is
    * refused on arrival.

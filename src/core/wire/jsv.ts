@@ -1,8 +1,8 @@
 import type { FieldFault } from '../errors.ts'
-import type { Dto, Schema } from '../protocol/index.ts'
+import { type Dto, limits, type Schema } from '../protocol/index.ts'
 import { memberNamed, membersOf, pick } from './fields.ts'
 import { type Format, joinAsList, type Trailing, type WireValues } from './format.ts'
-import { isForbiddenKey, limits } from './limits.ts'
+import { isForbiddenKey } from './limits.ts'
 import {
   badRequest,
   forbiddenName,
