@@ -177,7 +177,7 @@ function signIn(style: NameStyle): readonly Rule[] {
   const provider = inStyle('provider', style)
   const filled = { type: 'string', pattern: '[^\\s\\ufeff]' }
   const both = { allOf: [needs('UserName', filled, style), needs('Password', filled, style)] }
-  const blank = { anyOf: [{ type: 'null' }, { type: 'string', pattern: '^[\\s\\ufeff]*$' }] }
+  const blank = { anyOf: [{ type: 'null' }, { type: 'string', maxLength: 0 }] }
   const byPassword = { type: 'string', pattern: `^\\s*(?:${anyCase('credentials')}|${anyCase('login')})\\s*$` }
   const anyProvider = { anyOf: [blank, byPassword, { type: 'string', pattern: `^\\s*${anyCase('logout')}\\s*$` }] }
   const oauth = ['oauth_token', 'oauth_verifier', 'AccessTokenSecret'].map(

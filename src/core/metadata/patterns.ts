@@ -66,6 +66,10 @@ const categories: Readonly<Record<string, string>> = {
     '\\ufeff\\ufff9-\\ufffb\u{110bd}\u{110cd}\u{13430}-\u{1343f}\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0001}\u{e0020}-\u{e007f}',
   ].join(''),
   Cs: '',
+  Default_Ignorable_Code_Point: [
+    '\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff',
+    '\\uffa0\\ufff0-\\ufff8\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}',
+  ].join(''),
   Zl: '\\u2028',
   Zp: '\\u2029',
 }
@@ -73,6 +77,6 @@ const categories: Readonly<Record<string, string>> = {
 /** A pattern without the names of categories, which regular expressions of Python do not know. */
 export const portable = ({ source }: RegExp): string =>
   source
-    .replace(/\\p\{(\w\w)\}/g, (written, name: string) => categories[name] ?? written)
+    .replace(/\\p\{(\w+)\}/g, (written, name: string) => categories[name] ?? written)
     // U+FEFF is a space in JavaScript only.
-    .replace(/^\\S$/, '[^\\s\\ufeff]')
+    .replaceAll('\\S', '[^\\s\\ufeff]')

@@ -42,7 +42,8 @@ export type ErrorResponse = Infer<typeof ErrorResponse>
 
 /** Interface 2.1 */
 export const Authenticate = dto('Authenticate', {
-  provider: nameOf,
+  // An empty one means none, and a blank one is a mistake (A1).
+  provider: textOf({ max: limits.nameCharacters, pattern: /^$|\S/u }),
   State: text,
   oauth_token: text,
   oauth_verifier: text,
@@ -93,7 +94,10 @@ export const GetAccessTokenResponse = dto('GetAccessTokenResponse', {
 export type GetAccessTokenResponse = Infer<typeof GetAccessTokenResponse>
 
 /** Changes the password of the signed-in user (P9). Our own addition to the interface, as are the two below. */
-export const ChangePassword = dto('ChangePassword', { CurrentPassword: text, NewPassword: text })
+export const ChangePassword = dto('ChangePassword', {
+  CurrentPassword: textOf({ needed: true, pattern: filled }),
+  NewPassword: textOf({ needed: true, pattern: filled }),
+})
 export type ChangePassword = Infer<typeof ChangePassword>
 /** The session and the tokens that replace those of the request. Empty for HTTP Basic, which has none. */
 export const ChangePasswordResponse = dto('ChangePasswordResponse', {
@@ -137,19 +141,24 @@ export const EndSessionResponse = dto('EndSessionResponse', { Ended: integer, Re
 export type EndSessionResponse = Infer<typeof EndSessionResponse>
 
 /** One shape under two names (Interface 2.3). */
-const roleName = textOf({
+/** Of a role or a permission that is granted: as visible as the name of a user (O2). */
+const grantedName = textOf({
   max: limits.nameCharacters,
-  pattern: filled,
+  pattern:
+    /^[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}](?:[^\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]*[^\s\u2800\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}])?$/u,
 })
-const roleChange = {
-  UserName: textOf({ max: limits.nameCharacters, needed: true, pattern: filled }),
-  Permissions: list(roleName),
-  Roles: list(roleName),
-  Meta: map,
-} as const
-export const AssignRoles = dto('AssignRoles', roleChange)
+/** Of one that is removed: a store may hold some that nobody could grant today. */
+const removedName = textOf({ max: limits.nameCharacters, pattern: filled })
+const roleChange = <const N extends ReturnType<typeof textOf>>(name: N) =>
+  ({
+    UserName: textOf({ max: limits.nameCharacters, needed: true, pattern: filled }),
+    Permissions: list(name),
+    Roles: list(name),
+    Meta: map,
+  }) as const
+export const AssignRoles = dto('AssignRoles', roleChange(grantedName))
 export type AssignRoles = Infer<typeof AssignRoles>
-export const UnAssignRoles = dto('UnAssignRoles', roleChange)
+export const UnAssignRoles = dto('UnAssignRoles', roleChange(removedName))
 export type UnAssignRoles = Infer<typeof UnAssignRoles>
 
 /** Interface 2.4 */
