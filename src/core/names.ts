@@ -32,7 +32,9 @@ export function looksLikeAdmin(role: string): boolean {
 /** Warns of roles that look like Admin, with the characters by which they differ. Undefined if there are none. */
 export function adminWarning(roles: readonly string[]): string | undefined {
   const texts = roles.filter(looksLikeAdmin).map((role) => {
-    const foreign = Array.from(role).filter((character) => character > '~').map(codePoint)
+    const foreign = Array.from(role)
+      .filter((character) => character > '~')
+      .map(codePoint)
     return `"${role}" looks like Admin${foreign.length === 0 ? '' : ` (it contains ${foreign.join(', ')})`}, but is another role`
   })
   return texts.length === 0 ? undefined : texts.join('; ')
