@@ -16,6 +16,8 @@ const store: readonly TargetFlag[] = ['local', 'store']
 const connection: readonly TargetFlag[] = targetFlags.filter((flag) => flag !== 'user')
 const server: readonly TargetFlag[] = ['server', 'profile', 'ca-file', 'insecure-http']
 
+const whoami: readonly TargetFlag[] = ['server', 'profile', 'local', 'ca-file', 'insecure-http']
+
 /** The target flags of every command that hints suggest. */
 export const targetFlagsOf: Readonly<Record<string, readonly TargetFlag[]>> = {
   'audit list': store,
@@ -41,10 +43,10 @@ export const targetFlagsOf: Readonly<Record<string, readonly TargetFlag[]>> = {
   api: server,
   login: [...server, 'user'],
   logout: server,
-  passwd: server,
+  passwd: whoami,
   'sessions end': connection,
   'sessions list': connection,
-  whoami: ['server', 'profile', 'local', 'ca-file', 'insecure-http'],
+  whoami,
   serve: ['store', 'config'],
   'monitors list': ['store', 'config'],
   'monitors test': ['store', 'config'],

@@ -93,6 +93,20 @@ const changeMembers = 'UserName Action Outcome Changed Unchanged AllRoles AllPer
 const samples: Readonly<Record<string, Sample>> = {
   users: sample(lists.users, user, 'Store UserName State Roles Permissions Email DisplayName CreatedAt', userMembers),
   holders: sample(lists.holders, user, 'Store Role UserName Email State', userMembers),
+  sessions: sample(
+    lists.sessions,
+    (text) => ({
+      Id: text('id'),
+      Current: true,
+      CreatedAt: new Date(at),
+      LastUsedAt: new Date(at),
+      ExpiresAt: new Date(at),
+      RememberMe: true,
+      Provider: text('provider'),
+    }),
+    'Target UserName Id Current CreatedAt LastUsedAt ExpiresAt RememberMe Provider',
+    'Id Current CreatedAt LastUsedAt ExpiresAt RememberMe Provider',
+  ),
   keys: sample(
     lists.keys,
     key,
@@ -249,6 +263,7 @@ const around = (text: Text) => ({
   store: text('store'),
   role: text('role of all'),
   Target: text('target of all'),
+  UserName: text('user of all'),
   Type: text('type of all'),
   Monitor: text('monitor of all'),
 })

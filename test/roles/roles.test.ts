@@ -221,22 +221,24 @@ describe('the guard', () => {
     })
   })
 
-  test('S11 beyond loopback a signed-in caller sees the whole health answer, an anonymous one only the status', async () => {
+  test('S11 beyond loopback a caller with a role sees the whole health answer, others only the status', async () => {
     await withCore(async (core) => {
       const request = { ExecutionMode: 'Basic', ServerType: 'App', IncludeServerStateInformation: true } as const
-      const [ned] = [await signIn(core, 'Ned')]
+      const [ann, ned] = [await signIn(core, 'Ann'), await signIn(core, 'Ned')]
       const stranger = await core.service.healthCheck(request, over())
       const liar = await core.service.healthCheck(request, over(bearer('nonsense')))
-      const signedIn = await core.service.healthCheck(request, over(ned))
-      expect([stranger.ServerState, liar.ServerState]).toEqual([undefined, undefined])
+      const signedIn = await core.service.healthCheck(request, over(ann))
+      const withoutRole = await core.service.healthCheck(request, over(ned))
+      const states = [stranger, liar, withoutRole].map(({ ServerState }) => ServerState)
+      expect(states).toEqual([undefined, undefined, undefined])
       expect(signedIn.ServerState).toBeDefined()
     })
   }, 20_000)
 
-  test('S11 beyond loopback an anonymous caller sees no values of the run, a signed-in one all of them', async () => {
+  test('S11 beyond loopback an anonymous caller sees no values of the run, one with a role all of them', async () => {
     await withCore(async (core) => {
       const request = { ExecutionMode: 'Basic', ServerType: 'Sql', IncludeServerStateInformation: true } as const
-      const [ned] = [await signIn(core, 'Ned')]
+      const ann = await signIn(core, 'Ann')
       const runFor = async (call: Call): Promise<RunDocument | undefined> => {
         let run: RunDocument | undefined
         const note: Call['note'] = (facts) => {
@@ -246,7 +248,7 @@ describe('the guard', () => {
         return run
       }
       const stranger = await runFor(over())
-      const signedIn = await runFor(over(ned))
+      const signedIn = await runFor(over(ann))
       const figures = (run: RunDocument | undefined) =>
         (run?.monitors ?? []).flatMap(({ results }) => results.filter(({ measurement }) => measurement))
       expect(figures(signedIn)).not.toEqual([])

@@ -26,6 +26,12 @@ const undone = [
     (name) => `DROP INDEX "${name}"`,
   ),
   ['ALTER TABLE "heartbeats" DROP COLUMN "run"'],
+  ['guesses', 'knownPrefixes', 'storeKeys'].map((name) => `DROP TABLE "${name}"`),
+  [
+    'ALTER TABLE "sessions" DROP COLUMN "provider"',
+    'ALTER TABLE "refreshTokens" DROP COLUMN "provider"',
+    'ALTER TABLE "refreshTokens" DROP COLUMN "createdAt"',
+  ],
 ]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
@@ -155,7 +161,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([5, 4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
+  test.each([7, 6, 5, 4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
     await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
     await data.close()
     await other.close()

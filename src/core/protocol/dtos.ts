@@ -149,16 +149,20 @@ const grantedName = textOf({
 })
 /** Of one that is removed: a store may hold some that nobody could grant today. */
 const removedName = textOf({ max: limits.nameCharacters, pattern: filled })
-const roleChange = <const N extends ReturnType<typeof textOf>>(name: N) =>
-  ({
-    UserName: textOf({ max: limits.nameCharacters, needed: true, pattern: filled }),
-    Permissions: list(name),
-    Roles: list(name),
-    Meta: map,
-  }) as const
-export const AssignRoles = dto('AssignRoles', roleChange(grantedName))
+const changedUser = { UserName: textOf({ max: limits.nameCharacters, needed: true, pattern: filled }) }
+export const AssignRoles = dto('AssignRoles', {
+  ...changedUser,
+  Permissions: list(grantedName),
+  Roles: list(grantedName),
+  Meta: map,
+})
 export type AssignRoles = Infer<typeof AssignRoles>
-export const UnAssignRoles = dto('UnAssignRoles', roleChange(removedName))
+export const UnAssignRoles = dto('UnAssignRoles', {
+  ...changedUser,
+  Permissions: list(removedName),
+  Roles: list(removedName),
+  Meta: map,
+})
 export type UnAssignRoles = Infer<typeof UnAssignRoles>
 
 /** Interface 2.4 */
@@ -235,7 +239,7 @@ export const GetServerTypesResponse = dto('GetServerTypesResponse', {
 export type GetServerTypesResponse = Infer<typeof GetServerTypesResponse>
 
 /** Without control characters, invisible ones (which make two names look alike) and line breaks. */
-const lineOf = (max: number) => textOf({ max, late: true, pattern: /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u })
+const line = { late: true, pattern: /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u } as const
 
 const second = 1_000
 const day = 86_400_000
@@ -250,8 +254,8 @@ export const ReportHeartbeat = dto('ReportHeartbeat', {
       /^[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}](?:[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*[^\s\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}])?$/u,
   }),
   Status: HeartbeatStatus,
-  Message: lineOf(1_000),
-  Version: lineOf(limits.nameCharacters),
+  Message: textOf({ ...line, max: 1_000 }),
+  Version: textOf({ ...line, max: limits.nameCharacters }),
   Interval: durationOf({ min: second, max: 7 * day }),
   Backlog: integerOf({ min: 0 }),
   DiskFreePercent: numberOf({ min: 0, max: 100 }),
