@@ -53,7 +53,8 @@ const law: Record<string, readonly string[]> = {
   lazy: [],
   preload: ['errors'],
   service: ['protocol'],
-  auth: ['service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy'],
+  // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
+  auth: ['service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],
   roles: ['protocol', 'errors', 'store', 'names'],
   heartbeats: ['service', 'protocol', 'errors', 'store'],
   wire: ['protocol', 'errors'],
@@ -100,6 +101,8 @@ const law: Record<string, readonly string[]> = {
     'settings',
     'profiles',
     'discover',
+    'loopback',
+    'names',
   ],
   store: ['protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
   reports: ['engine', 'protocol', 'sanitize'],
@@ -139,7 +142,7 @@ const packages: Record<string, readonly string[]> = {
   store: ['kysely', 'pg'],
   cli: ['@oclif/core', '@inquirer/prompts', '@napi-rs/keyring', 'pino', 'sonic-boom'],
   commands: ['@oclif/core'],
-  auth: ['@zxcvbn-ts/language-common'],
+  auth: ['@zxcvbn-ts/language-common', 'jose'],
 }
 
 /**

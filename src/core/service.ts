@@ -64,6 +64,8 @@ export type Call = {
   readonly verb?: 'GET' | 'POST' | 'DELETE' | undefined
   /** `?continue=` of a sign-in, and the origin of this server that the URL must stay in (A14). */
   readonly continueTo?: { readonly url: string; readonly origin: string } | undefined
+  /** Over HTTP, a GET of a provider, which may sign in by redirects (A13). */
+  readonly browser?: BrowserSignIn | undefined
   readonly correlationId: string
   readonly signal: AbortSignal
   /** True when the caller accepts only a run that starts after its call (`Cache-Control: no-cache`). */
@@ -77,6 +79,18 @@ export type Call = {
   readonly together?: object | undefined
   /** Called at most once, before the answer is returned. */
   readonly note?: ((facts: AnswerFacts) => void) | undefined
+}
+
+/** A browser that signs in by redirects: it leaves for the provider, and arrives with the provider's answer. */
+export type BrowserSignIn = {
+  /** This server's address, as browsers write it in Origin. */
+  readonly origin: string
+  /** What the browser was given when it left. */
+  readonly sealed: string | undefined
+  /** A parameter of the query by its exact name. */
+  readonly parameter: (name: string) => string | undefined
+  /** Called with where to send the browser next, and with what it keeps meanwhile; undefined removes that. */
+  readonly redirect: (to: { readonly url: string; readonly sealed: string | undefined }) => void
 }
 
 /** One method per operation. The local Service and the HTTP client have the same type. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { type Access, administration, Delays, openAccess } from '../../src/core/auth/index.ts'
 import { HashQueue, type Passwords, passwords } from '../../src/core/auth/passwords.ts'
+import type { WaysToSignIn } from '../../src/core/auth/providers/provider.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
@@ -30,7 +31,8 @@ export type World = {
 type Secrets = { readonly SessionId: string; readonly BearerToken: string; readonly RefreshToken: string }
 type SignedIn = Omit<AuthenticateResponse, keyof Secrets> & Secrets
 
-export async function withWorld(use: (world: World) => Promise<void>): Promise<void> {
+/** `ways`: the ways to sign in besides passwords. */
+export async function withWorld(use: (world: World) => Promise<void>, ways?: WaysToSignIn): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-auth-'))
   const store = join(folder, 'store', 'svc.db')
   const clock = { at: 1_800_000_000_000 }
@@ -47,7 +49,7 @@ export async function withWorld(use: (world: World) => Promise<void>): Promise<v
         return checked
       },
     }
-    const opened = openAccess({ data, passwords: counting, delays: new Delays(), now })
+    const opened = openAccess({ data, passwords: counting, delays: new Delays(), now, ways })
     const access: World['access'] = {
       ...opened,
       identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),

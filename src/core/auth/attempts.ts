@@ -106,6 +106,27 @@ export async function readState({ data, now }: Pick<AttemptWorld, 'data' | 'now'
   return { prefix, networks, pair: isKnown ? pairKeys.ofUser : pairKeys.ofStranger, counts, level, isKnown, lastAt }
 }
 
+/**
+ * Begins an attempt with a secret that names no user, such as the token of a provider. Throws Fault TooManyRequests for an
+ * address with too many failures (P5). Loopback is never refused, as in `beginAttempt`.
+ */
+export async function beginUnnamed(
+  { data: { failures }, now }: Pick<AttemptWorld, 'data' | 'now'>,
+  caller: Caller,
+): Promise<{ readonly failed: () => Promise<void> }> {
+  if (caller.kind === 'local' || isLoopback(caller.address)) return { failed: async () => {} }
+  const networks = addressPrefixes(caller.address).map((one) => `address ${one}`)
+  const counts = await failures.read(networks)
+  const freeAt = Math.max(...networks.map((key, n) => freeFrom(counts.get(key), n)))
+  if (now() < freeAt) throw tooMany('from this address', freeAt - now())
+  return {
+    async failed() {
+      const counters = networks.map((key) => ({ key, windowMs: addresses.windowMs, window: 'fixed' }) as const)
+      await failures.add(now(), counters)
+    },
+  }
+}
+
 /** An attempt from another machine. */
 async function beginElsewhere(
   { data, now }: AttemptWorld,

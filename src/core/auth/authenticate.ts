@@ -3,9 +3,9 @@ import { Fault } from '../errors.ts'
 import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
 import type { Call, PasswordCredential } from '../service.ts'
 import type { Actor, Data, RefreshRow, SignIn, User } from '../store/index.ts'
-import { addressOf, type Identity, identify } from './identify.ts'
+import { addressOf, type Identity, identify, withClaimed } from './identify.ts'
 import { findProvider, providerName } from './providers/index.ts'
-import type { ProviderContext } from './providers/provider.ts'
+import type { ProviderContext, VerifiedUser } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
 
 export type SessionOptions = {
@@ -30,12 +30,15 @@ export async function issueSession(
   data: Data,
   lifetimes: Lifetimes,
   now: number,
-  user: User,
+  user: VerifiedUser,
   options: SessionOptions,
   actor: Actor,
 ): Promise<IssuedTokens> {
   const { record, tokens } = newSession(lifetimes, now, user, options)
-  await data.sessions.begin({ ...record, endsSession: options.endsSession }, actor)
+  // A renewal does not ask the provider again, so that these roles end even if the user stays signed in.
+  const endsAt = now + lifetimes.session.usual.absolute
+  const claimedRoles = user.claimedRoles?.length ? { roles: user.claimedRoles, endsAt } : undefined
+  await data.sessions.begin({ ...record, endsSession: options.endsSession, claimedRoles }, actor)
   return tokens
 }
 
@@ -157,30 +160,48 @@ async function signIn(
   const provider = await findProvider(name, world.ways)
   if (!provider) throw unknownProvider(name, request)
   const user = await provider.signIn(world, request, call)
+  return await answerFor(world, user, call, {
+    provider: providerName(name),
+    permanent: request.RememberMe === true,
+    kind: refreshKind(world, request),
+    userName: request.UserName,
+    referrer,
+  })
+}
+
+type SignInAnswer = Pick<SessionOptions, 'permanent' | 'kind' | 'provider'> & {
+  /** The name as the caller wrote it. */
+  readonly userName: string | undefined
+  readonly referrer: string | undefined
+}
+
+/** Begins the session of a verified user and returns the answer of the sign-in (A2). */
+async function answerFor(
+  world: AuthContext,
+  user: VerifiedUser,
+  call: Call,
+  { userName, referrer, ...options }: SignInAnswer,
+): Promise<AuthenticateResponse> {
   const presented = call.credential?.kind === 'session' ? readToken('session', call.credential.secret) : undefined
   const session = await issueSession(
     world.data,
     world.lifetimes,
     world.now(),
     user,
-    {
-      permanent: request.RememberMe === true,
-      kind: refreshKind(world, request),
-      provider: providerName(name),
-      endsSession: presented,
-    },
+    { ...options, endsSession: presented },
     { who: user.userName, userId: user.id, address: addressOf(call), correlationId: call.correlationId },
   )
+  const { roles, permissions } = withClaimed(user, user.claimedRoles)
   return {
     UserId: user.id,
     SessionId: session.sessionId,
-    UserName: request.UserName ?? user.userName,
+    UserName: userName ?? user.userName,
     DisplayName: user.displayName ?? user.userName,
     ...(referrer === undefined ? {} : { ReferrerUrl: referrer }),
     BearerToken: session.bearerToken,
     ...(session.refreshToken === undefined ? {} : { RefreshToken: session.refreshToken }),
-    Roles: user.roles,
-    Permissions: user.permissions,
+    Roles: roles,
+    Permissions: permissions,
   }
 }
 

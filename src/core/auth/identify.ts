@@ -11,7 +11,7 @@ export type Identity = {
   readonly sessionId: string | undefined
   /** The family of the session or token. A key and a password have none. */
   readonly familyId: string | undefined
-  /** The roles of its user, or the subset that a key is limited to. The same applies to permissions. */
+  /** The roles of its user and those from claims, or the subset that a key is limited to. The same applies to permissions. */
   readonly roles: readonly string[]
   readonly permissions: readonly string[]
 }
@@ -35,15 +35,19 @@ async function bySession(data: Data, now: () => number, secret: string): Promise
   const user = await usable(data, row)
   if (!user) return undefined
   if (at - row.lastUsedAt >= row.idleMs * touchShare) await data.sessions.touch(row.hash, at)
-  return { user, via: 'session', sessionId: secret, familyId: row.familyId, ...grantsOf(user) }
+  const granted = await grantsWithin(data, user, row.familyId, at)
+  return { user, via: 'session', sessionId: secret, familyId: row.familyId, ...granted }
 }
 
 async function byAccessToken(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
   const hash = readToken('access', token)
   const row = hash === undefined ? undefined : await data.tokens.access(hash)
-  if (!row || now() >= row.expiresAt) return undefined
+  const at = now()
+  if (!row || at >= row.expiresAt) return undefined
   const user = await usable(data, row)
-  return user && { user, via: 'bearer', sessionId: undefined, familyId: row.familyId, ...grantsOf(user) }
+  if (!user) return undefined
+  const granted = await grantsWithin(data, user, row.familyId, at)
+  return { user, via: 'bearer', sessionId: undefined, familyId: row.familyId, ...granted }
 }
 
 async function byKey(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
@@ -73,6 +77,17 @@ export async function usable(
 }
 
 const grantsOf = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
+
+/** What a user may do within a session: the grants, and the roles that the sign-in has from claims (A13). */
+async function grantsWithin(data: Data, user: User, familyId: string, at: number) {
+  return withClaimed(user, await data.identities.claimedRoles(familyId, at))
+}
+
+/** The grants of a user together with roles from claims. */
+export const withClaimed = (
+  { roles, permissions }: User,
+  claimed: readonly string[] = [],
+): Pick<Identity, 'roles' | 'permissions'> => ({ roles: [...new Set([...roles, ...claimed])], permissions })
 
 /** The caller's address, for the audit. */
 export const addressOf = ({ caller }: Pick<Call, 'caller'>): string | undefined =>

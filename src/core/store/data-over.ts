@@ -4,6 +4,7 @@ import { auditOver } from './rows/audit.ts'
 import { failuresOver } from './rows/failures.ts'
 import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
+import { identitiesOver, type SealingKey } from './rows/identities.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixKey } from './rows/known-prefixes.ts'
 import { readingsOver } from './rows/readings.ts'
@@ -17,6 +18,7 @@ export function dataOver(link: StoreLink, now: () => number): Data {
   const roomForFailures: Room = { left: 0 }
   const roomForGuesses: Room = { left: 0 }
   const prefixKey: PrefixKey = { hex: undefined }
+  const sealingKey: SealingKey = { hex: undefined }
   const over = (own: StoreLink): Data => ({
     users: usersOver(own, now),
     sessions: sessionsOver(own, now),
@@ -27,6 +29,7 @@ export function dataOver(link: StoreLink, now: () => number): Data {
     failures: failuresOver(own, roomForFailures),
     guesses: guessesOver(own, roomForGuesses),
     knownPrefixes: knownPrefixesOver(own, prefixKey),
+    identities: identitiesOver(own, sealingKey, now),
     audit: auditOver(own, now),
     sweep: sweepOver(own),
     forRequest: () => over(own.forRequest()),

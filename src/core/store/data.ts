@@ -152,7 +152,11 @@ export type SignInRecord = {
   readonly refresh: RefreshRow | undefined
   /** The session that came with the request. The sign-in ends it (A8). */
   readonly endsSession: string | undefined
+  /** The roles that the sign-in has from claims, and until when. They belong to its family and are no grants. */
+  readonly claimedRoles?: { readonly roles: readonly string[]; readonly endsAt: number } | undefined
 }
+/** A user as an OpenID provider knows it. */
+export type IdentityRow = { readonly issuer: string; readonly subject: string; readonly createdAt: number }
 export type StoredRoleChange = { readonly add: Grants; readonly remove: Grants }
 export type Changed = { readonly before: Grants; readonly after: Grants }
 export type Rotation =
@@ -332,6 +336,33 @@ export type Data = {
     readonly lastAt: (name: string, prefix: string) => Promise<number | undefined>
     /** Records a sign-in for every name of the user. */
     readonly remember: (user: Pick<User, 'id' | 'userName' | 'email'>, prefix: string, at: number) => Promise<void>
+  }
+  /** Users of OpenID providers. An identity is an issuer and a subject, and belongs to one user. */
+  readonly identities: {
+    readonly find: (issuer: string, subject: string) => Promise<User | undefined>
+    readonly list: (userId: string) => Promise<readonly IdentityRow[]>
+    /**
+     * Adds a user without a password for an identity, with the first of `names` that is free. Returns the user whom the
+     * identity belongs to, when another node was first.
+     */
+    readonly addUser: (
+      identity: Omit<IdentityRow, 'createdAt'>,
+      user: { readonly names: readonly string[]; readonly displayName: string | undefined },
+      actor: Actor,
+    ) => Promise<User>
+    /** Throws Fault Conflict when the identity belongs to another user. Returns whether anything changed. */
+    readonly link: (userId: string, identity: Omit<IdentityRow, 'createdAt'>, actor: Actor) => Promise<boolean>
+    /**
+     * Removes the user's identities of an issuer, or the one with the subject, and ends every session and token of the
+     * user (epoch + 1). Returns how many it removed.
+     */
+    readonly unlink: (userId: string, issuer: string, subject: string | undefined, actor: Actor) => Promise<number>
+    /** The roles from claims of a family. Empty when there are none, or no longer. */
+    readonly claimedRoles: (familyId: string, at: number) => Promise<readonly string[]>
+    /** The key, in hex, that seals browser sign-ins, the same on every node. */
+    readonly sealingKey: () => Promise<string>
+    /** Records that a browser sign-in is complete. False when it was before. */
+    readonly use: (state: string, endsAt: number) => Promise<boolean>
   }
   readonly audit: {
     /** For events that change no row: a failed or locked sign-in. */

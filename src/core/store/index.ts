@@ -8,6 +8,7 @@ export type {
   FailureCount,
   Grants,
   HeartbeatRow,
+  IdentityRow,
   KeyRow,
   RefreshRow,
   Rotation,

@@ -18,6 +18,7 @@ import {
   heartbeatTables,
   jobRuns,
   lookupIndexes,
+  openIdTables,
   postgresWords,
   readingTables,
   sessionFacts,
@@ -40,6 +41,7 @@ export const postgresMigrations: readonly string[] = [
   jobRuns(postgresWords),
   guessTables(postgresWords),
   sessionFacts(postgresWords),
+  openIdTables(postgresWords),
 ]
 
 /** Maximum milliseconds of one step, and of the wait for another process's step. */

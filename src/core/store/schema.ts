@@ -211,6 +211,34 @@ UPDATE "refreshTokens" SET "createdAt" =
   (SELECT "createdAt" FROM "sessions" WHERE "sessions"."familyId" = "refreshTokens"."familyId" LIMIT 1);
 `
 
+/**
+ * Step 10: the users behind identities of OpenID providers, the roles that a sign-in has from claims, and browser
+ * sign-ins that are complete, so that none counts twice.
+ */
+export const openIdTables = ({ integer, text, strict }: Words): string => `
+CREATE TABLE "identities" (
+  "issuer" ${text} NOT NULL,
+  "subject" ${text} NOT NULL,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "createdAt" ${integer} NOT NULL,
+  PRIMARY KEY ("issuer", "subject")
+)${strict};
+CREATE INDEX "identitiesOfUser" ON "identities" ("userId");
+CREATE TABLE "claimedRoles" (
+  "familyId" ${text} PRIMARY KEY,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "roles" ${text} NOT NULL,
+  "endsAt" ${integer} NOT NULL
+)${strict};
+CREATE INDEX "claimedRolesOfUser" ON "claimedRoles" ("userId");
+CREATE INDEX "claimedRolesByEnd" ON "claimedRoles" ("endsAt");
+CREATE TABLE "usedStates" (
+  "state" ${text} PRIMARY KEY,
+  "endsAt" ${integer} NOT NULL
+)${strict};
+CREATE INDEX "usedStatesByEnd" ON "usedStates" ("endsAt");
+`
+
 /** `svc1` in the file header marks a SQLite file as ours. */
 export const applicationId = 0x73766331
 
@@ -232,6 +260,7 @@ export const migrations: readonly string[] = [
   jobRuns(sqliteWords),
   guessTables(sqliteWords),
   sessionFacts(sqliteWords),
+  openIdTables(sqliteWords),
 ]
 
 /** The schema version, from the file's header. */

@@ -106,6 +106,12 @@ export type Tables = {
     /** The last sign-in. */
     at: number
   }
+  /** The user behind an identity of an OpenID provider. */
+  identities: { issuer: string; subject: string; userId: string; createdAt: number }
+  /** The roles that a family has from the claims of its sign-in, as a JSON list. */
+  claimedRoles: { familyId: string; userId: string; roles: string; endsAt: number }
+  /** Browser sign-ins that are complete. */
+  usedStates: { state: string; endsAt: number }
   /** Random keys that the store makes for itself, in hex. */
   storeKeys: { name: string; key: string }
   audit: {

@@ -1,4 +1,4 @@
-import type { Provider, WaysToSignIn } from './provider.ts'
+import type { OpenIdSettings, Provider, WaysToSignIn } from './provider.ts'
 
 type ProviderRow = {
   readonly load: () => Promise<{ readonly default: Provider }>
@@ -10,6 +10,8 @@ type ProviderRow = {
 const providers: Readonly<Record<string, ProviderRow>> = {
   credentials: { load: () => import('./credentials.ts'), isOn: () => true },
 }
+
+const loadOpenId = () => import('../openid/index.ts')
 
 /** Names of providers that stand for another one. */
 const aliases: Readonly<Record<string, string>> = { login: 'credentials' }
@@ -24,11 +26,17 @@ export function providerName(name: string): string {
 export async function findProvider(name: string, ways: WaysToSignIn): Promise<Provider | undefined> {
   const resolved = providerName(name)
   const row = Object.hasOwn(providers, resolved) ? providers[resolved] : undefined
-  return row?.isOn(ways) ? (await row.load()).default : undefined
+  if (row) return row.isOn(ways) ? (await row.load()).default : undefined
+  const settings = openIdNamed(resolved, ways)
+  return settings && (await loadOpenId()).openIdProvider(settings)
 }
 
-/** Loads every provider that is turned on. */
+const openIdNamed = (name: string, { openid = [] }: WaysToSignIn): OpenIdSettings | undefined =>
+  openid.find((settings) => settings.name === name)
+
+/** Loads every provider that is turned on. Contacts none. */
 export const loadProviders = async (ways: WaysToSignIn): Promise<void> => {
   const on = Object.values(providers).filter(({ isOn }) => isOn(ways))
-  await Promise.all(on.map(({ load }) => load()))
+  const openId = ways.openid?.length ? [loadOpenId().then(({ preloadOpenId }) => preloadOpenId())] : []
+  await Promise.all([...on.map(({ load }) => load()), ...openId])
 }

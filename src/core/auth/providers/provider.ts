@@ -1,13 +1,30 @@
 import type { Authenticate } from '../../protocol/index.ts'
-import type { Call } from '../../service.ts'
+import type { BrowserSignIn, Call } from '../../service.ts'
 import type { Data, User } from '../../store/index.ts'
 import type { Delays } from '../delays.ts'
 import type { Passwords } from '../passwords.ts'
+
+/** An OpenID provider, as svc.yaml describes it (A13). */
+export type OpenIdSettings = {
+  /** In lower case. */
+  readonly name: string
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret?: { readonly reveal: () => Promise<string> } | undefined
+  readonly audience?: string | undefined
+  readonly scope: string
+  readonly label?: string | undefined
+  readonly roles?: { readonly claim: string; readonly map: Readonly<Record<string, string>> } | undefined
+  /** Milliseconds. */
+  readonly tolerance: number
+  readonly caFile?: string | undefined
+}
 
 /** The ways to sign in besides passwords, as svc.yaml turns them on. */
 export type WaysToSignIn = {
   /** By HTTP Digest, for users that have a digest secret (A12). */
   readonly digest: boolean
+  readonly openid?: readonly OpenIdSettings[] | undefined
 }
 export const passwordsOnly: WaysToSignIn = { digest: false }
 
@@ -20,11 +37,31 @@ export type ProviderContext = {
   readonly ways: WaysToSignIn
 }
 
+/** A verified user, with the roles that this sign-in has from claims. They are not grants. */
+export type VerifiedUser = User & { readonly claimedRoles?: readonly string[] | undefined }
+
+type ProviderCall = Pick<Call, 'caller' | 'correlationId' | 'signal'>
+
+/** A step of a sign-in by redirects. */
+export type BrowserStep =
+  /** The browser goes to the provider and brings `sealed` back. */
+  | { readonly kind: 'leave'; readonly url: string; readonly sealed: string }
+  | {
+      readonly kind: 'arrive'
+      readonly user: VerifiedUser
+      readonly permanent: boolean
+      /** Where the browser asked to go after the sign-in. */
+      readonly continueTo: string | undefined
+    }
+
 export type Provider = {
   /** Returns the verified user; throws a Fault otherwise. Counts and audits failures itself. */
-  readonly signIn: (
+  readonly signIn: (world: ProviderContext, request: Authenticate, call: ProviderCall) => Promise<VerifiedUser>
+  /** Sign-in by redirects. Absent: a GET is refused (A5). Throws like `signIn`. */
+  readonly browse?: (
     world: ProviderContext,
-    request: Authenticate,
-    call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
-  ) => Promise<User>
+    browser: BrowserSignIn,
+    options: { readonly permanent: boolean; readonly continueTo: string | undefined },
+    call: ProviderCall,
+  ) => Promise<BrowserStep>
 }

@@ -1,7 +1,8 @@
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import type { Data, User } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
+import { ownKey, storedKey } from './store-keys.ts'
 
 /** Maximum rows for each user: two names, fifty prefixes. */
 const mostOfUser = 100
@@ -13,7 +14,7 @@ export function knownPrefixesOver(link: StoreLink, own: PrefixKey): Data['knownP
   return {
     lastAt: (name, prefix) =>
       link.read(async (db) => {
-        own.hex ??= await storedKey(db)
+        own.hex ??= await storedKey(db, keyName)
         // Without a key, no prefix has been recorded yet.
         if (own.hex === undefined) return undefined
         const mac = macOf(own.hex, name, prefix)
@@ -33,7 +34,7 @@ export async function rememberPrefix(
   // Locks the row in PostgreSQL, so that the user is not removed meanwhile.
   const same = tx.updateTable('users').set((eb) => ({ epoch: eb.ref('epoch') }))
   if (!(await same.where('id', '=', id).returning('id').executeTakeFirst())) return
-  const key = await ownKey(tx)
+  const key = await ownKey(tx, keyName)
   const macs = new Set([userName, ...(email === undefined ? [] : [email])].map((name) => macOf(key, name, prefix)))
   for (const mac of macs) {
     await tx
@@ -51,21 +52,6 @@ export async function rememberPrefix(
 }
 
 const keyName = 'known prefixes'
-
-const storedKey = async (db: Db): Promise<string | undefined> =>
-  (await db.selectFrom('storeKeys').select('key').where('name', '=', keyName).execute())[0]?.key
-
-/** The key, made when there is none. Two nodes that make one at once get the same one. */
-async function ownKey(tx: Db): Promise<string> {
-  const key = await storedKey(tx)
-  if (key !== undefined) return key
-  await tx
-    .insertInto('storeKeys')
-    .values({ name: keyName, key: randomBytes(32).toString('hex') })
-    .onConflict((conflict) => conflict.column('name').doNothing())
-    .execute()
-  return (await storedKey(tx)) ?? ''
-}
 
 const macOf = (keyHex: string, name: string, prefix: string): string =>
   createHmac('sha256', Buffer.from(keyHex, 'hex'))

@@ -20,6 +20,7 @@ export async function endAll(tx: Db, of: 'familyId' | 'userId', id: string): Pro
     await tx.deleteFrom('accessTokens').where(of, '=', id).executeTakeFirstOrThrow(),
     await tx.deleteFrom('refreshTokens').where(of, '=', id).executeTakeFirstOrThrow(),
   ]
+  await tx.deleteFrom('claimedRoles').where(of, '=', id).execute()
   return ended.some(({ numDeletedRows }) => numDeletedRows > 0n)
 }
 
@@ -39,13 +40,13 @@ export async function ownerOf(tx: Db, familyId: string): Promise<string | undefi
 
 export function sessionsOver(link: StoreLink, now: () => number): Data['sessions'] {
   return {
-    begin: ({ session, access, refresh, endsSession }, actor) =>
+    begin: ({ session, access, refresh, endsSession, claimedRoles }, actor) =>
       link.write(async (tx) => {
         const user = await userById(tx, session.userId)
         // The user was removed, disabled or given another password meanwhile.
         if (!user || user.disabled || user.epoch !== session.epoch) throw new Fault('Unauthorized')
         if (endsSession !== undefined) await endPresented(tx, endsSession)
-        await insertSignIn(tx, { session, access, refresh })
+        await insertSignIn(tx, { session, access, refresh, claimedRoles })
         await note(tx, now(), actor, { event: 'signin.ok', target: user.userName })
       }),
     find: (hash) =>
@@ -87,7 +88,7 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
 /** Stores the session and the tokens of a sign-in. */
 export async function insertSignIn(
   tx: Db,
-  { session, access, refresh }: Omit<SignInRecord, 'endsSession'>,
+  { session, access, refresh, claimedRoles }: Omit<SignInRecord, 'endsSession'>,
 ): Promise<void> {
   await tx
     .insertInto('sessions')
@@ -95,6 +96,14 @@ export async function insertSignIn(
     .execute()
   await tx.insertInto('accessTokens').values(access).execute()
   if (refresh) await tx.insertInto('refreshTokens').values(refreshValues(refresh)).execute()
+  if (claimedRoles) {
+    const { familyId, userId } = session
+    const { roles, endsAt } = claimedRoles
+    await tx
+      .insertInto('claimedRoles')
+      .values({ familyId, userId, roles: JSON.stringify(roles), endsAt })
+      .execute()
+  }
 }
 
 const maxListed = 1_000
@@ -166,6 +175,7 @@ export async function countFamilies(tx: Db, userId: string, except: string | und
 
 /** Ends all families of a user but one, which takes the user's new epoch. */
 export async function endOthers(tx: Db, userId: string, keep: string, epoch: number): Promise<void> {
+  await tx.deleteFrom('claimedRoles').where('userId', '=', userId).where('familyId', '<>', keep).execute()
   for (const table of ['sessions', 'refreshTokens', 'accessTokens'] as const) {
     await tx.deleteFrom(table).where('userId', '=', userId).where('familyId', '<>', keep).execute()
     await tx.updateTable(table).set({ epoch }).where('userId', '=', userId).where('familyId', '=', keep).execute()

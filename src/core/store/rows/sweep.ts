@@ -92,6 +92,19 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
+        const ended = tx.selectFrom('claimedRoles').select('familyId').where('endsAt', '<=', at).limit(limit)
+        const rows = tx.deleteFrom('claimedRoles').where('familyId', 'in', ended)
+        return (await rows.executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const ended = tx.selectFrom('usedStates').select('state').where('endsAt', '<=', at).limit(limit)
+        return (await tx.deleteFrom('usedStates').where('state', 'in', ended).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
         const silent = tx
           .selectFrom('heartbeats')
           .select('name')

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import { adminWarning } from '../../names.ts'
-import type { Data, User } from '../data.ts'
+import type { Actor, Data, User } from '../data.ts'
 import { type StoreLink, taken } from '../link.ts'
 import { type Db, flag, type GrantKind, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
@@ -30,7 +30,7 @@ export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: Re
  * A lock for every transaction that adds or removes users or Admins, so that two Admins who remove each other run one
  * after the other.
  */
-const usersLock = 'users'
+export const usersLock = 'users'
 const maxRoleNames = 1_000
 
 export function usersOver(link: StoreLink, now: () => number): Data['users'] {
@@ -59,38 +59,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         return usersOf(await userRows(db).where('users.id', 'in', holding).execute())
       }),
     roleNames: () => link.read(roleNames),
-    add: ({ userName, email, displayName, passwordHash, roles, permissions }, actor) =>
-      change(async (tx) => {
-        const id = randomUUID()
-        const at = now()
-        await refuseTaken(tx, userName, email)
-        const row = {
-          id,
-          userName,
-          nameKey: nameKey(userName),
-          email: email ?? null,
-          displayName: displayName ?? null,
-          passwordHash: passwordHash ?? null,
-          disabled: 0,
-          createdAt: at,
-          epoch: 0,
-        }
-        await tx.insertInto('users').values(row).execute()
-        const keys = new Set([userName, ...(email === undefined ? [] : [email])].map(nameKey))
-        await tx
-          .insertInto('names')
-          .values([...keys].map((key) => ({ key, userId: id })))
-          .execute()
-        await grant(tx, id, 'role', new Set(roles))
-        await grant(tx, id, 'permission', new Set(permissions))
-        const user = await userThere(tx, id)
-        await note(tx, at, actor, {
-          event: 'user.added',
-          target: userName,
-          after: grantsText(user, adminWarning(roles)),
-        })
-        return user
-      }),
+    add: (user, actor) => change((tx) => addUser(tx, user, now(), actor)),
     setPassword: (id, passwordHash, actor) =>
       change(async (tx) => {
         if ('replaces' in actor) {
@@ -213,6 +182,50 @@ async function roleNames(db: Db): Promise<readonly string[]> {
 /** The names without `those`, each once, in order. */
 const without = (names: readonly string[], those: readonly string[]): ReadonlySet<string> =>
   new Set(names.filter((name) => !those.includes(name)))
+
+/** Adds a user under the lock of users. Throws Fault Conflict when the name or e-mail address is taken. */
+export async function addUser(
+  tx: Db,
+  {
+    userName,
+    email,
+    displayName,
+    passwordHash,
+    roles,
+    permissions,
+  }: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'>,
+  at: number,
+  actor: Actor,
+): Promise<User> {
+  const id = randomUUID()
+  await refuseTaken(tx, userName, email)
+  const row = {
+    id,
+    userName,
+    nameKey: nameKey(userName),
+    email: email ?? null,
+    displayName: displayName ?? null,
+    passwordHash: passwordHash ?? null,
+    disabled: 0,
+    createdAt: at,
+    epoch: 0,
+  }
+  await tx.insertInto('users').values(row).execute()
+  const keys = new Set([userName, ...(email === undefined ? [] : [email])].map(nameKey))
+  await tx
+    .insertInto('names')
+    .values([...keys].map((key) => ({ key, userId: id })))
+    .execute()
+  await grant(tx, id, 'role', new Set(roles))
+  await grant(tx, id, 'permission', new Set(permissions))
+  const user = await userThere(tx, id)
+  await note(tx, at, actor, {
+    event: 'user.added',
+    target: userName,
+    after: grantsText(user, adminWarning(roles)),
+  })
+  return user
+}
 
 async function refuseTaken(tx: Db, userName: string, email: string | undefined): Promise<void> {
   for (const [what, name] of [

@@ -1,0 +1,145 @@
+import type { Issuer } from './issuer.ts'
+import { hasDuplicates, isObject, type Json } from './json.ts'
+
+/** Maximum characters of a token. Longer ones are refused unread. */
+export const maxToken = 16 * 1024
+
+/** Fixed: the token does not decide how it is verified. All use a key pair, never a shared secret (T7). */
+const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA']
+
+/** The types of tokens that sign in: an ID token, and an access token (RFC 9068). */
+const types: ReadonlySet<string> = new Set(['jwt', 'at+jwt'])
+/** The same in the claims of Keycloak, whose refresh and logout tokens name their type there. */
+const claimedTypes: ReadonlySet<string> = new Set(['id', 'bearer', 'jwt'])
+
+/** Header members that name or contain a key, or change how a token is read. */
+const refusedMembers = ['jwk', 'jku', 'x5u', 'x5c', 'crit', 'b64', 'zip'] as const
+
+/** Why a token does not sign in. The message is for the audit; the caller learns nothing of it. */
+export class Refusal extends Error {}
+
+export const loadJose = () => import('jose')
+
+type Unverified = { readonly header: Json; readonly claims: Json }
+
+/** The parts of a signed token. Undefined for an opaque one. Throws Refusal for one that nobody should read. */
+export function readJwt(token: string): Unverified | undefined {
+  const parts = token.split('.', 4)
+  const [head, body] = parts
+  if (parts.length !== 3 || head === undefined || body === undefined) return undefined
+  const header = decoded(head)
+  if (header?.['alg'] === undefined) return undefined
+  const claims = decoded(body)
+  if (!claims) throw new Refusal('its claims are not JSON')
+  return { header, claims }
+}
+
+function decoded(part: string): Json | undefined {
+  if (!/^[\w-]+$/.test(part)) return undefined
+  let text: string
+  let json: unknown
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(part, 'base64url'))
+    json = JSON.parse(text)
+  } catch {
+    return undefined
+  }
+  if (!isObject(json)) return undefined
+  if (hasDuplicates(text)) throw new Refusal('it names a member twice')
+  return json
+}
+
+export type Expected = {
+  /** Milliseconds. */
+  readonly now: () => number
+  /** Required of the ID token of a browser sign-in, which must be for the client itself. */
+  readonly nonce?: string | undefined
+}
+
+/** The claims of a token of this issuer that signs in. Throws Refusal with the reason, or ProviderProblem. */
+export async function verifyJwt(
+  issuer: Issuer,
+  token: string,
+  { header, claims }: Unverified,
+  expected: Expected,
+): Promise<Json> {
+  refuseHeader(header)
+  // Before any request to the provider: a foreign token costs nothing.
+  checkClaims(issuer, claims, expected)
+  await verifySignature(issuer, token, expected.now)
+  return claims
+}
+
+function refuseHeader(header: Json): void {
+  const { alg, typ, kid } = header
+  if (typeof alg !== 'string' || !algorithms.includes(alg)) throw new Refusal('its algorithm is not accepted')
+  const present = refusedMembers.find((name) => Object.hasOwn(header, name))
+  if (present !== undefined) throw new Refusal(`its header contains ${present}`)
+  if (kid !== undefined && typeof kid !== 'string') throw new Refusal('its kid is not text')
+  if (typ === undefined) return
+  if (typeof typ !== 'string' || !types.has(typ.toLowerCase().replace(/^application\//, ''))) {
+    throw new Refusal('its type is not that of an ID token or an access token')
+  }
+}
+
+async function verifySignature(issuer: Issuer, token: string, now: () => number): Promise<void> {
+  const { compactVerify, createLocalJWKSet } = await loadJose()
+  const verify = async (renewed: boolean): Promise<string | undefined> => {
+    const keys = await issuer.keys(now, renewed)
+    try {
+      await compactVerify(token, createLocalJWKSet(keys), { algorithms })
+      return undefined
+    } catch (error) {
+      return String((error as { code?: unknown }).code ?? 'unknown')
+    }
+  }
+  const missing = 'ERR_JWKS_NO_MATCHING_KEY'
+  const first = await verify(false)
+  // The provider may have begun to sign with a new key.
+  const last = first === missing ? await verify(true) : first
+  if (last === undefined) return
+  throw new Refusal(last === missing ? 'no key of the provider matches it' : `its signature is wrong (${last})`)
+}
+
+/** Throws Refusal unless the claims are for this server, now. */
+function checkClaims(issuer: Issuer, claims: Json, { now, nonce }: Expected): void {
+  const { settings } = issuer
+  if (claims['iss'] !== settings.issuer) throw new Refusal('iss is not the issuer')
+  checkAudience(claims, settings.clientId, nonce === undefined ? settings.audience : undefined)
+  checkTimes(claims, now(), settings.tolerance)
+  checkKind(claims)
+  if (nonce !== undefined && claims['nonce'] !== nonce) throw new Refusal('nonce is not that of this sign-in')
+}
+
+export function checkAudience(claims: Json, clientId: string, audience: string | undefined): void {
+  const { aud, azp } = claims
+  const audiences: readonly unknown[] = Array.isArray(aud) ? aud.slice(0, 100) : [aud]
+  if (audience !== undefined && audiences.includes(audience)) return
+  if (!audiences.includes(clientId)) throw new Refusal('aud is not this service')
+  // OpenID Connect Core, 3.1.3.7: the party that the token was issued to.
+  if (azp === undefined ? audiences.length > 1 : azp !== clientId) throw new Refusal('azp is not this client')
+}
+
+export function checkTimes({ exp, nbf, iat }: Json, at: number, tolerance: number): void {
+  if (!isTime(exp)) throw new Refusal('exp is missing')
+  if (exp * 1_000 + tolerance <= at) throw new Refusal('it has expired')
+  if (nbf !== undefined && !(isTime(nbf) && nbf * 1_000 - tolerance <= at)) throw new Refusal('it is not valid yet')
+  if (iat !== undefined && !(isTime(iat) && iat * 1_000 - tolerance <= at))
+    throw new Refusal('it was issued in the future')
+}
+
+/** Seconds since 1970. */
+const isTime = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isFinite(value) && Math.abs(value) < 8_640_000_000_000
+
+/** Throws Refusal for a token that is for something else than a sign-in, and for one that needs a further proof. */
+export function checkKind({ sub, typ, client_id: clientId, cnf, events }: Json): void {
+  if (typeof sub !== 'string' || !/^[\x20-\x7e]{1,255}$/.test(sub))
+    throw new Refusal('sub is missing or not plain text')
+  if (typ !== undefined && !(typeof typ === 'string' && claimedTypes.has(typ.toLowerCase()))) {
+    throw new Refusal('typ is not that of an ID token or an access token')
+  }
+  if (events !== undefined) throw new Refusal('it is a logout token or another event')
+  if (cnf !== undefined) throw new Refusal('it is bound to a key of its holder (cnf)')
+  if (clientId === sub) throw new Refusal('it is the token of a client, not of a user')
+}

@@ -1,0 +1,120 @@
+import { Fault } from '../../errors.ts'
+import type { Data, User } from '../data.ts'
+import type { StoreLink } from '../link.ts'
+import { type Db, nameKey } from '../tables.ts'
+import { note } from './audit.ts'
+import { endAll } from './sessions.ts'
+import { ownKey, storedKey } from './store-keys.ts'
+import { userById, userThere } from './user-rows.ts'
+import { addUser, usersLock } from './users.ts'
+
+/** The key that seals browser sign-ins, once it has been read. */
+export type SealingKey = { hex: string | undefined }
+const sealingKeyName = 'browser sign-ins'
+
+/** More subjects of one user are a mistake. */
+const maxListed = 100
+
+export function identitiesOver(link: StoreLink, own: SealingKey, now: () => number): Data['identities'] {
+  const change = <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
+    link.write(async (tx) => {
+      await link.lock(tx, usersLock)
+      return await work(tx)
+    })
+  return {
+    find: (issuer, subject) => link.read((db) => userOf(db, issuer, subject)),
+    list: (userId) =>
+      link.read((db) =>
+        db
+          .selectFrom('identities')
+          .select(['issuer', 'subject', 'createdAt'])
+          .where('userId', '=', userId)
+          .orderBy('issuer')
+          .orderBy('subject')
+          .limit(maxListed)
+          .execute(),
+      ),
+    addUser: ({ issuer, subject }, { names, displayName }, actor) =>
+      change(async (tx) => {
+        const existing = await userOf(tx, issuer, subject)
+        if (existing) return existing
+        const userName = await firstFree(tx, names)
+        const added = { userName, displayName, email: undefined, passwordHash: undefined, roles: [], permissions: [] }
+        const at = now()
+        const user = await addUser(tx, added, at, actor)
+        await tx.insertInto('identities').values({ issuer, subject, userId: user.id, createdAt: at }).execute()
+        await note(tx, at, actor, {
+          event: 'user.linked',
+          target: user.userName,
+          after: JSON.stringify({ issuer, subject }),
+        })
+        return user
+      }),
+    link: (userId, { issuer, subject }, actor) =>
+      change(async (tx) => {
+        const user = await userThere(tx, userId)
+        const owner = await userOf(tx, issuer, subject)
+        if (owner?.id === userId) return false
+        if (owner) throw new Fault('Conflict', `This identity belongs to the user ${owner.userName}`)
+        const at = now()
+        await tx.insertInto('identities').values({ issuer, subject, userId, createdAt: at }).execute()
+        const after = JSON.stringify({ issuer, subject })
+        await note(tx, at, actor, { event: 'user.linked', target: user.userName, after })
+        return true
+      }),
+    unlink: (userId, issuer, subject, actor) =>
+      change(async (tx) => {
+        const user = await userThere(tx, userId)
+        const ofIssuer = tx.deleteFrom('identities').where('userId', '=', userId).where('issuer', '=', issuer)
+        const rows = subject === undefined ? ofIssuer : ofIssuer.where('subject', '=', subject)
+        const removed = await rows.returning(['issuer', 'subject']).execute()
+        if (removed.length === 0) return 0
+        await tx
+          .updateTable('users')
+          .set({ epoch: user.epoch + 1 })
+          .where('id', '=', userId)
+          .execute()
+        await endAll(tx, 'userId', userId)
+        for (const identity of removed) {
+          const before = JSON.stringify(identity)
+          await note(tx, now(), actor, { event: 'user.unlinked', target: user.userName, before })
+        }
+        return removed.length
+      }),
+    claimedRoles: (familyId, at) =>
+      link.read(async (db) => {
+        const rows = db.selectFrom('claimedRoles').select('roles').where('familyId', '=', familyId)
+        const [row] = await rows.where('endsAt', '>', at).execute()
+        return row ? (JSON.parse(row.roles) as readonly string[]) : []
+      }),
+    async sealingKey() {
+      own.hex ??=
+        (await link.read((db) => storedKey(db, sealingKeyName))) ??
+        (await link.write((tx) => ownKey(tx, sealingKeyName)))
+      return own.hex
+    },
+    use: (state, endsAt) =>
+      link.write(async (tx) => {
+        const row = tx.insertInto('usedStates').values({ state, endsAt })
+        const added = await row
+          .onConflict((conflict) => conflict.column('state').doNothing())
+          .returning('state')
+          .execute()
+        return added.length > 0
+      }),
+  }
+}
+
+async function userOf(db: Db, issuer: string, subject: string): Promise<User | undefined> {
+  const identity = db.selectFrom('identities').select('userId').where('issuer', '=', issuer)
+  const [row] = await identity.where('subject', '=', subject).execute()
+  return row && (await userById(db, row.userId))
+}
+
+async function firstFree(tx: Db, names: readonly string[]): Promise<string> {
+  for (const name of names) {
+    const rows = await tx.selectFrom('names').select('userId').where('key', '=', nameKey(name)).execute()
+    if (rows.length === 0) return name
+  }
+  throw new Fault('Conflict', 'No name is free for this user')
+}

@@ -1,0 +1,530 @@
+import { createHmac, createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { OpenIdSettings } from '../../src/core/auth/providers/provider.ts'
+import type { Call } from '../../src/core/service.ts'
+import {
+  audience,
+  clientId,
+  erin,
+  newKey,
+  type OpenIdServer,
+  otherClient,
+  startOpenId,
+} from '../support/openid-provider.ts'
+import { bearer, by, faultFields, faultOf, from, session, type World, withWorld } from './world.ts'
+
+let provider: OpenIdServer
+beforeAll(async () => {
+  provider = await startOpenId()
+})
+afterAll(async () => {
+  await provider.close()
+})
+
+const settings = (more: Partial<OpenIdSettings> = {}): OpenIdSettings => ({
+  name: 'corp',
+  issuer: provider.issuer,
+  clientId,
+  audience,
+  scope: 'openid profile email',
+  roles: { claim: 'groups', map: { 'ops-admins': 'Admin', deployers: 'Deploy' } },
+  tolerance: 60_000,
+  ...more,
+})
+
+/** A world in which the provider corp is turned on, at the present time. */
+const withCorp = (use: (world: World) => Promise<void>, more: Partial<OpenIdSettings> = {}): Promise<void> =>
+  withWorld(
+    async (world) => {
+      world.clock.at = Date.now()
+      await use(world)
+    },
+    { digest: false, openid: [settings(more)] },
+  )
+
+const signIn = (world: World, token: string, call: Partial<Call> = {}, address = '192.0.2.1') =>
+  world.access.authenticate({ provider: 'corp', AccessToken: token }, from(address, call))
+
+const notAuthenticated = {
+  fault: 'Unauthorized',
+  status: 401,
+  errorCode: 'Unauthorized',
+  message: 'Not Authenticated',
+  details: {},
+}
+
+/** The reason of the last audit entry. */
+const lastReason = async ({ data }: World): Promise<string | undefined> =>
+  (await data.audit.list({ limit: 1 }))[0]?.reason
+
+const refusedFor = async (world: World, token: string): Promise<string | undefined> => {
+  expect(faultFields(await faultOf(signIn(world, token)))).toEqual(notAuthenticated)
+  expect((await world.data.audit.list({ limit: 1 }))[0]?.event).toBe('signin.failed')
+  return await lastReason(world)
+}
+
+const seconds = (world: World): number => Math.floor(world.clock.at / 1_000)
+const segment = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+describe('A13 a token of a provider signs in', () => {
+  test('A13 the first sign-in adds a user without a password, and later ones find that user', () =>
+    withCorp(async (world) => {
+      const first = await signIn(world, await provider.sign())
+      expect(first).toMatchObject({ UserName: 'erin', DisplayName: 'Erin Example', Permissions: [] })
+      const second = await signIn(world, await provider.sign({ preferred_username: 'renamed' }))
+      expect(second.UserId).toBe(first.UserId)
+      expect((await world.data.users.find('erin'))?.passwordHash).toBeUndefined()
+    }))
+
+  test('A13 roles from claims belong to the session and its tokens, and are no grants', () =>
+    withCorp(async (world) => {
+      const answer = await signIn(world, await provider.sign())
+      expect(answer.Roles).toEqual(['Admin'])
+      const { SessionId = '', BearerToken = '', RefreshToken = '' } = answer
+      const asked = await world.access.authenticate(
+        {},
+        from('192.0.2.1', { verb: 'GET', credential: session(SessionId) }),
+      )
+      expect(asked.Roles).toEqual(['Admin'])
+      expect((await world.access.identify(bearer(BearerToken)))?.roles).toEqual(['Admin'])
+      const { accessToken = '' } = await world.access.getAccessToken({ RefreshToken }, from('192.0.2.1'))
+      expect((await world.access.identify(bearer(accessToken)))?.roles).toEqual(['Admin'])
+      expect((await world.data.users.find('erin'))?.roles).toEqual([])
+      const plain = await signIn(world, await provider.sign({ groups: ['everyone'] }))
+      expect(plain.Roles).toEqual([])
+    }))
+
+  test('A13 roles from claims end seven days after the sign-in, however often the token is renewed', () =>
+    withCorp(async (world) => {
+      const { RefreshToken = '' } = await signIn(world, await provider.sign())
+      const day = 86_400_000
+      const rolesNow = async () => {
+        const { accessToken = '' } = await world.access.getAccessToken({ RefreshToken }, from('192.0.2.1'))
+        return (await world.access.identify(bearer(accessToken)))?.roles
+      }
+      world.clock.at += 4 * day
+      expect(await rolesNow()).toEqual(['Admin'])
+      world.clock.at += 3 * day
+      expect(await rolesNow()).toEqual([])
+    }))
+
+  test('A13 an Admin by claims does not count as the last Admin', () =>
+    withCorp(async (world) => {
+      await signIn(world, await provider.sign())
+      expect((await faultOf(world.admin.users.remove('Ann', by))).fault).toBe('Conflict')
+    }))
+
+  test('T7 a user of the same name or e-mail address is never taken over', () =>
+    withCorp(async (world) => {
+      const token = await provider.sign({ preferred_username: 'Ann', email: 'ann@example.com' })
+      const { UserId, UserName } = await signIn(world, token)
+      expect(UserName).toBe('corp:erin-1')
+      expect(UserId).not.toBe((await world.data.users.find('Ann'))?.id)
+    }))
+
+  test('A13 a disabled user is refused, and so are the sessions from before', () =>
+    withCorp(async (world) => {
+      const { BearerToken = '' } = await signIn(world, await provider.sign())
+      await world.admin.users.disable('erin', by)
+      expect(await world.access.identify(bearer(BearerToken))).toBeUndefined()
+      expect(await refusedFor(world, await provider.sign())).toContain('the user erin is disabled')
+    }))
+
+  test('A13 an access token for the configured audience signs in, whichever client requested it', () =>
+    withCorp(async (world) => {
+      const claims = { aud: ['https://elsewhere.example', audience], azp: otherClient, client_id: otherClient }
+      expect((await signIn(world, await provider.sign(claims, { typ: 'at+jwt' }))).UserName).toBe('erin')
+    }))
+
+  test('A13 a claim path reads the roles of Keycloak', () =>
+    withCorp(
+      async (world) => {
+        const token = await provider.sign({ realm_access: { roles: ['deployers', 7, ['ops-admins'], 'constructor'] } })
+        expect((await signIn(world, token)).Roles).toEqual(['Deploy'])
+      },
+      { roles: { claim: 'realm_access.roles', map: { deployers: 'Deploy', 'ops-admins': 'Admin' } } },
+    ))
+
+  test('A13 a clock that differs by less than the tolerance is accepted', () =>
+    withCorp(async (world) => {
+      const now = seconds(world)
+      await signIn(world, await provider.sign({ exp: now - 50 }))
+      await signIn(world, await provider.sign({ nbf: now + 50, iat: now + 50 }))
+    }))
+})
+
+type Forge = (world: World) => Promise<string>
+const withClaims =
+  (claims: (world: World) => Readonly<Record<string, unknown>>, header?: Readonly<Record<string, unknown>>): Forge =>
+  async (world) =>
+    await provider.sign(claims(world), header)
+const withHeader = (header: Readonly<Record<string, unknown>>): Forge => withClaims(() => ({}), header)
+
+/** Header and claims as they would be, signed by `sign`. */
+const signedBy = async (header: unknown, claims: unknown, sign: (input: string) => string): Promise<string> => {
+  const input = `${segment(header)}.${segment(claims)}`
+  return `${input}.${sign(input)}`
+}
+const usual = (world: World) => ({
+  iss: provider.issuer,
+  aud: clientId,
+  iat: seconds(world),
+  exp: seconds(world) + 300,
+  ...erin,
+})
+const kid = () => provider.keys()[0]?.jwk.kid ?? ''
+
+/** Signs raw texts with the key of the provider, so that only the texts are wrong. */
+function signedTexts(header: string, claims: string, hash = 'sha256'): string {
+  const [key] = provider.keys()
+  const input = `${Buffer.from(header).toString('base64url')}.${Buffer.from(claims).toString('base64url')}`
+  const signature = sign(hash, Buffer.from(input), createPrivateKey({ key: { ...key?.jwk }, format: 'jwk' }))
+  return `${input}.${signature.toString('base64url')}`
+}
+
+/** Every forged or foreign token, and the reason in the audit. */
+const forged: Readonly<Record<string, { readonly token: Forge; readonly reason: string }>> = {
+  'that is not signed (alg none)': {
+    token: (world) => signedBy({ alg: 'none' }, usual(world), () => ''),
+    reason: 'its algorithm is not accepted',
+  },
+  'that is signed with the public key as a shared secret (HS256)': {
+    token: async (world) => {
+      const { n, e } = provider.keys()[0]?.jwk ?? {}
+      const jwk = { kty: 'RSA', n: n ?? '', e: e ?? '' }
+      const pem = createPublicKey({ key: jwk, format: 'jwk' }).export({ type: 'spki', format: 'pem' })
+      return await signedBy({ alg: 'HS256', kid: kid() }, usual(world), (input) =>
+        createHmac('sha256', pem).update(input).digest('base64url'),
+      )
+    },
+    reason: 'its algorithm is not accepted',
+  },
+  'that is signed with an algorithm which is not fixed (RS512)': {
+    token: async (world) =>
+      signedTexts(JSON.stringify({ alg: 'RS512', kid: kid() }), JSON.stringify(usual(world)), 'sha512'),
+    reason: 'its algorithm is not accepted',
+  },
+  'that contains the key it is signed with (jwk)': {
+    token: async (world) => {
+      const { privateKey, publicKey } = await generateKeyPair('RS256')
+      const jwk = await exportJWK(publicKey)
+      return await new SignJWT(usual(world)).setProtectedHeader({ alg: 'RS256', jwk }).sign(privateKey)
+    },
+    reason: 'its header contains jwk',
+  },
+  'that names the address of its keys (jku)': {
+    token: withHeader({ jku: 'http://127.0.0.1:1/keys' }),
+    reason: 'its header contains jku',
+  },
+  'that names the address of its certificate (x5u)': {
+    token: withHeader({ x5u: 'http://127.0.0.1:1/certificate' }),
+    reason: 'its header contains x5u',
+  },
+  'that contains its own certificate (x5c)': {
+    token: withHeader({ x5c: ['AA=='] }),
+    reason: 'its header contains x5c',
+  },
+  'with a critical extension (crit)': {
+    token: async (world) => {
+      const header = JSON.stringify({ alg: 'RS256', kid: kid(), crit: ['exp'], exp: 1 })
+      return signedTexts(header, JSON.stringify(usual(world)))
+    },
+    reason: 'its header contains crit',
+  },
+  'with a path as its kid': {
+    token: withHeader({ kid: '../../../../etc/passwd' }),
+    reason: 'no key of the provider matches it',
+  },
+  'that is signed with the key of somebody else under the kid of the provider': {
+    token: async (world) => {
+      const { privateKey } = await generateKeyPair('RS256')
+      return await new SignJWT(usual(world)).setProtectedHeader({ alg: 'RS256', kid: kid() }).sign(privateKey)
+    },
+    reason: 'its signature is wrong',
+  },
+  'whose claims were changed after it was signed': {
+    token: async () => {
+      const [header, , signature] = (await provider.sign()).split('.')
+      const [, claims] = (await provider.sign({ sub: 'somebody-else' })).split('.')
+      return `${header}.${claims}.${signature}`
+    },
+    reason: 'its signature is wrong',
+  },
+  'without a signature': {
+    token: async () => `${(await provider.sign()).split('.').slice(0, 2).join('.')}.`,
+    reason: 'its signature is wrong',
+  },
+  'of another issuer': {
+    token: withClaims(() => ({ iss: 'https://elsewhere.example' })),
+    reason: 'iss is not the issuer',
+  },
+  'of an issuer that differs by a slash': {
+    token: withClaims(() => ({ iss: `${provider.issuer}/` })),
+    reason: 'iss is not the issuer',
+  },
+  'for another audience': { token: withClaims(() => ({ aud: otherClient })), reason: 'aud is not this service' },
+  'without an audience': { token: withClaims(() => ({ aud: undefined })), reason: 'aud is not this service' },
+  'for several audiences that was issued to another client (azp)': {
+    token: withClaims(() => ({ aud: [clientId, otherClient], azp: otherClient })),
+    reason: 'azp is not this client',
+  },
+  'for several audiences that names no client (azp)': {
+    token: withClaims(() => ({ aud: [clientId, otherClient] })),
+    reason: 'azp is not this client',
+  },
+  'that has expired': {
+    token: withClaims((world) => ({ exp: seconds(world) - 61 })),
+    reason: 'it has expired',
+  },
+  'without an end (exp)': { token: withClaims(() => ({ exp: undefined })), reason: 'exp is missing' },
+  'whose end is text': { token: withClaims(() => ({ exp: '9999999999' })), reason: 'exp is missing' },
+  'that is not valid yet (nbf)': {
+    token: withClaims((world) => ({ nbf: seconds(world) + 120 })),
+    reason: 'it is not valid yet',
+  },
+  'that was issued in the future (iat)': {
+    token: withClaims((world) => ({ iat: seconds(world) + 120 })),
+    reason: 'it was issued in the future',
+  },
+  'without a subject': { token: withClaims(() => ({ sub: undefined })), reason: 'sub is missing' },
+  'whose subject is a list': { token: withClaims(() => ({ sub: ['erin-1'] })), reason: 'sub is missing' },
+  'whose subject contains a control character': {
+    token: withClaims(() => ({ sub: 'erin-1\u0000' })),
+    reason: 'sub is missing',
+  },
+  'that is a logout token by its type': { token: withHeader({ typ: 'logout+jwt' }), reason: 'its type is not that of' },
+  'that is a logout token by its claims': {
+    token: withClaims(() => ({ events: { 'http://schemas.openid.net/event/backchannel-logout': {} } })),
+    reason: 'it is a logout token',
+  },
+  'that is a refresh token of Keycloak': {
+    token: withClaims(() => ({ typ: 'Refresh' })),
+    reason: 'typ is not that of',
+  },
+  'that is bound to a key of its holder': {
+    token: withClaims(() => ({ cnf: { jkt: 'AAAA' } })),
+    reason: 'it is bound to a key',
+  },
+  'of a client and not of a user': {
+    token: withClaims(() => ({ aud: audience, sub: otherClient, client_id: otherClient })),
+    reason: 'it is the token of a client',
+  },
+  'that names a claim twice': {
+    token: async (world) => {
+      const claims = JSON.stringify(usual(world)).replace(/\}$/, `,"sub"${' '.repeat(40)}:"somebody-else"}`)
+      return signedTexts(JSON.stringify({ alg: 'RS256', kid: kid() }), claims)
+    },
+    reason: 'it names a member twice',
+  },
+  'that names a claim twice, once with an escape': {
+    token: async (world) => {
+      const claims = JSON.stringify(usual(world)).replace(/\}$/, ',"\\u0073ub":"somebody-else"}')
+      return signedTexts(JSON.stringify({ alg: 'RS256', kid: kid() }), claims)
+    },
+    reason: 'it names a member twice',
+  },
+  'that is longer than 16 KB': {
+    token: withClaims(() => ({ more: 'x'.repeat(16_384) })),
+    reason: 'the token is longer than 16384 characters',
+  },
+  'that is not a token': { token: async () => 'a token', reason: 'it is not a signed token' },
+}
+
+describe('T7 a forged or foreign token is refused without a reason, and the audit has the reason', () => {
+  test.for(Object.entries(forged))('T7 a token %s is refused', async ([, { token, reason }]) => {
+    await withCorp(async (world) => {
+      // The same token signs in where nothing of it is wrong.
+      await signIn(world, await provider.sign())
+      expect(await refusedFor(world, await token(world))).toContain(reason)
+    })
+  })
+
+  test('T7 an ES256 token of the provider is accepted', () =>
+    withCorp(async (world) => {
+      const key = provider.keys()[1]
+      if (!key) throw new Error('there is no second key')
+      const token = new SignJWT(usual(world)).setProtectedHeader({ alg: 'ES256', kid: key.jwk.kid ?? '' })
+      expect((await signIn(world, await token.sign(key.privateKey))).UserName).toBe('erin')
+    }))
+})
+
+/** A provider that answers as the test says. */
+async function simulated(answer: RequestListener, use: (issuer: string, requests: string[]) => Promise<void>) {
+  const requests: string[] = []
+  const server = createServer((request, response) => {
+    requests.push(request.url ?? '')
+    answer(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  try {
+    await use(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests)
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+describe('T7 what svc requests from a provider', () => {
+  test('T7 no address in a token is requested, and neither is the provider for a token of another issuer', () =>
+    simulated(
+      (_, response) => response.end('{}'),
+      async (elsewhere, requests) => {
+        await withCorp(async (world) => {
+          const before = provider.requests.length
+          await refusedFor(world, await provider.sign({ iss: elsewhere }))
+          await refusedFor(world, await provider.sign({}, { jku: `${elsewhere}/keys` }))
+          await refusedFor(world, await provider.sign({}, { x5u: `${elsewhere}/certificate` }))
+          expect(provider.requests.slice(before)).toEqual([])
+          await refusedFor(world, await provider.sign({}, { kid: `${elsewhere}/keys` }))
+          expect(requests).toEqual([])
+        })
+      },
+    ))
+
+  test('T7 after a rotation of its keys, new tokens sign in and tokens of removed keys do not', () =>
+    withCorp(async (world) => {
+      const before = provider.keys()
+      await signIn(world, await provider.sign())
+      const old = await provider.sign()
+      await provider.rotate([await newKey('RS256', 'rsa-2'), await newKey('ES256', 'ec-2')])
+      try {
+        world.clock.at += 31_000
+        expect((await signIn(world, await provider.sign())).UserName).toBe('erin')
+        expect(await refusedFor(world, old)).toContain('no key of the provider matches it')
+      } finally {
+        await provider.rotate(before)
+      }
+    }))
+
+  test('T7 unknown keys make svc request the keys at most every 30 s', () =>
+    withCorp(async (world) => {
+      await signIn(world, await provider.sign())
+      const stranger = await newKey('RS256', 'unknown')
+      const token = new SignJWT(usual(world)).setProtectedHeader({ alg: 'RS256', kid: 'unknown' })
+      const text = await token.sign(stranger.privateKey)
+      const before = provider.requests.length
+      for (let n = 0; n < 5; n += 1) await refusedFor(world, text)
+      expect(provider.requests.length - before).toBe(0)
+      world.clock.at += 31_000
+      for (let n = 0; n < 5; n += 1) await refusedFor(world, text)
+      expect(provider.requests.length - before).toBe(1)
+    }))
+
+  test('T7 a discovery document of another issuer is not used', () =>
+    simulated(
+      (_, response) => response.end(JSON.stringify({ issuer: provider.issuer, jwks_uri: `${provider.issuer}/jwks` })),
+      async (issuer) => {
+        await withCorp(
+          async (world) => {
+            const fault = await faultOf(signIn(world, await provider.sign({ iss: issuer })))
+            expect(fault).toMatchObject({ fault: 'Unavailable', details: { retryAfter: 10 } })
+            expect(await lastReason(world)).toContain('names another issuer')
+          },
+          { issuer },
+        )
+      },
+    ))
+
+  test('T7 keys at an address without TLS on another machine are not requested', () =>
+    simulated(
+      (request, response) =>
+        response.end(JSON.stringify({ issuer: `http://${request.headers.host}`, jwks_uri: 'http://192.0.2.1/keys' })),
+      async (issuer) => {
+        await withCorp(
+          async (world) => {
+            expect((await faultOf(signIn(world, await provider.sign({ iss: issuer })))).fault).toBe('Unavailable')
+            expect(await lastReason(world)).toContain('no jwks_uri with https')
+          },
+          { issuer },
+        )
+      },
+    ))
+
+  test('T7 a redirect of the provider is not followed', () =>
+    simulated(
+      (_, response) =>
+        response.writeHead(302, { Location: `${provider.issuer}/.well-known/openid-configuration` }).end(),
+      async (issuer) => {
+        await withCorp(
+          async (world) => {
+            const before = provider.requests.length
+            expect((await faultOf(signIn(world, await provider.sign({ iss: issuer })))).fault).toBe('Unavailable')
+            expect(provider.requests.slice(before)).toEqual([])
+          },
+          { issuer },
+        )
+      },
+    ))
+
+  test('T7 an answer of the provider without an end is not read to its end', () =>
+    simulated(
+      (_, response) => {
+        const write = (): void => {
+          if (!response.destroyed) response.write('x'.repeat(65_536), write)
+        }
+        write()
+      },
+      async (issuer) => {
+        await withCorp(
+          async (world) => {
+            expect((await faultOf(signIn(world, await provider.sign({ iss: issuer })))).fault).toBe('Unavailable')
+            expect(await lastReason(world)).toContain('larger than')
+          },
+          { issuer },
+        )
+      },
+    ))
+
+  test('A13 while the provider is down, known keys serve for an hour, then the answer is 503', async () => {
+    const own = await startOpenId()
+    await withCorp(
+      async (world) => {
+        const token = (await own.sign({ exp: seconds(world) + 7_200 })) satisfies string
+        await signIn(world, token)
+        await own.close()
+        world.clock.at += 59 * 60_000
+        expect((await signIn(world, token)).UserName).toBe('erin')
+        world.clock.at += 2 * 60_000
+        expect(await faultOf(signIn(world, token))).toMatchObject({ status: 503, details: { retryAfter: 10 } })
+        expect(await lastReason(world)).toContain('ECONNREFUSED')
+      },
+      { issuer: own.issuer },
+    )
+  })
+
+  test('A13 a provider that does not answer within 5 s is a 503', { timeout: 20_000 }, () =>
+    simulated(
+      () => {},
+      async (issuer, requests) => {
+        await withCorp(
+          async (world) => {
+            const token = await provider.sign({ iss: issuer })
+            const faults = await Promise.all([1, 2, 3].map(() => faultOf(signIn(world, token))))
+            expect(faults.map(({ status }) => status)).toEqual([503, 503, 503])
+            expect((await faultOf(signIn(world, token))).status).toBe(503)
+            expect(requests).toHaveLength(1)
+          },
+          { issuer },
+        )
+      },
+    ),
+  )
+
+  test('P5 refused tokens count for the address, which is then answered 429', () =>
+    withCorp(async (world) => {
+      const token = await provider.sign({ aud: otherClient })
+      for (let n = 0; n < 30; n += 1) expect((await faultOf(signIn(world, token))).status).toBe(401)
+      expect((await faultOf(signIn(world, token))).status).toBe(429)
+      expect((await faultOf(signIn(world, await provider.sign()))).status).toBe(429)
+      expect((await signIn(world, await provider.sign(), {}, '198.51.100.1')).UserName).toBe('erin')
+    }))
+})
+
+test('A13 without a token, the answer names the field', () =>
+  withCorp(async (world) => {
+    const fault = await faultOf(world.access.authenticate({ provider: 'corp' }, from('192.0.2.1')))
+    expect(fault).toMatchObject({ status: 400, details: { fields: [{ FieldName: 'AccessToken' }] } })
+  }))
