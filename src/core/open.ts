@@ -173,6 +173,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     configuration: options.config.origin,
     types: configuredTypes,
     ownTypes: ownTypes(ownParts),
+    providers: store && providersOf(options.config.auth),
   }
   const configured = facts.configuration !== undefined
   const machineReports = new WeakMap<object, MachineReports>()
@@ -258,6 +259,15 @@ export async function openCore(options: OpenOptions): Promise<Core> {
 
 const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const
 const unitSigns: Partial<Record<Unit, string>> = { milliseconds: 'ms', percent: '%', bytes: 'B', days: 'days' }
+
+/** Contains nothing secret: a client that signs in at the provider needs its issuer and the public id of the client. */
+const providersOf = (ways: Config['auth']): RuntimeFacts['providers'] =>
+  ways?.openid?.map(({ name, label, issuer, clientId, scope }) => ({
+    name,
+    type: 'openid',
+    label,
+    meta: { issuer, clientId, scope },
+  }))
 
 /** A report with the stable field names of `svc monitors test --json`. */
 const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({

@@ -89,8 +89,15 @@ export type BrowserSignIn = {
   readonly sealed: string | undefined
   /** A parameter of the query by its exact name. */
   readonly parameter: (name: string) => string | undefined
-  /** Called with where to send the browser next, and with what it keeps meanwhile; undefined removes that. */
-  readonly redirect: (to: { readonly url: string; readonly sealed: string | undefined }) => void
+  /**
+   * Called with where to send the browser next, and with what it keeps meanwhile; undefined removes that. `permanent`:
+   * whether the user stays signed in (RememberMe).
+   */
+  readonly redirect: (to: {
+    readonly url: string
+    readonly sealed: string | undefined
+    readonly permanent?: boolean | undefined
+  }) => void
 }
 
 /** One method per operation. The local Service and the HTTP client have the same type. */
@@ -160,6 +167,15 @@ export type RuntimeFacts = {
   readonly types: readonly ServerType[]
   /** Types that check parts of svc itself while there is no configuration. */
   readonly ownTypes: readonly ServerType[]
+  /** The ways to sign in besides passwords, as the metadata shows them. Absent: none. */
+  readonly providers?: readonly ProviderFacts[] | undefined
+}
+/** A sign-in provider that is turned on, for clients. */
+export type ProviderFacts = {
+  readonly name: string
+  readonly type: string
+  readonly label?: string | undefined
+  readonly meta?: Readonly<Record<string, string>> | undefined
 }
 export type StartedRuns = {
   readonly type: ServerType

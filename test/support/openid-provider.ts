@@ -36,6 +36,8 @@ export type OpenIdServer = {
   readonly keys: () => readonly SigningKey[]
   /** Publishes other keys and signs with the first of them. */
   readonly rotate: (keys: readonly SigningKey[]) => Promise<void>
+  /** Where it may send browsers back to. */
+  readonly allow: (redirects: readonly string[]) => void
   /** Method and path of every request so far. */
   readonly requests: string[]
   /** Who signs in, without being asked. */
@@ -58,7 +60,8 @@ export async function startOpenId(
     readonly at?: () => number
   } = {},
 ): Promise<OpenIdServer> {
-  const { tls, redirects = ['https://svc.example.org/auth/corp'], at = Date.now } = options
+  const { tls } = options
+  let redirects: readonly string[] = ['https://svc.example.org/auth/corp']
   const server: Server = tls ? createTlsServer(tls) : createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -69,6 +72,7 @@ export async function startOpenId(
   const make = () => {
     const provider = new Provider(issuer, {
       jwks: { keys: keys.map(({ jwk }) => jwk) },
+      ttl: { AccessToken: 600, Grant: 600, IdToken: 600, Interaction: 600, Session: 600 },
       cookies: { keys: ['only for the tests'] },
       conformIdTokenClaims: false,
       claims: {
@@ -105,6 +109,7 @@ export async function startOpenId(
       interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
       features: {
         devInteractions: { enabled: false },
+        revocation: { enabled: true, allowedPolicy: () => true },
         introspection: { enabled: true, allowedPolicy: () => true },
       },
     })
@@ -119,13 +124,17 @@ export async function startOpenId(
       keys = next
       provider = make()
     },
+    allow: (allowed) => {
+      redirects = allowed
+      provider = make()
+    },
     requests: [],
     signsIn: erin,
     intercept: undefined,
     sign: async (claims = {}, header = {}) => {
       const [key] = keys
       if (!key) throw new Error('there is no key')
-      const now = Math.floor(at() / 1_000)
+      const now = Math.floor(Date.now() / 1_000)
       const all = { iss: issuer, aud: clientId, iat: now, exp: now + 300, ...erin, ...claims }
       return await new SignJWT(all as never)
         .setProtectedHeader({ alg: key.jwk.alg ?? 'RS256', kid: key.jwk.kid ?? '', ...header })

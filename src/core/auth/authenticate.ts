@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { Fault } from '../errors.ts'
 import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
-import type { Call, PasswordCredential } from '../service.ts'
+import type { BrowserSignIn, Call, PasswordCredential } from '../service.ts'
 import type { Actor, Data, RefreshRow, SignIn, User } from '../store/index.ts'
 import { addressOf, type Identity, identify, withClaimed } from './identify.ts'
 import { findProvider, providerName } from './providers/index.ts'
-import type { ProviderContext, VerifiedUser } from './providers/provider.ts'
+import type { Provider, ProviderContext, VerifiedUser } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
 
 export type SessionOptions = {
@@ -140,7 +140,10 @@ export async function authenticate(
   if (purpose === 'sign-out') return await signOut(world, call)
   const provider = request.provider?.trim() ?? ''
   if (verb === 'GET' && provider !== '') {
-    if (!(await findProvider(provider, world.ways))) throw unknownProvider(provider, request)
+    const found = await findProvider(provider, world.ways)
+    if (!found) throw unknownProvider(provider, request)
+    if (found.browse && call.browser)
+      return await browse(world, found.browse, call.browser, { provider, request }, call)
     throw new Fault('MethodNotAllowed', 'Sign in with POST: a GET request would leave the password in logs', {
       errorCode: 'NotSupportedException',
       headers: { Allow: 'POST, DELETE, OPTIONS' },
@@ -167,6 +170,33 @@ async function signIn(
     userName: request.UserName,
     referrer,
   })
+}
+
+/** A step of a sign-in by redirects (A13). The browser gets the session and no tokens. */
+async function browse(
+  world: AuthContext,
+  step: NonNullable<Provider['browse']>,
+  browser: BrowserSignIn,
+  { provider, request }: { readonly provider: string; readonly request: Authenticate },
+  call: Call,
+): Promise<AuthenticateResponse> {
+  const continueTo = acceptedReferrer(call.continueTo)
+  const next = await step(world, browser, { permanent: request.RememberMe === true, continueTo }, call)
+  if (next.kind === 'leave') {
+    browser.redirect(next)
+    return {}
+  }
+  const { permanent } = next
+  const options = {
+    provider: providerName(provider),
+    permanent,
+    kind: undefined,
+    userName: undefined,
+    referrer: undefined,
+  }
+  const answer = await answerFor(world, next.user, call, options)
+  browser.redirect({ url: next.continueTo ?? `${browser.origin}/`, sealed: undefined, permanent })
+  return { ...answer, BearerToken: undefined }
 }
 
 type SignInAnswer = Pick<SessionOptions, 'permanent' | 'kind' | 'provider'> & {

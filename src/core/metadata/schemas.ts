@@ -37,6 +37,14 @@ export type Described = {
   readonly names: NameStyle
   /** Whether HTTP Basic is enabled (A9). */
   readonly basic: boolean
+  /** The ways to sign in besides passwords. */
+  readonly providers?: readonly DescribedProvider[] | undefined
+}
+export type DescribedProvider = {
+  readonly name: string
+  readonly type: string
+  readonly label?: string | undefined
+  readonly meta?: Readonly<Record<string, string>> | undefined
 }
 
 /** The version of the interface. It changes only when the contract with clients changes, independent of the program. */

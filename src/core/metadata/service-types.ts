@@ -41,7 +41,7 @@ export const appMetadata = (described: Described): Json => ({
     auth: {
       hasAuthRepository: true,
       includesRoles: true,
-      authProviders: [{ name: 'credentials', type: 'credentials' }],
+      authProviders: [{ name: 'credentials', type: 'credentials' }, ...(described.providers ?? [])],
     },
   },
   api: typesMetadata(described),

@@ -18,7 +18,7 @@ import {
 } from '../metadata/index.ts'
 import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
 import { overHttp, reports } from '../reports/index.ts'
-import type { ServeOptions } from '../service.ts'
+import type { RuntimeFacts, ServeOptions } from '../service.ts'
 import type { Pair } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
@@ -170,7 +170,10 @@ const maxBases = 16
 
 type Documents = Readonly<Record<DocumentName, HttpAnswer>>
 /** The options that change the description. */
-type DescribedOptions = Pick<ServeOptions, 'basic' | 'names'> & { readonly jsonp: boolean }
+type DescribedOptions = Pick<ServeOptions, 'basic' | 'names'> & {
+  readonly jsonp: boolean
+  readonly providers?: RuntimeFacts['providers']
+}
 
 /** Descriptions of the interface (R6). Each is made on first use, once per base address. */
 export class DescribedInterface {
@@ -233,7 +236,10 @@ const of = (name: DocumentName, body: string): HttpAnswer => ({
 })
 
 /** The description of a server at that address, including the report formats of health answers (F5). */
-export async function describedAt(base: string, { jsonp, basic, names }: DescribedOptions): Promise<Described> {
+export async function describedAt(
+  base: string,
+  { jsonp, basic, names, providers }: DescribedOptions,
+): Promise<Described> {
   const entries = [
     ...overHttp.format.map((name) => ({ name, by: 'format' as const })),
     ...Object.values(overHttp.accept).map((name) => ({ name, by: 'accept' as const })),
@@ -241,5 +247,5 @@ export async function describedAt(base: string, { jsonp, basic, names }: Describ
   const documents = await Promise.all(
     entries.map(async ({ name, by }) => ({ name, by, contentType: (await reports[name]()).default.contentType })),
   )
-  return { base, jsonp, basic, names, pages: Object.values<OwnPage>(ownPages), reports: documents }
+  return { base, jsonp, basic, names, providers, pages: Object.values<OwnPage>(ownPages), reports: documents }
 }

@@ -22,7 +22,7 @@ import { refuseCrossSite, refuseForeignCallback } from './origins.ts'
 import { receive } from './receive.ts'
 import { dtoAnswer, type FaultStyle, faultAnswer, plainJson } from './response.ts'
 import type { OperationMatch, RequestTarget, ResponseNegotiation } from './routes.ts'
-import { authAnswer, authCall, renewedCookies } from './sign-in.ts'
+import { authAnswer, authCall, refusedPage, renewedCookies } from './sign-in.ts'
 
 /**
  * Reads the request of an operation from its body, path, query and form. Throws one BadRequest that names every wrong
@@ -160,6 +160,7 @@ export async function operate(
 ): Promise<HttpAnswer> {
   const row = operations[operation.operation]
   let style: FaultStyle = plainJson(server)
+  let browses = false
   try {
     const negotiation = negotiateResponse(server, context, operation, target)
     if (negotiation.negotiated.callback !== undefined) {
@@ -173,6 +174,7 @@ export async function operate(
       cachedRequest(context, target) ?? (await readRequest(context, operation, target, server.options.maxBody))
     const auth =
       operation.operation === 'authenticate' ? authCall(server, context, values, target, negotiation) : undefined
+    browses = auth?.more.browser !== undefined
     const request = auth?.request ?? values
     const credential = credentialFor(server, context, operation, negotiation, auth)
     const facts: { latest: AnswerFacts | undefined } = { latest: undefined }
@@ -193,7 +195,8 @@ export async function operate(
     }
     return await dtoAnswer(row, response, negotiation.negotiated)
   } catch (error) {
-    return await faultAnswer(server, context, error, style)
+    const answer = await faultAnswer(server, context, error, style)
+    return browses ? refusedPage(context, answer) : answer
   }
 }
 

@@ -17,6 +17,7 @@ import {
   readCookies,
   setCookie,
 } from './credential.ts'
+import { html, pagePolicy, style, trusted } from './html.ts'
 import { dtoAnswer } from './response.ts'
 import type { RequestTarget, ResponseNegotiation } from './routes.ts'
 
@@ -26,8 +27,11 @@ export type AuthCall = {
   /** Whether the call may change anything. HEAD never does (R4). */
   readonly changes: boolean
   readonly presented: PresentedCredential
-  readonly more: Pick<Call, 'verb' | 'continueTo'>
+  readonly more: Pick<Call, 'verb' | 'continueTo' | 'browser'>
+  /** Where a sign-in by redirects sends the browser. Set during the call. */
+  readonly redirect: { to: Redirect | undefined }
 }
+type Redirect = Parameters<NonNullable<Call['browser']>['redirect']>[0]
 
 /** The purpose of a request to /auth and the credential that it presents (A1, A5–A7). */
 export function authCall(
@@ -43,6 +47,7 @@ export function authCall(
   const verb = asks ? 'GET' : method === 'DELETE' ? 'DELETE' : 'POST'
   const kind = authPurpose(verb, request)
   const ambient = negotiation.negotiated.callback === undefined
+  const redirect: AuthCall['redirect'] = { to: undefined }
   const url = target.pairs.find(([name]) => name.toLowerCase() === 'continue')?.[1]
   return {
     kind,
@@ -60,8 +65,77 @@ export function authCall(
     more: {
       verb,
       continueTo: url === undefined ? undefined : { url, origin: ownOrigin(server, context) },
+      browser:
+        method === 'GET' && kind === 'question' && request.provider && ambient
+          ? browserOf(server, context, target, redirect)
+          : undefined,
+    },
+    redirect,
+  }
+}
+
+/** The state of a browser sign-in. Over TLS, no other site and no plain http can set a cookie with this prefix. */
+const stateCookie = (secure: boolean): string => (secure ? '__Host-svc-openid' : 'svc-openid')
+/** Seconds: a little longer than the sign-in may take. */
+const stateKeptFor = 660
+
+const isSecure = (server: ServerContext, context: RequestContext): boolean =>
+  baseUrl(server, context).startsWith('https:')
+
+function browserOf(
+  server: ServerContext,
+  context: RequestContext,
+  { pairs }: RequestTarget,
+  redirect: AuthCall['redirect'],
+): NonNullable<Call['browser']> {
+  const cookies = readCookies(context.request.headers.cookie)
+  return {
+    origin: ownOrigin(server, context),
+    sealed: cookies.get(stateCookie(isSecure(server, context))),
+    parameter: (name) => pairs.find(([written]) => written === name)?.[1],
+    redirect: (to) => {
+      redirect.to = to
     },
   }
+}
+
+/** The answer that sends the browser on, with its cookies (A13). */
+function redirectAnswer(
+  server: ServerContext,
+  context: RequestContext,
+  { url, sealed }: Redirect,
+  response: AuthenticateResponse,
+  isPermanent: boolean,
+): HttpAnswer {
+  const secure = isSecure(server, context)
+  const state = setCookie(stateCookie(secure), sealed ?? '', secure, sealed === undefined ? 0 : stateKeptFor)
+  const { SessionId: secret } = response
+  const session = secret === undefined ? [] : sessionCookies(server, context, secret, isPermanent)
+  return { status: 302, headers: ['Location', url, ...state, ...session] }
+}
+
+/**
+ * For a browser, the refusal of a sign-in as a page, which contains nothing of the request. Other answers stay as they
+ * are.
+ */
+export function refusedPage(context: RequestContext, answer: HttpAnswer): HttpAnswer {
+  const text = refusals[answer.status]
+  if (text === undefined || !context.request.headers.accept?.includes('text/html')) return answer
+  const page = html`<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sign-in failed</title><style>${trusted(style)}</style></head>
+<body><header class="fail"><h1>Sign-in failed</h1><p>${text}</p>
+<p class="quiet">Correlation id: ${context.correlationId}</p><p><a href="/">Back to the status page</a></p></header></body>
+</html>
+`
+  return { ...answer, contentType: 'text/html; charset=utf-8', body: page.markup, contentSecurityPolicy: pagePolicy }
+}
+
+const refusals: Readonly<Record<number, string>> = {
+  401: 'The sign-in was refused. An administrator of this server finds the reason with: svc audit list',
+  429: 'Too many sign-ins from this address have failed. Try again later.',
+  503: 'The sign-in provider does not answer at the moment. Try again later.',
 }
 
 /**
@@ -90,6 +164,9 @@ export async function authAnswer(
   const { negotiated } = question.negotiation
   const response = question.response as AuthenticateResponse
   const row = operations.authenticate
+  if (call.redirect.to) {
+    return redirectAnswer(server, context, call.redirect.to, response, call.redirect.to.permanent === true)
+  }
   if (negotiated.callback !== undefined) return await dtoAnswer(row, withoutTokens(response), negotiated)
   const cookies = cookiesOf(server, context, call, question.request as Authenticate, response)
   return await dtoAnswer(row, response, negotiated, cookies)

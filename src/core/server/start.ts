@@ -223,7 +223,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     origins: new Set(options.origins),
     metrics: new Metrics(start.droppedLogLines),
     healthJson: new HealthJson(),
-    described: new DescribedInterface(options),
+    described: new DescribedInterface({ ...options, providers: start.runtime.facts.providers }),
     open: new Set(),
     connections: trackConnections(server, start.tls !== undefined),
     openOn: new WeakMap(),

@@ -1,12 +1,14 @@
 import { emptyField, Fault } from '../../errors.ts'
 import type { Authenticate } from '../../protocol/index.ts'
-import type { Call } from '../../service.ts'
+import type { BrowserSignIn, Call } from '../../service.ts'
 import { beginUnnamed } from '../attempts.ts'
 import { addressOf } from '../identify.ts'
 import { refuse as refuseFields } from '../names.ts'
-import type { OpenIdSettings, Provider, ProviderContext, VerifiedUser } from '../providers/provider.ts'
+import type { BrowserStep, OpenIdSettings, Provider, ProviderContext, VerifiedUser } from '../providers/provider.ts'
 import { ProviderProblem } from './ask.ts'
+import { arrive, comesBack, leave, type Wishes } from './browser.ts'
 import { displayNameFrom, namesFrom, rolesFrom } from './claims.ts'
+import { introspect } from './introspect.ts'
 import { Issuer } from './issuer.ts'
 import type { Json } from './json.ts'
 import { pauseMs } from './kept.ts'
@@ -33,6 +35,7 @@ export function openIdProvider(settings: OpenIdSettings): Provider {
   const issuer = issuerOf(settings)
   return {
     signIn: (world, request, call) => signIn(world, issuer, request, call),
+    browse: (world, browser, wishes, call) => browse(world, issuer, { browser, wishes }, call),
   }
 }
 
@@ -47,9 +50,30 @@ async function signIn(
   return await attempted(world, issuer, call, async () => {
     if (token.length > maxToken) throw new Refusal(`the token is longer than ${maxToken} characters`)
     const jwt = readJwt(token)
-    if (!jwt) throw new Refusal('it is not a signed token')
+    if (!jwt) return await introspect(issuer, token, world.now)
     return await verifyJwt(issuer, token, jwt, { now: world.now })
   })
+}
+
+/** A step of a browser sign-in: to the provider, and back from it. */
+async function browse(
+  world: ProviderContext,
+  issuer: Issuer,
+  { browser, wishes }: { readonly browser: BrowserSignIn; readonly wishes: Wishes },
+  call: OpenIdCall,
+): Promise<BrowserStep> {
+  const { data, now } = world
+  if (!comesBack(browser)) {
+    const left = await orUnavailable(world, issuer, call, () => leave(issuer, data, now, browser.origin, wishes))
+    return { kind: 'leave', ...left }
+  }
+  const came: { wishes: Wishes | undefined } = { wishes: undefined }
+  const user = await attempted(world, issuer, call, async () => {
+    const arrived = await arrive(issuer, data, now, browser)
+    came.wishes = arrived.wishes
+    return arrived.claims
+  })
+  return { kind: 'arrive', user, permanent: came.wishes?.permanent === true, continueTo: came.wishes?.continueTo }
 }
 
 /**
@@ -64,36 +88,47 @@ async function attempted(
 ): Promise<VerifiedUser> {
   const { settings } = issuer
   const attempt = await beginUnnamed(world, call.caller)
-  const actor = { who: '-', address: addressOf(call), correlationId: call.correlationId }
+  const actor = actorOf(call)
   try {
-    const claims = await verify()
-    const user = await userFor(world, issuer, claims, actor)
-    if (user.disabled) throw new Refusal(`the user ${user.userName} is disabled`)
-    return { ...user, claimedRoles: rolesFrom(settings, claims) }
+    return await orUnavailable(world, issuer, call, async () => {
+      const claims = await verify()
+      const user = await userFor(world, issuer, claims, actor)
+      if (user.disabled) throw new Refusal(`the user ${user.userName} is disabled`)
+      return { ...user, claimedRoles: rolesFrom(settings, claims) }
+    })
   } catch (error) {
-    if (error instanceof Refusal) {
-      await attempt.failed()
-      await world.data.audit.write('signin.failed', undefined, {
-        ...actor,
-        reason: `${settings.name}: ${error.message}`,
-      })
-      throw new Fault('Unauthorized')
+    if (!(error instanceof Refusal)) throw error
+    await attempt.failed()
+    await writeFailure(world, issuer, call, error.message)
+    throw new Fault('Unauthorized')
+  }
+}
+
+const actorOf = (call: OpenIdCall) => ({ who: '-', address: addressOf(call), correlationId: call.correlationId })
+
+const writeFailure = ({ data }: ProviderContext, { settings }: Issuer, call: OpenIdCall, why: string): Promise<void> =>
+  data.audit.write('signin.failed', undefined, { ...actorOf(call), reason: `${settings.name}: ${why}` })
+
+/** Turns a problem of the provider into Fault Unavailable, and records it. */
+async function orUnavailable<T>(
+  world: ProviderContext,
+  issuer: Issuer,
+  call: OpenIdCall,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ProviderProblem)) throw error
+    // Callers that follow within the pause get the same problem, which is recorded once.
+    if (!recorded.has(error)) {
+      recorded.add(error)
+      await writeFailure(world, issuer, call, error.message)
     }
-    if (error instanceof ProviderProblem) {
-      // Callers that follow within the pause get the same problem, which is recorded once.
-      if (!recorded.has(error)) {
-        recorded.add(error)
-        await world.data.audit.write('signin.failed', undefined, {
-          ...actor,
-          reason: `${settings.name}: ${error.message}`,
-        })
-      }
-      throw new Fault('Unavailable', `The sign-in provider ${settings.name} does not answer`, {
-        retryAfter: pauseMs / 1_000,
-        cause: error,
-      })
-    }
-    throw error
+    throw new Fault('Unavailable', `The sign-in provider ${issuer.settings.name} does not answer`, {
+      retryAfter: pauseMs / 1_000,
+      cause: error,
+    })
   }
 }
 
