@@ -41,6 +41,7 @@ const law: Record<string, readonly string[]> = {
     'preload',
     'own-files',
     'format',
+    'loopback',
     'names',
   ],
   protocol: ['errors'],

@@ -28,6 +28,8 @@ export type SignedIn = {
   /** Undefined when the server does not report them: ServiceStack does since version 5. */
   readonly roles: readonly string[] | undefined
   readonly permissions: readonly string[] | undefined
+  /** The provider that signed the user in, unless it was the server itself with a password. */
+  readonly provider?: string | undefined
 }
 
 type Connection = Parameters<typeof openClient>[0]
@@ -52,7 +54,10 @@ export async function signIn(
       call,
     )
     const tokens = credentialFrom(response, rememberMe)
-    if (tokens) return { tokens, ...factsOf(response, presented.kind === 'password' ? presented.user : 'token') }
+    if (tokens) {
+      const facts = factsOf(response, presented.kind === 'password' ? presented.user : 'token')
+      return { tokens, ...facts, ...(presented.kind === 'token' ? { provider } : {}) }
+    }
     throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but returned neither a token nor a session', {
       hints: ['If this is a proxy or gateway, add the path of the service behind it to the URL.'],
     })
@@ -129,6 +134,7 @@ export type StoredAs = {
   readonly user: string
   readonly roles: readonly string[] | undefined
   readonly permissions: readonly string[] | undefined
+  readonly provider: string | undefined
   readonly profile: string
   readonly storage: 'keychain' | 'file'
   /** For people: where the token is stored. */
@@ -143,7 +149,7 @@ const endMs = 3_000
  * The new one ends if it cannot be stored.
  */
 export async function keepSignIn(
-  { user, tokens, roles, permissions }: SignedIn,
+  { user, tokens, roles, permissions, provider }: SignedIn,
   to: {
     readonly server: string
     readonly storage: 'keychain' | 'file'
@@ -184,6 +190,7 @@ export async function keepSignIn(
           storage,
           roles,
           permissions,
+          provider,
           ...(connection.caFile === undefined ? {} : { caFile: connection.caFile }),
           ...(connection.insecureHttp ? { insecureHttp: true } : {}),
         }
@@ -208,7 +215,7 @@ export async function keepSignIn(
     }
     if (replaced.tokens && !(elsewhere && shared)) await end(signIn.server, replaced.tokens)
   }
-  return { server, user, roles, permissions, profile: name, storage, where: store.where }
+  return { server, user, roles, permissions, provider, profile: name, storage, where: store.where }
 }
 
 const same = (one: StoredSignIn | undefined, other: StoredSignIn): boolean =>

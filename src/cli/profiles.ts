@@ -14,6 +14,8 @@ export type ServerProfile = {
   /** The roles and permissions at the time of the sign-in. */
   readonly roles?: readonly string[] | undefined
   readonly permissions?: readonly string[] | undefined
+  /** The provider that signed the user in, unless it was the server itself with a password. */
+  readonly provider?: string | undefined
   readonly caFile?: string | undefined
   readonly insecureHttp?: boolean | undefined
   /** Whether health checks send the token always, or only after a 401 (K5). */
@@ -56,12 +58,12 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function readProfile(name: string, entry: Readonly<Record<string, unknown>>): ServerProfile | undefined {
-  const { server, user, storage, roles, permissions, caFile, insecureHttp, credentials } = entry
+  const { server, user, storage, roles, permissions, provider, caFile, insecureHttp, credentials } = entry
   const texts = (value: unknown): value is string[] =>
     Array.isArray(value) && value.every((one) => typeof one === 'string')
   const fits =
     typeof server === 'string' &&
-    [user, caFile].every((value) => value === undefined || typeof value === 'string') &&
+    [user, provider, caFile].every((value) => value === undefined || typeof value === 'string') &&
     [roles, permissions].every((value) => value === undefined || texts(value)) &&
     [undefined, 'keychain', 'file'].includes(storage as string | undefined) &&
     [undefined, 'always', 'when-asked'].includes(credentials as string | undefined) &&
@@ -107,6 +109,7 @@ export const signedOut = ({
   storage: __,
   roles: ___,
   permissions: ____,
+  provider: _____,
   ...rest
 }: ServerProfile): ServerProfile => rest
 

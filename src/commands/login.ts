@@ -2,7 +2,9 @@ import { SvcCommand } from '../cli/base.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags, text } from '../cli/flags.ts'
 import type { PresentedSignIn } from '../cli/login-run.ts'
+import type { OpenIdProvider } from '../cli/openid/index.ts'
 import { profileScope } from '../cli/other-target.ts'
+import { writeError } from '../cli/process.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
@@ -21,11 +23,17 @@ whoami, passwd and logout act at that server, until svc profile use selects anot
 is given. users, keys, audit, heartbeats, secrets, monitors and roles holders always act on this
 machine.
 
+With --provider NAME, you sign in at an OpenID provider of the server: in the browser of this machine
+or, where there is none (in an SSH session, for example) or with --no-browser, in a browser on any
+device with a code that svc prints. BROWSER names the program that opens the browser. Tokens of the
+provider are not stored.
+
 With -- COMMAND, nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, and the token is
 revoked when COMMAND ends.`
   static override examples = [
     '<%= config.bin %> login --server https://svc.example.com -u alice',
     '<%= config.bin %> login --server https://svc.example.com --password-stdin < secret',
+    '<%= config.bin %> login --server https://svc.example.com --provider corp',
     '<%= config.bin %> login --server https://svc.example.com -- bash',
   ]
   static override flags = {
@@ -37,7 +45,10 @@ revoked when COMMAND ends.`
     'ca-file': connectionFlags['ca-file'],
     'insecure-http': connectionFlags['insecure-http'],
     user: text('user')({ char: 'u', description: 'User name or e-mail' }),
-    provider: text('provider')({ description: 'Sign-in provider', default: 'credentials' }),
+    provider: text('provider')({ description: 'Sign-in provider of the server', default: 'credentials' }),
+    'no-browser': boolean({
+      description: 'With an OpenID provider, print an address and a code instead of opening a browser',
+    }),
     'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['token-stdin'] }),
     'token-stdin': boolean({
       description: "Read a token or key from standard input; with --provider, that provider's access token",
@@ -57,16 +68,19 @@ revoked when COMMAND ends.`
     const server = serverOf(target.url, connection.insecureHttp)
     this.target = server
     const user = flags.user ?? target.profile?.user
-    refuseToAsk(flags, user)
+    const openId = await openIdProvider(flags, connection, signal)
+    if (!openId) refuseToAsk(flags, user)
     const storage = flags['insecure-storage'] ? 'file' : 'keychain'
     if (!command) {
       const { tokenStore } = await import('../cli/token-store.ts')
       // Before the password prompt, so that nobody types it in vain.
       await tokenStore({ server, user: user ?? '', storage }, process.env).prove()
     }
-    const presented = await present(flags, user, server, signal)
+    const presented = openId
+      ? await throughProvider(openId, flags, connection, signal)
+      : await present(flags, user, server, signal)
     const { signIn } = await import('../cli/login-run.ts')
-    const how = { provider: flags.provider, rememberMe: flags['remember-me'] }
+    const how = { provider: openId?.name ?? flags.provider, rememberMe: flags['remember-me'] }
     const signedIn = await signIn(connection, presented, how, localCall(signal))
     if (command) {
       const { lendToken } = await import('../cli/lend-token.ts')
@@ -96,14 +110,17 @@ const screen = (answer: {
   readonly server: string
   readonly user: string
   readonly roles: readonly string[] | undefined
+  readonly provider: string | undefined
   readonly profile: string
   readonly where: string
 }): readonly string[] => [
-  `Signed in to ${answer.server} as ${answer.user} (${rolesOf(answer)})`,
+  `Signed in to ${answer.server} as ${answer.user}${by(answer.provider)} (${rolesOf(answer)})`,
   `Token stored in: ${answer.where}`,
   `Profile ${answer.profile} is now the current one.`,
   ...profileScope,
 ]
+
+const by = (provider: string | undefined): string => (provider === undefined ? '' : ` by ${provider}`)
 
 function rolesOf({ roles }: { readonly roles: readonly string[] | undefined }): string {
   if (roles === undefined) return 'this server does not report roles'
@@ -113,8 +130,58 @@ function rolesOf({ roles }: { readonly roles: readonly string[] | undefined }): 
 type LoginFlags = {
   readonly 'password-stdin': boolean
   readonly 'token-stdin': boolean
+  readonly 'no-browser': boolean
+  readonly user?: string | undefined
   readonly json: boolean
   readonly provider: string
+}
+
+/** Names of the provider that takes a password, on every server. */
+const ofPasswords: ReadonlySet<string> = new Set(['credentials', 'login'])
+
+type Connection = ReturnType<typeof connectionOf>
+
+/**
+ * The OpenID provider to sign in at. Undefined for a sign-in with a password, or with a token that the user already
+ * has. Reads the providers of the server only where the command line leaves that open.
+ */
+async function openIdProvider(
+  flags: LoginFlags,
+  connection: Connection,
+  signal: AbortSignal,
+): Promise<OpenIdProvider | undefined> {
+  const presents = flags['password-stdin'] || flags['token-stdin'] || flags.user !== undefined
+  if (presents || ofPasswords.has(flags.provider.trim().toLowerCase())) {
+    if (!flags['no-browser']) return undefined
+    throw new Fault('Usage', '--no-browser is for OpenID providers', {
+      hints: ['svc login --server URL --provider NAME --no-browser'],
+    })
+  }
+  const { chooseProvider } = await import('../cli/openid/index.ts')
+  const choice = await chooseProvider(connection, flags.provider.trim(), localCall(signal))
+  return choice.kind === 'openid' ? choice.provider : undefined
+}
+
+async function throughProvider(
+  provider: OpenIdProvider,
+  flags: LoginFlags,
+  { caFile, userAgent }: Connection,
+  signal: AbortSignal,
+): Promise<PresentedSignIn> {
+  const { tokenOfProvider } = await import('../cli/openid/index.ts')
+  const token = await tokenOfProvider(
+    provider,
+    {
+      transport: { caFile, userAgent },
+      env: process.env,
+      platform: process.platform,
+      mayOpenBrowser: !flags['no-browser'],
+      // Also with --quiet: nobody can sign in without the address.
+      say: (text) => writeError(`${text}\n`),
+    },
+    localCall(signal),
+  )
+  return { kind: 'token', token }
 }
 
 /** Never prompts without a terminal; names the missing input instead. */

@@ -11,6 +11,8 @@ type Facts = {
   readonly user?: string | undefined
   readonly roles?: readonly string[] | undefined
   readonly permissions?: readonly string[] | undefined
+  /** The provider that signed the user in, unless it was the server itself with a password. */
+  readonly provider?: string | undefined
   /** When the access token expires, if it states that. It is renewed automatically. */
   readonly expires?: string | undefined
   readonly where: string
@@ -86,6 +88,7 @@ async function factsOf(target: Extract<CommandTarget, { kind: 'server' }>, fromE
     user: profile.user,
     roles: profile.roles,
     permissions: profile.permissions,
+    provider: profile.provider,
     expires: stored.exp === undefined ? undefined : new Date(stored.exp * 1_000).toISOString(),
     where: store.where,
     verified: false,
@@ -105,6 +108,7 @@ function rowsOf(facts: Facts): readonly (readonly [name: string, value: string |
     ['profile', facts.profile],
     ['roles', listOf(facts.roles, facts)],
     ['permissions', listOf(facts.permissions, facts)],
+    ['signed in by', facts.provider],
     ['token ends', facts.expires && `${facts.expires} (renewed automatically)`],
     [facts.server === null ? 'where' : 'token in', facts.where],
     ['verified', facts.server === null ? undefined : facts.verified ? 'by the server, now' : 'no (use --verify)'],

@@ -1,0 +1,108 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { Fault } from '../../core/errors.ts'
+import type { Call } from '../../core/service.ts'
+import { askProvider, type Issuer, safeAddress, shownText, type Transport } from './issuer.ts'
+import type { OpenIdProvider } from './server-providers.ts'
+import { refusalIn, requestTokens, type TokenAnswer } from './tokens.ts'
+
+/** Seconds between two requests where the provider names none, and that it may name. */
+const usualInterval = 5
+const maxInterval = 60
+/** Seconds that a code is good for where the provider does not say, and the longest that svc waits. */
+const usualLife = 300
+const maxLife = 1_800
+
+const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
+
+export type DeviceCode = {
+  /** A secret. */
+  readonly deviceCode: string
+  /** For people, as they type it. */
+  readonly userCode: string
+  readonly verification: URL
+  /** Contains the code, so that nobody has to type it. */
+  readonly complete: URL | undefined
+  /** Seconds. */
+  readonly interval: number
+  readonly life: number
+}
+
+/** Requests a device code (RFC 8628, 3.1). */
+export async function requestDeviceCode(
+  issuer: Issuer,
+  at: URL,
+  { clientId, scope }: OpenIdProvider,
+  transport: Transport,
+  call: Call,
+): Promise<DeviceCode> {
+  const form = { client_id: clientId, scope }
+  const { status, json } = await askProvider(at, { method: 'POST', form }, transport, call)
+  const refused = refusalIn(issuer, { status, json }, clientId)
+  if (refused) throw refused.refused
+  const { device_code: deviceCode, user_code: code, verification_uri, verification_uri_complete } = json ?? {}
+  const verification = safeAddress(verification_uri)
+  const userCode = typeof code === 'string' ? shownText(code).slice(0, 64) : ''
+  if (status !== 200 || typeof deviceCode !== 'string' || userCode === '' || !verification) {
+    throw new Fault('UnreadableAnswer', `${shownText(issuer.issuer)} returned no usable device code (${status})`, {
+      remoteStatus: status,
+    })
+  }
+  return {
+    deviceCode,
+    userCode,
+    verification,
+    complete: safeAddress(verification_uri_complete),
+    interval: Math.min(maxInterval, Math.max(1, secondsIn(json?.['interval']) ?? usualInterval)),
+    life: Math.min(maxLife, secondsIn(json?.['expires_in']) ?? usualLife),
+  }
+}
+
+const secondsIn = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
+
+/**
+ * Asks for the tokens until the user has decided (RFC 8628, 3.4). Rejects with `Fault` Unauthorized when the user
+ * declines, Timeout when the code expires, and with the last failure of the network if that lasts until then.
+ */
+export async function pollForTokens(
+  issuer: Issuer,
+  { deviceCode, interval, life }: DeviceCode,
+  { clientId }: OpenIdProvider,
+  transport: Transport,
+  call: Call,
+  wait: (ms: number) => Promise<void> = (ms) => pause(ms, undefined, { signal: call.signal }),
+): Promise<Extract<TokenAnswer, { readonly idToken: string | undefined }>> {
+  const form = { grant_type: deviceGrant, device_code: deviceCode, client_id: clientId }
+  let seconds = interval
+  let failure: Fault | undefined
+  for (let elapsed = 0; elapsed < life; ) {
+    await wait(seconds * 1_000)
+    elapsed += seconds
+    try {
+      const answer = await requestTokens(issuer, form, transport, call)
+      if (!('error' in answer)) return answer
+      failure = undefined
+      if (answer.error === 'slow_down') seconds = Math.min(maxInterval, seconds + 5)
+      else if (answer.error !== 'authorization_pending') throw ending(issuer, answer.error, answer.refused)
+    } catch (error) {
+      if (call.signal.aborted || !(error instanceof Fault) || !passing.has(error.fault)) throw error
+      failure = error
+      seconds = Math.min(maxInterval, seconds * 2)
+    }
+  }
+  throw failure ?? expired(issuer)
+}
+
+/** Failures of the network that may pass. */
+const passing: ReadonlySet<string> = new Set(['Timeout', 'Unreachable'])
+
+const expired = ({ issuer }: Issuer): Fault =>
+  new Fault('Timeout', `the code of ${shownText(issuer)} has expired before anyone used it`, {
+    hints: ['Run svc login again for a new code.'],
+  })
+
+function ending(issuer: Issuer, error: string, refused: Fault): Fault {
+  if (error === 'expired_token') return expired(issuer)
+  if (error !== 'access_denied') return refused
+  return new Fault('Unauthorized', `the sign-in was declined at ${shownText(issuer.issuer)}`)
+}
