@@ -172,7 +172,7 @@ async function throughProvider(
   const token = await tokenOfProvider(
     provider,
     {
-      transport: { caFile, userAgent },
+      link: { caFile, userAgent },
       env: process.env,
       platform: process.platform,
       mayOpenBrowser: !flags['no-browser'],

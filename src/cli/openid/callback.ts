@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Fault } from '../../core/errors.ts'
-import { type Issuer, shownText } from './issuer.ts'
+import { type Issuer, printable } from './issuer.ts'
 import { refusal } from './tokens.ts'
 
 export type Callback = {
@@ -83,14 +83,14 @@ function outcomeOf(
 ): string | Fault {
   const iss = parameters.get('iss')
   if (iss === null ? issuer.namesItself : iss !== issuer.issuer) {
-    const from = iss === null ? 'does not name its issuer' : `is of ${shownText(iss)}`
-    return new Fault('Unauthorized', `the answer ${from}, and svc expects one of ${shownText(issuer.issuer)}`)
+    const from = iss === null ? 'does not name its issuer' : `is of ${printable(iss)}`
+    return new Fault('Unauthorized', `the answer ${from}, and svc expects one of ${printable(issuer.issuer)}`)
   }
   const error = parameters.get('error')
   if (error !== null) return refusal(issuer.issuer, error, parameters.get('error_description') ?? undefined, clientId)
   const code = parameters.get('code') ?? ''
   if (code !== '' && code.length <= maxCode) return code
-  return new Fault('Unauthorized', `${shownText(issuer.issuer)} returned no code`)
+  return new Fault('Unauthorized', `${printable(issuer.issuer)} returned no code`)
 }
 
 function sameText(presented: string, expected: string): boolean {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import type { Call } from '../../core/service.ts'
-import { askProvider, type Issuer, safeAddress, shownText, type Transport } from './issuer.ts'
+import { askProvider, type Issuer, type ProviderLink, printable, safeAddress } from './issuer.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 import { refusalIn, requestTokens, type TokenAnswer } from './tokens.ts'
 
@@ -32,18 +32,18 @@ export async function requestDeviceCode(
   issuer: Issuer,
   at: URL,
   { clientId, scope }: OpenIdProvider,
-  transport: Transport,
+  link: ProviderLink,
   call: Call,
 ): Promise<DeviceCode> {
   const form = { client_id: clientId, scope }
-  const { status, json } = await askProvider(at, { method: 'POST', form }, transport, call)
+  const { status, json } = await askProvider(at, { method: 'POST', form }, link, call)
   const refused = refusalIn(issuer, { status, json }, clientId)
   if (refused) throw refused.refused
   const { device_code: deviceCode, user_code: code, verification_uri, verification_uri_complete } = json ?? {}
   const verification = safeAddress(verification_uri)
-  const userCode = typeof code === 'string' ? shownText(code).slice(0, 64) : ''
+  const userCode = typeof code === 'string' ? printable(code).slice(0, 64) : ''
   if (status !== 200 || typeof deviceCode !== 'string' || userCode === '' || !verification) {
-    throw new Fault('UnreadableAnswer', `${shownText(issuer.issuer)} returned no usable device code (${status})`, {
+    throw new Fault('UnreadableAnswer', `${printable(issuer.issuer)} returned no usable device code (${status})`, {
       remoteStatus: status,
     })
   }
@@ -68,7 +68,7 @@ export async function pollForTokens(
   issuer: Issuer,
   { deviceCode, interval, life }: DeviceCode,
   { clientId }: OpenIdProvider,
-  transport: Transport,
+  link: ProviderLink,
   call: Call,
   wait: (ms: number) => Promise<void> = (ms) => pause(ms, undefined, { signal: call.signal }),
 ): Promise<Extract<TokenAnswer, { readonly idToken: string | undefined }>> {
@@ -79,7 +79,7 @@ export async function pollForTokens(
     await wait(seconds * 1_000)
     elapsed += seconds
     try {
-      const answer = await requestTokens(issuer, form, transport, call)
+      const answer = await requestTokens(issuer, form, link, call)
       if (!('error' in answer)) return answer
       failure = undefined
       if (answer.error === 'slow_down') seconds = Math.min(maxInterval, seconds + 5)
@@ -97,12 +97,12 @@ export async function pollForTokens(
 const passing: ReadonlySet<string> = new Set(['Timeout', 'Unreachable'])
 
 const expired = ({ issuer }: Issuer): Fault =>
-  new Fault('Timeout', `the code of ${shownText(issuer)} has expired before anyone used it`, {
+  new Fault('Timeout', `the code of ${printable(issuer)} has expired before anyone used it`, {
     hints: ['Run svc login again for a new code.'],
   })
 
 function ending(issuer: Issuer, error: string, refused: Fault): Fault {
   if (error === 'expired_token') return expired(issuer)
   if (error !== 'access_denied') return refused
-  return new Fault('Unauthorized', `the sign-in was declined at ${shownText(issuer.issuer)}`)
+  return new Fault('Unauthorized', `the sign-in was declined at ${printable(issuer.issuer)}`)
 }

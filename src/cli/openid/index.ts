@@ -5,14 +5,14 @@ import type { ProcessEnvironment } from '../flags.ts'
 import { hasBrowser, openBrowser } from './browser.ts'
 import { listenForCallback } from './callback.ts'
 import { pollForTokens, requestDeviceCode } from './device.ts'
-import { discover, type Issuer, shownText, type Transport } from './issuer.ts'
+import { discover, type Issuer, type ProviderLink, printable } from './issuer.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 import { requestTokens, tokenToSend } from './tokens.ts'
 
 export { chooseProvider, type OpenIdProvider, type ProviderChoice } from './server-providers.ts'
 
 export type SignInPlace = {
-  readonly transport: Transport
+  readonly link: ProviderLink
   readonly env: ProcessEnvironment
   readonly platform: NodeJS.Platform
   /** False with --no-browser. */
@@ -29,14 +29,14 @@ const patience = 5 * 60_000
  * other. Returns the token to send to svc's server. svc is a public client there, and keeps none of its tokens.
  */
 export async function tokenOfProvider(provider: OpenIdProvider, place: SignInPlace, call: Call): Promise<string> {
-  const issuer = await discover(provider, place.transport, call)
+  const issuer = await discover(provider, place.link, call)
   const opens = place.mayOpenBrowser && hasBrowser(place.env, place.platform)
   const { authorization, deviceAuthorization } = issuer
   if (deviceAuthorization && (!opens || !authorization)) {
     return await byDeviceCode(provider, issuer, deviceAuthorization, place, call)
   }
   if (authorization) return await byBrowser(provider, issuer, authorization, opens, place, call)
-  throw new Fault('ServerError', `${shownText(provider.issuer)} offers svc no way to sign in`, {
+  throw new Fault('ServerError', `${printable(provider.issuer)} offers svc no way to sign in`, {
     hints: ['It needs an authorization endpoint with PKCE (S256), or a device authorization endpoint.'],
   })
 }
@@ -49,7 +49,7 @@ async function byBrowser(
   issuer: Issuer,
   authorization: URL,
   opens: boolean,
-  { transport, env, platform, say }: SignInPlace,
+  { link, env, platform, say }: SignInPlace,
   call: Call,
 ): Promise<string> {
   const { clientId, scope } = provider
@@ -71,8 +71,8 @@ async function byBrowser(
     for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
     say(
       opens
-        ? `Sign in at ${shownText(provider.issuer)} in the browser. If none opens, open this address on this machine:\n\n  ${url.href}\n`
-        : `${shownText(provider.issuer)} offers no codes for other devices. Open this address in a browser on this machine,\nor forward port ${new URL(redirectUri).port} of 127.0.0.1 to this machine first (ssh -L):\n\n  ${url.href}\n`,
+        ? `Sign in at ${printable(provider.issuer)} in the browser. If none opens, open this address on this machine:\n\n  ${url.href}\n`
+        : `${printable(provider.issuer)} offers no codes for other devices. Open this address in a browser on this machine,\nor forward port ${new URL(redirectUri).port} of 127.0.0.1 to this machine first (ssh -L):\n\n  ${url.href}\n`,
     )
     if (opens && !(await openBrowser(url, env, platform))) say('No browser started: open the address yourself.')
     const code = await inTime(callback.code, provider.issuer, call.signal)
@@ -83,7 +83,7 @@ async function byBrowser(
       client_id: clientId,
       code_verifier: verifier,
     }
-    const answer = await requestTokens(issuer, form, transport, call)
+    const answer = await requestTokens(issuer, form, link, call)
     if ('error' in answer) throw answer.refused
     return tokenToSend(answer, provider, nonce)
   } finally {
@@ -96,10 +96,10 @@ async function byDeviceCode(
   provider: OpenIdProvider,
   issuer: Issuer,
   at: URL,
-  { transport, say }: SignInPlace,
+  { link, say }: SignInPlace,
   call: Call,
 ): Promise<string> {
-  const device = await requestDeviceCode(issuer, at, provider, transport, call)
+  const device = await requestDeviceCode(issuer, at, provider, link, call)
   const { verification, complete, userCode } = device
   say(
     [
@@ -111,7 +111,7 @@ async function byDeviceCode(
       'Waiting …',
     ].join('\n'),
   )
-  return tokenToSend(await pollForTokens(issuer, device, provider, transport, call), provider, undefined)
+  return tokenToSend(await pollForTokens(issuer, device, provider, link, call), provider, undefined)
 }
 
 /** Rejects when the user takes too long, or at ctrl-C. */
@@ -120,7 +120,7 @@ async function inTime<T>(answer: Promise<T>, issuer: string, signal: AbortSignal
   const late = setTimeout(() => {
     const minutes = patience / 60_000
     reject(
-      new Fault('Timeout', `nobody signed in at ${shownText(issuer)} within ${minutes} minutes`, {
+      new Fault('Timeout', `nobody signed in at ${printable(issuer)} within ${minutes} minutes`, {
         hints: ['Run svc login again. Without a browser on this machine: --no-browser'],
       }),
     )

@@ -7,7 +7,7 @@ import { readJson } from './json.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 
 /** The parts of the connection to svc's server that also apply to the provider. */
-export type Transport = Pick<ClientOptions, 'caFile' | 'userAgent' | 'env'>
+export type ProviderLink = Pick<ClientOptions, 'caFile' | 'userAgent' | 'env'>
 
 /** What the provider's configuration says (OpenID Connect Discovery 1.0, RFC 8414). */
 export type Issuer = {
@@ -35,11 +35,11 @@ export function safeAddress(value: unknown): URL | undefined {
 }
 
 /** Reads the configuration of a provider. Rejects with a `Fault` that names the provider. */
-export async function discover(provider: OpenIdProvider, transport: Transport, call: Call): Promise<Issuer> {
+export async function discover(provider: OpenIdProvider, link: ProviderLink, call: Call): Promise<Issuer> {
   const { issuer } = provider
   const base = safeAddress(issuer)
   if (base?.search !== '') {
-    throw new Fault('ServerError', `the server names an unusable provider: ${shownText(issuer)}`, {
+    throw new Fault('ServerError', `the server names an unusable provider: ${printable(issuer)}`, {
       hints: [
         'The issuer must be an https URL without a query; http is allowed on this machine only.',
         whereConfigured,
@@ -47,11 +47,11 @@ export async function discover(provider: OpenIdProvider, transport: Transport, c
     })
   }
   const at = new URL(`${base.origin}${base.pathname.replace(/\/$/, '')}/.well-known/openid-configuration`)
-  const { status, json } = await askProvider(at, { method: 'GET' }, transport, call)
+  const { status, json } = await askProvider(at, { method: 'GET' }, link, call)
   const unusable = (what: string): Fault =>
-    new Fault('ServerError', `${shownText(issuer)} ${what}`, { remoteStatus: status, hints: [whereConfigured] })
+    new Fault('ServerError', `${printable(issuer)} ${what}`, { remoteStatus: status, hints: [whereConfigured] })
   if (status !== 200 || !json) throw unusable(`has no OpenID configuration (${status} for GET ${at.href})`)
-  if (json['issuer'] !== issuer) throw unusable(`calls itself ${shownText(json['issuer'])} in its OpenID configuration`)
+  if (json['issuer'] !== issuer) throw unusable(`calls itself ${printable(json['issuer'])} in its OpenID configuration`)
   const endpoint = (name: string): URL | undefined => {
     const url = safeAddress(json[name])
     // Traffic may be unencrypted only if the whole provider is on this machine.
@@ -72,13 +72,13 @@ export async function discover(provider: OpenIdProvider, transport: Transport, c
 }
 
 const whereConfigured = 'The provider is configured at the server, in auth.openid of its svc.yaml.'
-export const shownText = (text: unknown): string => sanitizeAndCut(String(text), 200)
+export const printable = (text: unknown): string => sanitizeAndCut(String(text), 200)
 
 /** Sends one request to a provider and reads its JSON. Rejects with a `Fault` if there is no answer. */
 export async function askProvider(
   url: URL,
   request: { readonly method: 'GET' } | { readonly method: 'POST'; readonly form: Readonly<Record<string, string>> },
-  { caFile, userAgent, env }: Transport,
+  { caFile, userAgent, env }: ProviderLink,
   call: Call,
 ): Promise<{ readonly status: number; readonly json: Record<string, unknown> | undefined }> {
   const { signal, caller, correlationId } = call

@@ -31,37 +31,43 @@ const maxProviders = 100
 export async function chooseProvider(connection: ClientOptions, name: string, call: Call): Promise<ProviderChoice> {
   const server = connection.baseUrl
   const listed = await listProviders(connection, call)
-  const found = listed.find((one) => String(one['name']).toLowerCase() === name.toLowerCase())
-  if (!found) {
-    const names = listed.map((one) => shown(one['name']))
-    throw new Fault('Usage', `${server} has no sign-in provider "${shown(name)}"`, {
+  const match = listed.find((one) => one.name.toLowerCase() === name.toLowerCase())
+  if (!match) {
+    const names = listed.map((one) => inMessage(one.name))
+    throw new Fault('Usage', `${server} has no sign-in provider "${inMessage(name)}"`, {
       hints: [names.length > 0 ? `Its providers: ${names.join(', ')}` : 'It lists no provider.'],
     })
   }
-  const type = String(found['type'] ?? 'credentials').toLowerCase()
+  const { type, meta } = match
   if (type === 'credentials') return { kind: 'password' }
-  const meta = isRecord(found['meta']) ? found['meta'] : {}
   const { issuer, clientId, scope } = meta
   if (type !== 'openid' || !isText(issuer) || !isText(clientId)) {
-    throw new Fault('Usage', `svc cannot sign in through the provider "${shown(name)}" of ${server}`, {
+    throw new Fault('Usage', `svc cannot sign in through the provider "${inMessage(name)}" of ${server}`, {
       hints: [
         type === 'openid'
           ? 'The server does not report its issuer and client.'
-          : `Its type is ${shown(type)}; svc supports openid and credentials.`,
+          : `Its type is ${inMessage(type)}; svc supports openid and credentials.`,
       ],
     })
   }
   const scopes = isText(scope) ? scope.split(' ').filter((one) => one !== '') : []
   return {
     kind: 'openid',
-    provider: { name: String(found['name']), issuer, clientId, scope: [...new Set(['openid', ...scopes])].join(' ') },
+    provider: { name: match.name, issuer, clientId, scope: [...new Set(['openid', ...scopes])].join(' ') },
   }
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== '' && value.length <= 2_000
-const shown = (text: unknown): string => sanitizeAndCut(String(text), 60)
+const inMessage = (text: string): string => sanitizeAndCut(text, 60)
 
-async function listProviders(connection: ClientOptions, call: Call): Promise<readonly Record<string, unknown>[]> {
+type ListedProvider = {
+  readonly name: string
+  /** In lower case. */
+  readonly type: string
+  readonly meta: Readonly<Record<string, unknown>>
+}
+
+async function listProviders(connection: ClientOptions, call: Call): Promise<readonly ListedProvider[]> {
   // No credential: the document is public.
   const { credential: _, ...options } = connection
   const client = openClient(options)
@@ -85,7 +91,11 @@ async function listProviders(connection: ClientOptions, call: Call): Promise<rea
     const { auth } = isRecord(plugins) ? plugins : {}
     const { authProviders } = isRecord(auth) ? auth : {}
     if (!Array.isArray(authProviders)) throw unlisted()
-    return authProviders.slice(0, maxProviders).filter(isRecord)
+    return authProviders.slice(0, maxProviders).flatMap((entry: unknown): readonly ListedProvider[] => {
+      if (!isRecord(entry) || !isText(entry['name'])) return []
+      const { name, type = 'credentials', meta = {} } = entry
+      return isText(type) && isRecord(meta) ? [{ name, type: type.toLowerCase(), meta }] : []
+    })
   } finally {
     client.close()
   }

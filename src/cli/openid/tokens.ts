@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import type { Call } from '../../core/service.ts'
-import { askProvider, type Issuer, shownText, type Transport } from './issuer.ts'
+import { askProvider, type Issuer, type ProviderLink, printable } from './issuer.ts'
 import { isRecord } from './json.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 
@@ -15,15 +15,15 @@ const maxToken = 64 * 1024
 export async function requestTokens(
   issuer: Issuer,
   form: Readonly<Record<string, string>>,
-  transport: Transport,
+  link: ProviderLink,
   call: Call,
 ): Promise<TokenAnswer> {
-  const { status, json } = await askProvider(issuer.token, { method: 'POST', form }, transport, call)
+  const { status, json } = await askProvider(issuer.token, { method: 'POST', form }, link, call)
   const error = refusalIn(issuer, { status, json }, form['client_id'] ?? '')
   if (error) return error
   const [idToken, accessToken] = [tokenIn(json?.['id_token']), tokenIn(json?.['access_token'])]
   if (status === 200 && (idToken !== undefined || accessToken !== undefined)) return { idToken, accessToken }
-  throw new Fault('UnreadableAnswer', `${shownText(issuer.issuer)} returned no token (${status})`, {
+  throw new Fault('UnreadableAnswer', `${printable(issuer.issuer)} returned no token (${status})`, {
     remoteStatus: status,
   })
 }
@@ -47,17 +47,17 @@ export function refusal(
   clientId: string,
   remoteStatus?: number,
 ): Fault {
-  const words = typeof description === 'string' ? ` (${shownText(description)})` : ''
+  const words = typeof description === 'string' ? ` (${printable(description)})` : ''
   const ofClient = /^(?:invalid_client|unauthorized_client|invalid_redirect_uri)$/.test(error)
   const isFailure = error === 'server_error' || error === 'temporarily_unavailable'
   return new Fault(
     isFailure ? 'ServerError' : 'Unauthorized',
-    `${shownText(issuer)} ${isFailure ? 'failed' : 'refuses the sign-in'}: ${shownText(error)}${words}`,
+    `${printable(issuer)} ${isFailure ? 'failed' : 'refuses the sign-in'}: ${printable(error)}${words}`,
     {
       remoteStatus,
       hints: ofClient
         ? [
-            `The provider must know the client ${shownText(clientId)} as a public client (without a secret) with the redirect URI http://127.0.0.1/callback on any port.`,
+            `The provider must know the client ${printable(clientId)} as a public client (without a secret) with the redirect URI http://127.0.0.1/callback on any port.`,
           ]
         : [],
     },
@@ -77,17 +77,17 @@ export function tokenToSend(
   nonce: string | undefined,
 ): string {
   const refuse = (what: string): Fault =>
-    new Fault('Unauthorized', `the token of the provider ${shownText(name)} is not sent: ${what}`)
+    new Fault('Unauthorized', `the token of the provider ${printable(name)} is not sent: ${what}`)
   const { idToken, accessToken = '' } = answer
   if (idToken === undefined) {
     const other = claimsOf(accessToken)?.['iss']
-    if (other !== undefined && other !== issuer) throw refuse(`its issuer is ${shownText(other)}, not ${issuer}`)
+    if (other !== undefined && other !== issuer) throw refuse(`its issuer is ${printable(other)}, not ${issuer}`)
     return accessToken
   }
   const claims = claimsOf(idToken)
   if (!claims) throw refuse('it is not a JSON Web Token')
   const { iss, aud, azp } = claims
-  if (iss !== issuer) throw refuse(`its issuer is ${shownText(iss)}, not ${issuer}`)
+  if (iss !== issuer) throw refuse(`its issuer is ${printable(iss)}, not ${issuer}`)
   const audience: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
   if (!audience.includes(clientId)) throw refuse('it is for another client')
   if (azp === undefined ? audience.length > 1 : azp !== clientId) throw refuse('it was issued to another client')
