@@ -78,17 +78,19 @@ export async function pollForTokens(
   for (let elapsed = 0; elapsed < life; ) {
     await wait(seconds * 1_000)
     elapsed += seconds
-    try {
-      const answer = await requestTokens(issuer, form, link, call)
-      if (!('error' in answer)) return answer
-      failure = undefined
-      if (answer.error === 'slow_down') seconds = Math.min(maxInterval, seconds + 5)
-      else if (answer.error !== 'authorization_pending') throw ending(issuer, answer.error, answer.refused)
-    } catch (error) {
+    const answer = await requestTokens(issuer, form, link, call).catch((error: unknown) => {
       if (call.signal.aborted || !(error instanceof Fault) || !passing.has(error.fault)) throw error
-      failure = error
+      return error
+    })
+    if (answer instanceof Fault) {
+      failure = answer
       seconds = Math.min(maxInterval, seconds * 2)
+      continue
     }
+    failure = undefined
+    if (!('error' in answer)) return answer
+    if (answer.error === 'slow_down') seconds = Math.min(maxInterval, seconds + 5)
+    else if (answer.error !== 'authorization_pending') throw ending(issuer, answer.error, answer.refused)
   }
   throw failure ?? expired(issuer)
 }
