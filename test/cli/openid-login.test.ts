@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { signInAsPerson } from '../support/openid-person.ts'
 import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/sign-in-issuer.ts'
 import { startStandIn } from '../support/openid-stand-in.ts'
+import { suiteWith } from '../support/peer.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 const ends: (() => Promise<void> | void)[] = []
@@ -64,5 +66,125 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     expect(ran.stdout).toContain(`${provider.issuer}/device`)
     expect(ran.stdout).toContain(`Signed in to ${server.url} as carol by corp`)
     expect(provider.requests()).not.toContain('GET /auth')
+  })
+
+  test('A13 a code that was used, its verifier and a used device code are refused by the provider', async () => {
+    const { provider, home, args } = await context()
+    expect(await home.svc(args, { env: { BROWSER: person } })).toMatchObject({ code: 0 })
+    let opened: Promise<unknown> | undefined
+    const ran = await home.terminal([...args, '--no-browser'], (shown) => {
+      const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
+      if (address !== undefined && shown.includes('Waiting')) opened ??= signInAsPerson(address)
+      return undefined
+    })
+    await opened
+    expect(ran.code).toBe(0)
+    const used = provider.exchanges().filter(({ status }) => status === 200)
+    expect(used.map(({ form }) => form.has('code') || form.has('device_code'))).toEqual([true, true])
+    for (const { form } of used) {
+      const again = await fetch(`${provider.issuer}/token`, { method: 'POST', body: form })
+      expect(again.status).toBe(400)
+      expect(await again.json()).toMatchObject({ error: 'invalid_grant' })
+    }
+  })
+
+  test('A13 a user who declines the device ends with exit code 4, and nothing is stored', async () => {
+    const { server, home, args } = await context()
+    let opened: Promise<unknown> | undefined
+    const ran = await home
+      .terminal(args, (shown) => {
+        const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
+        if (address !== undefined && shown.includes('Waiting')) opened ??= signInAsPerson(address, { declines: true })
+        return undefined
+      })
+      .finally(() => opened)
+    expect(ran.code).toBe(4)
+    expect(ran.stdout).toContain('was declined')
+    expect(server.requests.map(({ path }) => path)).toEqual(['GET /metadata/app.json'])
+    expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
+  })
+
+  test.each([
+    ['the browser', []],
+    ['the code', ['--no-browser']],
+  ])('K7 ctrl-C while it waits for %s exits with 130 and stores nothing', async (_, more) => {
+    const { provider, server, home, args } = await context()
+    const ran = await home.terminal(
+      [...args, ...more],
+      (shown) => (/code_challenge=|Waiting/.test(shown) ? { signal: 'SIGINT' } : undefined),
+      { BROWSER: 'true' },
+    )
+    expect(ran.code).toBe(130)
+    expect(server.requests.map(({ path }) => path)).toEqual(['GET /metadata/app.json'])
+    expect(provider.exchanges()).toEqual([])
+    expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
+  })
+
+  test('A13 an unknown provider is exit code 2 and names those of the server; others are refused by type', async () => {
+    const { provider, server, home } = await context()
+    const unknown = await home.svc(['login', '--server', server.url, '--provider', 'copr', '--insecure-storage'])
+    expect(unknown.code).toBe(2)
+    expect(unknown.stderr).toContain(`${server.url} has no sign-in provider "copr"`)
+    expect(unknown.stderr).toContain('Its providers: credentials, corp, badge')
+    const other = await home.svc(['login', '--server', server.url, '--provider', 'badge', '--insecure-storage'])
+    expect(other.code).toBe(2)
+    expect(other.stderr).toContain('Its type is saml')
+    expect(provider.requests()).toEqual([])
+  })
+
+  test('A13 a token that the server refuses is exit code 4, and nothing is stored', async () => {
+    const { home, args } = await context()
+    const ran = await home.svc([...args, '--token-stdin'], { stdin: 'an-opaque-token-of-another-provider' })
+    expect(ran.code).toBe(4)
+    expect(`${ran.stdout}${ran.stderr}`).not.toContain('an-opaque-token')
+    expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
+  })
+
+  test('A13 --quiet and --json keep the answer apart from the address, which is always shown', async () => {
+    const { provider, home, args } = await context()
+    const ran = await home.svc([...args, '--quiet', '--json'], { env: { BROWSER: person } })
+    expect(ran.stderr).toContain(`${provider.issuer}/auth?`)
+    expect(JSON.parse(ran.stdout)).toMatchObject({ user: 'carol', provider: 'corp' })
+  })
+
+  test('A13 a sign-in for one command ends with it', async () => {
+    const { server, home, args } = await context()
+    const some = args.filter((arg) => arg !== '--insecure-storage')
+    const ran = await home.svc([...some, '--', 'printenv', 'SVC_TOKEN'], { env: { BROWSER: person } })
+    expect(ran.stdout).toContain('bearer-of-svc')
+    expect(server.requests.map(({ path }) => path).slice(0, 2)).toEqual(['GET /metadata/app.json', 'POST /auth/corp'])
+    expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
+  })
+
+  test('A13 with a password or a token, no provider is looked up', async () => {
+    const { provider, server, home, args } = await context()
+    await home.svc([...args, '-u', 'carol', '--password-stdin'], { stdin: 'word' })
+    await home.svc([...args, '--token-stdin'], { stdin: 'opaque' })
+    expect(server.requests.map(({ path }) => path)).toEqual(['POST /auth/corp', 'POST /auth/corp'])
+    expect(provider.requests()).toEqual([])
+    const misplaced = await home.svc(['login', '--server', server.url, '-u', 'carol', '--no-browser'])
+    expect(misplaced).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--no-browser is for OpenID providers'),
+    })
+  })
+})
+
+suiteWith(opensslMissing(), 'svc login --provider over TLS, with a simulated server', () => {
+  test('K5 the certificate of the provider is checked, and --ca-file applies to it', async () => {
+    const certificates = makeCertificates()
+    ends.push(certificates.remove)
+    const { provider, home, args } = await context({ tls: certificates.good })
+    expect(provider.issuer).toMatch(/^https:/)
+    const distrusted = await home.svc(args, { env: { BROWSER: person } })
+    expect(distrusted.code).toBe(6)
+    expect(distrusted.stderr).toMatch(/identity provider: TLS with .* failed/)
+    expect(distrusted.stderr).toContain('--ca-file')
+    expect(provider.requests()).toEqual([])
+    // The simulated server does not trust the certificate, so the sign-in gets as far as its refusal.
+    const BROWSER = `env NODE_TLS_REJECT_UNAUTHORIZED=0 ${person}`
+    const trusted = await home.svc([...args, '--ca-file', certificates.caFile], { env: { BROWSER } })
+    expect(trusted.code).toBe(4)
+    expect(provider.exchanges().map(({ status }) => status)).toEqual([200])
   })
 })

@@ -15,14 +15,15 @@ const attribute = (tag: string, name: string): string | undefined =>
     .replaceAll('&#x3D;', '=')
     .replaceAll('&#39;', "'")
 
-/** Returns the address and the text of the last page. `more` are fields to send in addition, e.g. `abort`. */
+/** Returns the address and the text of the last page. With `declines`, the person refuses the device. */
 export async function signInAsPerson(
   address: string,
-  more: Readonly<Record<string, string>> = {},
+  { declines = false }: { readonly declines?: boolean } = {},
 ): Promise<{ readonly url: string; readonly status: number; readonly text: string; readonly headers: Headers }> {
   const cookies = new Map<string, Map<string, string>>()
   let url = address
   let form: URLSearchParams | undefined
+  let declined = false
   for (let step = 0; step < 30; step += 1) {
     const { host } = new URL(url)
     const jar = cookies.get(host) ?? new Map<string, string>()
@@ -47,7 +48,7 @@ export async function signInAsPerson(
     }
     const text = await response.text()
     const [whole] = /<form[\s\S]*?<\/form>/.exec(text) ?? []
-    if (whole === undefined || new URL(url).pathname === '/callback') {
+    if (declined || whole === undefined || new URL(url).pathname === '/callback') {
       return { url, status: response.status, text, headers: response.headers }
     }
     form = new URLSearchParams()
@@ -55,7 +56,10 @@ export async function signInAsPerson(
       const name = attribute(tag, 'name')
       if (name !== undefined) form.set(name, filled[name] ?? attribute(tag, 'value') ?? '')
     }
-    for (const [name, value] of Object.entries(more)) form.set(name, value)
+    if (declines && form.has('confirm')) {
+      form.set('abort', 'yes')
+      declined = true
+    }
     const action = attribute(/<form[^>]*>/.exec(whole)?.[0] ?? '', 'action')
     url = new URL(action ?? url, url).href
   }
