@@ -156,6 +156,8 @@ export async function keepSignIn(
     readonly connection: ClientOptions
     /** The name of the profile. Defaults to the host's name. */
     readonly profile: string | undefined
+    /** The client of a sign-in at an OpenID provider. */
+    readonly openId?: ServerProfile['openId']
   },
   env: ProcessEnvironment,
   signal: AbortSignal,
@@ -191,6 +193,7 @@ export async function keepSignIn(
           roles,
           permissions,
           provider,
+          ...(to.openId === undefined ? {} : { openId: to.openId }),
           ...(connection.caFile === undefined ? {} : { caFile: connection.caFile }),
           ...(connection.insecureHttp ? { insecureHttp: true } : {}),
         }

@@ -16,6 +16,8 @@ export type ServerProfile = {
   readonly permissions?: readonly string[] | undefined
   /** The provider that signed the user in, unless it was the server itself with a password. */
   readonly provider?: string | undefined
+  /** The client of the last sign-in at an OpenID provider. Kept after a sign-out, to recognize servers that share it. */
+  readonly openId?: { readonly issuer: string; readonly clientId: string } | undefined
   readonly caFile?: string | undefined
   readonly insecureHttp?: boolean | undefined
   /** Whether health checks send the token always, or only after a 401 (K5). */
@@ -58,13 +60,14 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 function readProfile(name: string, entry: Readonly<Record<string, unknown>>): ServerProfile | undefined {
-  const { server, user, storage, roles, permissions, provider, caFile, insecureHttp, credentials } = entry
+  const { server, user, storage, roles, permissions, provider, openId, caFile, insecureHttp, credentials } = entry
   const texts = (value: unknown): value is string[] =>
     Array.isArray(value) && value.every((one) => typeof one === 'string')
   const fits =
     typeof server === 'string' &&
     [user, provider, caFile].every((value) => value === undefined || typeof value === 'string') &&
     [roles, permissions].every((value) => value === undefined || texts(value)) &&
+    (openId === undefined || (isRecord(openId) && Object.values(openId).every((value) => typeof value === 'string'))) &&
     [undefined, 'keychain', 'file'].includes(storage as string | undefined) &&
     [undefined, 'always', 'when-asked'].includes(credentials as string | undefined) &&
     [undefined, true, false].includes(insecureHttp as boolean | undefined)

@@ -76,6 +76,7 @@ revoked when COMMAND ends.`
       // Before the password prompt, so that nobody types it in vain.
       await tokenStore({ server, user: user ?? '', storage }, process.env).prove()
     }
+    if (openId) this.warnOfSharedClient(openId, server, settings)
     const presented = openId
       ? await throughProvider(openId, flags, connection, signal)
       : await present(flags, user, server, signal)
@@ -87,10 +88,23 @@ revoked when COMMAND ends.`
       return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text))
     }
     const { keepSignIn } = await import('../cli/login-run.ts')
-    const to = { server, storage, connection, profile: target.profile?.name ?? flags.profile } as const
+    const client = openId && { issuer: openId.issuer, clientId: openId.clientId }
+    const profile = target.profile?.name ?? flags.profile
+    const to = { server, storage, connection, profile, openId: client } as const
     const credential = await keepSignIn(signedIn, to, process.env, signal)
     this.print(flags.json ? JSON.stringify(credential) : screen(credential).map(sanitizeLine).join('\n'))
     return undefined
+  }
+
+  /** A server that receives a token for the client of another one could present it there. */
+  private warnOfSharedClient({ issuer, clientId }: OpenIdProvider, server: string, { profiles }: Settings): void {
+    const other = profiles.find(
+      ({ server: one, openId }) => one !== server && openId?.issuer === issuer && openId.clientId === clientId,
+    )
+    if (!other) return
+    writeError(
+      `Warning: ${server} uses the same client of ${sanitizeLine(issuer)} as ${other.server}: each of the two could sign in at the other as you. ctrl-C stops.\n`,
+    )
   }
 
   private async where(

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { signInAsPerson } from '../support/openid-person.ts'
+import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/people-provider.ts'
 import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/sign-in-issuer.ts'
 import { startStandIn } from '../support/openid-stand-in.ts'
 import { suiteWith } from '../support/peer.ts'
@@ -154,6 +155,23 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     expect(ran.stdout).toContain('bearer-of-svc')
     expect(server.requests.map(({ path }) => path).slice(0, 2)).toEqual(['GET /metadata/app.json', 'POST /auth/corp'])
     expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
+  })
+
+  test('A13 svc warns of a second server with the client of the first, also after a sign-out', async () => {
+    const { provider, server, home, args } = await context()
+    const ran = await home.svc(args, { env: { BROWSER: person } })
+    expect(ran.stderr).not.toContain('Warning')
+    expect((await home.svc(args, { env: { BROWSER: person } })).stderr).not.toContain('Warning')
+    await home.svc(['logout'])
+    const second = await startStandIn({ issuer: provider.issuer, clientId: svcClient })
+    ends.push(second.close)
+    const other = await home.svc(['login', '--server', second.url, '--provider', 'corp', '--insecure-storage'], {
+      env: { BROWSER: person },
+    })
+    expect(other.code).toBe(0)
+    expect(other.stderr).toContain(
+      `Warning: ${second.url} uses the same client of ${provider.issuer} as ${server.url}: each of the two could sign in`,
+    )
   })
 
   test('A13 with a password or a token, no provider is looked up', async () => {

@@ -44,6 +44,8 @@ const notRun: Readonly<Record<string, string>> = {
     'changes the password that the other blocks need; test/cli/own-account.test.ts runs these commands',
   'docs/install.md: npm uninstall --global @svc-cli/svc      # the npm package':
     'removes what the machine has installed',
+  'docs/sign-in.md: svc login --server https://svc.example.com --provider corp               # in the browser of this machine':
+    'needs an identity provider; test/cli/openid-login.test.ts runs it with one',
 }
 
 /** Lines that are meant to end with another code than 0, by the line without its comment. */
