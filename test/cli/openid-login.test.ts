@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { signInAsPerson } from '../support/openid-person.ts'
-import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/people-provider.ts'
 import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/sign-in-issuer.ts'
 import { startStandIn } from '../support/openid-stand-in.ts'
 import { suiteWith } from '../support/peer.ts'
+import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/people-provider.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 const ends: (() => Promise<void> | void)[] = []
