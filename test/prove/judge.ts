@@ -85,7 +85,7 @@ function explained(answer: Answer, bodiless: boolean): boolean {
   if (headerOf(answer, 'age') === undefined) return false
   return (
     bodiless ||
-    /"Status":"Failure"|"status":"fail"|^Failure,|,Failure,|\{Status:Failure,|CRITICAL|^svc_type_success\b.* 0$/m.test(
+    /"Status":"Failure"|"status":"fail"|^Failure,|,Failure,|[{,]Status:Failure,|CRITICAL|^svc_type_success\b.* 0$/m.test(
       body,
     )
   )
