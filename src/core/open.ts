@@ -55,6 +55,9 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
       disable: lazily((admin) => admin.users.disable),
       enable: lazily((admin) => admin.users.enable),
       unlock: lazily((admin) => admin.users.unlock),
+      link: lazily((admin) => admin.users.link),
+      unlink: lazily((admin) => admin.users.unlink),
+      identities: lazily((admin) => admin.users.identities),
       remove: lazily((admin) => admin.users.remove),
     },
     keys: {

@@ -278,6 +278,21 @@ export type Admin = {
      * may then sign in even if guessing continues.
      */
     readonly unlock: (userName: string, from: string | undefined, by: AdminActor) => Promise<UserFacts>
+    /**
+     * Gives an identity of an OpenID provider to the user (T7): `issuer` and `subject` as in its tokens. Returns whether
+     * anything changed. Throws Conflict when it belongs to another user.
+     */
+    readonly link: (userName: string, identity: IdentityFacts, by: AdminActor) => Promise<boolean>
+    /**
+     * Takes the user's identities of an issuer away, or the one with the subject, and ends every session and token of
+     * the user. Returns how many identities it removed.
+     */
+    readonly unlink: (
+      userName: string,
+      identity: { readonly issuer: string; readonly subject?: string | undefined },
+      by: AdminActor,
+    ) => Promise<number>
+    readonly identities: (userName: string) => Promise<readonly IdentityFacts[]>
     /** Returns the removed user. */
     readonly remove: (userName: string, by: AdminActor) => Promise<UserFacts>
   }
@@ -314,6 +329,8 @@ export type AdminActor = {
   readonly correlationId: string
   readonly reason?: string | undefined
 }
+/** A user as an OpenID provider knows it. */
+export type IdentityFacts = { readonly issuer: string; readonly subject: string }
 export type NewUser = {
   readonly userName: string
   readonly password?: string | undefined

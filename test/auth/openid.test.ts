@@ -330,7 +330,7 @@ const forged: Readonly<Record<string, { readonly token: Forge; readonly reason: 
     token: withClaims(() => ({ more: 'x'.repeat(16_384) })),
     reason: 'the token is longer than 16384 characters',
   },
-  'that is not a token': { token: async () => 'a token', reason: 'it is not a signed token' },
+  'that is not a token': { token: async () => 'a token', reason: 'it is not a token' },
 }
 
 describe('T7 a forged or foreign token is refused without a reason, and the audit has the reason', () => {
@@ -523,8 +523,60 @@ describe('T7 what svc requests from a provider', () => {
     }))
 })
 
+test.for(['oauth_token', 'oauth_verifier', 'AccessTokenSecret'] as const)(
+  'A13 the field %s of OAuth 1.0a is a 400 that names it',
+  (field) =>
+    withCorp(async (world) => {
+      const request = { provider: 'corp', AccessToken: await provider.sign(), [field]: 'text' }
+      const fault = await faultOf(world.access.authenticate(request, from('192.0.2.1')))
+      expect(fault).toMatchObject({ status: 400, details: { fields: [{ FieldName: field }] } })
+    }),
+)
+
 test('A13 without a token, the answer names the field', () =>
   withCorp(async (world) => {
     const fault = await faultOf(world.access.authenticate({ provider: 'corp' }, from('192.0.2.1')))
     expect(fault).toMatchObject({ status: 400, details: { fields: [{ FieldName: 'AccessToken' }] } })
   }))
+
+describe('T7 an Admin links an identity and a user', () => {
+  test('T7 a linked user signs in with the identity, and keeps the roles that the store grants', () =>
+    withCorp(async (world) => {
+      const identity = { issuer: provider.issuer, subject: erin.sub }
+      expect(await world.admin.users.link('ann', identity, by)).toBe(true)
+      expect(await world.admin.users.link('ann', identity, by)).toBe(false)
+      const answer = await signIn(world, await provider.sign({ groups: ['deployers'] }))
+      expect([answer.UserName, answer.Roles]).toEqual(['Ann', ['Admin', 'Editor', 'Deploy']])
+      const [, linked] = await world.data.audit.list({ limit: 2 })
+      expect(linked).toMatchObject({ event: 'user.linked', target: 'Ann', who: by.who })
+    }))
+
+  test('T7 an unlinked identity signs nobody in, and every session of the user ends', () =>
+    withCorp(async (world) => {
+      const identity = { issuer: provider.issuer, subject: erin.sub }
+      await world.admin.users.link('Ann', identity, by)
+      const { BearerToken = '', RefreshToken = '' } = await signIn(world, await provider.sign())
+      expect(await world.admin.users.unlink('Ann', { issuer: 'https://elsewhere.example' }, by)).toBe(0)
+      expect(await world.access.identify(bearer(BearerToken))).toBeDefined()
+      expect(await world.admin.users.unlink('Ann', { issuer: provider.issuer }, by)).toBe(1)
+      expect(await world.access.identify(bearer(BearerToken))).toBeUndefined()
+      const renewal = world.access.getAccessToken({ RefreshToken }, from('192.0.2.1'))
+      expect((await faultOf(renewal)).fault).toBe('Unauthorized')
+      expect((await signIn(world, await provider.sign())).UserName).toBe('erin')
+    }))
+
+  test('T7 an identity belongs to one user', () =>
+    withCorp(async (world) => {
+      await signIn(world, await provider.sign())
+      const fault = await faultOf(world.admin.users.link('Ann', { issuer: provider.issuer, subject: erin.sub }, by))
+      expect(fault).toMatchObject({ fault: 'Conflict', message: 'This identity belongs to the user erin' })
+      const wrong = { issuer: provider.issuer, subject: 'a\u0000b' }
+      expect((await faultOf(world.admin.users.link('Ann', wrong, by))).status).toBe(400)
+    }))
+
+  test('T7 the same subject of another issuer is another identity', () =>
+    withCorp(async (world) => {
+      await world.admin.users.link('Ann', { issuer: 'https://elsewhere.example', subject: erin.sub }, by)
+      expect((await signIn(world, await provider.sign())).UserName).toBe('erin')
+    }))
+})

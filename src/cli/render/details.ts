@@ -48,7 +48,7 @@ export function renderUser(
     ['Roles', names(user.roles)],
     ['Permissions', names(user.permissions)],
     ['State', user.disabled ? { text: 'disabled: cannot sign in', style: 'caution' } : ''],
-    ['Password', user.hasPassword ? '' : { text: 'none: signs in with a key only', style: 'caution' }],
+    ['Password', user.hasPassword ? '' : { text: 'none: signs in with a key, or at a provider', style: 'caution' }],
     ['Since', moment(user.createdAt)],
     ['Id', user.id],
     ['Store', store],

@@ -11,6 +11,7 @@ import {
   permissionProblems,
   problem,
   refuse,
+  subjectProblems,
   userNameProblems,
 } from './names.ts'
 import { passwordProblems } from './password-policy.ts'
@@ -61,6 +62,22 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
       const prefix = from === undefined ? undefined : addressPrefixes(from)[0]
       await store.users.unlock(user.id, { ...limitsOf(names), prefix }, asActor(by))
       return userFacts(user)
+    },
+    async link(userName, { issuer, subject }, by) {
+      refuse(subjectProblems(subject))
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      return await store.identities.link(user.id, { issuer, subject }, asActor(by))
+    },
+    async unlink(userName, { issuer, subject }, by) {
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      return await store.identities.unlink(user.id, issuer, subject, asActor(by))
+    },
+    async identities(userName) {
+      const store = await data(false)
+      const identities = await store.identities.list((await findUser(store, userName)).id)
+      return identities.map(({ issuer, subject }) => ({ issuer, subject }))
     },
     async remove(userName, by) {
       const store = await data(false)

@@ -57,3 +57,10 @@ export function permissionProblems(permissions: readonly string[] | undefined): 
   const mistake = permissions?.map(permissionMistake).find((each) => each !== undefined)
   return mistake === undefined ? [] : [{ ErrorCode: 'InvalidValue', FieldName: 'Permissions', Message: mistake }]
 }
+
+/** A subject as OpenID Connect allows it: at most 255 ASCII characters, of which svc accepts the visible ones and spaces. */
+export const isSubject = (text: unknown): text is string =>
+  typeof text === 'string' && /^[\x20-\x7e]{1,255}$/.test(text)
+
+export const subjectProblems = (subject: string): Problems =>
+  isSubject(subject) ? [] : [problem('Subject', 'must have 1 to 255 visible ASCII characters')]

@@ -3,7 +3,7 @@ import type { Authenticate } from '../../protocol/index.ts'
 import type { BrowserSignIn, Call } from '../../service.ts'
 import { beginUnnamed } from '../attempts.ts'
 import { addressOf } from '../identify.ts'
-import { refuse as refuseFields } from '../names.ts'
+import { problem, refuse as refuseFields } from '../names.ts'
 import type { BrowserStep, OpenIdSettings, Provider, ProviderContext, VerifiedUser } from '../providers/provider.ts'
 import { ProviderProblem } from './ask.ts'
 import { arrive, comesBack, leave, type Wishes } from './browser.ts'
@@ -45,6 +45,10 @@ async function signIn(
   request: Authenticate,
   call: OpenIdCall,
 ): Promise<VerifiedUser> {
+  const ofOauth1 = (['oauth_token', 'oauth_verifier', 'AccessTokenSecret'] as const).filter((name) => request[name])
+  if (ofOauth1.length > 0) {
+    refuseFields(ofOauth1.map((name) => problem(name, `belongs to OAuth 1.0a, which ${issuer.settings.name} is not`)))
+  }
   const token = request.AccessToken?.trim() ?? ''
   if (token === '') refuseFields([emptyField('AccessToken', 'Access Token')])
   return await attempted(world, issuer, call, async () => {

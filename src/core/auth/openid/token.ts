@@ -1,3 +1,4 @@
+import { isSubject } from '../names.ts'
 import type { Issuer } from './issuer.ts'
 import { hasDuplicates, isObject, type Json } from './json.ts'
 
@@ -134,8 +135,7 @@ const isTime = (value: unknown): value is number =>
 
 /** Throws Refusal for a token that is for something else than a sign-in, and for one that needs a further proof. */
 export function checkKind({ sub, typ, client_id: clientId, cnf, events }: Json): void {
-  if (typeof sub !== 'string' || !/^[\x20-\x7e]{1,255}$/.test(sub))
-    throw new Refusal('sub is missing or not plain text')
+  if (!isSubject(sub)) throw new Refusal('sub is missing or not plain text')
   if (typ !== undefined && !(typeof typ === 'string' && claimedTypes.has(typ.toLowerCase()))) {
     throw new Refusal('typ is not that of an ID token or an access token')
   }

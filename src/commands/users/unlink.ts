@@ -1,0 +1,30 @@
+import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
+import { required, requiredArgument } from '../../cli/flags.ts'
+import { identityFlags, issuerNamed } from '../../cli/identity-flags.ts'
+
+export default class Unlink extends StoreCommand {
+  static override summary = 'No longer let a user sign in at an OpenID provider'
+  static override description =
+    `Ends every session and token of the user. Without --subject, all accounts of the user at the provider are unlinked.
+The next sign-in with such an account adds a new user without roles: to prevent it, svc users disable NAME.`
+  static override examples = ['<%= config.bin %> users unlink alice --provider corp']
+  static override args = {
+    name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
+  }
+  static override flags = { ...identityFlags, ...storeFlags }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Unlink)
+    const name = required(args.name, 'NAME')
+    const issuer = await issuerNamed(flags, process.env)
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const user = await userNamed(admin, name)
+      const changed = (await admin.users.unlink(user.userName, { issuer, subject: flags.subject }, by)) > 0
+      const sentence = changed
+        ? `${user.userName} can no longer sign in at ${issuer}`
+        : `${user.userName}: unchanged, there is no such link`
+      const { renderUser } = await import('../../cli/render/details.ts')
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, changed }))
+    })
+  }
+}
