@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { afterAll, describe, expect, test } from 'vitest'
 import { filesRun } from '../tools/files-run.ts'
 
@@ -31,7 +32,10 @@ const dear = new Set([
  * What a command loads: our modules by their paths, packages by their names, dear parts of Node.
  * A new line in one of the files below is a start-up that somebody has to want.
  */
-async function loadedBy(args: readonly string[]): Promise<string> {
+async function loadedBy(
+  args: readonly string[],
+  whileRunning?: (child: ChildProcess) => Promise<void>,
+): Promise<string> {
   const report = join(folder, 'loaded.json')
   rmSync(report, { force: true })
   const preload = join(root, 'test/support/loaded.cjs')
@@ -39,7 +43,9 @@ async function loadedBy(args: readonly string[]): Promise<string> {
     env: { PATH: process.env.PATH, HOME: folder, SVC_HOME: join(folder, 'home'), LOADED_MODULES: report },
     stdio: 'ignore',
   })
-  await once(child, 'exit')
+  const exited = once(child, 'exit')
+  await whileRunning?.(child)
+  await exited
   const { files, builtins } = JSON.parse(readFileSync(report, 'utf8')) as { files: string[]; builtins: string[] }
   const chunks = JSON.parse(readFileSync(join(root, 'dist/modules.json'), 'utf8')) as Record<string, string[]>
   const modules = files.flatMap((file) => {
@@ -143,4 +149,22 @@ test('no chunk of the bundle combines modules of svc with those of oclif', () =>
 
 test('svc health of one type executes at most 45 source files', () => {
   expect(filesRun(['health', '--type', 'Sql', '--mode', 'Basic']).length).toBeLessThanOrEqual(45)
+})
+
+test('A13 svc serve loads nothing of OpenID unless svc.yaml has a provider', { timeout: 60_000 }, async () => {
+  const config = join(folder, 'serve.yaml')
+  const loadedWith = async (yaml: string): Promise<string> => {
+    const portFile = join(folder, 'port')
+    rmSync(portFile, { force: true })
+    writeFileSync(config, yaml, { mode: 0o600 })
+    const args = ['serve', '--port', '0', '--port-file', portFile, '--config', config]
+    return await loadedBy(args, async (child) => {
+      while (!existsSync(portFile) && child.exitCode === null) await setTimeout(20)
+      child.kill('SIGTERM')
+    })
+  }
+  const openId = /core\/auth\/openid\/|package jose/
+  expect(await loadedWith('serve: {}')).not.toMatch(openId)
+  const provider = '{name: corp, issuer: "https://login.example.com", clientId: svc}'
+  expect(await loadedWith(`auth: {openid: [${provider}]}`)).toMatch(openId)
 })

@@ -1,4 +1,5 @@
 import { createHmac, createPrivateKey, createPublicKey, sign } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
@@ -340,6 +341,12 @@ describe('T7 a forged or foreign token is refused without a reason, and the audi
       await signIn(world, await provider.sign())
       expect(await refusedFor(world, await token(world))).toContain(reason)
     })
+  })
+
+  test('T7 docs/sign-in.md lists each of them with its test', () => {
+    const page = readFileSync(new URL('../../docs/sign-in.md', import.meta.url), 'utf8')
+    const listed = [...page.matchAll(/^\| a token .* \| T7 a token (.*) is refused \|$/gm)].map(([, name]) => name)
+    expect(listed).toEqual(Object.keys(forged))
   })
 
   test('T7 an ES256 token of the provider is accepted', () =>
