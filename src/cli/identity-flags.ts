@@ -21,8 +21,8 @@ export async function issuerNamed(
   }
   if (/^https?:\/\//.test(provider)) return provider
   const { auth, origin } = await configuration({ config: flags.config }, env, { tolerant: true })
-  const found = auth?.openid?.find(({ name }) => name === provider.toLowerCase())
-  if (found) return found.issuer
+  const match = auth?.openid?.find(({ name }) => name === provider.toLowerCase())
+  if (match) return match.issuer
   const names = (auth?.openid ?? []).map(({ name }) => name)
   throw new Fault('Usage', `${origin ?? 'svc.yaml'} has no OpenID provider "${provider}"`, {
     hints: [

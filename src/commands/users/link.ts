@@ -6,10 +6,10 @@ export default class Link extends StoreCommand {
   static override summary = 'Let a user sign in at an OpenID provider'
   static override description =
     `svc never takes an account at a provider for a user of the same name or e-mail: this command decides it. The
-subject is the claim sub of the account's tokens; svc audit list shows it after the first sign-in.`
+subject is the claim sub of the account's tokens; svc audit list --json shows it after the first sign-in.`
   static override examples = [
     '<%= config.bin %> users link alice --provider corp --subject 248289761001',
-    '<%= config.bin %> users link alice --provider https://login.example.com --subject 248289761001 --reason "new job"',
+    '<%= config.bin %> users link alice --provider https://login.example.com --subject 2482',
   ]
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),

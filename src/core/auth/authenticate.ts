@@ -140,10 +140,10 @@ export async function authenticate(
   if (purpose === 'sign-out') return await signOut(world, call)
   const provider = request.provider?.trim() ?? ''
   if (verb === 'GET' && provider !== '') {
-    const found = await findProvider(provider, world.ways)
-    if (!found) throw unknownProvider(provider, request)
-    if (found.browse && call.browser)
-      return await browse(world, found.browse, call.browser, { provider, request }, call)
+    const target = await findProvider(provider, world.ways)
+    if (!target) throw unknownProvider(provider, request)
+    if (target.browse && call.browser)
+      return await browse(world, target.browse, call.browser, { provider, request }, call)
     throw new Fault('MethodNotAllowed', 'Sign in with POST: a GET request would leave the password in logs', {
       errorCode: 'NotSupportedException',
       headers: { Allow: 'POST, DELETE, OPTIONS' },

@@ -13,7 +13,7 @@ const deepest = 32
 /** The provider did not answer in a usable way. The message is for operators, not for callers. */
 export class ProviderProblem extends Error {}
 
-export type Ask = {
+export type ProviderRequest = {
   readonly form?: URLSearchParams | undefined
   readonly authorization?: string | undefined
   readonly caFile?: string | undefined
@@ -25,7 +25,7 @@ export type Ask = {
  */
 export async function ask(
   url: URL,
-  { form, authorization, caFile }: Ask = {},
+  { form, authorization, caFile }: ProviderRequest = {},
 ): Promise<{
   readonly status: number
   readonly json: unknown

@@ -3,7 +3,7 @@ import type { BrowserSignIn } from '../../service.ts'
 import type { Data } from '../../store/index.ts'
 import { ProviderProblem } from './ask.ts'
 import type { Endpoints, Issuer } from './issuer.ts'
-import { type Json, member } from './json.ts'
+import { type JsonObject, member } from './json.ts'
 import { maxToken, Refusal, readJwt, verifyJwt } from './token.ts'
 
 /** A person has this long to sign in at the provider. Milliseconds. */
@@ -73,13 +73,13 @@ export async function arrive(
   data: Data,
   now: () => number,
   browser: BrowserSignIn,
-): Promise<{ readonly claims: Json; readonly wishes: Wishes }> {
+): Promise<{ readonly claims: JsonObject; readonly wishes: Wishes }> {
   const state = await presentedState(issuer, data, now, browser)
   const { settings } = issuer
   const endpoints = await issuer.endpoints(now)
-  const named = browser.parameter('iss')
+  const issuerName = browser.parameter('iss')
   // Another provider may have sent the browser (RFC 9207).
-  if (named === undefined ? endpoints.namesItself : named !== settings.issuer) {
+  if (issuerName === undefined ? endpoints.namesItself : issuerName !== settings.issuer) {
     throw new Refusal('the answer to the browser does not name the issuer')
   }
   const error = browser.parameter('error')

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { userNameProblems } from '../names.ts'
 import type { OpenIdSettings } from '../providers/provider.ts'
-import { type Json, member } from './json.ts'
+import { type JsonObject, member } from './json.ts'
 
 /** Values of the claim that are read. Providers put at most a few hundred groups into a token. */
 const mostValues = 1_000
 
 /** The roles that the claims give. */
-export function rolesFrom(settings: OpenIdSettings, claims: Json): readonly string[] {
+export function rolesFrom(settings: OpenIdSettings, claims: JsonObject): readonly string[] {
   const { roles } = settings
   if (!roles) return []
   const value = at(claims, roles.claim)
@@ -20,14 +20,14 @@ export function rolesFrom(settings: OpenIdSettings, claims: Json): readonly stri
 }
 
 /** A claim by its name, which may contain dots as `https://example.com/roles` does, or by a path. */
-function at(claims: Json, path: string): unknown {
-  const named = member(claims, path)
-  if (named !== undefined) return named
+function at(claims: JsonObject, path: string): unknown {
+  const direct = member(claims, path)
+  if (direct !== undefined) return direct
   return path.split('.').reduce<unknown>((value, step) => member(value, step), claims)
 }
 
 /** Names for a new user, the best first. The provider has verified an e-mail address only if it says so. */
-export function namesFrom(settings: OpenIdSettings, claims: Json): readonly string[] {
+export function namesFrom(settings: OpenIdSettings, claims: JsonObject): readonly string[] {
   const { preferred_username: preferred, email, email_verified: verified, sub } = claims
   const own = [preferred, verified === true ? email : undefined].flatMap((name) =>
     typeof name === 'string' ? [name.normalize('NFC')] : [],
@@ -40,7 +40,7 @@ export function namesFrom(settings: OpenIdSettings, claims: Json): readonly stri
 
 const maxName = 128
 
-export function displayNameFrom({ name }: Json): string | undefined {
+export function displayNameFrom({ name }: JsonObject): string | undefined {
   return typeof name === 'string' && name.length <= maxName && userNameProblems('DisplayName', name).length === 0
     ? name
     : undefined

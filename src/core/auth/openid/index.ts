@@ -7,11 +7,11 @@ import { problem, refuse as refuseFields } from '../names.ts'
 import type { BrowserStep, OpenIdSettings, Provider, ProviderContext, VerifiedUser } from '../providers/provider.ts'
 import { ProviderProblem } from './ask.ts'
 import { arrive, comesBack, leave, type Wishes } from './browser.ts'
+import { pauseMs } from './cache.ts'
 import { displayNameFrom, namesFrom, rolesFrom } from './claims.ts'
 import { introspect } from './introspect.ts'
 import { Issuer } from './issuer.ts'
-import type { Json } from './json.ts'
-import { pauseMs } from './kept.ts'
+import type { JsonObject } from './json.ts'
 import { loadJose, maxToken, Refusal, readJwt, verifyJwt } from './token.ts'
 
 type OpenIdCall = Pick<Call, 'caller' | 'correlationId' | 'signal'>
@@ -20,9 +20,9 @@ type OpenIdCall = Pick<Call, 'caller' | 'correlationId' | 'signal'>
 const issuers = new WeakMap<OpenIdSettings, Issuer>()
 
 function issuerOf(settings: OpenIdSettings): Issuer {
-  const known = issuers.get(settings) ?? new Issuer(settings)
-  issuers.set(settings, known)
-  return known
+  const issuer = issuers.get(settings) ?? new Issuer(settings)
+  issuers.set(settings, issuer)
+  return issuer
 }
 
 /** Loads what sign-ins use, so that a missing file is an error at the start. */
@@ -88,7 +88,7 @@ async function attempted(
   world: ProviderContext,
   issuer: Issuer,
   call: OpenIdCall,
-  verify: () => Promise<Json>,
+  verify: () => Promise<JsonObject>,
 ): Promise<VerifiedUser> {
   const { settings } = issuer
   const attempt = await beginUnnamed(world, call.caller)
@@ -125,8 +125,8 @@ async function orUnavailable<T>(
   } catch (error) {
     if (!(error instanceof ProviderProblem)) throw error
     // Callers that follow within the pause get the same problem, which is recorded once.
-    if (!recorded.has(error)) {
-      recorded.add(error)
+    if (!auditedProblems.has(error)) {
+      auditedProblems.add(error)
       await writeFailure(world, issuer, call, error.message)
     }
     throw new Fault('Unavailable', `The sign-in provider ${issuer.settings.name} does not answer`, {
@@ -136,18 +136,18 @@ async function orUnavailable<T>(
   }
 }
 
-const recorded = new WeakSet<ProviderProblem>()
+const auditedProblems = new WeakSet<ProviderProblem>()
 
 /** The user behind an identity. The first sign-in adds one; it never takes over an existing user (T7). */
 async function userFor(
   { data }: ProviderContext,
   { settings }: Issuer,
-  claims: Json,
+  claims: JsonObject,
   actor: { readonly who: string; readonly address: string | undefined; readonly correlationId: string },
 ) {
   const identity = { issuer: settings.issuer, subject: String(claims['sub']) }
-  const known = await data.identities.find(identity.issuer, identity.subject)
-  if (known) return known
+  const user = await data.identities.find(identity.issuer, identity.subject)
+  if (user) return user
   const names = namesFrom(settings, claims)
   const reason = `first sign-in with ${settings.name}`
   return await data.identities.addUser(identity, { names, displayName: displayNameFrom(claims) }, { ...actor, reason })

@@ -2,8 +2,8 @@ import type { JSONWebKeySet, JWK } from 'jose'
 import { isLoopbackHost } from '../../loopback.ts'
 import type { OpenIdSettings } from '../providers/provider.ts'
 import { ask, ProviderProblem } from './ask.ts'
+import { DocumentCache } from './cache.ts'
 import { isObject, member } from './json.ts'
-import { Kept } from './kept.ts'
 
 const minute = 60_000
 
@@ -22,14 +22,14 @@ export type Endpoints = {
 /** The provider: what svc knows of it in this process. Its URLs come from the configured issuer only (T7). */
 export class Issuer {
   readonly settings: OpenIdSettings
-  readonly #endpoints: Kept<Endpoints>
-  readonly #keys: Kept<JSONWebKeySet>
+  readonly #endpoints: DocumentCache<Endpoints>
+  readonly #keys: DocumentCache<JSONWebKeySet>
   #running = 0
 
   constructor(settings: OpenIdSettings) {
     this.settings = settings
-    this.#endpoints = new Kept({ fresh: 60 * minute, stale: 24 * 60 * minute }, () => this.#discover())
-    this.#keys = new Kept({ fresh: 10 * minute, stale: 60 * minute }, (now) => this.#readKeys(now))
+    this.#endpoints = new DocumentCache({ fresh: 60 * minute, stale: 24 * 60 * minute }, () => this.#discover())
+    this.#keys = new DocumentCache({ fresh: 10 * minute, stale: 60 * minute }, (now) => this.#readKeys(now))
   }
 
   endpoints(now: () => number): Promise<Endpoints> {
@@ -127,9 +127,9 @@ function signingKey(key: unknown): readonly JWK[] {
   const members =
     typeof key['kty'] === 'string' && Object.hasOwn(publicMembers, key['kty']) ? publicMembers[key['kty']] : []
   if (!members || members.length === 0) return []
-  const kept = ['kty', 'kid', 'alg', ...members].flatMap((name) => {
+  const publicPart = ['kty', 'kid', 'alg', ...members].flatMap((name) => {
     const value = member(key, name)
     return typeof value === 'string' ? [[name, value] as const] : []
   })
-  return [Object.fromEntries(kept) as JWK]
+  return [Object.fromEntries(publicPart) as JWK]
 }

@@ -1,6 +1,6 @@
 import { isSubject } from '../names.ts'
 import type { Issuer } from './issuer.ts'
-import { hasDuplicates, isObject, type Json } from './json.ts'
+import { hasDuplicates, isObject, type JsonObject } from './json.ts'
 
 /** Maximum characters of a token. Longer ones are refused unread. */
 export const maxToken = 16 * 1024
@@ -21,7 +21,7 @@ export class Refusal extends Error {}
 
 export const loadJose = () => import('jose')
 
-type Unverified = { readonly header: Json; readonly claims: Json }
+type Unverified = { readonly header: JsonObject; readonly claims: JsonObject }
 
 /** The parts of a signed token. Undefined for an opaque one. Throws Refusal for one that nobody should read. */
 export function readJwt(token: string): Unverified | undefined {
@@ -35,7 +35,7 @@ export function readJwt(token: string): Unverified | undefined {
   return { header, claims }
 }
 
-function decoded(part: string): Json | undefined {
+function decoded(part: string): JsonObject | undefined {
   if (!/^[\w-]+$/.test(part)) return undefined
   let text: string
   let json: unknown
@@ -50,7 +50,7 @@ function decoded(part: string): Json | undefined {
   return json
 }
 
-export type Expected = {
+export type TokenExpectation = {
   /** Milliseconds. */
   readonly now: () => number
   /** Required of the ID token of a browser sign-in, which must be for the client itself. */
@@ -62,8 +62,8 @@ export async function verifyJwt(
   issuer: Issuer,
   token: string,
   { header, claims }: Unverified,
-  expected: Expected,
-): Promise<Json> {
+  expected: TokenExpectation,
+): Promise<JsonObject> {
   refuseHeader(header)
   // Before any request to the provider: a foreign token costs nothing.
   checkClaims(issuer, claims, expected)
@@ -71,7 +71,7 @@ export async function verifyJwt(
   return claims
 }
 
-function refuseHeader(header: Json): void {
+function refuseHeader(header: JsonObject): void {
   const { alg, typ, kid } = header
   if (typeof alg !== 'string' || !algorithms.includes(alg)) throw new Refusal('its algorithm is not accepted')
   const present = refusedMembers.find((name) => Object.hasOwn(header, name))
@@ -91,7 +91,7 @@ async function verifySignature(issuer: Issuer, token: string, now: () => number)
       await compactVerify(token, createLocalJWKSet(keys), { algorithms })
       return undefined
     } catch (error) {
-      return String((error as { code?: unknown }).code ?? 'unknown')
+      return (error as { code?: string }).code ?? 'unknown'
     }
   }
   const missing = 'ERR_JWKS_NO_MATCHING_KEY'
@@ -103,7 +103,7 @@ async function verifySignature(issuer: Issuer, token: string, now: () => number)
 }
 
 /** Throws Refusal unless the claims are for this server, now. */
-function checkClaims(issuer: Issuer, claims: Json, { now, nonce }: Expected): void {
+function checkClaims(issuer: Issuer, claims: JsonObject, { now, nonce }: TokenExpectation): void {
   const { settings } = issuer
   if (claims['iss'] !== settings.issuer) throw new Refusal('iss is not the issuer')
   checkAudience(claims, settings.clientId, nonce === undefined ? settings.audience : undefined)
@@ -112,7 +112,7 @@ function checkClaims(issuer: Issuer, claims: Json, { now, nonce }: Expected): vo
   if (nonce !== undefined && claims['nonce'] !== nonce) throw new Refusal('nonce is not that of this sign-in')
 }
 
-export function checkAudience(claims: Json, clientId: string, audience: string | undefined): void {
+export function checkAudience(claims: JsonObject, clientId: string, audience: string | undefined): void {
   const { aud, azp } = claims
   const audiences: readonly unknown[] = Array.isArray(aud) ? aud.slice(0, 100) : [aud]
   if (audience !== undefined && audiences.includes(audience)) return
@@ -121,7 +121,7 @@ export function checkAudience(claims: Json, clientId: string, audience: string |
   if (azp === undefined ? audiences.length > 1 : azp !== clientId) throw new Refusal('azp is not this client')
 }
 
-export function checkTimes({ exp, nbf, iat }: Json, at: number, tolerance: number): void {
+export function checkTimes({ exp, nbf, iat }: JsonObject, at: number, tolerance: number): void {
   if (!isTime(exp)) throw new Refusal('exp is missing')
   if (exp * 1_000 + tolerance <= at) throw new Refusal('it has expired')
   if (nbf !== undefined && !(isTime(nbf) && nbf * 1_000 - tolerance <= at)) throw new Refusal('it is not valid yet')
@@ -134,7 +134,7 @@ const isTime = (value: unknown): value is number =>
   typeof value === 'number' && Number.isFinite(value) && Math.abs(value) < 8_640_000_000_000
 
 /** Throws Refusal for a token that is for something else than a sign-in, and for one that needs a further proof. */
-export function checkKind({ sub, typ, client_id: clientId, cnf, events }: Json): void {
+export function checkKind({ sub, typ, client_id: clientId, cnf, events }: JsonObject): void {
   if (!isSubject(sub)) throw new Refusal('sub is missing or not plain text')
   if (typ !== undefined && !(typeof typ === 'string' && claimedTypes.has(typ.toLowerCase()))) {
     throw new Refusal('typ is not that of an ID token or an access token')

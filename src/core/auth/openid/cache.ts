@@ -1,7 +1,7 @@
 import { ProviderProblem } from './ask.ts'
 
 /** Milliseconds. */
-export type KeptFor = {
+export type CacheTimes = {
   /** Used without another request. */
   readonly fresh: number
   /** Used while the provider does not answer. */
@@ -12,17 +12,17 @@ export type KeptFor = {
 export const pauseMs = 10_000
 
 /** A document of the provider, requested again when it is old. Concurrent callers share one request. */
-export class Kept<T> {
+export class DocumentCache<T> {
   readonly #load: (now: () => number) => Promise<T>
-  readonly #keptFor: KeptFor
+  readonly #times: CacheTimes
   #value: { readonly it: T; readonly at: number } | undefined
   #triedAt = Number.NEGATIVE_INFINITY
   #failedAt = Number.NEGATIVE_INFINITY
   #problem: unknown
   #loading: Promise<void> | undefined
 
-  constructor(keptFor: KeptFor, load: (now: () => number) => Promise<T>) {
-    this.#keptFor = keptFor
+  constructor(times: CacheTimes, load: (now: () => number) => Promise<T>) {
+    this.#times = times
     this.#load = load
   }
 
@@ -33,13 +33,13 @@ export class Kept<T> {
   async get(now: () => number, renewAfter?: number): Promise<T> {
     const at = now()
     const age = this.#value === undefined ? Number.POSITIVE_INFINITY : Math.abs(at - this.#value.at)
-    const wanted = age >= this.#keptFor.fresh || (renewAfter !== undefined && at - this.#triedAt >= renewAfter)
-    if (wanted && Math.abs(at - this.#failedAt) >= pauseMs) {
+    const isDue = age >= this.#times.fresh || (renewAfter !== undefined && at - this.#triedAt >= renewAfter)
+    if (isDue && Math.abs(at - this.#failedAt) >= pauseMs) {
       this.#loading ??= this.#renew(now)
       await this.#loading
     }
-    const kept = this.#value
-    if (kept && Math.abs(at - kept.at) < this.#keptFor.stale) return kept.it
+    const current = this.#value
+    if (current && Math.abs(at - current.at) < this.#times.stale) return current.it
     throw this.#problem ?? new ProviderProblem('the provider did not answer')
   }
 
