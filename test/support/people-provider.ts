@@ -60,15 +60,16 @@ export async function startPeopleProvider({
         application_type: 'native',
         token_endpoint_auth_method: 'none',
         grant_types: ['authorization_code', ...(device ? [deviceGrant] : [])],
-        redirect_uris: ['http://127.0.0.1/callback'],
+        // A native client: on any port.
+        redirect_uris: ['http://127.0.0.1/callback', 'http://127.0.0.1/auth/corp'],
         response_types: ['code'],
       },
     ],
-    claims: { openid: ['sub'], email: ['email'], profile: ['preferred_username'] },
+    claims: { openid: ['sub'], email: ['email'], profile: ['preferred_username', 'groups'] },
     conformIdTokenClaims: false,
     findAccount: (_, sub) => ({
       accountId: sub,
-      claims: () => ({ sub, email: `${sub}@example.org`, preferred_username: sub }),
+      claims: () => ({ sub, email: `${sub}@example.org`, preferred_username: sub, groups: ['ops'] }),
     }),
     features: { devInteractions: { enabled: true }, deviceFlow: { enabled: device } },
   })

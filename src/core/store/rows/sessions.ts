@@ -47,7 +47,10 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
         if (!user || user.disabled || user.epoch !== session.epoch) throw new Fault('Unauthorized')
         if (endsSession !== undefined) await endPresented(tx, endsSession)
         await insertSignIn(tx, { session, access, refresh, claimedRoles })
-        await note(tx, now(), actor, { event: 'signin.ok', target: user.userName })
+        // Passwords are the usual way and need no mention.
+        const after =
+          session.provider === 'credentials' ? {} : { after: JSON.stringify({ provider: session.provider }) }
+        await note(tx, now(), actor, { event: 'signin.ok', target: user.userName, ...after })
       }),
     find: (hash) =>
       link.read(async (db) => {
