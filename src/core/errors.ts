@@ -151,6 +151,8 @@ export type FaultDetails = {
   readonly retryAfter?: number | undefined
   /** Response headers that belong to this fault, e.g. Allow. */
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Unauthorized: the caller may sign in by digest; `stale`: the digest was right, but needs a new nonce (A12). */
+  readonly challenge?: 'digest' | 'stale' | undefined
   /** The HTTP status of a remote server's error. */
   readonly remoteStatus?: number | undefined
   readonly meta?: Readonly<Record<string, string>> | undefined

@@ -52,6 +52,7 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
       near: lazily((admin) => admin.users.near),
       show: lazily((admin) => admin.users.show),
       passwd: lazily((admin) => admin.users.passwd),
+      removeDigest: lazily((admin) => admin.users.removeDigest),
       disable: lazily((admin) => admin.users.disable),
       enable: lazily((admin) => admin.users.enable),
       unlock: lazily((admin) => admin.users.unlock),
@@ -222,6 +223,10 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     admin: store && lazyAdmin(store.label, store.admin),
     anyAdmin: async () => (store ? await (await store.data(options.shared)).users.anyAdmin() : false),
+    digestChallenges:
+      store && options.config.auth?.digest
+        ? async (stale) => await (await store.accounts()).access.digestChallenges(stale)
+        : undefined,
     startedRuns: () => [...started.values()],
     auditEntries: store && (async () => (await (await store.data(false)).audit.list({ limit: 1 }))[0]?.id ?? 0),
     viewOf: (call) => viewOf(parts, call),

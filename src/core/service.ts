@@ -59,7 +59,9 @@ export type AnswerFacts = {
 export type Call = {
   readonly caller: Caller
   /** Absent: anonymous. In process the OS account is Admin (P8). */
-  readonly credential?: Credential | PasswordCredential | undefined
+  readonly credential?: Credential | PasswordCredential | DigestCredential | undefined
+  /** Over HTTP, what a sign-in by digest is computed over (A12). Absent where digest is off. */
+  readonly signed?: SignedRequest | undefined
   /** Over HTTP, the verb of a sign-in request: GET queries, DELETE signs out (A5–A7). Absent: POST. */
   readonly verb?: 'GET' | 'POST' | 'DELETE' | undefined
   /** `?continue=` of a sign-in, and the origin of this server that the URL must stay in (A14). */
@@ -120,6 +122,8 @@ export type Runtime = {
   readonly recent: (views: HealthViews) => readonly RecentRun[]
   /** How much a caller may see (S11). */
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
+  /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */
+  readonly digestChallenges?: ((stale: boolean) => Promise<readonly string[]>) | undefined
   /** The number of runs since the start, by trigger. */
   readonly startedRuns?: (() => readonly StartedRuns[]) | undefined
   /** The number of audit entries since the store was made. Rejects when the store does not answer. */
@@ -240,6 +244,16 @@ export const serveDefaults: ServeOptions = {
 
 /** HTTP Basic, valid for one request, where it is enabled (A9). Our own clients never send it. */
 export type PasswordCredential = { readonly kind: 'basic'; readonly userName: string; readonly password: string }
+/** The parts of a request that a digest contains. */
+export type SignedRequest = {
+  readonly method: string
+  /** The request target as sent, with the query. */
+  readonly target: string
+  /** The parameters of `Authorization: Digest`, one character for each byte. Absent: they are in the body. */
+  readonly digest?: string | undefined
+}
+/** HTTP Digest, valid for one request, where it is turned on (A12). Our own clients never send it. */
+export type DigestCredential = SignedRequest & { readonly kind: 'digest' }
 /** The credential of a request. The Service decides whether it is valid (A9). */
 export type Credential =
   /** `Authorization: Bearer`, or the cookie `ss-tok`: an access token or a machine's key. */
@@ -269,8 +283,16 @@ export type Admin = {
     readonly near: (userName: string) => Promise<readonly string[]>
     /** Finds a user by exact name, otherwise by e-mail, as do all methods below. */
     readonly show: (userName: string) => Promise<UserFacts>
-    /** Ends every session and token of the user. */
-    readonly passwd: (userName: string, password: string, by: AdminActor) => Promise<UserFacts>
+    /**
+     * Ends every session and token of the user. With `digest`, also makes a digest secret; without it, removes the one
+     * that the user has.
+     */
+    readonly passwd: (userName: string, password: string, by: AdminActor, digest?: DigestConsent) => Promise<UserFacts>
+    /** Removes the digest secret and keeps the password. `removed`: whether there was a secret. */
+    readonly removeDigest: (
+      userName: string,
+      by: AdminActor,
+    ) => Promise<{ readonly user: UserFacts; readonly removed: boolean }>
     readonly disable: (userName: string, by: AdminActor) => Promise<UserFacts>
     readonly enable: (userName: string, by: AdminActor) => Promise<UserFacts>
     /**
@@ -334,11 +356,15 @@ export type IdentityFacts = { readonly issuer: string; readonly subject: string 
 export type NewUser = {
   readonly userName: string
   readonly password?: string | undefined
+  /** Makes a digest secret of the password (A12). Absent: none. */
+  readonly digest?: DigestConsent | undefined
   readonly email?: string | undefined
   readonly displayName?: string | undefined
   readonly roles?: readonly string[] | undefined
   readonly permissions?: readonly string[] | undefined
 }
+/** That a digest secret is made; `forAdmin`: that it is valid while the user is Admin. */
+export type DigestConsent = { readonly forAdmin: boolean }
 export type UserFacts = {
   readonly id: string
   readonly userName: string
@@ -346,6 +372,10 @@ export type UserFacts = {
   readonly displayName: string | undefined
   readonly disabled: boolean
   readonly hasPassword: boolean
+  /**
+   * Whether the user has a digest secret, and whether it is valid: not for an Admin without consent. Absent in lists.
+   */
+  readonly digest?: 'none' | 'valid' | 'not for Admin' | undefined
   readonly createdAt: Date
   /** In the order granted. */
   readonly roles: readonly string[]

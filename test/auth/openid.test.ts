@@ -43,7 +43,7 @@ const withCorp = (use: (world: World) => Promise<void>, more: Partial<OpenIdSett
       world.clock.at = Date.now()
       await use(world)
     },
-    { digest: false, openid: [settings(more)] },
+    { digest: false, digestMd5: true, openid: [settings(more)] },
   )
 
 const signIn = (world: World, token: string, call: Partial<Call> = {}, address = '192.0.2.1') =>

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { AuthConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import { type LogEntry, type RunningServer, startServer } from '../../src/core/server/index.ts'
@@ -30,13 +31,17 @@ export type SignedIn = Omit<AuthenticateResponse, keyof Secrets> &
   }
 
 /** `host`: the address to listen on; `post` and `signIn` use it too. */
-export async function startAccounts(options: Partial<ServeOptions> = {}, host = '127.0.0.1'): Promise<Accounts> {
+export async function startAccounts(
+  options: Partial<ServeOptions> = {},
+  host = '127.0.0.1',
+  auth?: AuthConfig,
+): Promise<Accounts> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-accounts-'))
   const store = join(folder, 'store', 'svc.db')
   const log: LogEntry[] = []
   const { service, runtime } = await openCore({
     version: '9.8.7',
-    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
+    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
     store,
     shared: true,
     details: 'signed-in',

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import { Fault } from '../errors.ts'
 import { coversPermission } from '../protocol/index.ts'
-import type { Admin, AdminActor, AuditFacts, KeyFacts, NewUser, UserFacts } from '../service.ts'
-import type { Actor, AuditRow, Data, KeyRow, User } from '../store/index.ts'
+import type { Admin, AdminActor, AuditFacts, DigestConsent, KeyFacts, NewUser, UserFacts } from '../service.ts'
+import type { Actor, AuditRow, Data, DigestSecret, KeyRow, User } from '../store/index.ts'
 import { addressPrefixes, limitsOf } from './attempts.ts'
 import {
   emailProblems,
@@ -38,19 +38,32 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
       const user = await checked(input)
       const { password } = input
       const passwordHash = password === undefined ? undefined : await passwords.hash(password, ownSignal())
+      const digest = await newSecret(user, password, input.digest)
       const store = await data(true)
-      return userFacts(await store.users.add({ ...user, passwordHash }, asActor(by)))
+      const added = await store.users.add({ ...user, passwordHash, digest }, asActor(by))
+      return withDigest(userFacts(added), digest)
     },
     list: async () => (await (await data(false)).users.list()).map(userFacts),
     any: async () => await (await data(false)).users.any(),
     near: async (userName) => await (await data(false)).users.near(userName),
-    show: async (userName) => userFacts(await findUser(await data(false), userName)),
-    async passwd(userName, password, by) {
+    async show(userName) {
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      return withDigest(userFacts(user), await store.digest.secret(user.id))
+    },
+    async passwd(userName, password, by, consent) {
       const store = await data(false)
       const user = await findUser(store, userName)
       refuse(await passwordProblems('Password', password, user))
-      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by))
-      return userFacts({ ...user, passwordHash: '' })
+      const digest = await newSecret(user, password, consent)
+      await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by), digest)
+      return withDigest(userFacts({ ...user, passwordHash: '' }), digest)
+    },
+    async removeDigest(userName, by) {
+      const store = await data(false)
+      const user = await findUser(store, userName)
+      const removed = await store.digest.remove(user.id, asActor(by))
+      return { user: withDigest(userFacts(user), undefined), removed }
     },
     disable: (userName, by) => setDisabled(userName, true, by),
     enable: (userName, by) => setDisabled(userName, false, by),
@@ -86,6 +99,34 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
       return userFacts(user)
     },
   }
+}
+
+/** The digest secret of a new password, where it is asked for. Throws Usage for a user who may not have one (A12). */
+async function newSecret(
+  { userName, roles }: Pick<User, 'userName' | 'roles'>,
+  password: string | undefined,
+  consent: DigestConsent | undefined,
+): Promise<DigestSecret | undefined> {
+  if (!consent) return undefined
+  if (password === undefined) throw new Fault('Usage', 'sign-in by digest needs a password')
+  if (userName.includes(':')) {
+    throw new Fault('Usage', `"${userName}" contains a colon, which sign-in by digest does not allow in user names`)
+  }
+  if (roles.includes(adminRole) && !consent.forAdmin) {
+    throw new Fault('Usage', `${userName} is Admin: whoever reads the store could sign in as Admin by digest`, {
+      hints: ['To accept this: --digest-for-admin instead of --digest'],
+    })
+  }
+  const { digestSecret } = await import('./digest/secret.ts')
+  return digestSecret(userName, password, consent.forAdmin)
+}
+
+const adminRole = 'Admin'
+
+/** Adds what the store has for sign-in by digest. */
+function withDigest(user: UserFacts, secret: DigestSecret | undefined): UserFacts {
+  const refused = secret && !secret.forAdmin && user.roles.includes(adminRole)
+  return { ...user, digest: secret === undefined ? 'none' : refused ? 'not for Admin' : 'valid' }
 }
 
 /** Validates a new user. Throws one Fault that names every invalid field. */

@@ -62,6 +62,8 @@ export type Attempt = {
     readonly last: boolean
   }>
   readonly succeeded: (user: User) => Promise<void>
+  /** The secret was right, but does not sign in: it was no guess, and no success either. */
+  readonly withdrawn: () => Promise<void>
 }
 
 type AttemptWorld = {
@@ -142,6 +144,9 @@ async function beginElsewhere(
   let last = false
   const ofPair = counts.get(pair)
   const began = lockedNow(ofPair, now())
+  const giveBack = async (): Promise<void> => {
+    if (!isKnown) await guesses.giveBack(typed, guessesOfName)
+  }
   return {
     async admit() {
       if (isKnown) return
@@ -165,9 +170,10 @@ async function beginElsewhere(
     },
     async succeeded(user) {
       if (ofPair) await failures.clear(pair)
-      if (!isKnown) await guesses.giveBack(typed, guessesOfName)
+      await giveBack()
       if (!isKnown || now() - (lastAt ?? 0) >= rememberAgainMs) await knownPrefixes.remember(user, prefix, now())
     },
+    withdrawn: giveBack,
   }
 }
 
@@ -199,6 +205,7 @@ async function beginHere(
     async succeeded() {
       if (counted) await failures.clear(pair)
     },
+    withdrawn: async () => {},
   }
 }
 
@@ -207,6 +214,7 @@ const unlimited: Attempt = {
   locked: async () => false,
   failed: async () => ({ locked: false, last: false }),
   succeeded: async () => {},
+  withdrawn: async () => {},
 }
 
 /** The keys of the store that limit attempts with a name: what `svc users unlock` removes. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { Fault } from '../errors.ts'
 import { type Authenticate, type AuthenticateResponse, authPurpose } from '../protocol/index.ts'
-import type { BrowserSignIn, Call, PasswordCredential } from '../service.ts'
+import type { BrowserSignIn, Call, DigestCredential, PasswordCredential } from '../service.ts'
 import type { Actor, Data, RefreshRow, SignIn, User } from '../store/index.ts'
-import { addressOf, type Identity, identify, withClaimed } from './identify.ts'
+import { addressOf, type Identity, identify, usable, withClaimed } from './identify.ts'
 import { findProvider, providerName } from './providers/index.ts'
 import type { Provider, ProviderContext, VerifiedUser } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
@@ -93,9 +93,9 @@ export type Presenting = Pick<Call, 'caller' | 'credential' | 'correlationId' | 
  */
 export async function authenticateCall(world: ProviderContext, call: Presenting): Promise<Identity | undefined> {
   const { credential } = call
-  return credential?.kind === 'basic'
-    ? await byPassword(world, credential, call)
-    : await identify(world.data, world.now, credential)
+  if (credential?.kind === 'basic') return await byPassword(world, credential, call)
+  if (credential?.kind === 'digest') return await byDigest(world, credential, call)
+  return await identify(world.data, world.now, credential)
 }
 
 async function byPassword(
@@ -108,16 +108,51 @@ async function byPassword(
   if (!provider) return undefined
   try {
     const user = await provider.signIn(world, { UserName: userName, Password: password }, call)
-    return {
-      user,
-      via: 'basic',
-      sessionId: undefined,
-      familyId: undefined,
-      roles: user.roles,
-      permissions: user.permissions,
-    }
+    return forOneRequest(user, 'basic')
   } catch (error) {
     if (error instanceof Fault && error.fault === 'Unauthorized') return undefined
+    throw error
+  }
+}
+
+const forOneRequest = (user: User, via: 'basic' | 'digest'): Identity => ({
+  user,
+  via,
+  sessionId: undefined,
+  familyId: undefined,
+  roles: user.roles,
+  permissions: user.permissions,
+})
+
+/**
+ * The users that digests have proved. A digest is valid once, but a request may need its caller more than once, and a
+ * batch needs it for each of its parts.
+ */
+const provedBy = new WeakMap<DigestCredential, Promise<User | undefined>>()
+
+async function byDigest(
+  world: ProviderContext,
+  credential: DigestCredential,
+  call: Presenting,
+): Promise<Identity | undefined> {
+  const before = provedBy.get(credential)
+  const proved = before ?? userByDigest(world, credential, call)
+  provedBy.set(credential, proved)
+  const user = await proved
+  if (!user) return undefined
+  // What happened since then counts (T2).
+  const current = before ? await usable(world.data, { userId: user.id, epoch: user.epoch }) : user
+  return current && forOneRequest(current, 'digest')
+}
+
+/** Throws Unauthorized for a nonce that is no longer valid: with a new one, the client can repeat the request. */
+async function userByDigest(world: ProviderContext, signed: DigestCredential, call: Presenting) {
+  const provider = await findProvider('digest', world.ways)
+  try {
+    return await provider?.signIn(world, {}, { ...call, signed })
+  } catch (error) {
+    if (error instanceof Fault && error.fault === 'Unauthorized' && error.details.challenge !== 'stale')
+      return undefined
     throw error
   }
 }
@@ -263,8 +298,8 @@ async function signOut({ data }: AuthContext, call: Call): Promise<AuthenticateR
 }
 
 async function presentedRow(data: AuthContext['data'], credential: Call['credential']) {
-  // A password alone has no session to end.
-  if (credential === undefined || credential.kind === 'basic') return undefined
+  // A password or a digest alone has no session to end.
+  if (credential === undefined || credential.kind === 'basic' || credential.kind === 'digest') return undefined
   const session = credential.kind === 'session'
   const hash = session ? readToken('session', credential.secret) : readToken('access', credential.token)
   if (hash === undefined) return undefined
@@ -281,7 +316,7 @@ async function whoIs(world: AuthContext, call: Call): Promise<AuthenticateRespon
     return { UserName: name, DisplayName: caller.account, Roles: ['Admin'], Permissions: [] }
   }
   const identity = await authenticateCall(world, call)
-  if (!identity) throw new Fault('Unauthorized')
+  if (!identity) throw new Fault('Unauthorized', undefined, world.ways.digest ? { challenge: 'digest' } : {})
   const { user, sessionId, roles, permissions } = identity
   return {
     UserId: user.id,

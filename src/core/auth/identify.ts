@@ -6,7 +6,7 @@ import { ended, readToken, touchShare } from './tokens.ts'
 /** The identity behind a credential, read from the store for this request (T2). */
 export type Identity = {
   readonly user: User
-  readonly via: 'session' | 'bearer' | 'key' | 'basic'
+  readonly via: 'session' | 'bearer' | 'key' | 'basic' | 'digest'
   /** The session secret, only if the request itself presented it (A6). */
   readonly sessionId: string | undefined
   /** The family of the session or token. A key and a password have none. */

@@ -18,7 +18,7 @@ import { Delays } from './delays.ts'
 import type { Identity } from './identify.ts'
 import { changePassword, endSession, getSessions, type OwnCaller } from './own-account.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
-import { loadProviders } from './providers/index.ts'
+import { findProvider, loadProviders } from './providers/index.ts'
 import { passwordsOnly, type WaysToSignIn } from './providers/provider.ts'
 import { refresh } from './refresh.ts'
 import { type Lifetimes, lifetimes } from './tokens.ts'
@@ -35,6 +35,8 @@ export type Access = {
   readonly changePassword: (request: ChangePassword, call: Call, caller: OwnCaller) => Promise<ChangePasswordResponse>
   readonly getSessions: (request: GetSessions, caller: OwnCaller) => Promise<GetSessionsResponse>
   readonly endSession: (request: EndSession, caller: OwnCaller) => Promise<EndSessionResponse>
+  /** The challenges of sign-in by digest (A12). Empty where it is off. */
+  readonly digestChallenges: (stale: boolean) => Promise<readonly string[]>
   /** Identifies the caller. Undefined when the credential is not valid (A10). */
   readonly identifyCaller: (call: Presenting) => Promise<Identity | undefined>
 }
@@ -71,6 +73,7 @@ export function openAccess(options: {
     changePassword: (request, call, caller) => changePassword(world, request, call, caller),
     getSessions: (request, caller) => getSessions(world, request, caller),
     endSession: (request, caller) => endSession(world, request, caller),
+    digestChallenges: async (stale) => (await findProvider('digest', world.ways))?.challenges?.(world, stale) ?? [],
     identifyCaller: (call) => authenticateCall(world, call),
   }
 }

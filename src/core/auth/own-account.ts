@@ -56,7 +56,9 @@ export async function changePassword(
   const [present] = familyId === undefined ? [] : await data.sessions.list(user, at, familyId)
   const next =
     present && newSession(world.lifetimes, at, { id: user.id, epoch: user.epoch + 1 }, renewable(world, present))
-  await data.users.changePassword({ id: user.id, epoch: user.epoch, passwordHash, signIn: next?.record }, actor)
+  const digest = await newDigestSecret(world, user, password)
+  const change = { id: user.id, epoch: user.epoch, passwordHash, digest, signIn: next?.record }
+  await data.users.changePassword(change, actor)
   if (!next) return {}
   const { sessionId, bearerToken, refreshToken } = next.tokens
   return {
@@ -65,6 +67,14 @@ export async function changePassword(
     BearerToken: bearerToken,
     ...(refreshToken === undefined ? {} : { RefreshToken: refreshToken }),
   }
+}
+
+/** For users who have a digest secret, where digest is on. Elsewhere nobody uses it, and the change removes it. */
+async function newDigestSecret({ data, ways }: AuthContext, user: User, password: string) {
+  const before = ways.digest ? await data.digest.secret(user.id) : undefined
+  if (!before) return undefined
+  const { digestSecret } = await import('./digest/secret.ts')
+  return digestSecret(user.userName, password, before.forAdmin)
 }
 
 /** A family of fixed tokens that the server no longer renews goes on without a refresh token. */

@@ -25,9 +25,9 @@ const ofItsOwn = (operation: Operation, call: Call): boolean =>
 const refused = (error: unknown): boolean =>
   error instanceof Fault && error.fault === 'Unauthorized' && error.details.remoteStatus === 401
 
-/** The part of a call's own credential that is sent. A password is sent only at sign-in. */
+/** The part of a call's own credential that is sent. A password is sent only at sign-in, and a digest never. */
 export const tokenOf = ({ credential }: Call): Credential | undefined =>
-  credential?.kind === 'basic' ? undefined : credential
+  credential?.kind === 'basic' || credential?.kind === 'digest' ? undefined : credential
 
 /** What a call presents first, and whether a 401 is final. */
 export type CredentialPresenter = {

@@ -70,6 +70,11 @@ export const authSettings = {
     default: false,
     doc: 'Whether users with a digest secret may sign in by HTTP Digest (RFC 7616)',
   },
+  digestMd5: {
+    type: 'flag',
+    default: true,
+    doc: 'Whether digests may use MD5, which old clients need; without it, only SHA-256',
+  },
   openid: { type: 'groups', fields: openIdSettings, doc: 'OpenID Connect providers whose users may sign in' },
 } as const satisfies SettingsSpec
 

@@ -1,6 +1,6 @@
 import { readsHealth } from '../protocol/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
-import { ownOrigin, type RequestContext, type ServerContext } from './context.ts'
+import { ownOrigin, type RequestContext, type ServerContext, signedRequest } from './context.ts'
 import { presented } from './credential.ts'
 import { refuseForeignChange } from './origins.ts'
 import type { OperationMatch, ResponseNegotiation } from './routes.ts'
@@ -16,7 +16,12 @@ export function credentialFor(
 ): Call['credential'] {
   const { headers } = context.request
   const { credential, ambient } =
-    auth?.presented ?? presented(headers, { ambient: negotiated.callback === undefined, basic: server.options.basic })
+    auth?.presented ??
+    presented(headers, {
+      ambient: negotiated.callback === undefined,
+      basic: server.options.basic,
+      signed: signedRequest(server, context),
+    })
   // Sign-in and sign-out write cookies, so no other site may make a browser request them.
   const guarded = auth ? auth.changes : ambient && !readsHealth(operation)
   if (guarded) {

@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
 import { Fault } from '../errors.ts'
-import type { Runtime, ServeOptions, Service } from '../service.ts'
+import type { Runtime, ServeOptions, Service, SignedRequest } from '../service.ts'
 import type { Connections } from './connections.ts'
 import type { DescribedInterface } from './documents.ts'
 import type { HealthJson } from './health-json.ts'
@@ -154,6 +154,12 @@ export function latestOn(server: ServerContext, socket: Duplex): UnderWay | unde
   for (const one of server.open) if (one.request.socket === socket) latest = one
   return latest
 }
+
+/** What a digest must be for (A12). Undefined where digest is off. */
+export const signedRequest = (
+  { runtime }: Pick<ServerContext, 'runtime'>,
+  { request: { method = '', url = '' } }: Pick<RequestContext, 'request'>,
+): SignedRequest | undefined => (runtime.digestChallenges ? { method, target: url } : undefined)
 
 /** The server's address as this caller knows it. The Host header has passed the allow-list. */
 export function baseUrl(server: ServerContext, { request }: RequestContext): string {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Credential, PasswordCredential } from '../service.ts'
+import type { Call, Credential, DigestCredential, PasswordCredential, SignedRequest } from '../service.ts'
 
 /** The sign-in cookies (A2), with the names that existing clients use. */
 export const cookieNames = { session: 'ss-id', permanent: 'ss-pid', option: 'ss-opt', token: 'ss-tok' } as const
@@ -31,27 +31,35 @@ export function setCookie(name: string, value: string, secure: boolean, maxAge?:
   return ['Set-Cookie', `${name}=${value}; Path=/${lasting}; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`]
 }
 
-/** The credential of a request. `ambient`: a browser may have added it by itself (a cookie or HTTP Basic). */
+/** The credential of a request. `ambient`: a browser may have added it by itself (a cookie, HTTP Basic or Digest). */
 export type PresentedCredential = {
-  readonly credential: Credential | PasswordCredential | undefined
+  readonly credential: Call['credential']
   readonly ambient: boolean
 }
 
 const nobody: PresentedCredential = { credential: undefined, ambient: false }
 
 /**
- * Looks for HTTP Basic where it is enabled, a bearer token, the session header, the session cookie and the token
+ * Looks for HTTP Basic and Digest where they are enabled, a bearer token, the session header, the session cookie and the token
  * cookie, in this order (A9). The first one present counts, valid or not. `ambient: false` skips ambient credentials:
  * for JSONP, which any page may load (F2). `session: true` prefers a session, because a sign-in ends the session that
  * it presents, whatever else it carries (A8).
  */
 export function presented(
   headers: IncomingHttpHeaders,
-  options: { readonly ambient: boolean; readonly session?: boolean | undefined; readonly basic: boolean },
+  options: {
+    readonly ambient: boolean
+    readonly session?: boolean | undefined
+    readonly basic: boolean
+    /** The request that a digest must be for. Undefined where digest is off. */
+    readonly signed: SignedRequest | undefined
+  },
 ): PresentedCredential {
   const ways = options.session ? [sessionHeader, sessionCookie, bearer, tokenCookie] : usual
-  const password = options.basic ? basicCredential(headers) : undefined
-  if (password && options.ambient) return { credential: password, ambient: true }
+  const forOneRequest =
+    (options.basic ? basicCredential(headers) : undefined) ??
+    (options.signed ? digestCredential(headers, options.signed) : undefined)
+  if (forOneRequest && options.ambient) return { credential: forOneRequest, ambient: true }
   for (const way of ways) {
     const ambient = way === sessionCookie || way === tokenCookie
     if (ambient && (!options.ambient || headers.cookie === undefined)) continue
@@ -76,6 +84,15 @@ export function basicCredential({ authorization }: IncomingHttpHeaders): Passwor
   const [, userName, password] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString('utf8')) ?? []
   if (userName === undefined || password === undefined || `${userName}${password}`.includes('\ufffd')) return undefined
   return { kind: 'basic', userName, password }
+}
+
+/** The parameters of HTTP Digest, which the provider reads. Undefined for another scheme. */
+export const digestParameters = ({ authorization = '' }: IncomingHttpHeaders): string | undefined =>
+  /^digest[ ]/i.test(authorization) ? authorization.slice('digest '.length) : undefined
+
+function digestCredential(headers: IncomingHttpHeaders, signed: SignedRequest): DigestCredential | undefined {
+  const digest = digestParameters(headers)
+  return digest === undefined ? undefined : { kind: 'digest', ...signed, digest }
 }
 
 function sessionHeader(headers: IncomingHttpHeaders): Credential | undefined {

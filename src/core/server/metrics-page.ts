@@ -12,7 +12,7 @@ import {
 import type { RecentRun, Runtime } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
-import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
+import { baseUrl, type RequestContext, type ServerContext, signedRequest } from './context.ts'
 import { presented } from './credential.ts'
 import { checkedTypes, depthOf, entryOf } from './health.ts'
 import { counter, gauge } from './metrics.ts'
@@ -24,7 +24,11 @@ const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Sta
 export async function metricsPage(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
   const { runtime, options } = server
   const { headers } = context.request
-  const { credential } = presented(headers, { ambient: true, basic: options.basic })
+  const { credential } = presented(headers, {
+    ambient: true,
+    basic: options.basic,
+    signed: signedRequest(server, context),
+  })
   const views = await runtime.viewOf(callOf(context, credential, () => {}))
   const configured = runtime.facts.types
   const exported = checkedTypes(runtime.facts)

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { Fault } from '../errors.ts'
 import { AuthenticateResponse, type Dto, type OperationSpec } from '../protocol/index.ts'
 import {
@@ -49,7 +50,7 @@ export async function faultAnswer(
   return {
     status: fault.status,
     ...(await encoded(schema, value, style.negotiated)),
-    headers: [...headersOf(fault), ...challenge(server, context, fault, style)],
+    headers: [...headersOf(fault), ...(await challenges(server, context, fault, style))],
   }
 }
 
@@ -60,20 +61,28 @@ function judged(thrown: unknown): Fault {
 }
 
 /**
- * Where HTTP Basic is enabled, refusals carry a challenge for clients that send credentials only on demand. Sign-ins
- * do not: their 401 is the answer itself, and a browser's password dialog would get in the way (A3). Neither do
- * answers to scripts in a browser, which would wait for that dialog (A9).
+ * Where HTTP Basic or Digest is enabled, refusals carry challenges for clients that send credentials only on demand, the
+ * strongest first. Sign-ins by password do not: their 401 is the answer itself, and a browser's password dialog would get
+ * in the way (A3). Neither do answers to scripts in a browser, which would wait for that dialog (A9). A flat list.
  */
-function challenge(
-  { options }: ServerContext,
+async function challenges(
+  { options, runtime }: ServerContext,
   { request: { headers } }: RequestContext,
-  { fault }: Fault,
+  { fault, details }: Fault,
   { response }: FaultStyle,
-): readonly string[] {
-  if (!options.basic || fault !== 'Unauthorized' || response?.name === AuthenticateResponse.name) return []
+): Promise<readonly string[]> {
+  if (fault !== 'Unauthorized' || isFromScript(headers)) return []
+  const signsIn = response?.name === AuthenticateResponse.name
+  const byDigest = details.challenge !== undefined || !signsIn
+  // If the store does not answer, the refusal stands without a challenge.
+  const digest = byDigest ? await runtime.digestChallenges?.(details.challenge === 'stale').catch(() => []) : undefined
+  const basic = options.basic && !signsIn ? ['Basic realm="svc", charset="UTF-8"'] : []
+  return [...(digest ?? []), ...basic].flatMap((one) => ['WWW-Authenticate', one])
+}
+
+function isFromScript(headers: IncomingHttpHeaders): boolean {
   const { 'sec-fetch-mode': mode = 'navigate' } = headers
-  if (mode !== 'navigate' || headers.origin !== undefined || headers['x-requested-with'] !== undefined) return []
-  return ['WWW-Authenticate', 'Basic realm="svc", charset="UTF-8"']
+  return mode !== 'navigate' || headers.origin !== undefined || headers['x-requested-with'] !== undefined
 }
 
 /** The headers of a fault as a flat list, with the time of the next attempt where there is one (E2). */

@@ -8,10 +8,11 @@ import {
 } from '../protocol/index.ts'
 import type { Call } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
-import { baseUrl, ownOrigin, type RequestContext, type ServerContext } from './context.ts'
+import { baseUrl, ownOrigin, type RequestContext, type ServerContext, signedRequest } from './context.ts'
 import {
   basicCredential,
   cookieNames,
+  digestParameters,
   type PresentedCredential,
   presented,
   readCookies,
@@ -27,7 +28,7 @@ export type AuthCall = {
   /** Whether the call may change anything. HEAD never does (R4). */
   readonly changes: boolean
   readonly presented: PresentedCredential
-  readonly more: Pick<Call, 'verb' | 'continueTo' | 'browser'>
+  readonly more: Pick<Call, 'verb' | 'continueTo' | 'browser' | 'signed'>
   /** Where a sign-in by redirects sends the browser. Set during the call. */
   readonly redirect: { to: Redirect | undefined }
 }
@@ -48,6 +49,7 @@ export function authCall(
   const kind = authPurpose(verb, request)
   const ambient = negotiation.negotiated.callback === undefined
   const redirect: AuthCall['redirect'] = { to: undefined }
+  const signed = signedRequest(server, context)
   const url = target.pairs.find(([name]) => name.toLowerCase() === 'continue')?.[1]
   return {
     kind,
@@ -61,9 +63,11 @@ export function authCall(
             ambient,
             session: kind === 'sign-in',
             basic: server.options.basic && kind === 'question',
+            signed: kind === 'question' ? signed : undefined,
           }),
     more: {
       verb,
+      signed: signed && { ...signed, digest: digestParameters(context.request.headers) },
       continueTo: url === undefined ? undefined : { url, origin: ownOrigin(server, context) },
       browser:
         method === 'GET' && kind === 'question' && request.provider && ambient
@@ -224,7 +228,11 @@ export function renewedCookies(
   context: RequestContext,
   { SessionId: secret, RememberMe: isPermanent = false }: ChangePasswordResponse,
 ): readonly string[] {
-  const { credential, ambient } = presented(context.request.headers, { ambient: true, basic: server.options.basic })
+  const { credential, ambient } = presented(context.request.headers, {
+    ambient: true,
+    basic: server.options.basic,
+    signed: signedRequest(server, context),
+  })
   if (secret === undefined || !ambient || credential?.kind !== 'session') return []
   return sessionCookies(server, context, secret, isPermanent)
 }

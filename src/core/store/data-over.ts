@@ -1,6 +1,7 @@
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
 import { auditOver } from './rows/audit.ts'
+import { digestOver, type NonceKey } from './rows/digest.ts'
 import { failuresOver } from './rows/failures.ts'
 import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
@@ -19,6 +20,7 @@ export function dataOver(link: StoreLink, now: () => number): Data {
   const roomForGuesses: Room = { left: 0 }
   const prefixKey: PrefixKey = { hex: undefined }
   const sealingKey: SealingKey = { hex: undefined }
+  const nonceKey: NonceKey = { hex: undefined }
   const over = (own: StoreLink): Data => ({
     users: usersOver(own, now),
     sessions: sessionsOver(own, now),
@@ -30,6 +32,7 @@ export function dataOver(link: StoreLink, now: () => number): Data {
     guesses: guessesOver(own, roomForGuesses),
     knownPrefixes: knownPrefixesOver(own, prefixKey),
     identities: identitiesOver(own, sealingKey, now),
+    digest: digestOver(own, now, nonceKey),
     audit: auditOver(own, now),
     sweep: sweepOver(own),
     forRequest: () => over(own.forRequest()),

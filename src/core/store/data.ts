@@ -92,6 +92,24 @@ export type SignedInSession = {
   /** The kind of its refresh token, if it has one. */
   readonly kind: RefreshRow['kind'] | undefined
 }
+/** What a user signs in with by HTTP Digest (A12). `sha256` and `md5` are H(userName:realm:password) in hex. */
+export type DigestSecret = {
+  readonly realm: string
+  readonly sha256: string
+  readonly md5: string
+  /** Whether the user may sign in by digest while holding the role Admin. */
+  readonly forAdmin: boolean
+}
+export type NonceUse = {
+  readonly userId: string
+  /** The secret that the digest was compared with. */
+  readonly sha256: string
+  readonly nonce: string
+  /** When the nonce was made. */
+  readonly madeAt: number
+  /** The count of the client. */
+  readonly nc: number
+}
 export type KeyRow = {
   readonly id: string
   readonly name: string
@@ -207,15 +225,20 @@ export type Data = {
     /** The roles that any user holds, sorted by name. At most 1,000. */
     readonly roleNames: () => Promise<readonly string[]>
     /** Throws Fault Conflict when the name or e-mail address is taken. Names and addresses share one namespace. */
-    readonly add: (user: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'>, actor: Actor) => Promise<User>
+    readonly add: (
+      user: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'> & { readonly digest?: DigestSecret | undefined },
+      actor: Actor,
+    ) => Promise<User>
     /**
      * Ends every session and token of the user (epoch + 1). With `replaces`, the hash that was just verified, it only
-     * rehashes the same password: it ends nothing, and does nothing when the password has changed meanwhile.
+     * rehashes the same password: it ends nothing, and does nothing when the password has changed meanwhile. A new
+     * password replaces the digest secret of the user by `digest`, or removes it.
      */
     readonly setPassword: (
       id: string,
       passwordHash: string,
       actor: Actor | { readonly replaces: string },
+      digest?: DigestSecret,
     ) => Promise<void>
     /**
      * A user's own change. Ends every session and token of the user (epoch + 1) and begins `signIn`, made for the new
@@ -227,6 +250,8 @@ export type Data = {
         readonly id: string
         readonly epoch: number
         readonly passwordHash: string
+        /** Replaces the digest secret. Without it, the change removes the secret. */
+        readonly digest?: DigestSecret | undefined
         readonly signIn: Omit<SignInRecord, 'endsSession'> | undefined
       },
       actor: Actor,
@@ -330,6 +355,19 @@ export type Data = {
     /** Returns a token that was taken. */
     readonly giveBack: (name: string, bucket: Bucket) => Promise<void>
   }
+  /** Sign-in by HTTP Digest (A12). */
+  readonly digest: {
+    /** The key that seals nonces, in hex; the same on every node. */
+    readonly nonceKey: () => Promise<string>
+    readonly secret: (userId: string) => Promise<DigestSecret | undefined>
+    /**
+     * Records that a nonce is used with this nc. False when this nc or a higher one was used with it before, or when
+     * the secret has changed. One transaction: of two nodes that present the same nc at once, one gets true.
+     */
+    readonly use: (use: NonceUse) => Promise<boolean>
+    /** Removes the secret of a user. Returns whether there was one. */
+    readonly remove: (userId: string, actor: Actor) => Promise<boolean>
+  }
   /** From where users have signed in. Kept as an HMAC for 90 days, and at most 100 for each user (P5). */
   readonly knownPrefixes: {
     /** The time of the last sign-in with this name from this prefix. Undefined: none. */
@@ -366,7 +404,7 @@ export type Data = {
   }
   readonly audit: {
     /** For events that change no row: a failed or locked sign-in. */
-    readonly write: (event: string, target: string | undefined, actor: Actor) => Promise<void>
+    readonly write: (event: string, target: string | undefined, actor: Actor, provider?: string) => Promise<void>
     readonly list: (options: { readonly limit: number; readonly before?: number }) => Promise<readonly AuditRow[]>
   }
   readonly readings: {

@@ -5,6 +5,7 @@ export type {
   Bucket,
   Changed,
   Data,
+  DigestSecret,
   FailureCount,
   Grants,
   HeartbeatRow,
@@ -25,5 +26,6 @@ export const loadStoredNames = async () => (await import('./names.ts')).storedNa
 export { prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
+export { nonceLivesMs } from './rows/digest.ts'
 export { applicationId } from './schema.ts'
 export { nameKey } from './tables.ts'

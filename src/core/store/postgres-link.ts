@@ -14,6 +14,7 @@ import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
 import {
   accountTables,
   applicationId,
+  digestTables,
   guessTables,
   heartbeatTables,
   jobRuns,
@@ -41,6 +42,7 @@ export const postgresMigrations: readonly string[] = [
   jobRuns(postgresWords),
   guessTables(postgresWords),
   sessionFacts(postgresWords),
+  digestTables(postgresWords),
   openIdTables(postgresWords),
 ]
 

@@ -212,6 +212,29 @@ UPDATE "refreshTokens" SET "createdAt" =
 `
 
 /**
+ * Step 9: what users sign in with by HTTP Digest, and the nonces that they have used (A12). `usedUntil`: the user's nonces
+ * made by then are no longer accepted. Released: never changed.
+ */
+export const digestTables = ({ integer, text, strict }: Words): string => `
+CREATE TABLE "digestSecrets" (
+  "userId" ${text} PRIMARY KEY REFERENCES "users" ("id") ON DELETE CASCADE,
+  "realm" ${text} NOT NULL,
+  "sha256" ${text} NOT NULL,
+  "md5" ${text} NOT NULL,
+  "forAdmin" ${integer} NOT NULL,
+  "usedUntil" ${integer} NOT NULL
+)${strict};
+CREATE TABLE "digestNonces" (
+  "nonce" ${text} PRIMARY KEY,
+  "userId" ${text} NOT NULL REFERENCES "users" ("id") ON DELETE CASCADE,
+  "nc" ${integer} NOT NULL,
+  "madeAt" ${integer} NOT NULL
+)${strict};
+CREATE INDEX "digestNoncesOfUser" ON "digestNonces" ("userId", "madeAt");
+CREATE INDEX "digestNoncesByTime" ON "digestNonces" ("madeAt");
+`
+
+/**
  * Step 10: the users behind identities of OpenID providers, the roles that a sign-in has from claims, and browser
  * sign-ins that are complete, so that none counts twice.
  */
@@ -260,6 +283,7 @@ export const migrations: readonly string[] = [
   jobRuns(sqliteWords),
   guessTables(sqliteWords),
   sessionFacts(sqliteWords),
+  digestTables(sqliteWords),
   openIdTables(sqliteWords),
 ]
 

@@ -106,6 +106,17 @@ export type Tables = {
     /** The last sign-in. */
     at: number
   }
+  digestSecrets: {
+    userId: string
+    realm: string
+    sha256: string
+    md5: string
+    forAdmin: number
+    /** Nonces made at this time or before are refused: their rows have been removed. */
+    usedUntil: number
+  }
+  /** The highest nc that was accepted with a nonce. */
+  digestNonces: { nonce: string; userId: string; nc: number; madeAt: number }
   /** The user behind an identity of an OpenID provider. */
   identities: { issuer: string; subject: string; userId: string; createdAt: number }
   /** The roles that a family has from the claims of its sign-in, as a JSON list. */

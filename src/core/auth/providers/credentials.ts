@@ -2,8 +2,7 @@ import { emptyField, Fault, type FieldFault } from '../../errors.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { Call } from '../../service.ts'
 import type { User } from '../../store/index.ts'
-import { beginAttempt } from '../attempts.ts'
-import { addressOf } from '../identify.ts'
+import { verifyUser } from '../verify.ts'
 import type { Provider, ProviderContext } from './provider.ts'
 
 /** Signs in with a user name or e-mail address and a password. */
@@ -17,31 +16,18 @@ async function signIn(
 ): Promise<User> {
   const { UserName: name = '', Password: password = '' } = request
   refuseEmpty(name, password)
-  const { data, passwords } = world
-  const attempt = await beginAttempt(world, name, call.caller, call.signal)
-  const user = await data.users.find(name)
-  const began = await attempt.locked()
-  const usable = user && !user.disabled && !began ? user : undefined
-  const checked = await passwords.check(password, usable?.passwordHash, call.signal, attempt.admit)
-  // Check the lock again: among many parallel attempts, only as many as the limit allows may learn the result.
-  if (!usable || !checked.right || (await attempt.locked())) {
-    const { locked, last } = await attempt.failed()
-    // The user may have typed a password into the wrong field, so only existing names are recorded.
-    await data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, {
-      who: '-',
-      userId: undefined,
-      address: addressOf(call),
-      correlationId: call.correlationId,
-      reason: last ? limitReached : undefined,
-    })
-    throw new Fault('Unauthorized', 'Invalid Username or Password')
-  }
-  await attempt.succeeded(usable)
-  if (checked.outdated) await renewHash(world, usable, password, call.signal)
-  return usable
+  const { user, compared } = await verifyUser(
+    world,
+    {
+      name,
+      compare: (user, admit) => world.passwords.check(password, user?.passwordHash, call.signal, admit),
+      refusal: () => new Fault('Unauthorized', 'Invalid Username or Password'),
+    },
+    call,
+  )
+  if (compared.outdated) await renewHash(world, user, password, call.signal)
+  return user
 }
-
-const limitReached = 'limit reached: addresses that have never signed in with this name are refused'
 
 /**
  * Rehashes the password with the current parameters (P1). Errors must not refuse this sign-in; the next one tries

@@ -9,6 +9,7 @@ type ProviderRow = {
 /** Providers by their name on the wire. Only those that are turned on are found and loaded. */
 const providers: Readonly<Record<string, ProviderRow>> = {
   credentials: { load: () => import('./credentials.ts'), isOn: () => true },
+  digest: { load: () => import('./digest.ts'), isOn: ({ digest }) => digest },
 }
 
 const loadOpenId = () => import('../openid/index.ts')

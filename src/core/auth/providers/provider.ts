@@ -24,9 +24,11 @@ export type OpenIdSettings = {
 export type WaysToSignIn = {
   /** By HTTP Digest, for users that have a digest secret (A12). */
   readonly digest: boolean
+  /** Whether digests with MD5 are accepted besides those with SHA-256. */
+  readonly digestMd5: boolean
   readonly openid?: readonly OpenIdSettings[] | undefined
 }
-export const passwordsOnly: WaysToSignIn = { digest: false }
+export const passwordsOnly: WaysToSignIn = { digest: false, digestMd5: false }
 
 /** What providers need to verify identities. */
 export type ProviderContext = {
@@ -40,7 +42,7 @@ export type ProviderContext = {
 /** A verified user, with the roles that this sign-in has from claims. They are not grants. */
 export type VerifiedUser = User & { readonly claimedRoles?: readonly string[] | undefined }
 
-type ProviderCall = Pick<Call, 'caller' | 'correlationId' | 'signal'>
+type ProviderCall = Pick<Call, 'caller' | 'correlationId' | 'signal' | 'signed'>
 
 /** A step of a sign-in by redirects. */
 export type BrowserStep =
@@ -64,4 +66,9 @@ export type Provider = {
     options: { readonly permanent: boolean; readonly continueTo: string | undefined },
     call: ProviderCall,
   ) => Promise<BrowserStep>
+  /** The challenges that a refusal carries (`WWW-Authenticate`), for providers that need one. */
+  readonly challenges?: (
+    world: Pick<ProviderContext, 'data' | 'now' | 'ways'>,
+    stale: boolean,
+  ) => Promise<readonly string[]>
 }

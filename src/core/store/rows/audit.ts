@@ -30,11 +30,16 @@ export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry):
     .execute()
 }
 
+/** How somebody signed in, for the audit. By password goes without saying. */
+export const providerText = (provider: string | undefined): string | undefined =>
+  provider === undefined || provider === 'credentials' ? undefined : JSON.stringify({ provider })
+
 const columns = ['id', 'at', 'event', 'who', 'address', 'target', 'correlationId', 'before', 'after', 'reason'] as const
 
 export function auditOver(link: StoreLink, now: () => number): Data['audit'] {
   return {
-    write: (event, target, actor) => link.write((tx) => note(tx, now(), actor, { event, target })),
+    write: (event, target, actor, provider) =>
+      link.write((tx) => note(tx, now(), actor, { event, target, after: providerText(provider) })),
     list: ({ limit, before }) =>
       link.read(async (db) => {
         const all = db.selectFrom('audit').select(columns).orderBy('id', 'desc').limit(limit)

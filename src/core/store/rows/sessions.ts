@@ -3,7 +3,7 @@ import { Fault } from '../../errors.ts'
 import type { Data, RefreshRow, Rotation, SessionRow, SignedInSession, SignInRecord } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, flag, present } from '../tables.ts'
-import { note } from './audit.ts'
+import { note, providerText } from './audit.ts'
 import { userById } from './user-rows.ts'
 
 /**
@@ -47,10 +47,11 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
         if (!user || user.disabled || user.epoch !== session.epoch) throw new Fault('Unauthorized')
         if (endsSession !== undefined) await endPresented(tx, endsSession)
         await insertSignIn(tx, { session, access, refresh, claimedRoles })
-        // Passwords are the usual way and need no mention.
-        const after =
-          session.provider === 'credentials' ? {} : { after: JSON.stringify({ provider: session.provider }) }
-        await note(tx, now(), actor, { event: 'signin.ok', target: user.userName, ...after })
+        await note(tx, now(), actor, {
+          event: 'signin.ok',
+          target: user.userName,
+          after: providerText(session.provider),
+        })
       }),
     find: (hash) =>
       link.read(async (db) => {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Db } from '../tables.ts'
 
-/** A key of the store in hex, if it has been made. */
+/** A random key of the store, 32 bytes in hex. Undefined when it has not been made yet. */
 export const storedKey = async (db: Db, name: string): Promise<string | undefined> =>
   (await db.selectFrom('storeKeys').select('key').where('name', '=', name).execute())[0]?.key
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { type Data, prefixesKeptMs } from '../data.ts'
 import type { StoreLink } from '../link.ts'
+import { noncesKeptMs } from './digest.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
 import { readingsKeptMs } from './readings.ts'
 import { eraseSealed } from './sessions.ts'
@@ -101,6 +102,16 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
       link.write(async (tx) => {
         const ended = tx.selectFrom('usedStates').select('state').where('endsAt', '<=', at).limit(limit)
         return (await tx.deleteFrom('usedStates').where('state', 'in', ended).executeTakeFirstOrThrow()).numDeletedRows
+      }),
+    )
+    await inBatches((limit) =>
+      link.write(async (tx) => {
+        const old = tx
+          .selectFrom('digestNonces')
+          .select('nonce')
+          .where('madeAt', '<', at - noncesKeptMs)
+          .limit(limit)
+        return (await tx.deleteFrom('digestNonces').where('nonce', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
       }),
     )
     await inBatches((limit) =>

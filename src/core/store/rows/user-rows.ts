@@ -61,8 +61,8 @@ export async function userThere(db: Db, id: string): Promise<User> {
 }
 
 /** The form stored in the audit: two lists in JSON. */
-export const grantsText = ({ roles, permissions }: Grants, warning?: string): string =>
-  JSON.stringify({ roles, permissions, warning })
+export const grantsText = ({ roles, permissions }: Grants, warning?: string, digest = false): string =>
+  JSON.stringify({ roles, permissions, warning, ...(digest ? { digest } : {}) })
 
 /** Whether an enabled user other than `except` holds Admin. */
 export async function anyAdmin(db: Db, except?: string): Promise<boolean> {

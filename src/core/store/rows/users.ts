@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import { adminWarning } from '../../names.ts'
-import type { Actor, Data, User } from '../data.ts'
+import type { Actor, Data, DigestSecret, User } from '../data.ts'
 import { type StoreLink, taken } from '../link.ts'
 import { type Db, flag, type GrantKind, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
+import { putSecret } from './digest.ts'
 import { rememberPrefix } from './known-prefixes.ts'
 import { namesNear } from './near.ts'
 import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
@@ -60,7 +61,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
       }),
     roleNames: () => link.read(roleNames),
     add: (user, actor) => change((tx) => addUser(tx, user, now(), actor)),
-    setPassword: (id, passwordHash, actor) =>
+    setPassword: (id, passwordHash, actor, digest) =>
       change(async (tx) => {
         if ('replaces' in actor) {
           // If the password has changed meanwhile, its new hash differs and stays.
@@ -75,9 +76,10 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
           .where('id', '=', id)
           .execute()
         await endAll(tx, 'userId', id)
-        await note(tx, now(), actor, { event: 'password.changed', target: user.userName })
+        const texts = await digestTexts(tx, id, digest, now())
+        await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
-    changePassword: ({ id, epoch, passwordHash, signIn }, actor) =>
+    changePassword: ({ id, epoch, passwordHash, digest, signIn }, actor) =>
       change(async (tx) => {
         const user = await userById(tx, id)
         if (!user || user.disabled || user.epoch !== epoch) throw new Fault('Unauthorized')
@@ -88,7 +90,8 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
           .execute()
         await endAll(tx, 'userId', id)
         if (signIn) await insertSignIn(tx, signIn)
-        await note(tx, now(), actor, { event: 'password.changed', target: user.userName })
+        const texts = await digestTexts(tx, id, digest, now())
+        await note(tx, now(), actor, { event: 'password.changed', target: user.userName, ...texts })
       }),
     endSessions: (id, keep, actor) =>
       change(async (tx) => {
@@ -162,6 +165,13 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
   }
 }
 
+/** Replaces the digest secret beside a new password. Returns the texts of the audit, if there is or was a secret. */
+async function digestTexts(tx: Db, id: string, digest: DigestSecret | undefined, at: number) {
+  const before = await putSecret(tx, id, digest, at)
+  const text = (has: boolean): string => JSON.stringify({ digest: has })
+  return before || digest ? { before: text(before), after: text(digest !== undefined) } : {}
+}
+
 /**
  * Steps from name to name by the index instead of reading all grants: one step per name, however many users hold it.
  * Names of permissions only are skipped.
@@ -193,7 +203,8 @@ export async function addUser(
     passwordHash,
     roles,
     permissions,
-  }: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'>,
+    digest,
+  }: Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled'> & { readonly digest?: DigestSecret | undefined },
   at: number,
   actor: Actor,
 ): Promise<User> {
@@ -218,11 +229,12 @@ export async function addUser(
     .execute()
   await grant(tx, id, 'role', new Set(roles))
   await grant(tx, id, 'permission', new Set(permissions))
+  if (digest) await putSecret(tx, id, digest, at)
   const user = await userThere(tx, id)
   await note(tx, at, actor, {
     event: 'user.added',
     target: userName,
-    after: grantsText(user, adminWarning(roles)),
+    after: grantsText(user, adminWarning(roles), digest !== undefined),
   })
   return user
 }
