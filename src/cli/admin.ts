@@ -1,5 +1,5 @@
 import { Fault } from '../core/errors.ts'
-import { type Admin, type AdminActor, serveDefaults, type UserFacts } from '../core/service.ts'
+import { type Admin, type AdminActor, type DigestConsent, serveDefaults, type UserFacts } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { SvcCommand } from './base.ts'
 import { custom, localFlag, type ProcessEnvironment, text, variable } from './flags.ts'
@@ -20,6 +20,15 @@ export const storeFlags = {
     },
   })(),
 } as const
+
+/** Whether the flags of a command ask for a digest secret (A12). */
+export const digestConsent = (flags: {
+  readonly digest?: boolean | undefined
+  readonly 'digest-for-admin'?: boolean | undefined
+}): DigestConsent | undefined => {
+  const forAdmin = flags['digest-for-admin'] === true
+  return flags.digest || forAdmin ? { forAdmin } : undefined
+}
 
 export type StoreSession = {
   readonly admin: Admin

@@ -26,6 +26,7 @@ const user = (text: Text): UserFacts => ({
   displayName: text('displayName'),
   disabled: true,
   hasPassword: true,
+  digest: 'valid' as const,
   createdAt: at,
   roles: [text('role'), text('role2')],
   permissions: [text('permission')],
@@ -87,7 +88,7 @@ const sample = <Row, Place extends string>(
   members,
 })
 
-const userMembers = 'id userName email displayName roles permissions disabled hasPassword createdAt'
+const userMembers = 'id userName email displayName roles permissions disabled hasPassword digest createdAt'
 const changeMembers = 'UserName Action Outcome Changed Unchanged AllRoles AllPermissions'
 
 const samples: Readonly<Record<string, Sample>> = {

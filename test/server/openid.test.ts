@@ -86,6 +86,7 @@ let one: Node
 let two: Node
 const corp = (): Config['auth'] => ({
   digest: false,
+  digestMd5: true,
   openid: [
     {
       name: 'corp',

@@ -49,11 +49,19 @@ export function renderUser(
     ['Permissions', names(user.permissions)],
     ['State', user.disabled ? { text: 'disabled: cannot sign in', style: 'caution' } : ''],
     ['Password', user.hasPassword ? '' : { text: 'none: signs in with a key, or at a provider', style: 'caution' }],
+    ['Digest', user.digest === undefined ? '' : digestTexts[user.digest]],
     ['Since', moment(user.createdAt)],
     ['Id', user.id],
     ['Store', store],
   ]
   return `${headline('ok', sentence, screen)}\n${pairs(facts, screen)}`
+}
+
+/** Whether the user can sign in by HTTP Digest. Almost nobody does, so that its absence is not worth a line. */
+const digestTexts: Readonly<Record<NonNullable<UserFacts['digest']>, CellText>> = {
+  none: '',
+  valid: 'can also sign in by HTTP Digest, where svc.yaml turns it on',
+  'not for Admin': { text: 'not while the user is Admin (--digest-for-admin)', style: 'caution' },
 }
 
 /** The text around a new key on stderr. The key itself goes to stdout. */

@@ -37,9 +37,21 @@ export const users = list<UserFacts>()({
     { key: 'displayName' },
     { key: 'disabled', field: false },
     { key: 'hasPassword', field: false },
+    { key: 'digest', field: false },
     { key: 'createdAt', title: 'SINCE' },
   ],
-  members: ['id', 'userName', 'email', 'displayName', 'roles', 'permissions', 'disabled', 'hasPassword', 'createdAt'],
+  members: [
+    'id',
+    'userName',
+    'email',
+    'displayName',
+    'roles',
+    'permissions',
+    'disabled',
+    'hasPassword',
+    'digest',
+    'createdAt',
+  ],
 })
 
 /** The users with a role. */

@@ -1,4 +1,4 @@
-import { StoreCommand, storeFlags } from '../../cli/admin.ts'
+import { digestConsent, StoreCommand, storeFlags } from '../../cli/admin.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
 import { newPassword } from '../../cli/prompt.ts'
@@ -25,6 +25,14 @@ from standard input with --password-stdin; it is never part of the command line.
     email: text('email')({ description: 'E-mail address; also valid for sign-in' }),
     'display-name': text('display-name')({ description: 'Display name' }),
     'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['no-password'] }),
+    digest: boolean({
+      description: 'Also allow sign-in by HTTP Digest, where svc.yaml turns it on: stores a second secret',
+      exclusive: ['no-password'],
+    }),
+    'digest-for-admin': boolean({
+      description: 'Like --digest, also for a user with the role Admin',
+      exclusive: ['no-password'],
+    }),
     'no-password': boolean({ description: 'No password: the user signs in only with keys (svc keys create)' }),
     reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
     ...storeFlags,
@@ -48,6 +56,7 @@ from standard input with --password-stdin; it is never part of the command line.
       const input = {
         userName,
         password,
+        digest: digestConsent(flags),
         email: flags.email,
         displayName: flags['display-name'],
         roles: flags.role ?? [],
