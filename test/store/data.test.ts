@@ -41,6 +41,51 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     await other.close()
   })
   const events = async (): Promise<string[]> => (await data.audit.list({ limit: 1_000 })).map(({ event }) => event)
+  const identity = { issuer: 'https://login.example.com', subject: 'erin-1' }
+
+  test('T7 of parallel first sign-ins with one identity, one adds the user', async () => {
+    const names = ['erin', 'corp:erin-1']
+    const add = (on: Data) => on.identities.addUser(identity, { names, displayName: undefined }, actor())
+    const added = await Promise.all([data, other, data, other].map(add))
+    expect(new Set(added.map(({ id }) => id)).size).toBe(1)
+    expect(added[0]?.userName).toBe('erin')
+    expect((await data.identities.find(identity.issuer, identity.subject))?.id).toBe(added[0]?.id)
+    expect(await events()).toEqual(['user.linked', 'user.added'])
+    expect(await data.identities.unlink(added[0]?.id ?? '', identity.issuer, undefined, actor())).toBe(1)
+    expect(await data.identities.find(identity.issuer, identity.subject)).toBeUndefined()
+  })
+
+  test('A13 of parallel uses of one state, one counts, and the sweep forgets it at its end', async () => {
+    const used = await Promise.all([data, other, data, other].map((on) => on.identities.use('state', 5_000)))
+    expect(used.filter(Boolean)).toHaveLength(1)
+    await data.sweep(4_999)
+    expect(await other.identities.use('state', 5_000)).toBe(false)
+    await data.sweep(5_000)
+    expect(await other.identities.use('state', 6_000)).toBe(true)
+  })
+
+  test('A13 all nodes seal browser sign-ins with one key', async () => {
+    const keys = await Promise.all([data, other].map((on) => on.identities.sealingKey()))
+    expect(keys[0]).toMatch(/^[0-9a-f]{64}$/)
+    expect(keys[1]).toBe(keys[0])
+  })
+
+  test('A13 roles from claims end with their family, and at their own end', async () => {
+    const user = await data.users.add(newUser('erin'), actor())
+    const begin = async () => {
+      const record = signInOf(user)
+      await data.sessions.begin({ ...record, claimedRoles: { roles: ['Ops'], endsAt: 5_000 } }, actor())
+      return record.session.familyId
+    }
+    const [first, second] = [await begin(), await begin()]
+    expect(await other.identities.claimedRoles(first, 4_999)).toEqual(['Ops'])
+    expect(await other.identities.claimedRoles(first, 5_000)).toEqual([])
+    await data.sessions.endFamily(first, actor())
+    expect(await other.identities.claimedRoles(first, 4_999)).toEqual([])
+    await data.users.setDisabled(user.id, true, actor())
+    expect(await other.identities.claimedRoles(second, 4_999)).toEqual([])
+  })
+
   const startMs = async (userName = 'alice', kind: 'fixed' | 'rotating' = 'rotating') => {
     const user = (await data.users.find(userName)) ?? (await data.users.add(newUser(userName), actor()))
     const signIn = signInOf(user, kind)

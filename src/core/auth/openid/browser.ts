@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes, timingSafeEq
 import type { BrowserSignIn } from '../../service.ts'
 import type { Data } from '../../store/index.ts'
 import { ProviderProblem } from './ask.ts'
-import type { Endpoints, Issuer } from './issuer.ts'
+import type { Endpoints, OpenIdIssuer } from './issuer.ts'
 import { type JsonObject, member } from './json.ts'
 import { maxToken, Refusal, readJwt, verifyJwt } from './token.ts'
 
@@ -32,7 +32,7 @@ export const comesBack = ({ parameter }: BrowserSignIn): boolean =>
 
 /** Where the browser signs in (OpenID Connect Core, 3.1.2.1), and what it keeps meanwhile. */
 export async function leave(
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   data: Data,
   now: () => number,
   origin: string,
@@ -69,7 +69,7 @@ const secret = (): string => randomBytes(32).toString('base64url')
 
 /** The claims of the person who comes back. Each state counts once, on whichever node. Throws Refusal. */
 export async function arrive(
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   data: Data,
   now: () => number,
   browser: BrowserSignIn,
@@ -96,7 +96,7 @@ export async function arrive(
 }
 
 async function presentedState(
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   data: Data,
   now: () => number,
   { sealed, parameter, origin }: BrowserSignIn,
@@ -118,7 +118,12 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 const same = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other))
 
 /** The ID token for a code (RFC 6749, 4.1.3, with PKCE). */
-async function exchange(issuer: Issuer, { token, basic }: Endpoints, state: State, code: string): Promise<string> {
+async function exchange(
+  issuer: OpenIdIssuer,
+  { token, basic }: Endpoints,
+  state: State,
+  code: string,
+): Promise<string> {
   if (!token) throw new ProviderProblem('the discovery document has no token_endpoint with https')
   const form = new URLSearchParams({
     grant_type: 'authorization_code',

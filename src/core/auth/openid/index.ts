@@ -10,17 +10,17 @@ import { arrive, comesBack, leave, type Wishes } from './browser.ts'
 import { pauseMs } from './cache.ts'
 import { displayNameFrom, namesFrom, rolesFrom } from './claims.ts'
 import { introspect } from './introspect.ts'
-import { Issuer } from './issuer.ts'
+import { OpenIdIssuer } from './issuer.ts'
 import type { JsonObject } from './json.ts'
 import { loadJose, maxToken, Refusal, readJwt, verifyJwt } from './token.ts'
 
 type OpenIdCall = Pick<Call, 'caller' | 'correlationId' | 'signal'>
 
 /** What this process knows of each configured provider, such as its keys. */
-const issuers = new WeakMap<OpenIdSettings, Issuer>()
+const issuers = new WeakMap<OpenIdSettings, OpenIdIssuer>()
 
-function issuerOf(settings: OpenIdSettings): Issuer {
-  const issuer = issuers.get(settings) ?? new Issuer(settings)
+function issuerOf(settings: OpenIdSettings): OpenIdIssuer {
+  const issuer = issuers.get(settings) ?? new OpenIdIssuer(settings)
   issuers.set(settings, issuer)
   return issuer
 }
@@ -41,7 +41,7 @@ export function openIdProvider(settings: OpenIdSettings): Provider {
 
 async function signIn(
   world: ProviderContext,
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   request: Authenticate,
   call: OpenIdCall,
 ): Promise<VerifiedUser> {
@@ -62,7 +62,7 @@ async function signIn(
 /** A step of a browser sign-in: to the provider, and back from it. */
 async function browse(
   world: ProviderContext,
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   { browser, wishes }: { readonly browser: BrowserSignIn; readonly wishes: Wishes },
   call: OpenIdCall,
 ): Promise<BrowserStep> {
@@ -86,7 +86,7 @@ async function browse(
  */
 async function attempted(
   world: ProviderContext,
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   call: OpenIdCall,
   verify: () => Promise<JsonObject>,
 ): Promise<VerifiedUser> {
@@ -110,13 +110,18 @@ async function attempted(
 
 const actorOf = (call: OpenIdCall) => ({ who: '-', address: addressOf(call), correlationId: call.correlationId })
 
-const writeFailure = ({ data }: ProviderContext, { settings }: Issuer, call: OpenIdCall, why: string): Promise<void> =>
+const writeFailure = (
+  { data }: ProviderContext,
+  { settings }: OpenIdIssuer,
+  call: OpenIdCall,
+  why: string,
+): Promise<void> =>
   data.audit.write('signin.failed', undefined, { ...actorOf(call), reason: `${settings.name}: ${why}` })
 
 /** Turns a problem of the provider into Fault Unavailable, and records it. */
 async function orUnavailable<T>(
   world: ProviderContext,
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   call: OpenIdCall,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -141,7 +146,7 @@ const auditedProblems = new WeakSet<ProviderProblem>()
 /** The user behind an identity. The first sign-in adds one; it never takes over an existing user (T7). */
 async function userFor(
   { data }: ProviderContext,
-  { settings }: Issuer,
+  { settings }: OpenIdIssuer,
   claims: JsonObject,
   actor: { readonly who: string; readonly address: string | undefined; readonly correlationId: string },
 ) {

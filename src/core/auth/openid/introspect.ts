@@ -1,5 +1,5 @@
 import { ProviderProblem } from './ask.ts'
-import type { Issuer } from './issuer.ts'
+import type { OpenIdIssuer } from './issuer.ts'
 import { isObject, type JsonObject } from './json.ts'
 import { checkAudience, checkKind, checkTimes, Refusal } from './token.ts'
 
@@ -10,7 +10,7 @@ const bearer = /^[\w.~+/-]+=*$/
  * The claims of an opaque access token, from the provider itself (RFC 7662). Throws Refusal for a token that does not
  * sign in, and for every opaque token of a provider without a client secret.
  */
-export async function introspect(issuer: Issuer, token: string, now: () => number): Promise<JsonObject> {
+export async function introspect(issuer: OpenIdIssuer, token: string, now: () => number): Promise<JsonObject> {
   const { settings } = issuer
   if (!bearer.test(token)) throw new Refusal('it is not a token')
   if (settings.clientSecret === undefined) throw new Refusal('it is opaque, and clientSecret is not set')
@@ -23,7 +23,7 @@ export async function introspect(issuer: Issuer, token: string, now: () => numbe
   return checked(issuer, json, now())
 }
 
-function checked({ settings }: Issuer, answer: JsonObject, at: number): JsonObject {
+function checked({ settings }: OpenIdIssuer, answer: JsonObject, at: number): JsonObject {
   const { iss, aud, client_id: clientId, token_type: type, typ, exp } = answer
   if (iss !== undefined && iss !== settings.issuer) throw new Refusal('iss is not the issuer')
   // A refresh token is active too.

@@ -20,7 +20,7 @@ export type Endpoints = {
 }
 
 /** The provider: what svc knows of it in this process. Its URLs come from the configured issuer only (T7). */
-export class Issuer {
+export class OpenIdIssuer {
   readonly settings: OpenIdSettings
   readonly #endpoints: DocumentCache<Endpoints>
   readonly #keys: DocumentCache<JSONWebKeySet>

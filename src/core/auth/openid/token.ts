@@ -1,5 +1,5 @@
 import { isSubject } from '../names.ts'
-import type { Issuer } from './issuer.ts'
+import type { OpenIdIssuer } from './issuer.ts'
 import { hasDuplicates, isObject, type JsonObject } from './json.ts'
 
 /** Maximum characters of a token. Longer ones are refused unread. */
@@ -59,7 +59,7 @@ export type TokenExpectation = {
 
 /** The claims of a token of this issuer that signs in. Throws Refusal with the reason, or ProviderProblem. */
 export async function verifyJwt(
-  issuer: Issuer,
+  issuer: OpenIdIssuer,
   token: string,
   { header, claims }: Unverified,
   expected: TokenExpectation,
@@ -83,7 +83,7 @@ function refuseHeader(header: JsonObject): void {
   }
 }
 
-async function verifySignature(issuer: Issuer, token: string, now: () => number): Promise<void> {
+async function verifySignature(issuer: OpenIdIssuer, token: string, now: () => number): Promise<void> {
   const { compactVerify, createLocalJWKSet } = await loadJose()
   const verify = async (renewed: boolean): Promise<string | undefined> => {
     const keys = await issuer.keys(now, renewed)
@@ -103,7 +103,7 @@ async function verifySignature(issuer: Issuer, token: string, now: () => number)
 }
 
 /** Throws Refusal unless the claims are for this server, now. */
-function checkClaims(issuer: Issuer, claims: JsonObject, { now, nonce }: TokenExpectation): void {
+function checkClaims(issuer: OpenIdIssuer, claims: JsonObject, { now, nonce }: TokenExpectation): void {
   const { settings } = issuer
   if (claims['iss'] !== settings.issuer) throw new Refusal('iss is not the issuer')
   checkAudience(claims, settings.clientId, nonce === undefined ? settings.audience : undefined)
