@@ -105,6 +105,14 @@ describe('the modules that each command loads limit its start-up', () => {
     pinned('version', await loadedBy(['--version']))
   })
 
+  test('svc login with a password loads nothing of the sign-in at a provider', async () => {
+    const args = ['login', '--server', 'http://127.0.0.1:9', '--insecure-storage']
+    const loaded = await loadedBy([...args, '-u', 'ann', '--password-stdin'])
+    expect(loaded).toContain('src/commands/login.ts')
+    expect(loaded).not.toContain('cli/openid/')
+    expect(await loadedBy([...args, '--provider', 'corp'])).toContain('cli/openid/')
+  })
+
   test('svc health at a server loads no monitor, no store and no configuration', async () => {
     const server = createServer((_, response) => {
       response.setHeader('content-type', 'application/json')

@@ -11,15 +11,18 @@ export const launchChromium = (): Promise<Browser> =>
   })
 
 /**
- * Signs carol in on the pages that a provider shows, until one has nothing to fill in or to press. Knows the pages of
+ * Signs a person in on the pages that a provider shows, until one has nothing to fill in or to press. Knows the pages of
  * oidc-provider and of Keycloak.
  */
-export async function signInOnPages(page: Page): Promise<void> {
+export async function signInOnPages(
+  page: Page,
+  { PERSON = 'carol', PERSON_PASSWORD = 'any password' }: Readonly<Record<string, string | undefined>> = {},
+): Promise<void> {
   for (let step = 0; step < 12; step += 1) {
     const password = page.locator('input[name=password]')
     if (await password.isVisible()) {
-      await page.locator('input[name=login], input[name=username]').fill(process.env['PERSON'] ?? 'carol')
-      await password.fill(process.env['PERSON_PASSWORD'] ?? 'any password')
+      await page.locator('input[name=login], input[name=username]').fill(PERSON)
+      await password.fill(PERSON_PASSWORD)
     }
     const submit = page.locator('button[type=submit]:not([name=abort]), input[type=submit]:not([name=cancel])').first()
     if (!(await submit.isVisible())) return
@@ -33,6 +36,6 @@ if (process.argv[1] === import.meta.filename) {
   const browser = await launchChromium()
   const page = await browser.newPage()
   await page.goto(process.argv[2] ?? '')
-  await signInOnPages(page)
+  await signInOnPages(page, process.env)
   await browser.close()
 }
