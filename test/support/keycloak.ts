@@ -25,6 +25,8 @@ export const keycloakVersion = (): string =>
 
 const admin = { user: 'admin', password: 'the admin of the tests' }
 export const keycloakClient = { clientId: 'svc-probe', clientSecret: 'the secret of the probe' }
+/** A public client, as svc login is. */
+export const keycloakPublicClient = 'svc'
 export const keycloakAccount = { user: 'probe', password: 'the account of the probe' }
 
 export type Keycloak = {
@@ -122,6 +124,13 @@ export async function startKeycloak(): Promise<Keycloak> {
     directAccessGrantsEnabled: true,
     redirectUris: [],
   }
+  const publicClient = {
+    clientId: keycloakPublicClient,
+    publicClient: true,
+    standardFlowEnabled: true,
+    redirectUris: ['http://127.0.0.1/*'],
+    attributes: { 'pkce.code.challenge.method': 'S256', 'oauth2.device.authorization.grant.enabled': 'true' },
+  }
   // Keycloak calls a token inactive unless the client that asks is in its audience.
   const audience = {
     name: 'audience',
@@ -142,7 +151,7 @@ export async function startKeycloak(): Promise<Keycloak> {
     await administer('POST', '', {
       realm: 'shop',
       enabled: true,
-      clients: [{ ...client, protocolMappers: [audience] }],
+      clients: [{ ...client, protocolMappers: [audience] }, publicClient],
       users: [person],
     })
     const key = { name: 'old', providerId: 'rsa', config: oldKey(folder) }

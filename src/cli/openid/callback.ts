@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Fault } from '../../core/errors.ts'
-import { type Issuer, printable } from './issuer.ts'
+import { type DiscoveredProvider, printable } from './issuer.ts'
 import { refusal } from './tokens.ts'
 
 export type Callback = {
@@ -24,7 +24,7 @@ const requestMs = 10_000
  * can send requests here, so an answer without the secret `state` changes nothing, and a second one is refused.
  */
 export async function listenForCallback(
-  expected: { readonly state: string; readonly issuer: Issuer; readonly clientId: string },
+  expected: { readonly state: string; readonly issuer: DiscoveredProvider; readonly clientId: string },
   signal: AbortSignal,
 ): Promise<Callback> {
   const { promise: code, resolve, reject } = Promise.withResolvers<string>()
@@ -79,7 +79,7 @@ function parametersOf({ url = '' }: IncomingMessage): URLSearchParams | undefine
 
 function outcomeOf(
   parameters: URLSearchParams,
-  { issuer, clientId }: { readonly issuer: Issuer; readonly clientId: string },
+  { issuer, clientId }: { readonly issuer: DiscoveredProvider; readonly clientId: string },
 ): string | Fault {
   const iss = parameters.get('iss')
   if (iss === null ? issuer.namesItself : iss !== issuer.issuer) {

@@ -1,7 +1,8 @@
+import { createHash, randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import type { Call } from '../../core/service.ts'
-import { askProvider, type Issuer, type ProviderLink, printable, safeAddress } from './issuer.ts'
+import { askProvider, type DiscoveredProvider, type ProviderLink, printable, safeAddress } from './issuer.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 import { refusalIn, requestTokens, type TokenAnswer } from './tokens.ts'
 
@@ -17,6 +18,8 @@ const deviceGrant = 'urn:ietf:params:oauth:grant-type:device_code'
 export type DeviceCode = {
   /** A secret. */
   readonly deviceCode: string
+  /** Also a secret: of PKCE, which Keycloak requires here too if a client is set to it. Others ignore it. */
+  readonly verifier: string
   /** For people, as they type it. */
   readonly userCode: string
   readonly verification: URL
@@ -29,13 +32,15 @@ export type DeviceCode = {
 
 /** Requests a device code (RFC 8628, 3.1). */
 export async function requestDeviceCode(
-  issuer: Issuer,
+  issuer: DiscoveredProvider,
   at: URL,
   { clientId, scope }: OpenIdProvider,
   link: ProviderLink,
   call: Call,
 ): Promise<DeviceCode> {
-  const form = { client_id: clientId, scope }
+  const verifier = randomBytes(32).toString('base64url')
+  const challenge = createHash('sha256').update(verifier).digest('base64url')
+  const form = { client_id: clientId, scope, code_challenge: challenge, code_challenge_method: 'S256' }
   const { status, json } = await askProvider(at, { method: 'POST', form }, link, call)
   const refused = refusalIn(issuer, { status, json }, clientId)
   if (refused) throw refused.refused
@@ -49,6 +54,7 @@ export async function requestDeviceCode(
   }
   return {
     deviceCode,
+    verifier,
     userCode,
     verification,
     complete: safeAddress(verification_uri_complete),
@@ -65,14 +71,14 @@ const secondsIn = (value: unknown): number | undefined =>
  * declines, Timeout when the code expires, and with the last failure of the network if that lasts until then.
  */
 export async function pollForTokens(
-  issuer: Issuer,
-  { deviceCode, interval, life }: DeviceCode,
+  issuer: DiscoveredProvider,
+  { deviceCode, verifier, interval, life }: DeviceCode,
   { clientId }: OpenIdProvider,
   link: ProviderLink,
   call: Call,
   wait: (ms: number) => Promise<void> = (ms) => pause(ms, undefined, { signal: call.signal }),
 ): Promise<Extract<TokenAnswer, { readonly idToken: string | undefined }>> {
-  const form = { grant_type: deviceGrant, device_code: deviceCode, client_id: clientId }
+  const form = { grant_type: deviceGrant, device_code: deviceCode, client_id: clientId, code_verifier: verifier }
   let seconds = interval
   let failure: Fault | undefined
   for (let elapsed = 0; elapsed < life; ) {
@@ -98,12 +104,12 @@ export async function pollForTokens(
 /** Failures of the network that may pass. */
 const passing: ReadonlySet<string> = new Set(['Timeout', 'Unreachable'])
 
-const expired = ({ issuer }: Issuer): Fault =>
+const expired = ({ issuer }: DiscoveredProvider): Fault =>
   new Fault('Timeout', `the code of ${printable(issuer)} has expired before anyone used it`, {
     hints: ['Run svc login again for a new code.'],
   })
 
-function ending(issuer: Issuer, error: string, refused: Fault): Fault {
+function ending(issuer: DiscoveredProvider, error: string, refused: Fault): Fault {
   if (error === 'expired_token') return expired(issuer)
   if (error !== 'access_denied') return refused
   return new Fault('Unauthorized', `the sign-in was declined at ${printable(issuer.issuer)}`)

@@ -5,7 +5,7 @@ import type { ProcessEnvironment } from '../flags.ts'
 import { hasBrowser, openBrowser } from './browser.ts'
 import { listenForCallback } from './callback.ts'
 import { pollForTokens, requestDeviceCode } from './device.ts'
-import { discover, type Issuer, type ProviderLink, printable } from './issuer.ts'
+import { type DiscoveredProvider, discover, type ProviderLink, printable } from './issuer.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 import { requestTokens, tokenToSend } from './tokens.ts'
 
@@ -46,7 +46,7 @@ const random = (): string => randomBytes(32).toString('base64url')
 /** The authorization code flow with PKCE and a callback on this machine (RFC 8252, RFC 7636). */
 async function byBrowser(
   provider: OpenIdProvider,
-  issuer: Issuer,
+  issuer: DiscoveredProvider,
   authorization: URL,
   opens: boolean,
   { link, env, platform, say }: SignInPlace,
@@ -94,7 +94,7 @@ async function byBrowser(
 /** The device authorization flow (RFC 8628). */
 async function byDeviceCode(
   provider: OpenIdProvider,
-  issuer: Issuer,
+  issuer: DiscoveredProvider,
   at: URL,
   { link, say }: SignInPlace,
   call: Call,

@@ -10,7 +10,7 @@ import type { OpenIdProvider } from './server-providers.ts'
 export type ProviderLink = Pick<ClientOptions, 'caFile' | 'userAgent' | 'env'>
 
 /** What the provider's configuration says (OpenID Connect Discovery 1.0, RFC 8414). */
-export type Issuer = {
+export type DiscoveredProvider = {
   readonly issuer: string
   readonly authorization: URL | undefined
   readonly token: URL
@@ -35,7 +35,7 @@ export function safeAddress(value: unknown): URL | undefined {
 }
 
 /** Reads the configuration of a provider. Rejects with a `Fault` that names the provider. */
-export async function discover(provider: OpenIdProvider, link: ProviderLink, call: Call): Promise<Issuer> {
+export async function discover(provider: OpenIdProvider, link: ProviderLink, call: Call): Promise<DiscoveredProvider> {
   const { issuer } = provider
   const base = safeAddress(issuer)
   if (base?.search !== '') {

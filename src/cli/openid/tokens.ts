@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import type { Call } from '../../core/service.ts'
-import { askProvider, type Issuer, type ProviderLink, printable } from './issuer.ts'
+import { askProvider, type DiscoveredProvider, type ProviderLink, printable } from './issuer.ts'
 import { isRecord } from './json.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 
@@ -13,7 +13,7 @@ const maxToken = 64 * 1024
 
 /** Asks the token endpoint. Rejects with a `Fault` if there is no answer of that form. */
 export async function requestTokens(
-  issuer: Issuer,
+  issuer: DiscoveredProvider,
   form: Readonly<Record<string, string>>,
   link: ProviderLink,
   call: Call,
@@ -30,7 +30,7 @@ export async function requestTokens(
 
 /** The error in an answer of a provider: `invalid_grant`, with the fault that describes it. */
 export function refusalIn(
-  { issuer }: Issuer,
+  { issuer }: DiscoveredProvider,
   { status, json }: { readonly status: number; readonly json: Record<string, unknown> | undefined },
   clientId: string,
 ): { readonly error: string; readonly refused: Fault } | undefined {
