@@ -11,18 +11,18 @@ const maxParameters = 20
  * parameter that repeats: another reader could choose the other one.
  */
 export function readParameters(text: string): ReadonlyMap<string, string> | undefined {
-  const found = new Map<string, string>()
+  const values = new Map<string, string>()
   parameter.lastIndex = 0
   for (let more = true; more; ) {
     const match = parameter.exec(text)
-    if (!match || found.size === maxParameters) return undefined
+    if (!match || values.size === maxParameters) return undefined
     const [, name = '', quoted, token = '', end] = match
     const key = name.toLowerCase()
-    if (found.has(key)) return undefined
-    found.set(key, quoted === undefined ? token : quoted.replace(/\\(.)/gs, '$1'))
+    if (values.has(key)) return undefined
+    values.set(key, quoted === undefined ? token : quoted.replace(/\\(.)/gs, '$1'))
     more = end === ','
   }
-  return found
+  return values
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
