@@ -159,7 +159,9 @@ test('svc health of one type executes at most 45 source files', () => {
   expect(filesRun(['health', '--type', 'Sql', '--mode', 'Basic']).length).toBeLessThanOrEqual(45)
 })
 
-test('A13 svc serve loads nothing of OpenID unless svc.yaml has a provider', { timeout: 60_000 }, async () => {
+test('A12 A13 svc serve loads nothing of other ways to sign in unless svc.yaml turns them on', {
+  timeout: 60_000,
+}, async () => {
   const config = join(folder, 'serve.yaml')
   const loadedWith = async (yaml: string): Promise<string> => {
     const portFile = join(folder, 'port')
@@ -172,7 +174,11 @@ test('A13 svc serve loads nothing of OpenID unless svc.yaml has a provider', { t
     })
   }
   const openId = /core\/auth\/openid\/|package jose/
-  expect(await loadedWith('serve: {}')).not.toMatch(openId)
+  const digest = /core\/auth\/(?:digest\/|providers\/digest)/
+  const plain = await loadedWith('serve: {}')
+  expect(plain).not.toMatch(openId)
+  expect(plain).not.toMatch(digest)
+  expect(await loadedWith('auth: {digest: true}')).toMatch(digest)
   const provider = '{name: corp, issuer: "https://login.example.com", clientId: svc}'
   expect(await loadedWith(`auth: {openid: [${provider}]}`)).toMatch(openId)
 })

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { limitsOf } from '../../src/core/auth/attempts.ts'
 import { Delays, openAccess } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
-import type { Data } from '../../src/core/store/index.ts'
+import { recorded } from '../support/recorded-store.ts'
 import { faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const address = (n: number): string => `198.51.${(n >> 8) & 255}.${n & 255}`
@@ -158,18 +158,3 @@ async function medianRatio(kind: Kind): Promise<number> {
 
 /** Uses a whole processor until it is terminated. */
 const burner = (): Worker => new Worker('for (;;) Math.sqrt(2)', { eval: true })
-
-/** The store, with the names of the methods that are called. */
-function recorded(data: Data, calls: string[]): Data {
-  const part = (path: string, value: unknown): unknown => {
-    if (typeof value === 'function') {
-      return (...parts: readonly unknown[]) => {
-        calls.push(path)
-        return Reflect.apply(value, undefined, parts)
-      }
-    }
-    if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, part(`${path}.${name}`, inner)]))
-  }
-  return part('data', data) as Data
-}

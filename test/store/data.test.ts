@@ -43,6 +43,28 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
   const events = async (): Promise<string[]> => (await data.audit.list({ limit: 1_000 })).map(({ event }) => event)
   const identity = { issuer: 'https://login.example.com', subject: 'erin-1' }
 
+  test('A12 of parallel uses of one nonce and nc on two nodes, one counts; nc must rise', async () => {
+    const secret = { realm: 'svc', sha256: 'a'.repeat(64), md5: 'b'.repeat(32), forAdmin: false }
+    const { id: userId } = await data.users.add({ ...newUser('dora'), digest: secret }, actor())
+    const nonce = { userId, sha256: secret.sha256, nonce: 'n1', madeAt: clock + 1 }
+    const useOn = (on: Data, nc: number) => on.digest.use({ ...nonce, nc })
+    const first = await Promise.all([data, other, data, other].map((on) => useOn(on, 1)))
+    expect(first.filter(Boolean)).toHaveLength(1)
+    expect(await useOn(other, 3)).toBe(true)
+    expect(await useOn(data, 2)).toBe(false)
+    expect(await useOn(data, 3)).toBe(false)
+    expect(await data.digest.nonceKey()).toBe(await other.digest.nonceKey())
+  })
+
+  test('A12 a user has a limited number of used nonces, and the older half is refused beyond it', async () => {
+    const secret = { realm: 'svc', sha256: 'a'.repeat(64), md5: 'b'.repeat(32), forAdmin: false }
+    const { id: userId } = await data.users.add({ ...newUser('dora'), digest: secret }, actor())
+    const use = (n: number, nc = 1) =>
+      data.digest.use({ userId, sha256: secret.sha256, nonce: `n${n}`, madeAt: clock + n, nc })
+    for (let n = 1; n <= 1_001; n += 1) expect(await use(n)).toBe(true)
+    expect([await use(1, 2), await use(400, 2), await use(900, 2)]).toEqual([false, false, true])
+  })
+
   test('T7 of parallel first sign-ins with one identity, one adds the user', async () => {
     const names = ['erin', 'corp:erin-1']
     const add = (on: Data) => on.identities.addUser(identity, { names, displayName: undefined }, actor())

@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest'
+import { makeNonce } from '../../src/core/auth/digest/nonce.ts'
+import { digestResponse, digestSecret } from '../../src/core/auth/digest/secret.ts'
+import type { Access } from '../../src/core/auth/index.ts'
+import { Delays, openAccess } from '../../src/core/auth/index.ts'
+import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
+import { recorded } from '../support/recorded-store.ts'
+import { by, faultOf, from, password, type World, withWorld } from './world.ts'
+
+const ways = { digest: true, digestMd5: true }
+const uri = '/auth/digest'
+const minute = 60_000
+
+/** Signs in with the challenge fields of the body. `nc` rises from call to call. */
+let count = 0
+async function signIn(
+  { access }: { readonly access: Pick<Access, 'authenticate'> },
+  { name, nonce, secretOf = password }: { readonly name: string; readonly nonce: string; readonly secretOf?: string },
+) {
+  count += 1
+  const parts = { uri, nonce, nc: count.toString(16).padStart(8, '0'), cnonce: 'c' }
+  const { sha256 } = digestSecret(name, secretOf, false)
+  const response = digestResponse('SHA-256', sha256, { ...parts, method: 'POST' })
+  return await access.authenticate(
+    { provider: 'digest', UserName: name, ...parts, qop: 'auth', response },
+    from(`192.0.2.${count % 250}`, { signed: { method: 'POST', target: uri } }),
+  )
+}
+
+const nonceAt = async ({ data, clock }: World, ageMs = 0): Promise<string> =>
+  makeNonce(await data.digest.nonceKey(), clock.at - ageMs)
+
+async function addUser({ admin }: World, userName: string): Promise<void> {
+  await admin.users.add({ userName, password, digest: { forAdmin: false } }, by)
+}
+
+describe('sign-in by digest', () => {
+  test('A12 a nonce is accepted for five minutes, and is then stale for whoever knows the secret', async () => {
+    await withWorld(async (world) => {
+      await addUser(world, 'Dora')
+      // A nonce from before the secret is never accepted.
+      world.clock.at += 10 * minute
+      const fresh = await nonceAt(world, 5 * minute - 1)
+      expect(await signIn(world, { name: 'Dora', nonce: fresh })).toMatchObject({ UserName: 'Dora' })
+      const old = await nonceAt(world, 5 * minute + 1)
+      const stale = await faultOf(signIn(world, { name: 'Dora', nonce: old }))
+      expect([stale.status, stale.details.challenge]).toEqual([401, 'stale'])
+      const wrong = await faultOf(signIn(world, { name: 'Dora', nonce: old, secretOf: 'another-password' }))
+      expect([wrong.status, wrong.details.challenge]).toEqual([401, 'digest'])
+      const future = await faultOf(signIn(world, { name: 'Dora', nonce: await nonceAt(world, -2 * minute) }))
+      expect(future.status).toBe(401)
+    }, ways)
+  })
+
+  test('P2 wrong, unknown, disabled and without a secret: each refusal makes the same calls of the store', async () => {
+    await withWorld(async (world) => {
+      for (const name of ['Wrong', 'Off']) await addUser(world, name)
+      await world.admin.users.disable('Off', by)
+      await world.admin.users.add({ userName: 'Plain', password }, by)
+      const calls: string[] = []
+      const access = openAccess({
+        data: recorded(world.data, calls),
+        passwords: passwords(new HashQueue(2)),
+        delays: new Delays(),
+        now: () => world.clock.at,
+        ways,
+      })
+      const work: unknown[] = []
+      for (const name of ['Wrong', 'Nobody', 'Off', 'Plain']) {
+        const nonce = await nonceAt(world)
+        calls.length = 0
+        const secretOf = name === 'Wrong' ? 'another-password' : password
+        const fault = await faultOf(signIn({ access }, { name, nonce, secretOf }))
+        work.push([fault.status, fault.message, fault.details.challenge, ...calls])
+      }
+      expect(work[0]).toEqual(expect.arrayContaining([401, 'data.digest.secret', 'data.failures.add']))
+      for (const one of work) expect(one).toEqual(work[0])
+    }, ways)
+  })
+})
