@@ -38,6 +38,8 @@ const storeCommands: Readonly<Record<string, readonly string[]>> = {
   'keys:list': ['keys', 'list'],
   'keys:revoke': ['keys', 'revoke', 'ci'],
   'users:unlock': ['users', 'unlock', 'root'],
+  'users:link': ['users', 'link', 'root', '--provider', 'https://login.example.com', '--subject', '1'],
+  'users:unlink': ['users', 'unlink', 'root', '--provider', 'https://login.example.com'],
   'audit:list': ['audit', 'list'],
   'heartbeats:list': ['heartbeats', 'list'],
   'heartbeats:remove': ['heartbeats', 'remove', 'agent-7'],

@@ -32,6 +32,8 @@ const undone = [
     'ALTER TABLE "refreshTokens" DROP COLUMN "provider"',
     'ALTER TABLE "refreshTokens" DROP COLUMN "createdAt"',
   ],
+  ['digestSecrets', 'digestNonces'].map((name) => `DROP TABLE "${name}"`),
+  ['identities', 'claimedRoles', 'usedStates'].map((name) => `DROP TABLE "${name}"`),
 ]
 
 describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => {
@@ -161,7 +163,7 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([7, 6, 5, 4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
+  test.each([9, 8, 7, 6, 5, 4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
     await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
     await data.close()
     await other.close()
