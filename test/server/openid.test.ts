@@ -145,6 +145,7 @@ describe('A13 a browser signs in by redirects', () => {
     expect([...browser.cookies().keys()]).toEqual(['ss-id', 'ss-opt'])
     const who = await browser.get(`${home}/auth`, one, { accept: 'application/json' })
     expect(who.json).toMatchObject({ UserName: 'erin', Roles: ['Admin'] })
+    expect((await browser.get(`${home}/`, one)).text).toContain('signed in as erin by corp')
     const [entry] = await one.admin.audit.list({ limit: 1 })
     expect(entry).toMatchObject({ event: 'signin.ok', target: 'erin' })
     const out = await browser.get(`${home}/auth/logout`, one, { 'sec-fetch-site': 'same-origin' })

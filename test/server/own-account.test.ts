@@ -56,6 +56,13 @@ const whoIs = async (Cookie: string): Promise<number> => (await fetch(`${url}/au
 const change = { CurrentPassword: password, NewPassword: next }
 
 describe('a browser', () => {
+  test('S6 the status page says who is signed in and by which provider, and to others that nobody is', async () => {
+    const cookie = await browser('Pia <b>')
+    const page = async (headers: Record<string, string>) => await (await fetch(`${url}/`, { headers })).text()
+    expect(await page({ Cookie: cookie })).toContain('signed in as Pia &lt;b&gt; by password')
+    for (const headers of [{}, { Cookie: 'ss-id=nonsense' }]) expect(await page(headers)).not.toContain('signed in')
+  })
+
   test.each([
     ['a session of the browser', false, 'ss-id'],
     ['a remembered session', true, 'ss-pid'],

@@ -163,22 +163,25 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
     expect(await other.keys.find('h2')).toMatchObject({ roles: undefined, permissions: undefined })
   })
 
-  test.each([9, 8, 7, 6, 5, 4, 3, 2])('D2 a store of version %i is migrated, and its content remains', async (version) => {
-    await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
-    await data.close()
-    await other.close()
-    for (const sql of undone
-      .slice(version - 2)
-      .flat()
-      .toReversed())
-      await raw(store, sql)
-    await raw(store, `UPDATE "meta" SET "version" = ${version}`)
-    if (!store.startsWith('postgres')) await raw(store, `PRAGMA user_version = ${version}`)
-    data = await openData({ store, create: false })
-    other = await openData({ store, create: false })
-    await data.heartbeats.report(beat('a', 1_000))
-    expect(await other.heartbeats.list()).toHaveLength(1)
-    expect(await other.readings.keep({ series: 's', at: 1, value: 1, everyMs: 1 })).toHaveLength(1)
-    expect((await data.users.find('alice'))?.roles).toEqual(['Admin'])
-  })
+  test.each([9, 8, 7, 6, 5, 4, 3, 2])(
+    'D2 a store of version %i is migrated, and its content remains',
+    async (version) => {
+      await data.users.add(newUser('alice', { roles: ['Admin'] }), actor())
+      await data.close()
+      await other.close()
+      for (const sql of undone
+        .slice(version - 2)
+        .flat()
+        .toReversed())
+        await raw(store, sql)
+      await raw(store, `UPDATE "meta" SET "version" = ${version}`)
+      if (!store.startsWith('postgres')) await raw(store, `PRAGMA user_version = ${version}`)
+      data = await openData({ store, create: false })
+      other = await openData({ store, create: false })
+      await data.heartbeats.report(beat('a', 1_000))
+      expect(await other.heartbeats.list()).toHaveLength(1)
+      expect(await other.readings.keep({ series: 's', at: 1, value: 1, everyMs: 1 })).toHaveLength(1)
+      expect((await data.users.find('alice'))?.roles).toEqual(['Admin'])
+    },
+  )
 })

@@ -1,9 +1,11 @@
+import { Fault } from '../errors.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { count, type EntryReading, isConsequence, type Level, read, stateWord, worstFirst } from '../reports/index.ts'
-import type { RecentRun } from '../service.ts'
+import type { Call, RecentRun } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
+import { presented } from './credential.ts'
 import { depthOf, entryOf } from './health.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 
@@ -48,7 +50,11 @@ const reloadEvery = 30
 export async function statusPage(server: ServerContext, context: RequestContext): Promise<HttpAnswer> {
   const { facts } = server.runtime
   const base = baseUrl(server, context)
-  const recent = server.runtime.recent(await server.runtime.viewOf(callOf(context, undefined, () => {})))
+  // No other site can read this page, so the browser's own cookie may identify the user. Passwords and digests may not:
+  // the page reloads itself, and each would be checked every time.
+  const { credential } = presented(context.request.headers, { ambient: true, basic: false, signed: undefined })
+  const call = callOf(context, credential, () => {})
+  const recent = server.runtime.recent(await server.runtime.viewOf(call))
   // A type that is not configured is never red: somebody only asked for it.
   const checked = new Set(recent.map((run) => run.type))
   const visible = new Set(facts.types.length > 0 ? facts.types : facts.ownTypes.filter((type) => checked.has(type)))
@@ -57,7 +63,8 @@ export async function statusPage(server: ServerContext, context: RequestContext)
     .map((type) => typeStatus(type, recent, base))
     .toSorted((a, b) => urgency(a) - urgency(b))
   const configuration = context.caller.loopback ? (facts.configuration ?? 'none') : undefined
-  const page = document(standings, { base, configuration, configured: facts.types, at: new Date() })
+  const user = credential && (await signedInUser(server, call))
+  const page = document(standings, { base, user, configuration, configured: facts.types, at: new Date() })
   return {
     status: 200,
     contentType: 'text/html; charset=utf-8',
@@ -66,11 +73,26 @@ export async function statusPage(server: ServerContext, context: RequestContext)
   }
 }
 
+/** Who is signed in, and by which provider. Undefined without a valid session, and where sign-in is not offered. */
+async function signedInUser({ service }: ServerContext, call: Call): Promise<string | undefined> {
+  try {
+    const { UserName, Sessions = [] } = await service.getSessions({}, call)
+    const provider = Sessions.find(({ Current }) => Current)?.Provider
+    if (UserName === undefined || provider === undefined) return undefined
+    return `${UserName} by ${provider === 'credentials' ? 'password' : provider}`
+  } catch (error) {
+    if (error instanceof Fault) return undefined
+    throw error
+  }
+}
+
 /** Sorts what needs attention first. */
 const urgency = ({ level }: TypeStatus): number => [...worstFirst, undefined].indexOf(level)
 
 type Facts = {
   readonly base: string
+  /** The signed-in user, and how the user signed in. */
+  readonly user: string | undefined
   /** Undefined when this caller may not see it. */
   readonly configuration: string | undefined
   readonly configured: readonly ServerType[]
@@ -104,7 +126,7 @@ function document(standings: readonly TypeStatus[], facts: Facts): Markup {
 <body>
 <header class="${classOf(level) || 'none'}">
 <h1>${title}</h1>
-<p class="quiet">${facts.base} · ${facts.at.toISOString().slice(0, 19).replace('T', ' ')} UTC · reloads every ${reloadEvery} s</p>
+<p class="quiet">${facts.base} · ${facts.at.toISOString().slice(0, 19).replace('T', ' ')} UTC · reloads every ${reloadEvery} s${facts.user === undefined ? '' : ` · signed in as ${facts.user}`}</p>
 </header>
 <main>
 <div class="types">${standings.map(card)}</div>
