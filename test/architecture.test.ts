@@ -63,7 +63,7 @@ const law: Record<string, readonly string[]> = {
   format: ['settings'],
   settings: ['errors', 'suggest', 'probe-error'],
   net: ['sanitize', 'settings', 'format', 'probe-error', 'loopback'],
-  engine: ['net', 'settings', 'protocol', 'errors', 'format', 'probe-error', 'loopback'],
+  engine: ['net', 'settings', 'protocol', 'errors', 'format', 'probe-error', 'loopback', 'lazy'],
   assert: ['engine', 'net', 'settings', 'protocol', 'format'],
   system: ['net', 'protocol', 'probe-error', 'loopback'],
   database: ['engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],

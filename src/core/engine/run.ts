@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { lazy } from '../lazy.ts'
 import { lookupWith } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode, ServerState } from '../protocol/index.ts'
@@ -92,13 +93,10 @@ export const loadSignIns = () => import('./sign-ins.ts')
 
 /** `refusals`: where refused sign-ins outlive this process. */
 export function limits(refusals?: RefusalStore): Limits {
-  let signIns: Promise<SignIns> | undefined
+  const signIns = lazy(async () => new (await loadSignIns()).SignIns(refusals))
   return {
     slots: new Slots(),
-    signIns: () => {
-      signIns ??= loadSignIns().then((loaded) => new loaded.SignIns(refusals))
-      return signIns
-    },
+    signIns: () => signIns.get(),
     lastPassed: new Map(),
   }
 }
