@@ -2,7 +2,7 @@ import { Fault } from '../core/errors.ts'
 import { type Admin, type AdminActor, type DigestConsent, serveDefaults, type UserFacts } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { SvcCommand } from './base.ts'
-import { custom, localFlag, type ProcessEnvironment, text, variable } from './flags.ts'
+import { custom, localFlag, type ProcessEnvironment, text } from './flags.ts'
 import { packageJson } from './process.ts'
 import type { ListOutput } from './render/list.ts'
 import { localCall, storePath } from './session.ts'
@@ -42,7 +42,6 @@ export async function openAdmin(
   env: ProcessEnvironment,
   signal: AbortSignal,
 ): Promise<StoreSession> {
-  for (const name of ['SVC_STORE', 'SVC_HOME']) variable(env, name)
   const { openCore } = await import('../core/open.ts')
   const { runtime } = await openCore({
     version: packageJson().version,

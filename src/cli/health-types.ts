@@ -20,29 +20,18 @@ export type ChosenTypes = {
   readonly refused: readonly { readonly type: ServerType; readonly fault: Fault }[]
   /** The types that a check of everything leaves out. Empty without a configuration. */
   readonly notConfigured: readonly ServerType[]
+  /** Set if a configuration is required and the server cannot say whether it has one: an svc that passes gets this. */
+  readonly unproven?: Fault | undefined
 }
 
-const switches: Readonly<Record<string, boolean>> = {
-  1: true,
-  true: true,
-  yes: true,
-  on: true,
-  0: false,
-  false: false,
-  no: false,
-  off: false,
-}
-
-/** Whether `SVC_REQUIRE_CONFIG` is on. Throws Usage for a value that is neither on nor off. */
+/** Whether `SVC_REQUIRE_CONFIG` is 1. Throws Usage for a value other than 0 or 1. */
 export function requiresConfig(env: ProcessEnvironment): boolean {
   const value = variable(env, 'SVC_REQUIRE_CONFIG')
-  const on = value === undefined ? false : switches[value.trim().toLowerCase()]
-  if (on === undefined) {
-    throw new Fault('Usage', 'SVC_REQUIRE_CONFIG must be 1 or 0', {
-      hints: ['SVC_REQUIRE_CONFIG=1 is the same as --require-config.'],
-    })
-  }
-  return on
+  if (value === undefined || value === '0') return false
+  if (value === '1') return true
+  throw new Fault('Usage', 'SVC_REQUIRE_CONFIG must be 1 or 0', {
+    hints: ['SVC_REQUIRE_CONFIG=1 is the same as svc health --require-config.'],
+  })
 }
 
 /**
@@ -54,27 +43,27 @@ export async function chooseTypes(session: CommandSession, question: TypesQuesti
   const everything = requested.length === 0 || requested.includes('all')
   const typeList = everything ? [] : [...new Set(requested as readonly ServerType[])]
   const { runtime, config } = session
-  if (!runtime || !config) return await allThere(session, question, call)
-  return everything ? allHere(runtime.facts, config, question) : typesHere(typeList, runtime.facts, config, question)
+  if (!runtime || !config) {
+    return everything ? await allThere(session, question, call) : await typesThere(session, typeList, call)
+  }
+  return everything ? allHere(runtime.facts, config) : typesHere(typeList, runtime.facts, config)
 }
 
 const without = (types: readonly ServerType[]): readonly ServerType[] =>
   ServerType.values.filter((type) => !types.includes(type))
 
-function allHere(facts: RuntimeFacts, config: LoadedConfig, { requireConfig }: TypesQuestion): ChosenTypes {
-  if (facts.types.length > 0) return { checked: facts.types, refused: [], notConfigured: without(facts.types) }
-  if (config.origin !== undefined || requireConfig) throw notConfigured('nothing', config)
-  return { checked: facts.ownTypes, refused: [], notConfigured: [] }
+function allHere({ types, ownTypes }: RuntimeFacts, config: LoadedConfig): ChosenTypes {
+  if (types.length > 0) return { checked: types, refused: [], notConfigured: without(types) }
+  if (ownTypes.length === 0) throw notConfigured('nothing', config)
+  return { checked: ownTypes, refused: [], notConfigured: [] }
 }
 
 function typesHere(
   typeList: readonly ServerType[],
-  facts: RuntimeFacts,
+  { types, ownTypes }: RuntimeFacts,
   config: LoadedConfig,
-  { requireConfig }: TypesQuestion,
 ): ChosenTypes {
-  const ownCount = config.origin === undefined && !requireConfig
-  const checked = typeList.filter((type) => facts.types.includes(type) || (ownCount && facts.ownTypes.includes(type)))
+  const checked = typeList.filter((type) => types.includes(type) || ownTypes.includes(type))
   const refused = typeList.flatMap((type) =>
     checked.includes(type) ? [] : [{ type, fault: notConfigured(type, config) }],
   )
@@ -82,12 +71,13 @@ function typesHere(
 }
 
 /** What is not configured on this machine, and where svc looked for it. */
-function notConfigured(what: ServerType | 'nothing', { origin, searched, mistakes }: LoadedConfig): Fault {
+function notConfigured(what: ServerType | 'nothing', config: LoadedConfig): Fault {
+  const { origin, searched, mistakes, warnings } = config
   const propose = waysToConfigure(origin, process.env)
   if (origin === undefined) {
     const message = what === 'nothing' ? 'nothing is configured' : `${what} is not configured`
     return new Fault('Local', `${message}: there is no svc.yaml`, {
-      hints: [...searched.map((path) => `Looked for ${path}`), ...propose],
+      hints: [...searched.map((path) => `Looked for ${path}`), ...warnings, ...propose],
     })
   }
   return new Fault(
@@ -109,19 +99,40 @@ async function allThere(session: CommandSession, question: TypesQuestion, call: 
     const { Types = [], Configured = false } = await session.service.serverTypes({}, call)
     // A later server may have more types than this version knows.
     const checked = ServerType.values.filter((type) => Types.includes(type))
-    if (checked.length === 0 || (question.requireConfig && !Configured)) {
-      throw new Fault('Local', `nothing is configured at ${session.label}`, {
-        hints: [`Name what to check there: --type App`, `Types: ${ServerType.values.join(' ')}`],
-      })
-    }
+    if (checked.length === 0 || (question.requireConfig && !Configured)) throw nothingThere(session.label)
     return { checked, refused: [], notConfigured: Configured ? without(checked) : [] }
   } catch (error) {
-    const { remoteStatus } = error instanceof Fault ? error.details : {}
-    if (remoteStatus !== 404 && remoteStatus !== 405) throw error
-    // A server that does not know this request, such as ServiceStack or an older svc.
+    if (!isUnknownRequest(error)) throw error
     if (hasAll && !question.requireConfig) return { checked: ServerType.values, refused: [], notConfigured: [] }
     throw new Fault('Usage', '--type is required with this server', {
       hints: [`Types: ${ServerType.values.join(' ')}`, 'Give one or more, for example --type App,Sql'],
     })
   }
 }
+
+/** Named types at a server where a configuration is required. Whether it has these types, its own answers say. */
+async function typesThere(session: CommandSession, typeList: readonly ServerType[], call: Call): Promise<ChosenTypes> {
+  const chosen: ChosenTypes = { checked: typeList, refused: [], notConfigured: [] }
+  try {
+    const { Configured = false } = await session.service.serverTypes({}, call)
+    if (!Configured) throw nothingThere(session.label)
+    return chosen
+  } catch (error) {
+    if (!isUnknownRequest(error)) throw error
+    return {
+      ...chosen,
+      unproven: new Fault('Local', `${session.label} cannot say whether it has a configuration`, {
+        hints: ['It runs an older svc, which may have checked only itself. Update it, or omit --require-config.'],
+      }),
+    }
+  }
+}
+
+/** Whether the server does not know GetServerTypes: ServiceStack, or an older svc. */
+const isUnknownRequest = (error: unknown): boolean =>
+  error instanceof Fault && (error.details.remoteStatus === 404 || error.details.remoteStatus === 405)
+
+const nothingThere = (label: string): Fault =>
+  new Fault('Local', `nothing is configured at ${label}`, {
+    hints: ['Add the monitors under types: in the svc.yaml of that server, and restart it.'],
+  })

@@ -60,24 +60,28 @@ export async function askHealth(
     return { outcomes: [failedOutcome('all', error)], notConfigured: [] }
   }
   const together = {}
-  const checked = await Promise.all(types.checked.map((type) => askOne(session, question, type, together, signal)))
+  const outcomes = await Promise.all(types.checked.map((type) => askOne(session, question, type, together, signal)))
+  const { unproven } = types
+  const checked = unproven ? outcomes.map((outcome) => withoutProof(outcome, unproven)) : outcomes
   const refused = types.refused.map(({ type, fault }) => failedOutcome(type, fault))
   return { outcomes: withoutUnmatched([...checked, ...refused]), notConfigured: types.notConfigured }
 }
 
 /** The named types, if each can be checked. Every other case is loaded on demand. */
-function namedTypes(
-  { runtime, config }: CommandSession,
-  { requested, requireConfig }: TypesQuestion,
-): ChosenTypes | undefined {
+function namedTypes({ runtime }: CommandSession, { requested, requireConfig }: TypesQuestion): ChosenTypes | undefined {
   if (requested.length === 0 || requested.includes('all')) return undefined
   const checked = [...new Set(requested as readonly ServerType[])]
   const chosen = { checked, refused: [], notConfigured: [] }
-  if (!runtime) return chosen
+  if (!runtime) return requireConfig ? undefined : chosen
   const { types, ownTypes } = runtime.facts
-  const checksItself = config?.origin === undefined && !requireConfig
-  return checked.every((type) => types.includes(type) || (checksItself && ownTypes.includes(type))) ? chosen : undefined
+  return checked.every((type) => types.includes(type) || ownTypes.includes(type)) ? chosen : undefined
 }
+
+/** A run that passed at an svc that cannot say whether it has a configuration: it may have checked only itself. */
+const withoutProof = (outcome: HealthOutcome, unproven: Fault): HealthOutcome =>
+  outcome.exitCode === exits.ok.code && outcome.response && outcome.run
+    ? failedOutcome(outcome.type, unproven)
+    : outcome
 
 /** Throws whatever is no Fault: it is a defect. */
 function failedOutcome(type: HealthOutcome['type'], error: unknown): HealthOutcome {

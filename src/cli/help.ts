@@ -90,7 +90,7 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
         ['SVC_PROFILE', 'the profile to use; SVC_SERVER beats it'],
         ['SVC_TOKEN', 'a token or key for the server that this call names; never stored or renewed'],
         ['SVC_CONFIG', 'the svc.yaml to use'],
-        ['SVC_REQUIRE_CONFIG', '1: svc health exits with 12 unless a configuration names what is checked'],
+        ['SVC_REQUIRE_CONFIG', '1: without a configuration, svc health exits with 12, and svc serve answers 503'],
         ['SVC_HOME', 'one folder for settings, store and state (containers, tests)'],
         ['SVC_STORE', "the embedded store's file, or postgres://user@host/db"],
         ['SVC_STORE_PASSWORD_FILE', "file with the database's password"],

@@ -104,7 +104,6 @@ async function configInForce(flags: InForceFlags, env: ProcessEnvironment): Prom
 
 /** The store that local commands use. A database is not contacted. */
 async function storeInForce(flags: InForceFlags, env: ProcessEnvironment): Promise<Omit<InForce, 'key'>> {
-  for (const name of ['SVC_STORE', 'SVC_HOME']) variable(env, name)
   const { shownStore, storeKind } = await import('../core/store/index.ts')
   const store = await storePath(flags, env)
   const origin =

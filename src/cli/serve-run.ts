@@ -26,6 +26,8 @@ export async function writeWhole(file: string, content: string, mode = 0o666): P
 export type ServeRequest = {
   readonly version: string
   readonly config: Config
+  /** Whether svc answers 503 instead of checking itself while there is no configuration (K10). */
+  readonly requireConfig: boolean
   /** Undefined without a store. */
   readonly store: string | undefined
   readonly host: string
@@ -108,6 +110,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     refusals: refusalStore(process.env),
     version: request.version,
     config: request.config,
+    requireConfig: request.requireConfig,
     store: request.store,
     shared: true,
     details: options.details,

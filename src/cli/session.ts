@@ -41,12 +41,12 @@ export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =
 
 /**
  * A Service for one command: over HTTP when a server is chosen, otherwise in process. With `tolerant`, entries of
- * svc.yaml with mistakes become monitors that never pass.
+ * svc.yaml with mistakes become monitors that never pass. With `requireConfig`, svc in process does not check itself.
  */
 export async function openSession(
   flags: SessionFlags,
   env: ProcessEnvironment,
-  { tolerant = false }: { readonly tolerant?: boolean } = {},
+  { tolerant = false, requireConfig = false }: { readonly tolerant?: boolean; readonly requireConfig?: boolean } = {},
 ): Promise<CommandSession> {
   const target = await chooseTarget(flags, env, () => readSettings(env))
   // A variable that is set but empty is refused for every target.
@@ -69,6 +69,7 @@ export async function openSession(
     store: await storePath(flags, env),
     shared: false,
     details: 'anyone',
+    requireConfig,
     refusals: refusalStore(env),
   })
   return { target, label: 'this machine', service, runtime, config, close: runtime.close }
@@ -172,10 +173,14 @@ export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['
   }
 }
 
-/** The embedded store's file: `--store`, `SVC_STORE`, `SVC_HOME`, or the platform's folder. */
+/**
+ * The embedded store's file: `--store`, `SVC_STORE`, `SVC_HOME`, or the platform's folder. Throws Usage for a variable
+ * that is set but empty: a missing CI secret must not select another store.
+ */
 export async function storePath(flags: Pick<SessionFlags, 'store'>, env: ProcessEnvironment): Promise<string> {
   const { storePathFor } = await import('../core/store/index.ts')
   const provided = flags.store === undefined ? env : { ...env, SVC_STORE: flags.store }
+  for (const name of ['SVC_STORE', 'SVC_HOME']) variable(provided, name)
   return storePathFor(provided, process.platform, process.getBuiltinModule('node:os').homedir())
 }
 

@@ -45,8 +45,8 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   static override examples = [
     '<%= config.bin %> health --mode Advanced --type App',
     '<%= config.bin %> health -m Basic -t Sql --server https://svc.example.com',
-    '<%= config.bin %> health -t all --output junit > health.xml',
-    '<%= config.bin %> health -t Sql --wait 5m && ./deploy.sh',
+    '<%= config.bin %> health --require-config --output junit > health.xml',
+    '<%= config.bin %> health -t Sql --require-config --wait 5m && ./deploy.sh',
   ]
   static override args = {
     types: argument({
@@ -116,7 +116,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       flags['require-config'] ||
       (process.env.SVC_REQUIRE_CONFIG !== undefined &&
         (await import('../cli/health-types.ts')).requiresConfig(process.env))
-    const session = await openSession(flags, process.env, { tolerant: true })
+    const session = await openSession(flags, process.env, { tolerant: true, requireConfig })
     this.target = session.label
     try {
       const mode = flags.mode ?? 'Standard'
@@ -213,6 +213,9 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       if (unread) writeError(`Error: ${text}\n`)
       else this.say(`Warning: ${text}`)
     }
+    const { config } = session
+    // In every format: svc checks itself instead of what the file names.
+    if (config?.origin === undefined) for (const text of config?.warnings ?? []) this.say(`Warning: ${text}`)
     if (forPeople && session.runtime && session.runtime.facts.configuration === undefined) {
       this.say(nextSteps())
     }

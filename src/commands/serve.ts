@@ -69,6 +69,7 @@ it also accepts other addresses, with a warning.`
     for (const proxy of behindProxy) await refuseUnlessProxy(proxy)
     const { serve } = await import('../cli/serve-run.ts')
     const config = await configuration(flags, process.env, { tolerant: 'entries' })
+    const requireConfig = (await import('../cli/health-types.ts')).requiresConfig(process.env)
     const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0
     const clear = !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined && !proxied
     if (clear && flags.only === undefined && !flags['insecure-listen']) throw openListening(flags.host)
@@ -76,6 +77,7 @@ it also accepts other addresses, with a warning.`
       {
         version: packageJson().version,
         config,
+        requireConfig,
         store: flags.only === 'health' ? undefined : await storePath(flags, process.env),
         host: flags.host,
         port: flags.port,
@@ -99,6 +101,7 @@ it also accepts other addresses, with a warning.`
               ...(clear && flags.only !== undefined
                 ? [`${flags.host} accepts other machines without TLS: the network can read the health of this one`]
                 : []),
+              ...(requireConfig && Object.keys(config.types).length === 0 ? [nothingConfigured(config.origin)] : []),
               ...config.warnings,
             ],
         mistakes: config.wrongEntries,
@@ -108,6 +111,9 @@ it also accepts other addresses, with a warning.`
     return 0
   }
 }
+
+const nothingConfigured = (origin: string | undefined): string =>
+  `SVC_REQUIRE_CONFIG=1 and ${origin === undefined ? 'there is no svc.yaml' : `${origin} configures no monitors`}: every server type answers 503`
 
 /** Without TLS, other machines would exchange passwords and answers with this server in clear text. */
 const openListening = (host: string): Fault =>

@@ -89,6 +89,8 @@ export type OpenOptions = {
   /** True in `svc serve`: callers share runs, and results are cached for a while. */
   readonly shared: boolean
   readonly details: ServeOptions['details']
+  /** Checks nothing but what svc.yaml configures: without one, svc does not check itself either (K10). */
+  readonly requireConfig?: boolean | undefined
   /** Where refused sign-ins outlive this process. Absent: it forgets them. */
   readonly refusals?: RefusalStore | undefined
 }
@@ -129,7 +131,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ownUrl: () => ownUrl,
   }
   const life = new AbortController()
-  const ownParts: OwnParts = { storePath: store?.path, accounts: store !== undefined, version: options.version }
+  // A type that svc.yaml lacks must not pass because svc itself is healthy.
+  const checksItself = options.config.origin === undefined && options.requireConfig !== true
+  const ownParts: OwnParts | undefined = checksItself
+    ? { storePath: store?.path, accounts: store !== undefined, version: options.version }
+    : undefined
   if (options.shared) await openAll(store, configuredMonitors(options.config), ownParts)
   const stopSweeping = options.shared && store ? sweepNowAndThen(store.data) : undefined
 
@@ -140,7 +146,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = options.config.types[type]
     const unconfigured = !configured || configured.monitors.length === 0
-    const storeProblem = unconfigured && type === 'Sql' && !options.shared ? await prepareStore(store?.path) : undefined
+    const storeProblem =
+      unconfigured && type === 'Sql' && !options.shared ? await prepareStore(ownParts?.storePath) : undefined
     const planned = await assemble(type, {
       configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
@@ -301,7 +308,7 @@ const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
 async function openAll(
   store: OpenStore | undefined,
   configured: readonly PlannedMonitor[],
-  own: OwnParts,
+  own: OwnParts | undefined,
 ): Promise<void> {
   try {
     await store?.data(true)

@@ -169,7 +169,7 @@ export type RuntimeFacts = {
   readonly configuration: string | undefined
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
-  /** Types that check parts of svc itself while there is no configuration. */
+  /** Types that check parts of svc itself. Empty with a configuration, and where one is required. */
   readonly ownTypes: readonly ServerType[]
   /** The ways to sign in besides passwords, as the metadata shows them. Absent: none. */
   readonly providers?: readonly ProviderFacts[] | undefined

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { combinedExit } from '../../src/cli/health.ts'
+import { runMediaType } from '../../src/core/protocol/index.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 type Result = { readonly MonitorName: string; readonly Status: string; readonly StatusMessage: string }
@@ -156,13 +157,15 @@ test('K10 the machine is observed once, whatever the number of types', async () 
 })
 
 /** A simulated server with one healthy type. */
-async function simulated(answer: (path: string) => { readonly status: number; readonly body: string }) {
+async function simulated(
+  answer: (path: string) => { readonly status: number; readonly body: string; readonly type?: string },
+) {
   const requests: string[] = []
   const port = await listening(
     createServer((request, response) => {
       requests.push(request.url ?? '')
-      const { status, body } = answer(request.url ?? '')
-      response.writeHead(status, { 'content-type': 'application/json' }).end(body)
+      const { status, body, type = 'application/json' } = answer(request.url ?? '')
+      response.writeHead(status, { 'content-type': type }).end(body)
     }),
   )
   return { url: `http://127.0.0.1:${port}`, asked: requests }
@@ -214,6 +217,63 @@ test('K10 a simulated server without any configured type is exit 12, with --requ
   expect((await homeWith().svc(['health', '--server', own.url])).code).toBe(0)
   expect((await homeWith().svc(['health', '--server', own.url, '--require-config'])).code).toBe(12)
 })
+
+const requiring = ['--require-config', '-t', 'App'] as const
+
+test('K10 --require-config with named types is exit 12 at a simulated server without a configuration, at once and in every format', async () => {
+  const server = await simulated((path) => (path.startsWith('/server-types') ? types(['App'], false) : fine))
+  const { code, stderr } = await homeWith().svc(['health', '--server', server.url, ...requiring, '--wait', '10m'])
+  expect(code).toBe(12)
+  expect(stderr).toContain(`nothing is configured at ${server.url}`)
+  expect(stderr).toContain('in the svc.yaml of that server')
+  expect(stderr).not.toContain('--type App')
+  expect(server.asked).toEqual(['/server-types'])
+  const env = { SVC_REQUIRE_CONFIG: '1' }
+  expect((await homeWith().svc(['health', '--server', server.url, '-t', 'App'], { env })).code).toBe(12)
+})
+
+test('K10 --require-config with named types leaves the verdict to a simulated server that has a configuration', async () => {
+  const server = await simulated((path) => (path.startsWith('/server-types') ? types(['Sql'], true) : fine))
+  expect((await homeWith().svc(['health', '--server', server.url, ...requiring])).code).toBe(0)
+  expect(server.asked.map((path) => path.split('?')[0])).toEqual(['/server-types', '/healthcheck'])
+})
+
+/** A run as an svc answers it. */
+const runOf = (status: 'ok' | 'failed') => ({
+  status: status === 'ok' ? 200 : 503,
+  type: runMediaType,
+  body: JSON.stringify({
+    ...{ version: 1, type: 'App', mode: 'Standard', view: 'full', status, message: status, durationMs: 1 },
+    ...{ startedAt: new Date().toISOString(), endedAt: new Date().toISOString() },
+    monitors: [{ name: 'svc', kind: 'self', status, results: [{ check: 'version', status, message: status }] }],
+  }),
+})
+
+test.each([404, 405])(
+  'K10 --require-config at a simulated server that answers %s to GetServerTypes: an svc that passes is 12, other servers keep their verdict',
+  async (status) => {
+    const unknown = { status, body: '{"ResponseStatus":{"ErrorCode":"NotFound"}}' }
+    const at = async (answer: Parameters<typeof simulated>[0]) => {
+      const server = await simulated((path) => (path.startsWith('/server-types') ? unknown : answer(path)))
+      return await homeWith().svc(['health', '--server', server.url, ...requiring])
+    }
+    expect((await at(() => fine)).code).toBe(0)
+    const older = await at(() => runOf('ok'))
+    expect(older.code).toBe(12)
+    expect(older.stderr).toContain('cannot say whether it has a configuration')
+    expect((await at(() => runOf('failed'))).code).toBe(3)
+  },
+)
+
+test.each([401, 403, 429, 500, 502, 503])(
+  'K10 --require-config at a simulated server that answers %s to GetServerTypes never passes',
+  async (status) => {
+    const server = await simulated((path) => (path.startsWith('/server-types') ? { status, body: '{}' } : fine))
+    const { code } = await homeWith().svc(['health', '--server', server.url, ...requiring])
+    expect(code).not.toBe(0)
+    expect(server.asked.every((path) => path.startsWith('/server-types'))).toBe(true)
+  },
+)
 
 test('K10 --wait also waits for a simulated server that does not list its types yet', async () => {
   let answers = 0

@@ -95,3 +95,26 @@ test('a link is followed to its target', async () => {
   await symlink(join(elsewhere, 'real.yaml'), join(home, 'svc.yaml'))
   expect((await loadConfig(here({ SVC_HOME: home }, home))).serve.jsonp).toBe(false)
 })
+
+test('K10 a link to a svc.yaml that does not exist is a fault, and so is a file in the place of its folder', async () => {
+  const home = await folder()
+  const path = join(home, 'svc.yaml')
+  await symlink(join(home, 'gone.yaml'), path)
+  const fault = await faultOf(loadConfig(here({ SVC_HOME: home }, home)))
+  expect([fault.fault, fault.message]).toEqual(['Local', `${path} is a link to a file that does not exist`])
+  const other = await folder()
+  await symlink(join(other, 'gone'), join(other, 'link'))
+  const linked = await faultOf(loadConfig(here({ SVC_HOME: join(other, 'link') }, other)))
+  expect(linked.message).toBe(`${join(other, 'link')} is a link to a file that does not exist`)
+  const plain = await file(join(other, 'plain'), '')
+  const misplaced = await faultOf(loadConfig(here({ SVC_HOME: plain }, other)))
+  expect(misplaced.message).toBe(`${plain} is a file and not a folder`)
+})
+
+test('a svc.yml in the place of svc.yaml is mentioned', async () => {
+  const home = await folder()
+  const misnamed = await file(join(home, 'svc.yml'), 'types: {}\n')
+  const config = await loadConfig(here({ SVC_HOME: home }, home))
+  expect(config.origin).toBeUndefined()
+  expect(config.warnings).toEqual([`${misnamed} is not read: rename it to svc.yaml`])
+})

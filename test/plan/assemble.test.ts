@@ -11,6 +11,7 @@ import {
   describePlan,
   isKindName,
   loadKind,
+  ownTypes,
   plans,
 } from '../../src/core/plan/index.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
@@ -40,8 +41,8 @@ test.each(ServerType.values)('%s without configuration never has an empty plan',
   const planned = await assemble(type, withDefaults())
   expect(planned.filter(({ host }) => !host).length).toBeGreaterThan(0)
   const [configuration] = planned.filter(({ name }) => name === 'Configuration')
-  const own = (plans[type].own?.(withDefaults().parts) ?? []).length
-  expect(configuration?.settings).toMatchObject({ level: own > 0 ? 'warn' : 'fail' })
+  const own = ownTypes(withDefaults().parts).includes(type)
+  expect(configuration?.settings).toMatchObject({ level: own ? 'warn' : 'fail' })
 })
 
 test("Sql without configuration checks svc's own store and reports that as a warning", async () => {

@@ -19,7 +19,11 @@ export default class List extends SvcCommand {
     const { assemble, describePlan } = await import('../../core/plan/index.ts')
     const config = await configuration(flags, process.env, { tolerant: true })
     for (const mistake of mistakesOf(config)) this.say(`Warning: ${mistake}`)
-    const parts = { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
+    // With a configuration, a type that it lacks is not replaced by checks of svc itself (K10).
+    const parts =
+      config.origin === undefined
+        ? { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
+        : undefined
     const requested = (flags.type ?? []).flat()
     const types = requested.length === 0 || requested.includes('all') ? ServerType.values : (requested as ServerType[])
     const mode = flags.mode ?? 'Standard'

@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs'
-import { access, constants, type FileHandle, open, realpath, stat } from 'node:fs/promises'
+import { access, constants, type FileHandle, lstat, open, realpath, stat } from 'node:fs/promises'
 import { dirname, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
 import { othersMayWrite } from '../own-files.ts'
@@ -105,11 +105,33 @@ async function opened(candidate: ConfigCandidate): Promise<FileHandle | undefine
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
     const missing = code === 'ENOENT' || code === 'ENOTDIR'
+    if (missing) await refuseIfPresent(path)
     if (missing && (from === 'user' || from === 'system')) return undefined
     if (missing) throw local(`${from} names ${path}, which does not exist`, [`Correct ${from}, or create the file.`])
     if (code === 'EACCES') throw local(`${path} is not readable for this account`, [`chmod u+r ${quoted(path)}`])
     throw local(`${path} cannot be read (${code ?? 'unknown error'})`, ['Check the file.'], error)
   }
+}
+
+/**
+ * Throws Local for a name that exists although nothing can be read under it: the configuration is lost, and what svc
+ * checks without one would pass.
+ */
+async function refuseIfPresent(path: string): Promise<void> {
+  for (const name of [path, dirname(path)]) {
+    const stats = await lstat(name).catch(() => undefined)
+    if (stats?.isSymbolicLink() && (await stat(name).catch(() => undefined)) === undefined) {
+      throw local(`${name} is a link to a file that does not exist`, ['Correct the link, or remove it.'])
+    }
+    if (name !== path && stats?.isFile()) throw local(`${name} is a file and not a folder`, ['Rename or remove it.'])
+  }
+}
+
+/** A warning for a `svc.yml` in place of the svc.yaml that is missing: svc does not read it. */
+export async function misnamedFile(candidate: ConfigCandidate): Promise<string | undefined> {
+  const misnamed = candidate.path.replace(/\.yaml$/, '.yml')
+  if (misnamed === candidate.path || !(await lstat(misnamed).catch(() => undefined))) return undefined
+  return `${misnamed} is not read: rename it to ${fileName}`
 }
 
 /**

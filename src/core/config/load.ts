@@ -17,7 +17,7 @@ import {
 import type { AuthConfig } from './auth.ts'
 import type { DocumentPlace } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
-import { type ConfigCandidate, candidates, readFile, systemConfig, type WhereOptions } from './find.ts'
+import { type ConfigCandidate, candidates, misnamedFile, readFile, systemConfig, type WhereOptions } from './find.ts'
 import type { ProfilesRead } from './profiles.ts'
 import { readTypes, type TypeConfig, type Types, type WrongMonitor } from './types.ts'
 
@@ -212,10 +212,16 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const context = { env: options.env, folder: '.' }
   const places = candidates(options)
   const searched = places.map(({ path }) => path)
+  const misnamed: string[] = []
   for (const candidate of places) {
     const uid = options.uid ?? process.getuid?.()
     const text = await readFile(candidate, { platform: options.platform, uid })
-    if (text !== undefined) return { ...(await readConfig(text, candidate, options)), searched }
+    if (text !== undefined) {
+      const read = await readConfig(text, candidate, options)
+      return { ...read, searched, warnings: [...misnamed, ...read.warnings] }
+    }
+    const warning = await misnamedFile(candidate)
+    if (warning !== undefined) misnamed.push(warning)
   }
   return {
     origin: undefined,
@@ -224,7 +230,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     serve: readServe({}, context).values,
     otherSections: [],
     cannotRun: [],
-    warnings: [],
+    warnings: misnamed,
     mistakes: [],
     mistakeLines: [],
     wrongEntries: [],

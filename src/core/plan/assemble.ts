@@ -125,8 +125,11 @@ export const plans: Record<ServerType, TypePlan> = {
 }
 
 /** The types that check parts of svc itself while nothing is configured for them. */
-export const ownTypes = (parts: OwnParts): readonly ServerType[] =>
-  ServerType.values.filter((type) => (plans[type].own?.(parts) ?? []).length > 0)
+export const ownTypes = (parts: OwnParts | undefined): readonly ServerType[] =>
+  ServerType.values.filter((type) => ownEntries(type, parts).length > 0)
+
+const ownEntries = (type: ServerType, parts: OwnParts | undefined): readonly MonitorEntry[] =>
+  (parts && plans[type].own?.(parts)) ?? []
 
 /** The names of all kinds, in the registry's order. */
 const kindNames = Object.keys(monitors) as readonly KindName[]
@@ -197,7 +200,8 @@ export type AssembleOptions = {
   readonly configured: readonly PlannedMonitor[]
   /** The `host:` settings of svc.yaml, or false to leave the host block out. */
   readonly host: Readonly<Record<string, unknown>> | false
-  readonly parts: OwnParts
+  /** Undefined where only what is configured counts. */
+  readonly parts: OwnParts | undefined
   /** Finds the usual ports of a type that are open on this machine: connects and reads the banner, never signs in. */
   readonly listening: (
     ports: readonly { readonly port: number; readonly what: string }[],
@@ -226,11 +230,11 @@ export async function assemble(type: ServerType, options: AssembleOptions): Prom
 const listeningKind = 'listening' satisfies KindName
 
 /** The kinds of all monitors that svc plans by itself, independent of the configuration. */
-export const ownKinds = (parts: OwnParts): readonly KindName[] => [
+export const ownKinds = (parts: OwnParts | undefined): readonly KindName[] => [
   hostKind,
   noticeKind,
   listeningKind,
-  ...Object.values(plans).flatMap((plan) => (plan.own?.(parts) ?? []).map(({ kind }) => kind)),
+  ...ServerType.values.flatMap((type) => ownEntries(type, parts).map(({ kind }) => kind)),
 ]
 
 const hostBlock = (settings: Readonly<Record<string, unknown>>): Promise<PlannedMonitor> =>
@@ -239,7 +243,7 @@ const hostBlock = (settings: Readonly<Record<string, unknown>>): Promise<Planned
 async function unconfigured(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {
   const plan = plans[type]
   const [own, open] = await Promise.all([
-    Promise.all((plan.own?.(options.parts) ?? []).map((entry) => planned(entry, false))),
+    Promise.all(ownEntries(type, options.parts).map((entry) => planned(entry, false))),
     discovered(plan.usualPorts, options),
   ])
   const configuration =

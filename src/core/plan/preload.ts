@@ -10,7 +10,7 @@ import { loadKind, type OwnParts, ownKinds } from './assemble.ts'
  *
  * The child processes of probes load their own modules each time.
  */
-export async function preloadHealth(configured: readonly PlannedMonitor[], parts: OwnParts): Promise<void> {
+export async function preloadHealth(configured: readonly PlannedMonitor[], parts: OwnParts | undefined): Promise<void> {
   const own = await Promise.all(ownKinds(parts).map(loadKind))
   const kinds = new Set<AnyKind>([...own, ...configured.map(({ kind }) => kind)])
   await Promise.all([loadHoldDuration(), loadSignIns(), ...Array.from(kinds, preloadKind)])

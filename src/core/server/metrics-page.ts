@@ -41,6 +41,11 @@ export async function metricsPage(server: ServerContext, context: RequestContext
     ...health.map((family) =>
       family.name === lastRunName ? { ...family, samples: lastRuns(runs, configured) } : family,
     ),
+    gauge(
+      'svc_configured_types',
+      'Server types with at least one monitor; 0 means that nothing is checked.',
+      configured.length,
+    ),
     ...runFamilies(runtime),
     ...(await storeFamilies(server, context)),
     ...(await server.metrics.families(server.open.size)),

@@ -6,7 +6,7 @@ import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
 import { presented } from './credential.ts'
-import { depthOf, entryOf } from './health.ts'
+import { checkedTypes, depthOf, entryOf } from './health.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
 
 /** The status of one server type, from its latest runs. */
@@ -64,7 +64,14 @@ export async function statusPage(server: ServerContext, context: RequestContext)
     .toSorted((a, b) => urgency(a) - urgency(b))
   const configuration = context.caller.loopback ? (facts.configuration ?? 'none') : undefined
   const user = credential && (await signedInUser(server, call))
-  const page = document(standings, { base, user, configuration, configured: facts.types, at: new Date() })
+  const page = document(standings, {
+    base,
+    user,
+    configuration,
+    configured: facts.types,
+    answered: checkedTypes(facts),
+    at: new Date(),
+  })
   return {
     status: 200,
     contentType: 'text/html; charset=utf-8',
@@ -96,6 +103,8 @@ type Facts = {
   /** Undefined when this caller may not see it. */
   readonly configuration: string | undefined
   readonly configured: readonly ServerType[]
+  /** The types that svc checks: without a configuration, its own parts. */
+  readonly answered: readonly ServerType[]
   readonly at: Date
 }
 
@@ -206,7 +215,7 @@ function details(mode: ExecutionMode, { monitors }: EntryReading): Markup {
 const question = (type: ServerType, mode: ExecutionMode): string =>
   `/healthcheck?ExecutionMode=${mode}&ServerType=${type}`
 
-function ways(type: ServerType, { base, configuration, configured }: Facts): Markup {
+function ways(type: ServerType, { base, configuration, configured, answered }: Facts): Markup {
   const url = `${base}${question(type, 'Standard')}`
   return html`<section>
 <h2>How to run a check</h2>
@@ -218,7 +227,7 @@ ${url}&amp;format=nagios
 ${base}/metrics</pre></div>
 <div><p>In the browser (Basic)</p><p class="asks">${ServerType.values.map((each) => html`<a href="${question(each, 'Basic')}" rel="nofollow">${each}</a> `)}</p></div>
 </div>
-${configured.length === 0 ? html`<p>No server type is configured. <code>svc monitors discover</code> proposes a configuration for this machine.</p>` : notConfigured(configured)}
+${configured.length === 0 ? html`<p>No server type is configured${answered.length === 0 ? ', and every type answers 503' : ''}. <code>svc monitors discover</code> proposes a configuration for this machine.</p>` : notConfigured(configured)}
 ${configuration === undefined ? undefined : html`<p class="quiet">Configuration: ${configuration}</p>`}
 </section>
 `

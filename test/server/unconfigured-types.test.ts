@@ -1,0 +1,75 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { ServerType } from '../../src/core/protocol/index.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+
+/** A server of this process with a store, and with this svc.yaml if there is one. */
+async function serving({ yaml, requireConfig = false }: { yaml?: string; requireConfig?: boolean }) {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-unconfigured-'))
+  if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
+  const { service, runtime } = await openCore({
+    version: '1.2.3',
+    config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+    store: join(folder, 'store', 'svc.db'),
+    shared: true,
+    details: 'anyone',
+    requireConfig,
+  })
+  const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
+  const server = await startServer({ ...started, log: () => {}, limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0 } })
+  onTestFinished(async () => {
+    await server.stop()
+    await runtime.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const get = async (path: string) => {
+    const answer = await fetch(`${server.url}${path}`)
+    return { status: answer.status, text: await answer.text() }
+  }
+  return { get, health: (type: ServerType) => get(`/healthcheck?ExecutionMode=Basic&ServerType=${type}`) }
+}
+
+/** A svc.yaml whose only monitor, of the type Batch, passes. */
+async function onlyBatch(): Promise<string> {
+  const peer = createServer((socket) => socket.end()).listen(0, '127.0.0.1')
+  await new Promise((resolve) => peer.once('listening', resolve))
+  onTestFinished(() => void peer.close())
+  const { port } = peer.address() as { readonly port: number }
+  return `types:\n  Batch: [{kind: tcp, host: 127.0.0.1, port: ${port}}]\n`
+}
+
+test('K10 H14 a server with a configuration answers 503 for each type that it lacks, also those that check svc itself without one', async () => {
+  const { health } = await serving({ yaml: await onlyBatch() })
+  const answers = await Promise.all(ServerType.values.map(async (type) => [type, await health(type)] as const))
+  for (const [type, { status, text }] of answers) {
+    expect([type, status]).toEqual([type, type === 'Batch' ? 200 : 503])
+    if (type !== 'Batch') expect(text).toContain(`${type} is not configured here`)
+  }
+})
+
+test('K10 a server without a configuration checks itself, unless one is required: then every type is 503', async () => {
+  const usual = await serving({})
+  expect((await usual.health('App')).status).toBe(200)
+  expect(JSON.parse((await usual.get('/server-types')).text)).toEqual({
+    Types: ['App', 'Sql', 'Identity'],
+    Configured: false,
+  })
+  const { get, health } = await serving({ requireConfig: true })
+  for (const type of ServerType.values) expect([type, (await health(type)).status]).toEqual([type, 503])
+  expect(JSON.parse((await get('/server-types')).text)).toEqual({ Types: [], Configured: false })
+  expect((await get('/')).text).toContain('No server type is configured, and every type answers 503')
+  expect((await get('/metrics')).text).toMatch(/^svc_configured_types 0$/m)
+})
+
+test('K10 a server that requires a configuration still answers /livez, /readyz and sign-in', async () => {
+  const { get } = await serving({ requireConfig: true })
+  expect((await get('/livez')).status).toBe(200)
+  expect((await get('/readyz')).status).toBe(200)
+  expect((await get('/auth')).status).toBe(401)
+})
