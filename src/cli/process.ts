@@ -12,17 +12,17 @@ const localFault = 12
 
 let failed = false
 let used = false
-let exitWhenLost = localFault
+let exitWhenLost: number | undefined
 
-/** Sets the exit code of a lost answer for a reader that gives 12 no meaning. */
+/** Sets the exit code of a lost answer for a reader that gives 12 no meaning, whatever the answer was. */
 export function exitWhenOutputIsLost(code: number): void {
   exitWhenLost = code
 }
 
 /**
  * Writes the answer, and nothing else, to standard output. When that fails, one message goes to standard error and the
- * exit code is 12 (or that of `exitWhenOutputIsLost`), unless the command itself fails: its own exit code takes precedence. A reader that leaves early
- * (`svc … | head -1`) is not an error and causes no message.
+ * exit code is that of `exitWhenOutputIsLost`, or 12 unless the command itself fails: its own exit code takes
+ * precedence. A reader that leaves early (`svc … | head -1`) is not an error and causes no message.
  *
  * Returns false when the data is known to be lost. Pipes, sockets and terminals report that later.
  */
@@ -131,7 +131,7 @@ function fail(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') return
   // The command may still set its own exit code.
   process.once('exit', () => {
-    process.exitCode ||= exitWhenLost
+    process.exitCode = exitWhenLost ?? (process.exitCode || localFault)
   })
   void report(error)
 }

@@ -55,7 +55,7 @@ export abstract class RoleCommand extends SvcCommand {
     make: (asking: Asking) => Promise<RoleChanged>,
     signal: AbortSignal,
   ): Promise<undefined> {
-    const session = await openSession(flags, process.env)
+    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
@@ -76,7 +76,7 @@ export abstract class RoleCommand extends SvcCommand {
   ): Promise<number> {
     const { readRoleFile } = await import('./role-file.ts')
     const changes = await readRoleFile(flags['from-file'], action)
-    const session = await openSession(flags, process.env)
+    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {

@@ -6,7 +6,7 @@ import type { Call, Runtime, Service } from '../core/service.ts'
 import { type ProcessEnvironment, variable } from './flags.ts'
 import { packageJson } from './process.ts'
 import type { Settings } from './profiles.ts'
-import { type CommandTarget, chooseTarget, newCorrelationId } from './target.ts'
+import { type CommandTarget, chooseEither, newCorrelationId } from './target.ts'
 
 export type SessionFlags = {
   readonly server?: string | undefined
@@ -39,6 +39,15 @@ export function placeOf({ label, runtime }: CommandSession): string {
 export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =>
   (await import('./profiles.ts')).readSettings(env)
 
+type SessionOptions = {
+  readonly tolerant?: boolean
+  readonly requireConfig?: boolean
+  /** Gets a note for the user about what the command line overrides. */
+  readonly say?: (line: string) => void
+  /** The target of a command that acts at servers only. */
+  readonly chosen?: CommandTarget
+}
+
 /**
  * A Service for one command: over HTTP when a server is chosen, otherwise in process. With `tolerant`, entries of
  * svc.yaml with mistakes become monitors that never pass. With `requireConfig`, svc in process does not check itself.
@@ -46,12 +55,14 @@ export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =
 export async function openSession(
   flags: SessionFlags,
   env: ProcessEnvironment,
-  { tolerant = false, requireConfig = false }: { readonly tolerant?: boolean; readonly requireConfig?: boolean } = {},
+  { tolerant = false, requireConfig = false, say, chosen }: SessionOptions = {},
 ): Promise<CommandSession> {
-  const target = await chooseTarget(flags, env, () => readSettings(env))
+  const target = chosen ?? (await chooseEither(flags, env, () => readSettings(env)))
   // A variable that is set but empty is refused for every target.
   const token = variable(env, 'SVC_TOKEN')
   if (target.kind === 'server') {
+    const { overridden, origin } = target
+    if (overridden !== undefined) say?.(`Note: ${origin} takes precedence over ${overridden}, which means this machine`)
     const client = await openClientAt(target, flags, env, token)
     return {
       target,

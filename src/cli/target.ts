@@ -7,6 +7,8 @@ export type TargetFlags = {
   readonly local?: boolean | undefined
   readonly profile?: string | undefined
 }
+/** What names a svc.yaml or a store, and with it this machine. */
+export type LocalFlags = { readonly config?: string | undefined; readonly store?: string | undefined }
 /** What chose the server: a flag or variable of this call, or the settings. */
 export type Origin = '--server' | 'SVC_SERVER' | '--profile' | 'SVC_PROFILE' | 'current profile'
 /** The target of a command: a server, or this machine in process. */
@@ -18,6 +20,8 @@ export type CommandTarget =
       readonly origin: Origin
       /** The chosen profile. Absent when a URL selected the server. */
       readonly profile?: ServerProfile | undefined
+      /** A variable that names this machine, which a flag for a server overrides. */
+      readonly overridden?: string | undefined
     }
 
 /**
@@ -45,6 +49,40 @@ export async function chooseTarget(
   const { profileNamed } = await import('./profiles.ts')
   const profile = await profileNamed(settings, profileName, origin)
   return { kind: 'server', url: profile.server, origin, profile }
+}
+
+/**
+ * The target of a command that acts at a server or on this machine. `--config` and `--store` mean this machine: they
+ * override SVC_SERVER, SVC_PROFILE and the current profile. So do SVC_CONFIG and SVC_STORE over the current profile.
+ * Throws Usage where two flags, or two variables, mean different places: guessing would check the wrong one.
+ */
+export async function chooseEither(
+  flags: TargetFlags & LocalFlags,
+  env: ProcessEnvironment,
+  readSettings: () => Promise<Settings>,
+): Promise<CommandTarget> {
+  const localFlag = flags.config !== undefined ? '--config' : flags.store !== undefined ? '--store' : undefined
+  const localVariable = ['SVC_CONFIG', 'SVC_STORE'].find((name) => variable(env, name) !== undefined)
+  const serverFlag = flags.server !== undefined ? '--server' : flags.profile !== undefined ? '--profile' : undefined
+  const serverVariable = ['SVC_SERVER', 'SVC_PROFILE'].find((name) => variable(env, name) !== undefined)
+  if (localFlag !== undefined && serverFlag !== undefined) {
+    throw new Fault('Usage', `${localFlag} and ${serverFlag} cannot be combined: ${localFlag} means this machine`, {
+      hints: ['Omit one of them.'],
+    })
+  }
+  if (flags.local || serverFlag !== undefined) {
+    const target = await chooseTarget(flags, env, readSettings)
+    return target.kind === 'local' ? target : { ...target, overridden: localVariable }
+  }
+  if (localFlag !== undefined) return { kind: 'local' }
+  if (localVariable !== undefined && serverVariable !== undefined) {
+    throw new Fault('Usage', `${localVariable} means this machine, and ${serverVariable} a server: both are set`, {
+      hints: [
+        `Unset one of them, or choose with ${localVariable === 'SVC_CONFIG' ? '--config' : '--store'}, --local or --server.`,
+      ],
+    })
+  }
+  return localVariable === undefined ? await chooseTarget(flags, env, readSettings) : { kind: 'local' }
 }
 
 /**

@@ -116,7 +116,11 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       flags['require-config'] ||
       (process.env.SVC_REQUIRE_CONFIG !== undefined &&
         (await import('../cli/health-types.ts')).requiresConfig(process.env))
-    const session = await openSession(flags, process.env, { tolerant: true, requireConfig })
+    const session = await openSession(flags, process.env, {
+      tolerant: true,
+      requireConfig,
+      say: (line) => this.say(line),
+    })
     this.target = session.label
     try {
       const mode = flags.mode ?? 'Standard'

@@ -71,7 +71,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
     const misplaced = (['max-runtime', 'no-output'] as const).find((flag) => flags[flag])
     if (misplaced) throw new Fault('Usage', `--${misplaced} needs a command: svc heartbeat NAME -- COMMAND`)
     const DiskFreePercent = flags.disk === undefined ? undefined : await freePercent(flags.disk)
-    const session = await openSession(flags, process.env)
+    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
@@ -116,7 +116,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
       output: !flags['no-output'],
       env: process.env,
       deliver: async (report) => {
-        const session = await openSession(flags, process.env)
+        const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
         try {
           // The job decides when it ends: a signal to it must not cancel its report.
           const { signal } = new AbortController()

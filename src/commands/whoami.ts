@@ -38,13 +38,18 @@ export default class Whoami extends SvcCommand {
     const token = tokenFromEnvironment(target, process.env)
     const stored = target.kind === 'local' ? onThisMachine(signal) : await factsOf(target, token !== undefined)
     if (target.kind === 'server') this.target = stored.server ?? target.url
-    const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, signal) : stored
+    const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, target, signal) : stored
     const { factLines } = await import('../cli/render/table.ts')
     this.print(flags.json ? JSON.stringify(facts) : factLines(rowsOf(facts)))
   }
 
-  private async verified(stored: Facts, flags: Parameters<typeof openSession>[0], signal: AbortSignal): Promise<Facts> {
-    const session = await openSession(flags, process.env)
+  private async verified(
+    stored: Facts,
+    flags: Parameters<typeof openSession>[0],
+    chosen: CommandTarget,
+    signal: AbortSignal,
+  ): Promise<Facts> {
+    const session = await openSession(flags, process.env, { chosen })
     try {
       const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
       const user = answer.UserName ?? stored.user

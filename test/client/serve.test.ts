@@ -13,9 +13,10 @@ const request: HealthCheckRequest = {
 const at = (port: number): string => `http://127.0.0.1:${port}`
 
 test('the server receives each request and the client each answer unchanged', async () => {
-  await withSite({}, async ({ port, calls }) => {
-    const call = callWith({ correlationId: 'abc-1', fresh: true, calledByPeer: true })
-    expect(await clientOf(at(port)).healthCheck(request, call)).toEqual(healthy(call))
+  const call = callWith({ correlationId: 'abc-1', fresh: true, calledByPeer: true })
+  const endedNow = { ...healthy(call), ExecutionMetrics: { EndDateTime: new Date() } }
+  await withSite({ health: async () => endedNow }, async ({ port, calls }) => {
+    expect(await clientOf(at(port)).healthCheck(request, call)).toEqual(endedNow)
     expect(calls).toHaveLength(1)
     expect(calls[0]?.request).toEqual(request)
     expect(calls[0]?.call).toMatchObject({ correlationId: 'abc-1', fresh: true, calledByPeer: true })

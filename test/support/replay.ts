@@ -274,6 +274,14 @@ function fieldsOf(body: Dto): Dto {
   )
 }
 
+/** The `Date` of the recording for an answer with the dates of a run: together they show that no cache answered. */
+function sentAfter(text: string): { readonly date?: string } {
+  const [, ended] = /EndDateTime":"(?:\\?\/Date\()?([^"()]+)/i.exec(text) ?? []
+  if (ended === undefined) return {}
+  const ms = Number.parseInt(ended, 10) > 9_999 ? Number.parseInt(ended, 10) : Date.parse(ended)
+  return { date: new Date(ms + 1_000).toUTCString() }
+}
+
 /** Chunked, with the reason phrase and the cookies of that generation. */
 function send(
   response: ServerResponse,
@@ -292,6 +300,7 @@ function send(
   response.statusMessage = (status >= 400 && generation === '5.8' && code) || ''
   response.writeHead(status, {
     vary: 'Accept',
+    ...sentAfter(text),
     'x-powered-by': `ServiceStack/${generation}0`,
     ...(type === '' ? {} : { 'content-type': type }),
     ...(text === '404' || text === '' ? { 'content-length': text.length } : {}),

@@ -404,9 +404,16 @@ const verdictWords = {
   unknown: 'NOT CHECKED',
 } as const
 
-/** Mistakes in the configuration prove nothing about a server. */
-const verdictOf = ({ level, exitCode }: EntryReading): EntryReading['level'] =>
-  level === 'fail' && exitCode === exits.local.code ? 'unknown' : level
+/** Whether its warnings alone make it exit with 3. */
+const failsOnWarning = ({ level, exitCode }: EntryReading): boolean =>
+  level === 'warn' && exitCode === exits.unhealthy.code
+
+/** Mistakes in the configuration prove nothing about a server. With `--fail-on warn`, a warning is a failure. */
+function verdictOf(reading: EntryReading): EntryReading['level'] {
+  const { level, exitCode } = reading
+  if (level === 'fail' && exitCode === exits.local.code) return 'unknown'
+  return failsOnWarning(reading) ? 'fail' : level
+}
 
 /** `✗ UNHEALTHY  web1 · 1 of 4 monitors failed · 2 warnings · Advanced · 0.5 s`. */
 function verdictLines(
@@ -425,6 +432,7 @@ function verdictLines(
   const facts = [
     ...new Set(readings.map((entry) => entry.target)),
     ...monitorCounts(readings),
+    ...(readings.some(failsOnWarning) ? ['warnings count as failures (--fail-on warn)'] : []),
     ...new Set(readings.map((entry) => entry.mode)),
     ...(durations.length > 0 ? [showDuration(Math.max(...durations))] : []),
     ...(age > 1 ? [`age ${showDuration(Math.floor(age) * 1_000)}`] : []),

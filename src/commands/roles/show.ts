@@ -18,7 +18,7 @@ export default class Show extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Show)
     const userName = userOf(args.user)
-    const session = await openSession(flags, process.env)
+    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {

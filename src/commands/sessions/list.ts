@@ -19,7 +19,7 @@ the sessions of any user with --user; on this machine, --user is required.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
-    const session = await openSession(flags, process.env)
+    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {

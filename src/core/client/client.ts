@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
 import {
   type ExecutionMode,
+  type HealthCheckRequest,
   type HealthCheckResponse,
   type Operation,
   type OperationSpec,
@@ -30,6 +31,7 @@ import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
 import { byServerClock } from './server-clock.ts'
 import { isTrustError, readCaFile, Trust } from './trust.ts'
+import { demandNewRun, demandSameRun, judgedByStatus, runJudgedByStatus } from './trusted-answer.ts'
 import { runOf, verdict } from './verdict.ts'
 
 /**
@@ -203,11 +205,18 @@ async function perform<O extends Operation>(
         afterSending().then(() => import('../wire/index.ts')),
       ])
       const run = runOf(received, sent, wire)
-      if (run) return (await answerOfRun(run, received, call)) as Response<O>
+      if (run) return (await answerOfRun(run, request as HealthCheckRequest, received, sent, call)) as Response<O>
       const understood = verdict(received, sent, wire.decodeAnswer) as Response<O>
       const answer =
         operation === 'healthCheck'
-          ? (byServerClock(understood, received.headers.date, wire.OffsetDate) as Response<O>)
+          ? (healthAnswerOf(
+              understood,
+              request as HealthCheckRequest,
+              received,
+              sent,
+              call,
+              wire.OffsetDate,
+            ) as Response<O>)
           : understood
       tellAge(received, answer, call)
       return withCookieTokens(operation, answer, received)
@@ -220,11 +229,34 @@ async function perform<O extends Operation>(
 }
 
 /** Converts a run from a server to the interface's document, and passes the run itself to `note`. */
-async function answerOfRun(run: RunDocument, { headers }: Received, call: Call): Promise<HealthCheckResponse> {
+async function answerOfRun(
+  document: RunDocument,
+  request: HealthCheckRequest,
+  received: Received,
+  sent: SentRequest,
+  call: Call,
+): Promise<HealthCheckResponse> {
+  demandSameRun(request, document, sent)
+  if (call.fresh) demandNewRun(request, received, document.endedAt, sent)
+  const run = runJudgedByStatus(document, received.status)
   const { healthCheckResponse, selectRun } = await import('../reports/index.ts')
   const selected = call.selection ? selectRun(run, call.selection) : run
-  call.note?.({ ageSeconds: ageOf(headers) ?? 0, runId: run.runId ?? run.correlationId ?? '', run: selected })
+  call.note?.({ ageSeconds: ageOf(received.headers) ?? 0, runId: run.runId ?? run.correlationId ?? '', run: selected })
   return healthCheckResponse(selected)
+}
+
+/** The answer of a server that sends no run. */
+function healthAnswerOf(
+  understood: HealthCheckResponse,
+  request: HealthCheckRequest,
+  received: Received,
+  sent: SentRequest,
+  call: Call,
+  offsetDate: Parameters<typeof byServerClock>[2],
+): HealthCheckResponse {
+  const answer = byServerClock(understood, received.headers.date, offsetDate)
+  if (call.fresh) demandNewRun(request, received, answer.ExecutionMetrics?.EndDateTime, sent)
+  return judgedByStatus(answer, received.status)
 }
 
 async function anything(link: Link, request: RawRequest, call: Call): Promise<RawAnswer> {

@@ -1,10 +1,8 @@
 import { Fault } from '../errors.ts'
-import type { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { type ExecutionMode, resultLifeMs, type ServerType } from '../protocol/index.ts'
 import { deadlineSignal } from './limits.ts'
 import type { Run } from './run.ts'
 
-/** Milliseconds that a result is shared. A failure is shared for a quarter of that. */
-const cacheTtlMs: Record<ExecutionMode, number> = { Basic: 2_000, Standard: 10_000, Advanced: 60_000 }
 /**
  * Minimum milliseconds from the start and from the end of a run to the next start of the same mode and type. This
  * bounds the load on monitored servers, whatever callers do.
@@ -288,5 +286,5 @@ const isValid = (result: Result | undefined, now: number): result is Result =>
 
 function lifeOf({ monitors }: Run, mode: ExecutionMode): number {
   const failed = monitors.some(({ results }) => results.some(({ status }) => status === 'failed'))
-  return failed ? cacheTtlMs[mode] / 4 : cacheTtlMs[mode]
+  return failed ? resultLifeMs[mode] / 4 : resultLifeMs[mode]
 }

@@ -6,6 +6,12 @@ export type MonitoringStatus = Infer<typeof MonitoringStatus>
 
 export const ExecutionMode = choice('ExecutionMode', ['Basic', 'Standard', 'Advanced'])
 export type ExecutionMode = Infer<typeof ExecutionMode>
+/** Milliseconds for which `svc serve` shares a result (H8). A failure is shared for a quarter of that. */
+export const resultLifeMs: Readonly<Record<ExecutionMode, number>> = {
+  Basic: 2_000,
+  Standard: 10_000,
+  Advanced: 60_000,
+}
 
 export const ServerType = choice('ServerType', [
   'App',

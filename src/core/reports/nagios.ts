@@ -45,7 +45,15 @@ export default {
 function summary(entries: readonly Entry[], readings: readonly EntryReading[]): string {
   const [only] = readings
   if (!only) return 'nothing was checked'
-  if (readings.length === 1) return cause(only)
+  const own = readings.every(({ ownPart }) => ownPart !== undefined)
+  return own
+    ? `nothing is configured, only svc itself was checked: ${outcome(entries, readings)}`
+    : outcome(entries, readings)
+}
+
+function outcome(entries: readonly Entry[], readings: readonly EntryReading[]): string {
+  const [only] = readings
+  if (only && readings.length === 1) return cause(only)
   const bad = readings.filter((reading) => isBad(reading.level)).toSorted((a, b) => urgency(a) - urgency(b))
   const decisive = bad[0] ?? readings.find((reading) => reading.level === 'warn')
   if (!decisive) return `all ${entries.length} healthy`
@@ -60,7 +68,7 @@ function cause(reading: EntryReading): string {
   const [first, ...others] = reading.causes
   if (first === undefined) return reading.headline
   const more = others.length > 0 ? ` (+${others.length})` : ''
-  return `${first.startsWith(reading.type) ? '' : `${reading.type}: `}${first}${more}`
+  return `${reading.type === 'all' || first.startsWith(reading.type) ? '' : `${reading.type}: `}${first}${more}`
 }
 
 const levelWords: Record<Level, string> = { fail: 'FAIL', 'not checked': 'UNKNOWN', warn: 'WARN', ok: 'OK' }

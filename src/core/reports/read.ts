@@ -160,7 +160,8 @@ function unanswered(type: string, error: ReportedError | undefined): Omit<EntryR
     : { code: 'UnreadableAnswer', exitCode: 8, message: 'no answer and no error', hints: [] }
   return {
     level: 'unknown',
-    headline: `${type} could not be checked`,
+    // Without any answer, nobody said which types there are.
+    headline: `${type === 'all' ? 'the server types' : type} could not be checked`,
     causes: [reported.message],
     monitors: [],
     failed: 0,
