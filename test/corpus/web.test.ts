@@ -83,17 +83,30 @@ const rows: readonly Row<WebServer>[] = [
     peers: askPlain('/loop'),
   },
   {
+    fault: 'the application redirects to a login page',
+    monitor: plain('/login-required'),
+    expected: { state: 'unhealthy', check: 'status', fault: 'data', says: /redirects to .*\/login .*redirects: 3/ },
+    before: 'ok',
+    peers: askPlain('/login-required'),
+  },
+  {
+    fault: 'the answer is empty',
+    monitor: plain('/empty'),
+    expected: { state: 'warning', check: 'empty body', says: /200 with an empty body/ },
+    before: 'ok',
+    peers: askPlain('/empty'),
+  },
+  {
     fault: 'a sign-in is required',
     monitor: plain('/private'),
-    // Nobody knows whether the page behind the sign-in is healthy.
-    expected: { state: 'warning', check: 'status', says: /^not checked: .*\b401\b.*Basic.*username and password/ },
+    expected: { state: 'unhealthy', check: 'status', fault: 'auth', says: /\b401\b.*Basic.*username and password/ },
     before: 'ok',
     peers: askPlain('/private'),
   },
   {
     fault: 'access is forbidden',
     monitor: plain('/forbidden'),
-    expected: { state: 'warning', check: 'status', says: /^not checked: .*\b403\b.*forbids access/ },
+    expected: { state: 'unhealthy', check: 'status', fault: 'auth', says: /\b403\b.*forbids access/ },
     before: 'ok',
     peers: askPlain('/forbidden'),
   },

@@ -105,7 +105,7 @@ peerSuite(missing, 'proposals that have run', () => {
 
   test('a page behind a sign-in needs an account', async () => {
     await using guarded = await peer(replies(http(401, '', { 'WWW-Authenticate': 'Basic realm="x"' })))
-    expect((await proposed(guarded.port))[0]?.problem).toMatch(/^it needs an account: status: not checked: .*\(Basic\)/)
+    expect((await proposed(guarded.port))[0]?.problem).toMatch(/^it needs an account: status: .*\(Basic\)/)
   })
 
   test('an FTP server with TLS is explicit, and its private certificate is a reason', async () => {

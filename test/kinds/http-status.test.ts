@@ -36,22 +36,30 @@ peerSuite(apacheMissing ?? opensslMissing(), 'http status of Apache httpd', () =
       for (const mode of ['Standard', 'Advanced'] as const) {
         const failed = await status(url, mode)
         expect(failed).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: code } })
-        expect(failed.message).toMatch(new RegExp(` answered ${code} \\(expected 2xx, 3xx\\)$`))
+        expect(failed.message).toMatch(new RegExp(` answered ${code} \\(expected 2xx\\)$`))
       }
       expect(await status(url, 'Standard', { status: [String(code)] })).toMatchObject({ status: 'ok' })
     },
   )
 
-  test('a page and a redirect are ok in every mode', async () => {
-    for (const url of [server.urls.healthy, server.urls.moved]) {
-      for (const mode of ['Basic', 'Standard', 'Advanced'] as const)
-        expect(await status(url, mode)).toMatchObject({ status: 'ok' })
+  test('H16 a page is ok in every mode, and a redirect in Basic and where status names it', async () => {
+    for (const mode of ['Basic', 'Standard', 'Advanced'] as const)
+      expect(await status(server.urls.healthy, mode)).toMatchObject({ status: 'ok' })
+    expect(await status(server.urls.moved, 'Basic')).toMatchObject({ status: 'ok' })
+    for (const mode of ['Standard', 'Advanced'] as const) {
+      const moved = await status(server.urls.moved, mode)
+      expect(moved).toMatchObject({ status: 'failed', fault: 'data', measurement: { value: 302 } })
+      expect(moved.message).toMatch(
+        / redirects to \S+\/ \(302\): name it in url, or set redirects: 3, or status: \[302\] if/,
+      )
     }
+    expect(await status(server.urls.moved, 'Standard', { status: ['302'] })).toMatchObject({ status: 'ok' })
+    expect(await status(server.urls.moved, 'Standard', { redirects: 3 })).toMatchObject({ status: 'ok' })
   })
 
-  test('a page that requires a sign-in is not checked, and the result names the scheme', async () => {
+  test('H16 a page that requires a sign-in fails, and the result names the scheme', async () => {
     const expected = await status(server.urls.protected, 'Standard')
-    expect(expected).toMatchObject({ status: 'warning', notChecked: 'permission', measurement: { value: 401 } })
+    expect(expected).toMatchObject({ status: 'failed', fault: 'auth', measurement: { value: 401 } })
     expect(expected.message).toMatch(/answered 401: it requires a sign-in \(Basic\): set username and password, or/)
     const account = { username: 'monitor', password: secret(apachePassword) }
     expect(await status(server.urls.protected, 'Standard', account)).toMatchObject({ status: 'ok' })
@@ -62,9 +70,9 @@ peerSuite(apacheMissing ?? opensslMissing(), 'http status of Apache httpd', () =
     expect(await status(server.urls.protected, 'Standard', { status: ['200'] })).toMatchObject({ status: 'failed' })
   })
 
-  test('a page that nobody may read is not checked, with and without an account', async () => {
+  test('H16 a page that nobody may read fails, with and without an account', async () => {
     const forbidden = await status(server.urls.forbidden, 'Standard')
-    expect(forbidden).toMatchObject({ status: 'warning', notChecked: 'permission', measurement: { value: 403 } })
+    expect(forbidden).toMatchObject({ status: 'failed', fault: 'auth', measurement: { value: 403 } })
     expect(forbidden.message).toMatch(/answered 403: it forbids access without a sign-in, or from this address/)
     const account = { username: 'monitor', password: secret(apachePassword) }
     expect((await status(server.urls.forbidden, 'Standard', account)).message).toMatch(

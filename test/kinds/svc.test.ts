@@ -506,10 +506,12 @@ describe('real servers', () => {
     for (const close of closing.splice(0).reverse()) await close()
   })
   /** A svc serve as the command makes it. */
-  async function serve(name: string, yaml: string, port = 0): Promise<RunningServer> {
+  async function serve(name: string, yaml: string | undefined, port = 0): Promise<RunningServer> {
     const path = join(folder, `${name}.yaml`)
-    writeFileSync(path, yaml, { mode: 0o600 })
-    const config = await loadConfig({ path, env: {}, platform: process.platform, home: folder })
+    if (yaml !== undefined) writeFileSync(path, yaml, { mode: 0o600 })
+    // Without a file, a folder that has none.
+    const from = yaml === undefined ? { env: { SVC_HOME: join(folder, name) } } : { path, env: {} }
+    const config = await loadConfig({ ...from, platform: process.platform, home: folder })
     const store = join(folder, name, 'svc.db')
     const core = await openCore({ version: '1', config, store, shared: true, details: 'signed-in' })
     const { service, runtime } = core
@@ -526,7 +528,7 @@ describe('real servers', () => {
     `types:\n  App:\n    host: false\n    monitors:\n${lines.map((line) => `      - ${line}\n`).join('')}`
 
   test('a healthy svc serve is ok at three depths, and a failing one names its monitor', async () => {
-    const well = await serve('well', 'types: {}')
+    const well = await serve('well', undefined)
     for (const mode of ['Basic', 'Standard', 'Advanced'] as const) {
       const results = await runKind(svc, { url: well.url, mode: 'Advanced' }, mode)
       const checks = new Set(results.map(({ check }) => check))
@@ -551,7 +553,7 @@ describe('real servers', () => {
     await (await fetch(`${url}/healthcheck?ExecutionMode=Basic&ServerType=App`)).text()
 
   test('of a chain only the next is called: its run calls no other', async () => {
-    const a = await serve('a', 'types: {}')
+    const a = await serve('a', undefined)
     const b = await serve('b', monitors(`{kind: svc, name: a, url: "${a.url}"}`))
     const c = await serve('c', monitors(`{kind: svc, name: b, url: "${b.url}"}`))
     expect(await ask(c.url)).toContain('reports Success')

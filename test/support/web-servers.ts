@@ -18,7 +18,8 @@ export type CertificateName = (typeof shown)[number]
 
 /**
  * A real web server on ports of 127.0.0.1. It answers `/` with 200 and `It works`, `/gone` with 404, `/broken` with 503,
- * `/loop` with a redirect to itself, `/private` with 401 (Basic) and `/forbidden` with 403.
+ * `/loop` with a redirect to itself, `/login-required` with one to `/login`, `/empty` with 200 and nothing, `/private` with
+ * 401 (Basic) and `/forbidden` with 403.
  */
 export type WebServer = {
   readonly port: number
@@ -68,6 +69,7 @@ export async function startWebServer(program: WebProgram, certificates: Certific
   const ports = { port: await freePort(), tlsPort: await tlsPorts() }
   mkdirSync(join(folder, 'www'), { mode: 0o755 })
   writeFileSync(join(folder, 'www', 'index.html'), '<h1>It works</h1>\n')
+  writeFileSync(join(folder, 'www', 'empty'), '')
   writeFileSync(join(folder, 'www', 'state.json'), JSON.stringify(state))
   writeFileSync(join(folder, 'www', 'jobs.xml'), '<jobs version="2"><job state="done"/><job state="failed"/></jobs>\n')
   writeFileSync(join(folder, 'passwords'), 'probe:{PLAIN}probe\n')
@@ -113,6 +115,7 @@ export const nginx: WebProgram = {
     const pages = `root ${folder}/www;
   location /broken { return 503; }
   location /loop { return 302 /loop; }
+  location /login-required { return 302 /login; }
   location /private { auth_basic operators; auth_basic_user_file ${folder}/passwords; }
   location /forbidden { deny all; }`
     const tls = shown.map(
@@ -152,6 +155,7 @@ export const apache: WebProgram = {
   RewriteEngine on
   RewriteRule ^/broken$ - [R=503,L]
   RewriteRule ^/loop$ /loop [R=302,L]
+  RewriteRule ^/login-required$ /login [R=302,L]
   <Location /private>
     AuthType Basic
     AuthName operators
@@ -208,8 +212,10 @@ ${shown.map((name) => `  bind 127.0.0.1:${tlsPort[name]} ssl crt ${folder}/${nam
   http-request return status 404 content-type text/plain string "not here" if { path /gone }
   http-request return status 503 content-type text/plain string "broken" if { path /broken }
   http-request redirect location /loop code 302 if { path /loop }
+  http-request redirect location /login code 302 if { path /login-required }
   http-request auth realm operators if { path /private } !{ http_auth(operators) }
   http-request deny deny_status 403 if { path /forbidden }
+  http-request return status 200 if { path /empty }
   http-request return status 200 content-type text/html string "<h1>It works</h1>"
 `,
 }

@@ -111,6 +111,8 @@ export type Identified = OpenPort & {
   readonly product?: string | undefined
   /** True when it requires a sign-in before anything else. */
   readonly guarded?: boolean | undefined
+  /** The path to which an HTTP service redirects from its root, within its own origin. */
+  readonly landing?: string | undefined
 }
 
 /** The certificate of a service. */
@@ -155,7 +157,8 @@ export async function identify(at: OpenPort, signal: AbortSignal): Promise<Ident
     const info =
       speaker.what === 'redis' && !guarded ? await ask(at, Buffer.from('INFO server\r\n'), signal) : undefined
     const sentinel = info?.includes('redis_mode:sentinel')
-    return { ...at, what: speaker.what, product, guarded, ...(sentinel ? { sentinel } : {}) }
+    const landing = speaker.what === 'http' ? landingOf(reply, at, 'http:') : undefined
+    return { ...at, what: speaker.what, product, guarded, landing, ...(sentinel ? { sentinel } : {}) }
   }
   return (await overTls(at, signal)) ?? { ...at, what: 'unknown' }
 }
@@ -253,7 +256,9 @@ async function overTls(at: OpenPort, signal: AbortSignal): Promise<Identified | 
     const exchange = await askOverTls(at, speaker.greeting, signal)
     if (!exchange || exchange.reply.length === 0 || !speaker.is(exchange.reply, at.port)) continue
     const product = speaker.what === 'http' ? serverOf(exchange.reply) : undefined
-    return { ...at, what: speaker.what, tls, product, guarded: exchange.reply.toString('latin1').startsWith('-NOAUTH') }
+    const guarded = exchange.reply.toString('latin1').startsWith('-NOAUTH')
+    const landing = speaker.what === 'http' ? landingOf(exchange.reply, at, 'https:') : undefined
+    return { ...at, what: speaker.what, tls, product, guarded, landing }
   }
   return { ...at, what: 'unknown', tls }
 }
@@ -307,6 +312,18 @@ function certificateOf(socket: TLSSocket): IdentifiedTls {
 const versionText = (reply: Buffer): string | undefined => {
   const first = reply.toString('latin1').split(/\r?\n/, 1)[0] ?? ''
   return /^[\x20-\x7e]+$/.test(first) ? sanitize(first, 60) : undefined
+}
+
+/** The goal of a redirect within the same origin, without its query, which may contain anything. */
+function landingOf(reply: Buffer, { host, port }: OpenPort, scheme: 'http:' | 'https:'): string | undefined {
+  const head = reply.toString('latin1')
+  const [, location] = /^HTTP\/1\.[01] 30[12378] [\s\S]*?\r\nLocation: *([\x21-\x7e]{1,500})\r\n/i.exec(head) ?? []
+  const base = URL.parse(`${scheme}//${host.includes(':') ? `[${host}]` : host}:${port}/`)
+  const goal = location === undefined || base === null ? null : URL.parse(location, base.href)
+  if (base === null || goal === null) return undefined
+  // Many servers name themselves localhost in a redirect.
+  const isSame = goal.origin === base.origin || (goal.hostname === 'localhost' && goal.port === base.port)
+  return isSame && goal.protocol === scheme && goal.pathname !== '/' ? goal.pathname : undefined
 }
 
 const serverOf = (reply: Buffer): string | undefined => {

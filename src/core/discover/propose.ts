@@ -101,10 +101,11 @@ const proposals: Readonly<Record<string, Propose>> = {
   ssh: openTo('Ftp', 'sftp'),
   http: (identified, name) => {
     const url = `${identified.tls ? 'https' : 'http'}://${hostPort(identified.host, identified.port)}/`
+    const page = identified.landing === undefined ? url : new URL(identified.landing, url).href
     const { settings, note } = trustOf(identified)
     return {
       type: identified.port === vantagePort ? 'XcodeV' : identified.port === managementPort ? 'Batch' : 'App',
-      entry: { kind: 'http', name, url, ...settings },
+      entry: { kind: 'http', name, url: page, ...settings },
       note,
       ...(identified.port === managementPort
         ? {

@@ -126,17 +126,22 @@ const codes = {
 } as const satisfies SettingsSpec[string]
 const { health: healthSetting, json: jsonSetting, xml: xmlSetting, measure: measureSetting } = bodySettings
 
-/** Accepted status codes if svc.yaml names none. Basic only asks whether something answers. */
-const acceptedByDefault = { Basic: ['<500'], Standard: ['2xx', '3xx'], Advanced: ['2xx', '3xx'] } as const
+/**
+ * Accepted status codes if svc.yaml names none. Basic only asks whether something answers. A redirect is not what the
+ * client wanted: it may lead to a login page, to a page about maintenance, or nowhere.
+ */
+const acceptedByDefault = { Basic: ['<500'], Standard: ['2xx'], Advanced: ['2xx'] } as const
+
+const statusSetting = {
+  type: 'texts',
+  doc: 'Accepted status codes: 200, 2xx, 200-299, <500. By default <500 in Basic, and 2xx from Standard on. If credentials are set, Basic requests without them and accepts <500',
+} as const satisfies SettingsSpec[string]
 
 export const status = onHttp({
   depth: 'Basic',
   results: { status: statusDoc },
   settings: {
-    status: {
-      type: 'texts',
-      doc: 'Accepted status codes: 200, 2xx, 200-299, <500. By default <500 in Basic, and 2xx and 3xx from Standard on. If credentials are set, Basic requests without them and accepts <500',
-    },
+    status: statusSetting,
   },
   privilege: 'read access to url, for the account or for anonymous callers',
   applies: ({ sends }) => sends,
@@ -169,15 +174,30 @@ export const status = onHttp({
         return fail('status', 'auth', `${text}: the sign-in of this monitor was refused`, more)
       }
       if (isAllowed) return ok('status', text, more)
-      // With a list, svc.yaml says what a healthy answer is, and a sign-in is not part of it.
-      if (settings.status === undefined && (status === 401 || status === 403))
-        return notChecked('status', 'permission', `${text}${wantedSignIn(status, signedIn, challenge)}`, more)
+      // With a list, svc.yaml says what a healthy answer is.
+      if (settings.status === undefined && (status === 401 || status === 403)) {
+        return fail('status', 'auth', `${text}${wantedSignIn(status, signedIn, challenge)}`, more)
+      }
+      if (settings.status === undefined && redirecting.has(status)) {
+        return fail('status', 'data', `${address} ${unwantedRedirect(status, location, redirects)}`, more)
+      }
       return fail('status', 'data', `${text} (expected ${allowed.join(', ')})`, more)
     } catch (error) {
       return fail('status', 'data', `${text}, which cannot be evaluated: ${(error as RangeError).message}`, more)
     }
   },
 })
+
+/** The status codes with which a server sends its client to another URL (RFC 9110, 15.4). */
+const redirecting: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** Where a redirect leads, and the settings that follow or accept it: continues the address. */
+function unwantedRedirect(status: number, location: string | undefined, followed: number): string {
+  const after = followed > 0 ? ` after ${count(followed, 'redirect')}` : ''
+  const accept = `status: [${status}] if that is the healthy answer`
+  if (location === undefined) return `answered ${status} without Location${after}, which leads nowhere: set ${accept}`
+  return `redirects to ${location} (${status})${after}: name it in url, or set redirects: ${followed + 3}, or ${accept}`
+}
 
 /** What an answer with 401 or 403 requires, and what to do: continues the sentence about the answer. */
 function wantedSignIn(status: number, signedIn: boolean, challenge: string | undefined): string {
@@ -222,6 +242,33 @@ export const latency = onHttp({
   evaluate: ({ address, size, ms }, { latency: threshold }) => {
     const what = `${address} answered ${showBytes(size)} in`
     return atMost({ check: 'latency', what, value: ms, unit: 'duration', threshold })
+  },
+})
+
+const textSettings = {
+  contains: { type: 'text', doc: 'Text that the body must contain' },
+  matches: { type: 'text', doc: 'Regular expression that the first 64 KiB of the body must match' },
+} as const satisfies SettingsSpec
+
+/** A server that lost its application, or a proxy in its place, often answers 200 and nothing. */
+export const emptyBody = onHttp({
+  depth: 'Standard',
+  results: { 'empty body': 'An answer with 200 to a GET has a body; reported only if it has none' },
+  settings: { status: statusSetting, version: versionSetting, ...textSettings, ...bodySettings },
+  applies: ({ sends, route }) => sends && !route.withheld && route.method === 'GET',
+  async observe(http, _, context) {
+    const { status } = await response(http, undefined, context)
+    const { bytes } = await body(http, undefined, context)
+    return { address: http.at.address, isEmpty: status === 200 && bytes.length === 0 }
+  },
+  evaluate({ address, isEmpty }, { status, version, contains, matches, health, json, xml, measure, links }) {
+    // What is expected of the body fails by itself.
+    const expected = [version, contains, matches, json, xml, measure, links].some((value) => value !== undefined)
+    if (!isEmpty || status !== undefined || health || expected) return []
+    return warn(
+      'empty body',
+      `${address} answered 200 with an empty body: set contains or json, or status: [200] if that is healthy`,
+    )
   },
 })
 
@@ -318,14 +365,7 @@ function httpDate(text: string): number | undefined {
 export const content = onHttp({
   ...ofAnswer,
   results: { content: 'The body has the expected content' },
-  settings: {
-    contains: { type: 'text', doc: 'Text that the body must contain' },
-    matches: {
-      type: 'text',
-      doc: 'Regular expression that the first 64 KiB of the body must match',
-    },
-    judgeFrom,
-  },
+  settings: { ...textSettings, judgeFrom },
   when: ['contains', 'matches'],
   evaluate: ({ content, nonce, patterns }, { contains, matches }) =>
     patterns.within(() => evaluateText(content, withNonce(contains, nonce), withNonce(matches, nonce))),
@@ -455,6 +495,7 @@ function skewOf(date: string, age: string | undefined, sent: Date, received: Dat
 export const checks = [
   status,
   latency,
+  emptyBody,
   header,
   lastModified,
   content,
