@@ -49,6 +49,9 @@ revoked when COMMAND ends.`
     'no-browser': boolean({
       description: 'With an OpenID provider, print an address and a code instead of opening a browser',
     }),
+    'same-client': boolean({
+      description: 'Accept that another of your servers uses the same client of the OpenID provider',
+    }),
     'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['token-stdin'] }),
     'token-stdin': boolean({
       description: "Read a token or key from standard input; with --provider, that provider's access token",
@@ -76,7 +79,7 @@ revoked when COMMAND ends.`
       // Before the password prompt, so that nobody types it in vain.
       await tokenStore({ server, user: user ?? '', storage }, process.env).prove()
     }
-    if (openId) this.warnOfSharedClient(openId, server, settings)
+    if (openId && !flags['same-client']) refuseSharedClient(openId, server, settings)
     const presented = openId
       ? await throughProvider(openId, flags, connection, signal)
       : await present(flags, user, server, signal)
@@ -96,17 +99,6 @@ revoked when COMMAND ends.`
     return undefined
   }
 
-  /** A server that receives a token for the client of another one could present it there. */
-  private warnOfSharedClient({ issuer, clientId }: OpenIdProvider, server: string, { profiles }: Settings): void {
-    const other = profiles.find(
-      ({ server: one, openId }) => one !== server && openId?.issuer === issuer && openId.clientId === clientId,
-    )
-    if (!other) return
-    writeError(
-      `Warning: ${server} uses the same client of ${sanitizeLine(issuer)} as ${other.server}: each of the two could sign in at the other as you. ctrl-C stops.\n`,
-    )
-  }
-
   private async where(
     flags: { readonly server?: string | undefined; readonly profile?: string | undefined },
     settings: Settings,
@@ -118,6 +110,27 @@ revoked when COMMAND ends.`
       hints: ['svc login --server https://svc.example.com'],
     })
   }
+}
+
+/**
+ * A server that receives a token for the client of another one can sign in there as the user. Throws Usage before the
+ * user signs in at the provider.
+ */
+function refuseSharedClient({ name, issuer, clientId }: OpenIdProvider, server: string, { profiles }: Settings): void {
+  const other = profiles.find(
+    ({ server: one, openId }) => one !== server && openId?.issuer === issuer && openId.clientId === clientId,
+  )
+  if (!other) return
+  throw new Fault(
+    'Usage',
+    `${server} uses the same client of ${sanitizeLine(issuer)} as ${other.server}: each of the two could sign in at the other as you`,
+    {
+      hints: [
+        `If the same people run both: svc login --server ${server} --provider ${name} --same-client`,
+        'Otherwise, ask for a client id of its own for each server.',
+      ],
+    },
+  )
 }
 
 const screen = (answer: {

@@ -126,6 +126,31 @@ describe('A13 a token of a provider signs in', () => {
       expect(UserId).not.toBe((await world.data.users.find('Ann'))?.id)
     }))
 
+  test.each(['carol:x', 'corp\uff1acarol', 'admin', 'Adm\u0456n', 'Admın'])(
+    'T7 a new user does not get the reserved name %s',
+    (name) =>
+      withCorp(async (world) => {
+        const { UserName } = await signIn(world, await provider.sign({ preferred_username: name, email: undefined }))
+        expect(UserName).toBe('corp:erin-1')
+      }),
+  )
+
+  test.each(['\u0410nn', '\uff21nn', '\u00c1nn', 'A\u0578n', 'ANN'])(
+    'T7 a new user does not get the name %s, which looks like Ann',
+    (name) =>
+      withCorp(async (world) => {
+        const { UserName } = await signIn(world, await provider.sign({ preferred_username: name, email: undefined }))
+        expect(UserName).toBe('corp:erin-1')
+      }),
+  )
+
+  test('A2 with an access token, the answer has the name of the user, whatever the request says', () =>
+    withCorp(async (world) => {
+      const AccessToken = await provider.sign()
+      const request = { provider: 'corp', AccessToken, UserName: 'Ann' }
+      expect((await world.access.authenticate(request, from('192.0.2.1'))).UserName).toBe('erin')
+    }))
+
   test('A13 a disabled user is refused, and so are the sessions from before', () =>
     withCorp(async (world) => {
       const { BearerToken = '' } = await signIn(world, await provider.sign())

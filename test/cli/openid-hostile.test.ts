@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -168,6 +170,23 @@ describe('the callback of svc login', () => {
     expect(['first', 'second']).toContain(exchanges[0]?.form.get('code'))
     expect(exchanges[0]?.form.get('code_verifier')).toMatch(/^[\w-]{43}$/)
     await expect(fetch(callbackOf(opened, { state, code: 'replayed' }))).rejects.toThrow('fetch failed')
+  })
+
+  test('A13 programs that hold many connections open keep no browser out: the oldest idle ones are closed', async () => {
+    const { issuer } = await simulated({
+      '/token': (issuer) => ({ id_token: unsigned({ iss: issuer, aud: 'svc', nonce }) }),
+    })
+    const { token, opened } = await begin(issuer)
+    nonce = opened.nonce
+    const sockets = Array.from({ length: 100 }, () => connect(Number(opened.redirect.port), '127.0.0.1'))
+    for (const socket of sockets) socket.on('error', () => {})
+    try {
+      await Promise.all(sockets.slice(0, 60).map((socket) => once(socket, 'close')))
+      expect((await fetch(callbackOf(opened, { state: opened.state, code: 'one' }))).status).toBe(200)
+      expect(await token).toContain('.')
+    } finally {
+      for (const socket of sockets) socket.destroy()
+    }
   })
 
   test('A13 only GET /callback by its own address is answered, with a page that repeats nothing', async () => {

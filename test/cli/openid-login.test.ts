@@ -156,7 +156,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
   })
 
-  test('A13 svc warns of a second server with the client of the first, also after a sign-out', async () => {
+  test('A13 svc refuses a second server with the client of the first before the browser opens, unless --same-client accepts it', async () => {
     const { provider, server, home, args } = await context()
     const ran = await home.svc(args, { env: { BROWSER: person } })
     expect(ran.stderr).not.toContain('Warning')
@@ -164,13 +164,15 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     await home.svc(['logout'])
     const second = await startStandIn({ issuer: provider.issuer, clientId: svcClient })
     ends.push(second.close)
-    const other = await home.svc(['login', '--server', second.url, '--provider', 'corp', '--insecure-storage'], {
-      env: { BROWSER: person },
-    })
-    expect(other.code).toBe(0)
-    expect(other.stderr).toContain(
-      `Warning: ${second.url} uses the same client of ${provider.issuer} as ${server.url}: each of the two could sign in`,
+    const asked = provider.requests().length
+    const login = ['login', '--server', second.url, '--provider', 'corp', '--insecure-storage']
+    const refused = await home.svc(login, { env: { BROWSER: person } })
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain(
+      `${second.url} uses the same client of ${provider.issuer} as ${server.url}: each of the two could sign in`,
     )
+    expect(provider.requests()).toHaveLength(asked)
+    expect((await home.svc([...login, '--same-client'], { env: { BROWSER: person } })).code).toBe(0)
   })
 
   test('A13 with a password or a token, no provider is looked up', async () => {

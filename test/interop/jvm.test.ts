@@ -114,6 +114,8 @@ const expectedOfJava = {
   'by token': ['R2'],
   'by refresh token': ['R2'],
   'renewed token': true,
+  // Java writes a cookie with Max-Age in quotes, and $Version, $Path and $Domain beside it.
+  'by the remembered cookie': ['R2'],
 }
 const session = { UserName: 'Ann', Roles: ['Admin', 'Editor'], BearerToken: expect.any(String) }
 const sessionInCamelCase = { userName: 'Ann', roles: ['Admin', 'Editor'], bearerToken: expect.any(String) }

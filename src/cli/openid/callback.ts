@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { Fault } from '../../core/errors.ts'
 import { type DiscoveredProvider, printable } from './issuer.ts'
 import { refusal } from './tokens.ts'
@@ -51,7 +51,7 @@ export async function listenForCallback(
       else answer(response, 200, 'Your provider has answered. Return to the terminal.')
     },
   )
-  server.maxConnections = maxConnections
+  keepBelow(server, maxConnections)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening', { signal })
   const { port } = server.address() as AddressInfo
@@ -66,6 +66,31 @@ export async function listenForCallback(
       await closed
     },
   }
+}
+
+/**
+ * Closes the oldest idle connection when there are more than `max`: connections without a request, which any program of
+ * this machine can open, must not keep the browser out.
+ */
+function keepBelow(server: Server, max: number): void {
+  const idle = new Set<Socket>()
+  let open = 0
+  server.on('connection', (socket) => {
+    open += 1
+    idle.add(socket)
+    socket.once('close', () => {
+      open -= 1
+      idle.delete(socket)
+    })
+    const [oldest] = idle
+    if (open > max) oldest?.destroy()
+  })
+  server.on('request', ({ socket }, response) => {
+    idle.delete(socket)
+    response.once('close', () => {
+      if (!socket.destroyed) idle.add(socket)
+    })
+  })
 }
 
 /** The query of a request for the callback. Undefined for other paths, and where a parameter occurs twice. */

@@ -202,7 +202,8 @@ async function signIn(
     provider: providerName(name),
     permanent: request.RememberMe === true,
     kind: refreshKind(world, request),
-    userName: request.UserName,
+    // A token names its user, whatever the request says.
+    userName: request.AccessToken === undefined ? request.UserName : undefined,
     referrer,
   })
 }
@@ -235,7 +236,7 @@ async function browse(
 }
 
 type SignInAnswer = Pick<SessionOptions, 'permanent' | 'kind' | 'provider'> & {
-  /** The name as the caller wrote it. */
+  /** The name as the caller wrote it; undefined for the user's own. */
   readonly userName: string | undefined
   readonly referrer: string | undefined
 }

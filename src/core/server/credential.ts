@@ -9,18 +9,22 @@ const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
  * The first non-empty value of each cookie; an empty cookie counts as absent. Skips whatever is not a name-value pair,
- * because an existing client sends parts of dates (A9).
+ * because an existing client sends parts of dates (A9). Java's clients write cookies as RFC 2965 does: the value in
+ * quotes, and attributes such as `$Path` beside it, which are not cookies.
  */
 export function readCookies(header: string | undefined): ReadonlyMap<string, string> {
   const cookies = new Map<string, string>()
   for (const pair of header?.split(';') ?? []) {
     const mark = pair.indexOf('=')
     const name = pair.slice(0, Math.max(0, mark)).trim()
-    const value = pair.slice(mark + 1).trim()
-    if (token.test(name) && value !== '' && !cookies.has(name)) cookies.set(name, value)
+    const value = unquoted(pair.slice(mark + 1).trim())
+    if (token.test(name) && !name.startsWith('$') && value !== '' && !cookies.has(name)) cookies.set(name, value)
   }
   return cookies
 }
+
+const unquoted = (value: string): string =>
+  value.length > 1 && value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1) : value
 
 /**
  * A Set-Cookie header as a flat list. `maxAge` is in seconds: 0 removes the cookie, undefined makes it a session

@@ -80,6 +80,10 @@ public class Client {
     note("sign-in again", () -> last.post(ann(password)).getUserName());
     note("sign-out", () -> last.post(new Authenticate().setProvider("logout")));
     note("after", () -> last.post(assign("R1")));
+
+    JsonServiceClient remembered = new JsonServiceClient(url);
+    note("remembered sign-in", () -> remembered.post(ann(password).setRememberMe(true)).getUserName());
+    note("by the remembered cookie", () -> remembered.post(assign()).getAllRoles());
     System.out.println(new Gson().toJson(report));
   }
 }

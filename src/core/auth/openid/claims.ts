@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { looksLikeAdmin } from '../../names.ts'
 import { userNameProblems } from '../names.ts'
 import type { OpenIdSettings } from '../providers/provider.ts'
 import { type JsonObject, member } from './json.ts'
@@ -26,10 +27,15 @@ function at(claims: JsonObject, path: string): unknown {
   return path.split('.').reduce<unknown>((value, step) => member(value, step), claims)
 }
 
-/** Names for a new user, the best first. The provider has verified an e-mail address only if it says so. */
+/**
+ * Names for a new user, the best first. The provider has verified an e-mail address only if it says so. Users of a
+ * provider often choose their own `preferred_username`: one with a colon could pass for a name that svc gives to
+ * somebody of another provider, and one that reads like Admin for an administrator.
+ */
 export function namesFrom(settings: OpenIdSettings, claims: JsonObject): readonly string[] {
   const { preferred_username: preferred, email, email_verified: verified, sub } = claims
-  const own = [preferred, verified === true ? email : undefined].flatMap((name) =>
+  const chosen = typeof preferred === 'string' && !isReserved(preferred) ? preferred : undefined
+  const own = [chosen, verified === true ? email : undefined].flatMap((name) =>
     typeof name === 'string' ? [name.normalize('NFC')] : [],
   )
   const fallback = `${settings.name}:${String(sub)}`
@@ -37,6 +43,9 @@ export function namesFrom(settings: OpenIdSettings, claims: JsonObject): readonl
     (name) => name.length <= maxName && userNameProblems('UserName', name).length === 0,
   )
 }
+
+const isReserved = (name: string): boolean =>
+  name.normalize('NFKC').includes(':') || name.toLowerCase() === 'admin' || looksLikeAdmin(name)
 
 const maxName = 128
 

@@ -1,4 +1,5 @@
 import { Fault } from '../../errors.ts'
+import { namesItLooksLike } from '../../names.ts'
 import type { Data, User } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
@@ -113,7 +114,9 @@ async function userOf(db: Db, issuer: string, subject: string): Promise<User | u
 
 async function firstFree(tx: Db, names: readonly string[]): Promise<string> {
   for (const name of names) {
-    const rows = await tx.selectFrom('names').select('userId').where('key', '=', nameKey(name)).execute()
+    // A name that could be taken for that of another user is not free either.
+    const keys = [...new Set([name, ...namesItLooksLike(name)].map(nameKey))]
+    const rows = await tx.selectFrom('names').select('userId').where('key', 'in', keys).limit(1).execute()
     if (rows.length === 0) return name
   }
   throw new Fault('Conflict', 'No name is free for this user')
