@@ -30,13 +30,35 @@ export function looksLikeAdmin(role: string): boolean {
 }
 
 /** Letters of other scripts, and figures, that look like a letter from a to z on a screen. */
-const lettersByLook: Readonly<Record<string, string>> = {
-  ...{ а: 'a', α: 'a', ɑ: 'a', в: 'b', β: 'b', ь: 'b', с: 'c', ϲ: 'c', ԁ: 'd', ɗ: 'd', е: 'e', ε: 'e', ҽ: 'e', ɡ: 'g' },
-  ...{ һ: 'h', н: 'h', і: 'i', ι: 'i', ı: 'i', ɩ: 'i', '1': 'i', '|': 'i', '!': 'i', ј: 'j', κ: 'k', к: 'k', ӏ: 'l' },
-  ...{ м: 'm', μ: 'm', п: 'n', ո: 'n', η: 'n', о: 'o', ο: 'o', σ: 'o', '0': 'o', р: 'p', ρ: 'p', ԛ: 'q', г: 'r' },
-  ...{ ѕ: 's', '5': 's', $: 's', т: 't', τ: 't', υ: 'u', ս: 'u', ѵ: 'v', ν: 'v', ѡ: 'w', ω: 'w', ԝ: 'w', х: 'x' },
-  ...{ χ: 'x', у: 'y', γ: 'y', ү: 'y' },
+const alike: Readonly<Record<string, string>> = {
+  a: 'аαɑ',
+  b: 'вβь',
+  c: 'сϲ',
+  d: 'ԁɗ',
+  e: 'еεҽ',
+  g: 'ɡ',
+  h: 'һн',
+  i: 'іιıɩ1|!',
+  j: 'ј',
+  k: 'κк',
+  l: 'ӏ',
+  m: 'мμ',
+  n: 'пոη',
+  o: 'оοσ0',
+  p: 'рρ',
+  q: 'ԛ',
+  r: 'г',
+  s: 'ѕ5$',
+  t: 'тτ',
+  u: 'υս',
+  v: 'ѵν',
+  w: 'ѡωԝ',
+  x: 'хχ',
+  y: 'уγү',
 }
+const letterOf: ReadonlyMap<string, string> = new Map(
+  Object.entries(alike).flatMap(([letter, others]) => Array.from(others, (other) => [other, letter] as const)),
+)
 
 /**
  * Other names for which people could take this one: in compatibility form, without accents, in letters from a to z, and
@@ -45,9 +67,9 @@ const lettersByLook: Readonly<Record<string, string>> = {
 export function namesItLooksLike(name: string): readonly string[] {
   const compatible = name.normalize('NFKC')
   const folded = compatible.toLowerCase().normalize('NFKD').replace(/\p{M}/gu, '')
-  const latin = Array.from(folded, (letter) => lettersByLook[letter] ?? letter).join('')
+  const latin = Array.from(folded, (letter) => letterOf.get(letter) ?? letter).join('')
   // Capital I, and what stands for an i above, may also stand for an l.
-  const asL = Array.from(folded, (letter) => (/[i1|!іιı]/.test(letter) ? 'l' : (lettersByLook[letter] ?? letter))).join(
+  const asL = Array.from(folded, (letter) => (/[i1|!іιı]/.test(letter) ? 'l' : (letterOf.get(letter) ?? letter))).join(
     '',
   )
   return [...new Set([compatible, folded, latin, asL, latin.replaceAll('rn', 'm')])].filter((one) => one !== name)
