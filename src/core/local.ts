@@ -1,9 +1,12 @@
 import type { Access, Identity } from './auth/index.ts'
 import type { PlannedMonitor, Run, Shared } from './engine/index.ts'
 import { Fault } from './errors.ts'
+import type { NewNames } from './heartbeats/index.ts'
 import {
   type ExecutionMode,
   type HealthCheckResponse,
+  isOfKind,
+  maySendHeartbeat,
   operations,
   type RunDocument,
   readsDetails,
@@ -46,6 +49,7 @@ export const preloadOperations = async (): Promise<void> => {
 /** The Service computed in this process. All authorization happens here and judges the caller that it is given. */
 export function localService(parts: Parts): Service {
   const documentsOf = rememberDocuments()
+  let newNames: NewNames | undefined
   return {
     async authenticate(request, call) {
       const { access } = await accountsFor('authenticate', parts)
@@ -80,10 +84,16 @@ export function localService(parts: Parts): Service {
       return await accounts.access.endSession(request, await admitted('endSession', accounts, call))
     },
     async reportHeartbeat(request, call) {
-      const { data, ...accounts } = await accountsFor('reportHeartbeat', parts)
-      const actor = await admit('reportHeartbeat', { data, ...accounts }, call)
-      const { report } = await loaders.heartbeats()
-      return await report({ data, request, actor, now: Date.now() })
+      const accounts = await accountsFor('reportHeartbeat', parts)
+      const { actor, identity } = await admitted('reportHeartbeat', accounts, call)
+      if (identity && !maySendHeartbeat(identity, request.Name ?? '')) {
+        throw new Fault('Forbidden', 'The permission of this caller is for heartbeats of other names')
+      }
+      const { report, NewNames } = await loaders.heartbeats()
+      newNames ??= new NewNames()
+      // Whoever has this account can write the store in any case.
+      const admit = identity && newNames.admission(actor.who, performance.now())
+      return await report({ data: accounts.data, request, actor, now: Date.now(), admit })
     },
     async serverTypes() {
       const { types, configured } = parts.serverTypes
@@ -177,7 +187,8 @@ async function admitted(
 /** Admin includes all permissions. */
 function may({ roles, permissions }: Identity, required: WhoMayCall): boolean {
   if (required === 'anyone' || required === 'user' || roles.includes('Admin')) return true
-  return required !== 'Admin' && permissions.includes(required.permission)
+  // A permission for less than all suffices here: the operation compares what it is for.
+  return required !== 'Admin' && permissions.some((permission) => isOfKind(permission, required.permission))
 }
 
 /** The caller and its credential. */

@@ -19,7 +19,7 @@ type Opened = {
   readonly service: Service
   /** Of the server; undefined in process. */
   readonly url: string | undefined
-  readonly keys: Readonly<Record<'only' | 'boss' | 'ned', string>>
+  readonly keys: Readonly<Record<'only' | 'boss' | 'ned' | 'web', string>>
   readonly close: () => Promise<void>
 }
 
@@ -37,9 +37,15 @@ async function opened(name: string, overHttp: boolean): Promise<Opened> {
   await add('agents', { permissions: ['heartbeat', 'other'], roles: ['Ops'] })
   await add('boss', { roles: ['Admin'] })
   await add('ned', { permissions: ['other'] })
+  await add('web', { permissions: ['heartbeat:web-*', 'heartbeat:batch'] })
   const key = async (userName: string, permissions?: readonly string[]) =>
     (await admin.keys.create({ name: `${userName} key`, userName, permissions }, by)).secret
-  const keys = { only: await key('agents', ['heartbeat']), boss: await key('boss'), ned: await key('ned') }
+  const keys = {
+    only: await key('agents', ['heartbeat']),
+    boss: await key('boss'),
+    ned: await key('ned'),
+    web: await key('web'),
+  }
   if (!overHttp) return { core, service: core.service, url: undefined, keys, close: core.runtime.close }
   const { service, runtime } = core
   const started = {
@@ -121,6 +127,31 @@ describe.each([
       diskFreePercent: 41.5,
       skewMs: answer.ClockSkew,
     })
+  })
+
+  test('B2 heartbeat:NAME allows one name, and heartbeat:NAME* those that begin with it', async () => {
+    const web = bearer(it.keys.web)
+    for (const Name of ['web-', 'web-1', 'batch']) expect((await report({ Name }, web)).Name).toBe(Name)
+    for (const Name of ['web', 'Web-1', 'batch-2', 'x web-1', 'web*']) {
+      expect(await refusal(report({ Name }, web))).toMatchObject({ status: 403 })
+    }
+    expect(await storedHeartbeat('batch-2')).toBeUndefined()
+  })
+
+  test('B2 a key may have a permission for fewer heartbeats than its user, and not for more', async () => {
+    const { admin } = it.core.runtime
+    const create = (name: string, userName: string, permission: string) =>
+      admin?.keys.create({ name, userName, permissions: [permission] }, by) ?? expect.fail('There is no administration')
+    const { secret } = await create('narrow', 'web', 'heartbeat:web-1*')
+    expect((await report({ Name: 'web-17' }, bearer(secret))).Name).toBe('web-17')
+    expect(await refusal(report({ Name: 'web-2' }, bearer(secret)))).toMatchObject({ status: 403 })
+    await create('one', 'agents', 'heartbeat:agent-7')
+    for (const wide of ['heartbeat', 'heartbeat:we*', 'heartbeat:batch*']) {
+      expect((await refusal(create(`wide ${wide}`, 'web', wide))).status).toBe(400)
+    }
+    for (const wrong of ['heartbeat:', 'heartbeat:*', 'heartbeat:a*b']) {
+      expect((await refusal(create(`wrong ${wrong}`, 'agents', wrong))).message).toContain('names no heartbeat')
+    }
   })
 
   test('B5 the start and the end of a run are stored, and the exit code decides the status', async () => {

@@ -31,9 +31,7 @@ test('N7 a urlencoded body is a form and overrides the query', async () => {
 })
 
 test('N7 a multipart body is a form', async () => {
-  const body = bytes(
-    `${part('UserName', 'ann')}${part('Roles', 'a')}${part('roles', 'b')}${part('Roles', 'b')}------x1--\r\n`,
-  )
+  const body = bytes(`${part('UserName', 'ann')}${part('Roles', 'a')}${part('Roles', 'b')}------x1--\r\n`)
   expect(await readBody(AssignRoles, multipart, body)).toEqual({ form: ann })
 })
 
@@ -176,8 +174,8 @@ describe('S4', () => {
     expect(inBatch.details.fields?.[0]?.FieldName).toBe(name)
   })
 
-  test('S2 N1 a name in two letter cases is accepted, and the exact spelling takes precedence', async () => {
-    const text = '{"username":"a","UserName":"b","USERNAME":"c","Meta":{"k":"v","K":"\\"k\\":1"}}'
+  test('N1 a name in two letter cases with one value is accepted, and keys of a map are compared exactly', async () => {
+    const text = '{"username":"b","UserName":"b","USERNAME":"b","Meta":{"k":"v","K":"\\"k\\":1"}}'
     expect(await readBody(Authenticate, json, bytes(text))).toEqual({
       body: { UserName: 'b', Meta: { k: 'v', K: '"k":1' } },
     })
@@ -188,9 +186,29 @@ describe('S4', () => {
     })
   })
 
+  test.each([
+    [json, '{"userName":"a","UserName":"b"}'],
+    [json, '{"UserName":"b","USERNAME":"a","userName":"b"}'],
+    [json, '{"UserName":null,"username":"a"}'],
+    ['application/jsv', '{username:a,UserName:b}'],
+    ['text/csv', 'username,UserName\na,b'],
+    ['application/x-www-form-urlencoded', 'username=a&UserName=b'],
+    [multipart, `${part('username', 'a')}${part('UserName', 'b')}------x1--\r\n`],
+  ])('N1 two spellings of one field with different values are a 400 that names both: %s %s', async (type, text) => {
+    const fault = await asyncFaultOf(() => readBody(Authenticate, type, bytes(text)))
+    expect([fault.status, fault.details.fields?.map(({ FieldName }) => FieldName.toLowerCase())]).toEqual([
+      400,
+      ['username'],
+    ])
+    expect(fault.message).toMatch(
+      /^'UserName' and 'user[nN]ame' are one field|^'UserName' and 'USERNAME' are one field/,
+    )
+    expect(fault.message).toContain('with different values')
+  })
+
   test('S2 a column that occurs twice in a CSV body is a 400 that names it', async () => {
     expect(await refused('UserName,Password,UserName\na,b,c', 'text/csv')).toEqual(['UserName'])
-    expect(await readBody(Authenticate, 'text/csv', bytes('username,UserName\na,b'))).toEqual({
+    expect(await readBody(Authenticate, 'text/csv', bytes('username,UserName\nb,b'))).toEqual({
       body: { UserName: 'b' },
     })
   })

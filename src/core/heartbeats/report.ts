@@ -17,13 +17,15 @@ export async function report(call: {
   readonly request: ReportHeartbeat
   readonly actor: Actor
   readonly now: number
+  /** Asked if the name is new. Throws a Fault to refuse it. */
+  readonly admit?: (() => void) | undefined
 }): Promise<ReportHeartbeatResponse> {
-  const { data, request, actor, now } = call
+  const { data, request, actor, now, admit } = call
   const name = request.Name ?? ''
   refuse(request, name)
   const skewMs = request.SentAt === undefined ? undefined : bounded(request.SentAt.getTime() - now)
   const { StartedAt, Duration, ExitCode, MaxDuration, Output } = request
-  await data.heartbeats.report({
+  const heartbeat = {
     name,
     at: now,
     who: actor.who,
@@ -41,7 +43,8 @@ export async function report(call: {
       maxMs: MaxDuration === undefined ? undefined : Math.round(MaxDuration),
       output: Output === '' ? undefined : Output,
     },
-  })
+  } as const
+  await data.heartbeats.report(heartbeat, admit)
   return {
     Name: name,
     ReceivedAt: new Date(now),

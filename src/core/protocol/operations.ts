@@ -20,7 +20,6 @@ import {
   UnAssignRoles,
   UnAssignRolesResponse,
 } from './dtos.ts'
-import { ServerType } from './enums.ts'
 import type { Dto, Infer } from './schema.ts'
 
 export type Verb = 'GET' | 'POST' | 'DELETE' | 'OPTIONS'
@@ -167,7 +166,7 @@ export const operations = {
     caller: { permission: 'heartbeat' },
     neverInQuery: ['Output'],
     batch: false,
-    refusals: [409],
+    refusals: [409, 429],
   },
   changePassword: {
     name: 'ChangePassword',
@@ -214,44 +213,6 @@ export type Operation = keyof typeof operations
 
 /** Operations that change nothing and need no sign-in, but tell about this machine: no other site may read them (S11). */
 export const readsHealth = (operation: Operation): boolean => operation === 'healthCheck' || operation === 'serverTypes'
-
-/** The permission to read the details of health answers. `health:Sql` is the same for one server type. */
-const healthPermission = 'health'
-
-/** The roles and permissions of a caller. */
-type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
-
-/**
- * Whether a caller reads the details of the health answers of a server type, or without `type` those that belong to no
- * single type (S11): with any role, or with the permission. An account that only sends heartbeats has neither.
- */
-export const readsDetails = ({ roles, permissions }: Grants, type?: ServerType): boolean =>
-  roles.length > 0 ||
-  permissions.includes(healthPermission) ||
-  (type !== undefined && permissions.includes(`${healthPermission}:${type}`))
-
-/** Whether a user's key may have the permission: the user holds it, or holds more of the same kind. */
-export function coversPermission(grants: Grants, permission: string): boolean {
-  if (grants.permissions.includes(permission)) return true
-  const [kind, type, more] = permission.split(':')
-  return (
-    kind === healthPermission &&
-    more === undefined &&
-    readsDetails(
-      grants,
-      ServerType.values.find((each) => each === type),
-    )
-  )
-}
-
-/** What is wrong with a permission, as a sentence without a full stop: after `health:` it must name a server type. */
-export function permissionMistake(permission: string): string | undefined {
-  if (!permission.startsWith(`${healthPermission}:`)) return undefined
-  const valid = ServerType.values.map((type) => `${healthPermission}:${type}`)
-  return valid.includes(permission)
-    ? undefined
-    : `The permission "${permission}" names no server type: use one of ${valid.join(', ')}`
-}
 
 export type Request<O extends Operation> = Infer<(typeof operations)[O]['request']>
 export type Response<O extends Operation> = Infer<(typeof operations)[O]['response']>

@@ -325,9 +325,13 @@ export type Data = {
     readonly revoke: (name: string, actor: Actor) => Promise<void>
   }
   readonly heartbeats: {
-    /** Throws Fault Conflict for a new name when the limit of heartbeats is reached. */
+    /**
+     * Asks `admit` whether a new name is accepted, and passes on what it throws. Throws Fault Conflict for a new name
+     * when the limit of heartbeats is reached.
+     */
     readonly report: (
       heartbeat: Omit<HeartbeatRow, 'history' | 'run'> & { readonly run?: ReportedRun | undefined },
+      admit?: () => void,
     ) => Promise<void>
     /** Sorted by name. */
     readonly list: () => Promise<readonly HeartbeatRow[]>

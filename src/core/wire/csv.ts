@@ -2,7 +2,7 @@ import { parse } from 'csv-parse/sync'
 import { stringify } from 'csv-stringify/sync'
 import { Fault, type FieldFault } from '../errors.ts'
 import { type Dto, limits, type Schema, text } from '../protocol/index.ts'
-import { membersOf, pick } from './fields.ts'
+import { membersOf, pickFromRequest } from './fields.ts'
 import type { Format, WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { badRequest, invalidValue, repeatedName, unbindable, undeserialisable, wrongType } from './problems.ts'
@@ -61,7 +61,7 @@ const bindRow = (schema: Dto, columns: readonly string[], row: readonly Cell[]):
   const values: WireValues = {}
   const problems: FieldFault[] = []
   const pairs = columns.map((name, column) => [name, row[column]] as const)
-  for (const { member, written, values: cells } of pick(schema, pairs)) {
+  for (const { member, written, values: cells } of pickFromRequest(schema, pairs)) {
     const cell = cells.at(-1)
     if (!cell || isUnset(member.schema, cell)) continue
     const value = isScalar(member.schema) ? readScalar(member.schema, cell.text) : readJsv(member.schema, cell.text)

@@ -1,4 +1,5 @@
 import { type Dto, inStyle, type NameStyle, type Schema, schemaOf } from '../protocol/index.ts'
+import { badRequest, twoSpellings } from './problems.ts'
 
 export type Member = {
   readonly name: string
@@ -8,7 +9,13 @@ export type Member = {
 }
 
 /** A field that a client sent: the name as written and all its values. */
-export type Picked<T> = { readonly member: Member; readonly written: string; readonly values: readonly [T, ...T[]] }
+export type Picked<T> = {
+  readonly member: Member
+  readonly written: string
+  readonly values: readonly [T, ...T[]]
+  /** Another spelling of the name, in the same source and with another value. */
+  readonly otherSpelling?: string | undefined
+}
 
 type Index = { readonly members: readonly Member[]; readonly byFoldedName: ReadonlyMap<string, Member> }
 
@@ -47,17 +54,45 @@ export const memberNamed = (schema: Dto, name: string): Member | undefined => {
  * unknown names are dropped. The result is in the schema's order.
  */
 export const pick = <T>(schema: Dto, pairs: Iterable<readonly [name: string, value: T]>): readonly Picked<T>[] => {
-  const members = new Map<Member, { written: string; values: [T, ...T[]] }>()
+  const members = new Map<Member, { written: string; values: [T, ...T[]]; otherSpelling?: string | undefined }>()
   for (const [written, value] of pairs) {
     const member = memberNamed(schema, written)
     if (!member) continue
     const before = members.get(member)
+    if (!before) {
+      members.set(member, { written, values: [value] })
+      continue
+    }
     const exact = written === member.name
-    if (!before || (exact && before.written !== member.name)) members.set(member, { written, values: [value] })
-    else if (exact || before.written !== member.name) before.values.push(value)
+    const differs = before.written !== written && before.values.some((other) => !isSame(other, value))
+    const otherSpelling = before.otherSpelling ?? (differs ? (exact ? before.written : written) : undefined)
+    if (exact && before.written !== member.name) members.set(member, { written, values: [value], otherSpelling })
+    else {
+      if (exact || before.written !== member.name) before.values.push(value)
+      before.otherSpelling = otherSpelling
+    }
   }
   return membersOf(schema).flatMap((member) => {
     const entry = members.get(member)
     return entry ? [{ member, ...entry }] : []
   })
+}
+
+const isSame = (one: unknown, other: unknown): boolean =>
+  one === other || (typeof one === 'object' && JSON.stringify(one) === JSON.stringify(other))
+
+/**
+ * As `pick`, for one source of a request. Throws a 400 for two spellings of one field with different values: a proxy or
+ * a filter in front of svc may go by the other one (N1).
+ */
+export const pickFromRequest = <T>(
+  schema: Dto,
+  pairs: Iterable<readonly [name: string, value: T]>,
+): readonly Picked<T>[] => {
+  const picked = pick(schema, pairs)
+  const [first, ...rest] = picked.flatMap(({ written, otherSpelling }) =>
+    otherSpelling === undefined ? [] : twoSpellings(written, otherSpelling),
+  )
+  if (first) throw badRequest([first, ...rest])
+  return picked
 }

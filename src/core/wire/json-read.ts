@@ -1,6 +1,6 @@
 import type { FieldFault } from '../errors.ts'
 import { type Dto, limits, type Schema } from '../protocol/index.ts'
-import { pick } from './fields.ts'
+import { pick, pickFromRequest } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { isForbiddenKey } from './limits.ts'
 import { invalidValue, wrongType } from './problems.ts'
@@ -164,6 +164,8 @@ export type Rules = {
   readonly memberName?: (schema: Dto, written: string) => string
   /** Whether unset items of a list are skipped. Otherwise they are errors. */
   readonly skipsUnsetItems: boolean
+  /** Whether two spellings of one name with different values are a 400, as in every request. */
+  readonly refusesTwoSpellings?: boolean | undefined
 }
 
 /**
@@ -191,7 +193,8 @@ export const walkDto = (schema: Dto, json: object, rules: Rules, problems: Field
   const { memberName } = rules
   const all = Object.entries(json)
   const pairs = memberName ? all.map(([written, value]) => [memberName(schema, written), value] as const) : all
-  for (const { member, written, values: texts } of pick(schema, pairs)) {
+  const pickFrom = rules.refusesTwoSpellings ? pickFromRequest : pick
+  for (const { member, written, values: texts } of pickFrom(schema, pairs)) {
     const value = texts.at(-1)
     if (rules.unset(member.schema, value)) continue
     const read = walk(member.schema, value, rules, problems, path + written)

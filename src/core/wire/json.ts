@@ -7,6 +7,7 @@ import {
   forbiddenKeyIn,
   isObject,
   parseJsonText,
+  type Rules,
   repeatedNameIn,
   tooDeepUnder,
   walkDto,
@@ -68,11 +69,14 @@ const writeList = (item: Schema, values: readonly unknown[], style: NameStyle): 
 }
 
 /** A choice may also be given by its number (N1). */
-const strict = exactRules((schema, json) =>
-  typeof json === 'string' || (schema.kind === 'choice' && typeof json === 'number')
-    ? readScalar(schema, String(json))
-    : undefined,
-)
+const strict: Rules = {
+  ...exactRules((schema, json) =>
+    typeof json === 'string' || (schema.kind === 'choice' && typeof json === 'number')
+      ? readScalar(schema, String(json))
+      : undefined,
+  ),
+  refusesTwoSpellings: true,
+}
 
 /** Binds a parsed request body to a DTO. A wrong type is a 400 that names the field (N5). */
 export const bindJson = (schema: Dto, json: unknown): WireValues => {

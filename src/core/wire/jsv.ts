@@ -1,6 +1,6 @@
 import type { FieldFault } from '../errors.ts'
 import { type Dto, limits, type Schema } from '../protocol/index.ts'
-import { memberNamed, membersOf, pick } from './fields.ts'
+import { memberNamed, membersOf, pick, pickFromRequest } from './fields.ts'
 import { type Format, joinAsList, type Trailing, type WireValues } from './format.ts'
 import { isForbiddenKey } from './limits.ts'
 import {
@@ -233,7 +233,7 @@ export const decodeJsv = (schema: Dto, body: string): WireValues => {
   const pairs = parsed(schema, body, membersAt)
   const values: WireValues = {}
   const problems: FieldFault[] = []
-  for (const { member, written, values: texts } of pick(schema, pairs)) {
+  for (const { member, written, values: texts } of pickFromRequest(schema, pairs)) {
     // Blanks belong to texts only.
     const text = member.schema.kind === 'text' ? (texts.at(-1) ?? '') : (texts.at(-1) ?? '').trim()
     if (text === '' || (text === '""' && member.schema.kind !== 'text')) continue

@@ -78,3 +78,6 @@ export const forbiddenName = (name: string): FieldFault =>
   refusedField(name, `'${name}' is not allowed as a property name`)
 
 export const repeatedName = (name: string): FieldFault => refusedField(name, `'${excerpt(name)}' occurs more than once`)
+
+export const twoSpellings = (name: string, other: string): FieldFault =>
+  refusedField(name, `'${excerpt(name)}' and '${excerpt(other)}' are one field, with different values: send it once`)

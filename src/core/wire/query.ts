@@ -1,6 +1,6 @@
 import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import { type Dto, limits, type Schema } from '../protocol/index.ts'
-import { fold, membersOf, pick } from './fields.ts'
+import { fold, membersOf, pickFromRequest } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { readJsv, readJsvItems, writeJsv } from './jsv.ts'
 import { withinLimits } from './limits.ts'
@@ -38,7 +38,7 @@ const percentDecoded = (text: string, name: string): string => {
 export const bind = (schema: Dto, pairs: readonly Pair[]): WireValues => {
   const values: WireValues = {}
   const problems: FieldFault[] = []
-  for (const { member, written, values: texts } of pick(schema, pairs)) {
+  for (const { member, written, values: texts } of pickFromRequest(schema, pairs)) {
     const present = texts.filter((text) => text !== '')
     if (present.length === 0) continue
     const value = readParameter(member.schema, present)

@@ -18,7 +18,7 @@ const namesLock = 'heartbeats'
 
 export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartbeats'] {
   return {
-    report: ({ name, run: reported, ...beat }) =>
+    report: ({ name, run: reported, ...beat }, admit) =>
       link.write(async (tx) => {
         await link.lock(tx, `heartbeat ${name}`)
         const [before] = await tx
@@ -51,6 +51,7 @@ export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartb
           await tx.updateTable('heartbeats').set(row).where('name', '=', name).execute()
           return
         }
+        admit?.()
         await link.lock(tx, namesLock)
         if ((await counted(tx, 'heartbeats')) >= maxHeartbeats) throw full()
         await tx

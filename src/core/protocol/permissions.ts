@@ -1,0 +1,67 @@
+import { ServerType } from './enums.ts'
+
+/** The permission to read the details of health answers. `health:Sql` is the same for one server type. */
+const healthPermission = 'health'
+
+/**
+ * The permission to send heartbeats. `heartbeat:NAME` is the same for one name, and `heartbeat:NAME*` for all names that
+ * begin with NAME.
+ */
+const heartbeatPermission = 'heartbeat'
+
+/** The roles and permissions of a caller. */
+type Grants = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
+
+/**
+ * Whether a caller reads the details of the health answers of a server type, or without `type` those that belong to no
+ * single type (S11): with any role, or with the permission. An account that only sends heartbeats has neither.
+ */
+export const readsDetails = ({ roles, permissions }: Grants, type?: ServerType): boolean =>
+  roles.length > 0 ||
+  permissions.includes(healthPermission) ||
+  (type !== undefined && permissions.includes(`${healthPermission}:${type}`))
+
+/** Whether a caller may send heartbeats of that name (B2). */
+export const maySendHeartbeat = ({ roles, permissions }: Grants, name: string): boolean =>
+  roles.includes('Admin') ||
+  permissions.some(
+    (permission) => permission === heartbeatPermission || isCovered(name, namesOf(permission, heartbeatPermission)),
+  )
+
+/** What follows `kind:` in a permission, or undefined for a permission of another kind. */
+const namesOf = (permission: string, kind: string): string | undefined =>
+  permission.startsWith(`${kind}:`) ? permission.slice(kind.length + 1) : undefined
+
+/** Whether a name, or all names of a narrower pattern, are among those of `pattern`. */
+const isCovered = (name: string, pattern: string | undefined): boolean =>
+  pattern?.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
+
+/** Whether the permission, or one of the same kind for less, satisfies an operation that requires `required`. */
+export const isOfKind = (permission: string, required: string): boolean =>
+  permission === required || namesOf(permission, required) !== undefined
+
+/** Whether a user's key may have the permission: the user holds it, or holds more of the same kind. */
+export function coversPermission(grants: Grants, permission: string): boolean {
+  if (grants.permissions.includes(permission)) return true
+  const names = namesOf(permission, heartbeatPermission)
+  if (names !== undefined) return maySendHeartbeat({ ...grants, roles: [] }, names)
+  const type = ServerType.values.find((each) => each === namesOf(permission, healthPermission))
+  return (permission === healthPermission || type !== undefined) && readsDetails(grants, type)
+}
+
+/**
+ * What is wrong with a permission, as a sentence without a full stop: after `health:` it must name a server type, and
+ * after `heartbeat:` a name, in which `*` may only be the end.
+ */
+export function permissionMistake(permission: string): string | undefined {
+  const names = namesOf(permission, heartbeatPermission)
+  if (names !== undefined) {
+    if (names !== '' && names !== '*' && !names.slice(0, -1).includes('*')) return undefined
+    return `The permission "${permission}" names no heartbeat: use heartbeat, heartbeat:NAME, or heartbeat:NAME* for all names that begin with NAME`
+  }
+  if (namesOf(permission, healthPermission) === undefined) return undefined
+  const valid = ServerType.values.map((type) => `${healthPermission}:${type}`)
+  return valid.includes(permission)
+    ? undefined
+    : `The permission "${permission}" names no server type: use one of ${valid.join(', ')}`
+}
