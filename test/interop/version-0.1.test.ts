@@ -2,30 +2,51 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type Peer, peer } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
 import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
 import { type Home, type Ran, svcHome } from '../support/svc.ts'
 import { buildVersion01, everyKind, git, version01, version01Missing } from '../support/version-0.1.ts'
 
 type Version = '0.1' | 'this version'
+/** 0.1 checks its own parts for a type that svc.yaml lacks, where this version answers 503. */
+type Server = Version | '0.1 without types'
 
 suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
   /** What a test leaves to be removed or ended, in reverse order. */
   const leftovers: (() => unknown)[] = []
   let built: ReturnType<typeof buildVersion01>
-  /** One of each version, with the home that it runs in. */
-  let servers: Readonly<Record<Version, { readonly place: Home; readonly server: ServeCommand }>>
+  /** Reports more busy connections than should be: what Sql warns of. */
+  let pool: Peer
+  /** One of each, with the home that it runs in. */
+  let servers: Readonly<Record<Server, { readonly place: Home; readonly server: ServeCommand }>>
   beforeAll(async () => {
     built = buildVersion01()
-    const started = async (place: Home) => ({ place, server: await startServe(place, 'types: {}\n') })
-    const [old, current] = await Promise.all([started(svcHome(built.program)), started(svcHome())])
-    servers = { '0.1': old, 'this version': current }
+    pool = await peer((socket) => void socket.write('<Pool><Busy>7</Busy></Pool>'))
+    const withSql = ({ folder }: Home): string => `
+types:
+  Sql:
+    - {kind: sqlite, name: own store, path: '${join(folder, 'server', 'svc.db')}', ownStore: true}
+    - kind: tcp
+      name: pool
+      host: 127.0.0.1
+      port: ${pool.port}
+      measure: [{name: busy, path: /Pool/Busy, atMost: {warn: 5, limit: 50}}]
+`
+    const started = async (place: Home, yaml = withSql(place)) => ({ place, server: await startServe(place, yaml) })
+    const [old, current, bare] = await Promise.all([
+      started(svcHome(built.program)),
+      started(svcHome()),
+      started(svcHome(built.program), 'types: {}\n'),
+    ])
+    servers = { '0.1': old, 'this version': current, '0.1 without types': bare }
   })
   afterAll(async () => {
     for (const { place, server } of Object.values(servers ?? {})) {
       await server.stop()
       place.remove()
     }
+    await pool?.close()
     built?.remove()
   })
   afterEach(async () => {
@@ -53,8 +74,9 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     ['0.1', 'this version'],
     ['this version', '0.1'],
   ] as const
+  const reads = [...pairs, ['this version', '0.1 without types']] as const
 
-  test.each(pairs)('a client of %s reads the health of a server of %s in each format', async (ofClient, ofServer) => {
+  test.each(reads)('a client of %s reads the health of a server of %s in each format', async (ofClient, ofServer) => {
     const client = home(ofClient)
     const { url } = servers[ofServer].server
     const health = (...args: readonly string[]): Promise<Ran> =>
@@ -81,7 +103,7 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
     expect(several.stdout).toMatch(/^SVC CRITICAL - /)
   })
 
-  test.each(pairs)('the kind svc of %s reads a server of %s', async (ofClient, ofServer) => {
+  test.each(reads)('the kind svc of %s reads a server of %s', async (ofClient, ofServer) => {
     const client = home(ofClient)
     const { url } = servers[ofServer].server
     const file = join(client.folder, 'svc.yaml')
@@ -102,13 +124,12 @@ suiteWith(version01Missing, 'svc 0.1 beside this version', () => {
       Results.find(({ MonitoringName }) => MonitoringName === 'health')?.StatusMessage,
     ])
     const verb = ofClient === '0.1' ? 'says' : 'reports'
+    const warning =
+      ofServer === '0.1 without types'
+        ? 'Configuration configured: Sql: no'
+        : `tcp pool measure: 127\\.0\\.0\\.1:${pool.port}: busy: 7 `
     expect(verdicts).toEqual([
-      [
-        'Success',
-        expect.stringMatching(
-          new RegExp(`^warning: \\S+ ${verb} Success with 1 warning: "Configuration configured: Sql: no`),
-        ),
-      ],
+      ['Success', expect.stringMatching(new RegExp(`^warning: \\S+ ${verb} Success with 1 warning: "${warning}`))],
       [
         'Failure',
         expect.stringMatching(new RegExp(` ${verb} Failure, 1 failed monitor: .*; failed there: Configuration$`)),

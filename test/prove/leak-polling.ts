@@ -3,10 +3,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
 import { blackHole, http, peer } from '../support/faults.ts'
 import { httpPeer, pages } from '../support/http-peer.ts'
+import { identityProvider } from './leak-provider.ts'
 import { open, refusedAt } from './leak-row.ts'
 
 export type Polled = {
-  readonly yaml: string
+  /** Undefined: there is no svc.yaml. */
+  readonly yaml: string | undefined
   readonly env: Readonly<Record<string, string>>
   /** Failure is what is expected of these. */
   readonly types: readonly (readonly [type: ServerType, status: 'Success' | 'Failure'])[]
@@ -22,6 +24,7 @@ export async function polled(): Promise<Polled> {
   const cutting = await peer((socket) => {
     socket.once('data', () => socket.end(http(200, '{"state":"ready"}').slice(0, -5)))
   })
+  const provider = await identityProvider()
   const at = (port: number): string => `http://127.0.0.1:${port}/status`
   const yaml = `
 types:
@@ -46,6 +49,11 @@ types:
     - {kind: http, name: wrong password, url: '${at(refusing.port)}', token: {env: WORD}}
   Agents:
     - {kind: heartbeat, name: agents, agents: [nobody]}
+  App:
+    - {kind: http, name: page, url: '${at(sound.port)}', json: {$.state: ready}}
+    - {kind: process, name: this, executable: node}
+  Identity:
+    - {kind: oidc, name: provider, issuer: '${provider.issuer}', insecureHttp: true}
 `
   return {
     yaml,
@@ -56,9 +64,9 @@ types:
       ['Mongo', 'Failure'],
       ['Batch', 'Failure'],
       ['Agents', 'Failure'],
-      // Without configuration: the own process, the own accounts, and what listens here.
       ['App', 'Success'],
       ['Identity', 'Success'],
+      // Not configured: what listens here.
       ['XcodeV', 'Failure'],
     ],
     left: () => [
@@ -66,15 +74,31 @@ types:
       ...open('refusing', refusing),
       ...open('black hole', hole),
       ...open('hang-up', cutting),
+      ...open('provider', provider),
     ],
     stop: async () => {
       await sound[Symbol.asyncDispose]()
       await refusing[Symbol.asyncDispose]()
       await hole.close()
       await cutting.close()
+      await provider.close()
     },
   }
 }
+
+/** What a server without a svc.yaml checks: its own process, its own accounts, and what listens here. */
+export const selfChecked = (): Promise<Polled> =>
+  Promise.resolve({
+    yaml: undefined,
+    env: {},
+    types: [
+      ['App', 'Success'],
+      ['Identity', 'Success'],
+      ['XcodeV', 'Failure'],
+    ],
+    left: () => [],
+    stop: () => Promise.resolve(),
+  })
 
 /** A busy machine hashes no password within the limit: the run that says so has ended like any other. */
 const slowHash =

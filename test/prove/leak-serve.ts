@@ -22,10 +22,10 @@ export type Serve = {
   readonly stop: () => Promise<{ readonly code: number | null; readonly left: readonly string[] }>
 }
 
-/** A real `svc serve` from the sources, with a home and a store of its own and this svc.yaml. */
-export async function startServe(yaml: string, env: Readonly<Record<string, string>> = {}): Promise<Serve> {
+/** A real `svc serve` from the sources, with a home and a store of its own, and with this svc.yaml if there is one. */
+export async function startServe(yaml?: string, env: Readonly<Record<string, string>> = {}): Promise<Serve> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-leaks-'))
-  writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
+  if (yaml !== undefined) writeFileSync(join(folder, 'svc.yaml'), yaml, { mode: 0o600 })
   const portFile = join(folder, 'port')
   const serving = ['serve', '--port', '0', '--port-file', portFile, '--store', join(folder, 'store', 'svc.db')]
   const options = ['--expose-gc', '--max-semi-space-size=1', '--disable-warning=ExperimentalWarning']

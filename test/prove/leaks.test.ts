@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
 import { configurableKinds, loadKind } from '../../src/core/plan/index.ts'
 import { peerSuite } from '../support/peer.ts'
-import { askAndLeave, poll, polled } from './leak-polling.ts'
+import { askAndLeave, type Polled, poll, polled, selfChecked } from './leak-polling.ts'
 import {
   added,
   describeMeasured,
@@ -51,12 +51,15 @@ test('each kind that contacts other systems has its proof', async () => {
 
 describe.concurrent('nothing leaks', () => {
   peerSuite(uncounted, 'svc serve', () => {
-    test(
-      'svc serve: after many polls, some by callers that are killed, it holds what it held, and leaves no process behind',
+    test.each([
+      ['svc serve', polled],
+      ['svc serve without a svc.yaml', selfChecked],
+    ])(
+      '%s: after many polls, some by callers that are killed, it holds what it held, and leaves no process behind',
       {
         timeout: 900_000,
       },
-      () => inTurn(proveServe),
+      (name, started) => inTurn(() => proveServe(name, started)),
     )
   })
   for (const [kind, row] of Object.entries(rows)) {
@@ -75,8 +78,8 @@ const calmMs = 1_500
 /** Milliseconds between two looks at what it keeps. */
 const apartMs = proving ? calmMs : 500
 
-async function proveServe(): Promise<void> {
-  const peers = await polled()
+async function proveServe(kind: string, started: () => Promise<Polled>): Promise<void> {
+  const peers = await started()
   const serve = await startServe(peers.yaml, peers.env)
   const all = proving ? 3_000 : 144
   const pollAll = async (polls: number): Promise<void> => {
@@ -96,7 +99,7 @@ async function proveServe(): Promise<void> {
     const after = await look(serve, before, apartMs)
     const second = added(after, middle)
     const measured = {
-      kind: 'svc serve',
+      kind,
       runs: all,
       seconds: (performance.now() - start) / 1_000,
       before,
