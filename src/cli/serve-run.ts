@@ -38,6 +38,8 @@ export type ServeRequest = {
   readonly allowedHosts: readonly string[]
   /** Addresses or networks, in addition to those of svc.yaml. */
   readonly behindProxy: readonly string[]
+  /** Names or numbers, in addition to those of svc.yaml. */
+  readonly localAccounts: readonly string[]
   readonly debug: boolean
   /** Milliseconds to keep listening after the signal to stop. Undefined means the default. */
   readonly drainDelayMs: number | undefined
@@ -102,6 +104,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     ...request.config.serve,
     allowedHosts: [...request.config.serve.allowedHosts, ...request.allowedHosts],
     behindProxy: [...request.config.serve.behindProxy, ...request.behindProxy],
+    localAccounts: [...request.config.serve.localAccounts, ...request.localAccounts],
     debug: request.debug,
   }
   // Loaded now, because every run of a monitor with a keychain secret needs it.

@@ -44,6 +44,12 @@ it also accepts other addresses, with a warning.`
       multiple: true,
       multipleNonGreedy: true,
     }),
+    'local-account': text('local-account')({
+      description: 'Let the processes of this account read details without sign-in (Linux); repeatable',
+      helpValue: '<account>',
+      multiple: true,
+      multipleNonGreedy: true,
+    }),
     'bootstrap-admin': text('bootstrap-admin')({
       description: 'Create this user with the role Admin if there are no users yet',
       dependsOn: ['bootstrap-password-file'],
@@ -66,7 +72,9 @@ it also accepts other addresses, with a warning.`
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Serve)
     const behindProxy = flags['behind-proxy'] ?? []
-    for (const proxy of behindProxy) await refuseUnlessProxy(proxy)
+    for (const proxy of behindProxy) await refuseUnless('behind-proxy', proxy)
+    const localAccounts = flags['local-account'] ?? []
+    for (const account of localAccounts) await refuseUnless('local-account', account)
     const { serve } = await import('../cli/serve-run.ts')
     const config = await configuration(flags, process.env, { tolerant: 'entries' })
     const requireConfig = (await import('../cli/health-types.ts')).requiresConfig(process.env)
@@ -88,6 +96,7 @@ it also accepts other addresses, with a warning.`
             : undefined,
         allowedHosts: flags['allowed-host'] ?? [],
         behindProxy,
+        localAccounts,
         debug: flags['debug-errors'],
         drainDelayMs: flags['drain-delay'],
         bootstrap:
@@ -126,9 +135,9 @@ const openListening = (host: string): Fault =>
     ],
   })
 
-/** Throws Usage for a text that is not the address or network of a proxy. */
-async function refuseUnlessProxy(text: string): Promise<void> {
-  const { proxyProblem } = await import('../core/config/index.ts')
-  const problem = proxyProblem(text)
-  if (problem !== undefined) throw new Fault('Usage', `--behind-proxy ${text} ${problem}`)
+/** Throws Usage for a text that is not the address or network of a proxy, or not the name of an account. */
+async function refuseUnless(flag: 'behind-proxy' | 'local-account', text: string): Promise<void> {
+  const { accountProblem, proxyProblem } = await import('../core/config/index.ts')
+  const problem = flag === 'behind-proxy' ? proxyProblem(text) : accountProblem(text)
+  if (problem !== undefined) throw new Fault('Usage', `--${flag} ${text} ${problem}`)
 }

@@ -14,7 +14,15 @@ import {
   type WhoMayCall,
 } from './protocol/index.ts'
 import { healthCheckResponse, type RunDocumentOptions, type RunView, runDocument, selectRun } from './reports/index.ts'
-import { type Call, type Caller, type HealthViews, isExempt, type ServeOptions, type Service } from './service.ts'
+import {
+  type Call,
+  type Caller,
+  type HealthViews,
+  isExempt,
+  readsHere,
+  type ServeOptions,
+  type Service,
+} from './service.ts'
 import type { Actor, Data } from './store/index.ts'
 
 /** The dependencies of the local Service, made in `open.ts`. */
@@ -102,7 +110,8 @@ export function localService(parts: Parts): Service {
     async healthCheck(request, call) {
       const { ExecutionMode: mode, ServerType: type } = request
       // Every await delays shared answers, so the known cases skip it.
-      const open = isOpenTo(call.caller, parts.details)
+      const opens = isOpenTo(call.caller, parts.details)
+      const open = typeof opens === 'boolean' ? opens : await opens
       const reads = open || !call.credential ? undefined : await mayReadDetails(parts, type, call)
       const { run, ageMs } = await obtain(parts, mode, type, call, reads)
       const documents = documentsOf(run, type, request, open || reads ? 'full' : 'brief')
@@ -195,15 +204,15 @@ function may({ roles, permissions }: Identity, required: WhoMayCall): boolean {
 type Presented = Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>
 
 /** Whether everybody who can make such a call sees the whole run (S11). */
-const isOpenTo = (caller: Caller, details: ServeOptions['details']): boolean =>
-  caller.kind === 'local' || caller.loopback || details === 'anyone'
+const isOpenTo = (caller: Caller, details: ServeOptions['details']): boolean | Promise<boolean> =>
+  details === 'anyone' || readsHere(caller)
 
 /**
  * What a caller may see of the runs of each type, and of what belongs to no single type. Beyond loopback, callers who may
  * not read the details see statuses and fault classes only (S11).
  */
 export async function viewOf(parts: Parts, call: Presented): Promise<HealthViews> {
-  if (isOpenTo(call.caller, parts.details)) return () => 'full'
+  if (await isOpenTo(call.caller, parts.details)) return () => 'full'
   const identity = await identityOf(parts, call)
   return (type) => (identity !== undefined && readsDetails(identity, type) ? 'full' : 'brief')
 }

@@ -23,16 +23,28 @@ export type Caller =
       /** The peer's address, or the one that a trusted proxy reports. */
       readonly address: string
       /**
-       * Whether the request comes from this machine, as far as the connection and the headers show. It decides only
-       * what the caller may read (S11): a relay on this machine can look the same. For exemptions see `isExempt`.
+       * Whether the request comes from this machine, as far as the connection and the headers show: a relay on this
+       * machine can look the same. For what the caller may read see `readsHere`, for exemptions `isExempt`.
        */
       readonly loopback: boolean
+      /** The process that sent the request. Present if `loopback` is true. */
+      readonly process?: PeerProcess | undefined
       /**
-       * Determines whether the process at the other end of the connection belongs to the OS account of this server.
-       * Never rejects; false for root and where it cannot be determined. Absent for callers that cannot qualify.
+       * True if a relay on this machine passed the request on and nothing trustworthy names the caller: everybody who
+       * uses this relay has the same address.
        */
-      readonly ownAccount?: (() => Promise<boolean>) | undefined
+      readonly relayed?: boolean | undefined
     }
+
+/** The process at the other end of a connection from this machine. Nothing here rejects. */
+export type PeerProcess = {
+  /** Its account (uid). Resolves to undefined where nothing can tell. */
+  readonly account: () => Promise<number | undefined>
+  /** Whether it runs under the account of this server, and this is not root. */
+  readonly isOwn: () => Promise<boolean>
+  /** Whether it may read the details of health without a credential (S11). A plain boolean once that is known. */
+  readonly reads: () => boolean | Promise<boolean>
+}
 
 /**
  * Whether the limits on strangers, on the number of runs and of connections, do not apply to a caller. True in process,
@@ -41,7 +53,11 @@ export type Caller =
  * table of connections, so ask only when a limit is about to apply.
  */
 export const isExempt = async (caller: Caller): Promise<boolean> =>
-  caller.kind === 'local' || (await caller.ownAccount?.()) === true
+  caller.kind === 'local' || (await caller.process?.isOwn()) === true
+
+/** Whether a caller may read the details of health because it runs on this machine (S11). */
+export const readsHere = (caller: Caller): boolean | Promise<boolean> =>
+  caller.kind === 'local' || (caller.process?.reads() ?? false)
 
 /** What a transport may add to an answer. */
 export type AnswerFacts = {
@@ -218,6 +234,10 @@ export type ServeOptions = {
   readonly trustProxy: readonly string[]
   /** The same, and all callers come through these proxies: nobody is local, and no other machine is answered (S1). */
   readonly behindProxy: readonly string[]
+  /** Accounts of this machine (names or numbers) whose processes read details as those of svc do. Linux only (S11). */
+  readonly localAccounts: readonly string[]
+  /** False: nobody reads details because the connection comes from this machine (S11). */
+  readonly trustLocal: boolean
   /** Bytes. */
   readonly maxBody: number
   readonly metrics: {
@@ -237,6 +257,8 @@ export const serveDefaults: ServeOptions = {
   hsts: true,
   trustProxy: [],
   behindProxy: [],
+  localAccounts: [],
+  trustLocal: true,
   maxBody: 1024 * 1024,
   metrics: { maxSeries: 50_000 },
   debug: false,

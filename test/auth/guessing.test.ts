@@ -2,6 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { endsByDeadline, lastsAtLeast } from '../support/deadline.ts'
+import { peerProcess } from '../support/peer-process.ts'
 import { by, faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const minute = 60_000
@@ -235,11 +236,13 @@ describe('failures from loopback', () => {
   test('P5 a process of the account of this server is not slowed down', async () => {
     await withWorld(async ({ access, store }) => {
       let asked = 0
-      const ownAccount = async () => {
+      const isOwn = async () => {
         asked += 1
         return true
       }
-      const call = from('127.0.0.1', { caller: { kind: 'http', address: '127.0.0.1', loopback: true, ownAccount } })
+      const call = from('127.0.0.1', {
+        caller: { kind: 'http', address: '127.0.0.1', loopback: true, process: peerProcess({ isOwn }) },
+      })
       await faultOf(access.authenticate(request('Ann', 'wrong'), call))
       // To find out costs a read of the kernel's table, so that only a delay asks.
       expect(asked).toBe(0)

@@ -16,6 +16,7 @@ import {
   type Service,
   serveDefaults,
 } from '../../src/core/service.ts'
+import { localReader } from '../support/peer-process.ts'
 
 type Opened = { readonly service: Service; readonly admin: Admin; readonly close: () => Promise<void> }
 
@@ -78,7 +79,7 @@ const call = (more: Partial<Call> = {}): Call => ({
 })
 /** A caller over HTTP is anonymous unless it presents a credential. */
 const as = (credential?: Credential | undefined): Call =>
-  call({ caller: { kind: 'http', address: '127.0.0.1', loopback: true }, credential })
+  call({ caller: { kind: 'http', address: '127.0.0.1', loopback: true, process: localReader }, credential })
 const ask = (more: Partial<HealthCheckRequest> = {}): HealthCheckRequest => ({
   ExecutionMode: 'Basic',
   ServerType: 'App',

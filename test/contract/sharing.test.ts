@@ -15,6 +15,7 @@ import { type Call, serveDefaults } from '../../src/core/service.ts'
 import { bearer, by, from, password } from '../auth/world.ts'
 import { lastsAtLeast } from '../support/deadline.ts'
 import { blackHole, peer, speaks } from '../support/faults.ts'
+import { peerProcess } from '../support/peer-process.ts'
 import { hungUp, until } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-sharing-'))
@@ -185,7 +186,12 @@ test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones
       begin('Standard', 'Mongo', { ...elsewhere, credential: bearer(BearerToken) }),
       begin('Standard', 'Ftp', {
         ...elsewhere,
-        caller: { kind: 'http', address: '127.0.0.1', loopback: true, ownAccount: async () => true },
+        caller: {
+          kind: 'http',
+          address: '127.0.0.1',
+          loopback: true,
+          process: peerProcess({ isOwn: async () => true }),
+        },
       }),
       begin('Standard', 'Qc', { ...elsewhere, caller: { kind: 'local', account: 'alice' } }),
     ]

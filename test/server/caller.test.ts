@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { type CallerRequest, callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
 import type { Call } from '../../src/core/service.ts'
+import { localReader } from '../support/peer-process.ts'
 import { ask, question, withSite } from './site.ts'
+
+const processOf = () => localReader
 
 /** A request as far as it identifies its caller. */
 const from = (peer: string, headers: CallerRequest['headers'], httpVersion = '1.1'): CallerRequest => ({
@@ -12,13 +15,14 @@ const from = (peer: string, headers: CallerRequest['headers'], httpVersion = '1.
 })
 const who = (trusted: readonly string[], peer: string, forwardedFor?: string) => {
   const headers = forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor }
-  const { address, loopback } = callerOf({ isTrusted: trustedProxies(trusted), behindProxy: false })(
+  const { address, loopback } = callerOf({ isTrusted: trustedProxies(trusted), behindProxy: false, processOf })(
     from(peer, headers),
   )
   return loopback ? `${address} here` : address
 }
 
 const stranger = (address: string) => ({ kind: 'http', address, loopback: false })
+const relayed = (address: string) => ({ ...stranger(address), relayed: true })
 
 describe('the address of the caller', () => {
   test.each([
@@ -62,14 +66,14 @@ describe('the address of the caller', () => {
     expect(who(['127.0.0.1'], '127.0.0.1', '127.0.0.1')).toBe('127.0.0.1')
     // The loopback of another machine is not ours.
     expect(who(['192.0.2.7'], '192.0.2.7', '127.0.0.1')).toBe('192.0.2.7')
-    const caller = callerOf({ isTrusted: trustedProxies([]), behindProxy: false, ownAccount: async () => true })
-    expect(caller(from('127.0.0.1', {}))).toMatchObject({ loopback: true, ownAccount: expect.any(Function) })
+    const caller = callerOf({ isTrusted: trustedProxies([]), behindProxy: false, processOf })
+    expect(caller(from('127.0.0.1', {}))).toMatchObject({ loopback: true, process: localReader })
     const headers = ['forwarded', 'x-real-ip', 'via', 'x-forwarded-host', 'x-forwarded-proto', 'x-forwarded-port']
     for (const header of headers) {
-      expect(caller(from('127.0.0.1', { [header]: 'x' }))).toEqual(stranger('127.0.0.1'))
+      expect(caller(from('127.0.0.1', { [header]: 'x' }))).toEqual(relayed('127.0.0.1'))
     }
     // A proxy that adds no header, as nginx by default.
-    expect(caller(from('127.0.0.1', {}, '1.0'))).toEqual(stranger('127.0.0.1'))
+    expect(caller(from('127.0.0.1', {}, '1.0'))).toEqual(relayed('127.0.0.1'))
     expect(caller(from('192.0.2.7', {}))).toEqual(stranger('192.0.2.7'))
   })
 

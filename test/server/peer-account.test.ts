@@ -5,7 +5,14 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { accountMatcher, type FindAccounts, findAccounts, searchTable } from '../../src/core/server/peer-account.ts'
+import {
+  type AccountRules,
+  accountFinder,
+  type FindAccounts,
+  findAccounts,
+  peerProcesses,
+  searchTable,
+} from '../../src/core/server/peer-account.ts'
 import { suiteWith } from '../support/peer.ts'
 import { until } from '../support/until.ts'
 
@@ -41,24 +48,70 @@ suiteWith(missing, 'the account of a process that connects', () => {
     ['::ffff:127.0.0.1', '::'],
   ])('S8 a connection to %s of a server on %s shows its account', async (host, listensOn) => {
     await using socket = await connection(ours, host, listensOn)
-    expect(await accountMatcher(ours, findAccounts)(socket)).toBe(true)
-    expect(await accountMatcher(another, findAccounts)(socket)).toBe(false)
+    expect(await accountFinder(findAccounts)(socket)).toBe(ours)
   })
 
   test('S8 root is never the own account, and neither is the account that stands for unknown ones', async () => {
     await using ofRoot = await connection(0, '127.0.0.1')
-    expect(await accountMatcher(0, findAccounts)(ofRoot)).toBe(false)
+    expect(await peer(ofRoot, { own: 0 }).isOwn()).toBe(false)
     await using ofNobody = await connection(65_534, '127.0.0.1')
-    expect(await accountMatcher(65_534, findAccounts)(ofNobody)).toBe(false)
+    expect(await peer(ofNobody, { own: 65_534 }).isOwn()).toBe(false)
+    await using ofOurs = await connection(ours, '127.0.0.1')
+    expect(await peer(ofOurs, { own: ours }).isOwn()).toBe(true)
   })
 
-  test('S8 a connection that has ended has no account', async () => {
-    await using socket = await connection(ours, '127.0.0.1')
-    const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = socket
-    socket.destroy()
-    await once(socket, 'close')
-    expect(await accountMatcher(ours, findAccounts)({ remoteAddress, remotePort, localAddress, localPort })).toBe(false)
+  test('S11 processes of root, of the account of svc and of serve.localAccounts read details, others do not', async () => {
+    await using ofRoot = await connection(0, '127.0.0.1')
+    await using ofOurs = await connection(ours, '127.0.0.1')
+    await using ofNobody = await connection(65_534, '127.0.0.1')
+    const read = (rules: Partial<AccountRules>): Promise<boolean[]> =>
+      Promise.all([ofRoot, ofOurs, ofNobody].map(async (socket) => await peer(socket, rules).reads()))
+    expect(await read({ own: another })).toEqual([true, false, false])
+    expect(await read({ own: ours })).toEqual([true, true, false])
+    expect(await read({ own: another, localAccounts: new Set([ours]) })).toEqual([true, true, false])
+    // Everybody who has no counterpart in this user namespace looks like this account.
+    expect(await read({ own: 65_534, localAccounts: new Set([65_534]) })).toEqual([true, false, false])
+    expect(await read({ own: ours, trustLocal: false })).toEqual([false, false, false])
   })
+})
+
+const peer = (socket: Socket, rules: Partial<AccountRules>) =>
+  peerProcesses({
+    find: accountFinder(findAccounts),
+    own: undefined,
+    localAccounts: new Set(),
+    trustLocal: true,
+    ...rules,
+  })(socket)
+
+test('S8 a connection that the table does not list has no account, reads no details and is not exempt', async () => {
+  const find = accountFinder(async () => new Map())
+  expect(await find(ends)).toBeUndefined()
+  const rules = { find, own: ours, localAccounts: new Set([ours]), trustLocal: true }
+  const process = peerProcesses(rules)(ends)
+  expect([await process.reads(), await process.isOwn()]).toEqual([false, false])
+})
+
+test('S11 where nothing can tell the account, serve.trustLocal decides what a connection on loopback reads', () => {
+  const rules = { find: undefined, own: undefined, localAccounts: new Set<number>() }
+  expect(peerProcesses({ ...rules, trustLocal: true })(ends).reads()).toBe(true)
+  expect(peerProcesses({ ...rules, trustLocal: false })(ends).reads()).toBe(false)
+})
+
+test('S11 the account is looked up once for each connection, and known without a wait from then on', async () => {
+  let searches = 0
+  const find = accountFinder(async (keys) => {
+    searches += 1
+    return new Map([...keys].map((one) => [one, ours]))
+  })
+  const processOf = peerProcesses({ find, own: ours, localAccounts: new Set(), trustLocal: true })
+  expect(await processOf(ends).reads()).toBe(true)
+  expect([processOf(ends).reads(), await processOf(ends).isOwn(), await processOf(ends).account()]).toEqual([
+    true,
+    true,
+    ours,
+  ])
+  expect(searches).toBe(1)
 })
 
 const ends = { remoteAddress: '127.0.0.1', remotePort: 41_394, localAddress: '127.0.0.1', localPort: 8_080 }
@@ -77,35 +130,35 @@ test.each([
   const find: FindAccounts = async () => {
     throw new Error('looked up')
   }
-  expect(await accountMatcher(ours, find)({ ...ends, remoteAddress, localAddress })).toBe(false)
+  expect(await accountFinder(find)({ ...ends, remoteAddress, localAddress })).toBeUndefined()
 })
 
 test('S8 where the table cannot be read, the caller is a stranger', async () => {
-  const matches = accountMatcher(ours, async () => {
+  const account = accountFinder(async () => {
     throw new Error('EMFILE')
   })
-  expect([await matches(ends), await matches(ends)]).toEqual([false, false])
+  expect([await account(ends), await account(ends)]).toEqual([undefined, undefined])
 })
 
 test('S8 one search at a time serves all connections that wait, and begins after they do', async () => {
   const searches: { readonly keys: readonly string[]; readonly finish: () => void }[] = []
-  const matches = accountMatcher(ours, (keys) => {
+  const account = accountFinder((keys) => {
     const { promise, resolve } = Promise.withResolvers<ReadonlyMap<string, number>>()
     searches.push({ keys: [...keys], finish: () => resolve(new Map([...keys].map((one) => [one, ours]))) })
     return promise
   })
   const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
-  const first = matches(ends)
+  const first = account(ends)
   await turn()
-  const others = Array.from({ length: 1_000 }, (_, i) => matches({ ...ends, remotePort: 50_000 + i }))
+  const others = Array.from({ length: 1_000 }, (_, i) => account({ ...ends, remotePort: 50_000 + i }))
   await turn()
   expect(searches.map(({ keys }) => keys)).toEqual([[key]])
   searches[0]?.finish()
-  expect(await first).toBe(true)
+  expect(await first).toBe(ours)
   await until(() => searches.length > 1)
   expect(searches.map(({ keys }) => keys.length)).toEqual([1, 1_000])
   searches[1]?.finish()
-  expect(new Set(await Promise.all(others))).toEqual(new Set([true]))
+  expect(new Set(await Promise.all(others))).toEqual(new Set([ours]))
 })
 
 test('S8 a search reads at most 8 MiB of a table, so that a connection further down has no account', async () => {

@@ -92,12 +92,35 @@ suiteWith(missing, 'callers through a reverse proxy on this machine that nobody 
     expect(await reads(`http://127.0.0.1:${nginx.port}`)).toEqual(nothing)
   })
 
-  test('S11 through HAProxy with option forwardfor everybody is a stranger; without any header it cannot be recognized', async () => {
+  test('S11 through nginx that speaks HTTP/1.1 without any header everybody is a stranger', async () => {
+    // The default since 1.29.7, of which nothing in the request tells.
+    await using nginx = await startNginxProxy(
+      passingOn(`proxy_pass ${url}; proxy_http_version 1.1; proxy_set_header Connection "";`),
+    )
+    expect(await reads(`http://127.0.0.1:${nginx.port}`)).toEqual(nothing)
+  })
+
+  test('S11 a process of an account that serve.localAccounts does not name is a stranger', async () => {
+    const read = async (uid: number, port: number) => {
+      const program = `fetch('http://127.0.0.1:${port}${question}').then(async (got) => console.log(await got.text()))`
+      const child = spawn(process.execPath, ['-e', program], { uid, gid: uid, stdio: ['ignore', 'pipe', 'inherit'] })
+      const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
+      return output.includes('127.0.0.1')
+    }
+    expect(await Promise.all([0, ours, another].map((uid) => read(uid, serve.port)))).toEqual([true, true, false])
+    await using named = await startServeProcess(yamlFor(target.port), ['--local-account', String(another)], ours)
+    expect(await read(another, named.port)).toBe(true)
+    const none = `serve: {trustLocal: false}\n${yamlFor(target.port)}`
+    await using strict = await startServeProcess(none, [], ours)
+    expect(await Promise.all([0, ours].map((uid) => read(uid, strict.port)))).toEqual([false, false])
+  })
+
+  test('S11 through HAProxy everybody is a stranger, with option forwardfor and without any header', async () => {
     const server = `127.0.0.1:${serve.port}`
     await using named = await startHaproxy(balancing(server, 'option forwardfor'))
     expect(await reads(`http://127.0.0.1:${named.port}`)).toEqual(nothing)
     await using bare = await startHaproxy(balancing(server))
-    expect(await reads(`http://127.0.0.1:${bare.port}`)).toEqual(everything)
+    expect(await reads(`http://127.0.0.1:${bare.port}`)).toEqual(nothing)
   })
 
   test('S8 a process of the account of svc gets a run for each no-cache; any other account and root are strangers', async () => {
@@ -183,6 +206,21 @@ suiteWith(missing, 'svc serve --behind-proxy', () => {
     }
   })
 
+  test('S11 the lines for nginx in docs/serve.md that name paths forward these paths only, however others are spelled', async () => {
+    await using serve = await startServeProcess('types: {}\n', ['--behind-proxy', '127.0.0.1'])
+    const block = /```nginx paths\n(.*?)```/s.exec(readFileSync('docs/serve.md', 'utf8'))?.[1] ?? ''
+    await using proxy = await startNginxProxy(
+      (port) =>
+        `server { listen 127.0.0.1:${port};\n${block.replaceAll('127.0.0.1:8790', `127.0.0.1:${serve.port}`)} }`,
+    )
+    const status = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
+    expect(await status(proxy.port, '/readyz')).toBe(200)
+    expect(await status(proxy.port, '//metrics')).toBe(404)
+    for (const path of ['/metrics', '/METRICS', '/%6detrics', '/metrics/']) {
+      expect([path, await status(serve.port, path), await status(proxy.port, path)]).toEqual([path, 200, 404])
+    }
+  })
+
   test.skipIf(elsewhere === undefined)(
     'S1 beyond loopback it needs no TLS, answers its proxy and refuses every other machine, except for the probes',
     async () => {
@@ -199,7 +237,7 @@ suiteWith(missing, 'svc serve --behind-proxy', () => {
       expect((await fetch(`${direct}/readyz`)).status).toBe(200)
       expect(serve.log()).not.toContain('without TLS')
       await using named = await startServeProcess(`serve: {behindProxy: [${elsewhere}]}\n`, flags)
-      const answered = await fetch(`http://${elsewhere}:${named.port}/healthcheck?ServerType=App&ExecutionMode=Basic`)
+      const answered = await fetch(`http://${elsewhere}:${named.port}/server-types`)
       expect(answered.status).toBe(200)
     },
   )

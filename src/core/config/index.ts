@@ -6,5 +6,5 @@ export { type Config, type LoadedConfig, type LoadOptions, loadConfig, type Wron
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const proposals = () => import('./proposed.ts')
 export type { AuthConfig } from './auth.ts'
-export { proxyProblem, type ServeConfig, serveSettings } from './load.ts'
+export { accountProblem, proxyProblem, type ServeConfig, serveSettings } from './load.ts'
 export type { TypeConfig, Types } from './types.ts'

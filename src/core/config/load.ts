@@ -75,6 +75,16 @@ export const serveSettings = {
     default: [],
     doc: 'Addresses or networks of the reverse proxies through which all callers come. They are trusted like those of `trustProxy`, no caller is local, and requests from any other machine are refused',
   },
+  localAccounts: {
+    type: 'texts',
+    default: [],
+    doc: 'Linux: accounts of this machine, by name or number, whose processes read messages, host names and server state through a connection on loopback, as those of root and of the account of svc do: `prometheus`',
+  },
+  trustLocal: {
+    type: 'flag',
+    default: true,
+    doc: 'Whether a connection on loopback may read messages, host names and server state without sign-in: on Linux for the accounts above, on other systems for every process. With false, no connection may',
+  },
   maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum size of a request body, 1KiB to 64MiB' },
   metrics: {
     type: 'group',
@@ -101,7 +111,7 @@ type ServeRead = { readonly values: ServeConfig; readonly problems: readonly Pro
 export function readServe(raw: unknown, context: SettingsContext): ServeRead {
   const { values, problems } = readSettings(serveSettings, raw, context)
   const each = (
-    name: 'origins' | 'allowedHosts' | 'trustProxy' | 'behindProxy',
+    name: 'origins' | 'allowedHosts' | 'trustProxy' | 'behindProxy' | 'localAccounts',
     wrong: (text: string) => string | undefined,
   ): Problem[] =>
     (values[name] ?? []).flatMap((text, index) => {
@@ -113,6 +123,7 @@ export function readServe(raw: unknown, context: SettingsContext): ServeRead {
     ...each('allowedHosts', hostProblem),
     ...each('trustProxy', proxyProblem),
     ...each('behindProxy', proxyProblem),
+    ...each('localAccounts', accountProblem),
   ]
   const size = values.maxBody ?? serveSettings.maxBody.default
   if (size < 1024 || size > 64 * 1024 * 1024) more.push({ path: ['maxBody'], message: 'must be 1KiB to 64MiB' })
@@ -130,6 +141,12 @@ function originProblem(origin: string): string | undefined {
   }
   return url.origin === origin ? undefined : `must be an origin alone: write ${url.origin}`
 }
+
+/** The problem of a text that is not the name or number of an account. */
+export const accountProblem = (account: string): string | undefined =>
+  /^[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,255}\$?$/.test(account)
+    ? undefined
+    : 'must be the name or number of an account of this machine: write it like prometheus'
 
 function hostProblem(host: string): string | undefined {
   if (host.includes('*')) return 'must be one exact host name: wildcards are not supported, list each'

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Fault } from '../errors.ts'
 import { languageNames } from '../metadata/index.ts'
+import { readsHere } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { operateBatch } from './batch.ts'
 import { baseUrl, createRequestContext, orCancelled, type RequestContext, type ServerContext } from './context.ts'
@@ -125,15 +126,15 @@ export async function ready(server: ServerContext, context: RequestContext): Pro
     return plain('ready\n')
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    const reason = mayKnow(server, context) ? error.message : 'the store does not answer'
+    const reason = (await mayKnow(server, context)) ? error.message : 'the store does not answer'
     throw new Fault('Unavailable', `Not ready: ${reason}`, { retryAfter: 5 })
   } finally {
     clearTimeout(timer)
   }
 }
 
-function mayKnow(server: ServerContext, { caller, request }: RequestContext): boolean {
-  if (!caller.loopback) return false
+async function mayKnow(server: ServerContext, { caller, request }: RequestContext): Promise<boolean> {
+  if (!(await readsHere(caller))) return false
   try {
     server.checkHost(request.headers.host ?? '', request.socket.localAddress)
     return true

@@ -4,7 +4,7 @@ import { BlockList, isIP, SocketAddress } from 'node:net'
 import { hostname } from 'node:os'
 import { Fault } from '../errors.ts'
 import { isLoopback, isLoopbackHost } from '../loopback.ts'
-import type { Caller } from '../service.ts'
+import type { Caller, PeerProcess } from '../service.ts'
 import { escapeControls } from './log.ts'
 import type { Ends } from './peer-account.ts'
 
@@ -76,8 +76,8 @@ export type CallerRules = {
   readonly isTrusted: (address: string) => boolean
   /** True if all callers come through a proxy, so that a connection from this machine says nothing about the caller. */
   readonly behindProxy: boolean
-  /** Whether the process at the other end belongs to this account. Absent where nothing can tell. */
-  readonly ownAccount?: ((socket: Ends) => Promise<boolean>) | undefined
+  /** Describes the process at the other end of a connection from this machine. */
+  readonly processOf: (socket: Ends) => PeerProcess
 }
 
 /**
@@ -143,7 +143,7 @@ function isRelayed({ headers, httpVersion }: CallerRequest): boolean {
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right: the caller itself may have written
  * anything left of the first untrusted address.
  */
-export function callerOf({ isTrusted, behindProxy, ownAccount }: CallerRules): CallerOf {
+export function callerOf({ isTrusted, behindProxy, processOf }: CallerRules): CallerOf {
   return (request) => {
     const { headers, socket } = request
     const address = plainAddress(socket.remoteAddress ?? '')
@@ -152,11 +152,12 @@ export function callerOf({ isTrusted, behindProxy, ownAccount }: CallerRules): C
       const reported = forwarded(headers['x-forwarded-for'], isTrusted)
       // The loopback of another machine says nothing either.
       const isKnown = reported !== undefined && (isLoopback(address) || !isLoopback(reported))
-      return { kind: 'http', address: isKnown ? reported : address, loopback: false }
+      if (isKnown) return { kind: 'http', address: reported, loopback: false }
+      return { kind: 'http', address, loopback: false, relayed: isLoopback(address) }
     }
-    if (behindProxy || !isLoopback(address) || isRelayed(request)) return { kind: 'http', address, loopback: false }
-    if (!ownAccount) return { kind: 'http', address, loopback: true }
-    return { kind: 'http', address, loopback: true, ownAccount: () => ownAccount(socket) }
+    if (!isLoopback(address)) return { kind: 'http', address, loopback: false }
+    if (behindProxy || isRelayed(request)) return { kind: 'http', address, loopback: false, relayed: true }
+    return { kind: 'http', address, loopback: true, process: processOf(socket) }
   }
 }
 

@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { count, type EntryReading, isConsequence, type Level, read, stateWord, worstFirst } from '../reports/index.ts'
-import type { Call, RecentRun } from '../service.ts'
+import { type Call, type RecentRun, readsHere } from '../service.ts'
 import type { HttpAnswer } from './answer.ts'
 import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext } from './context.ts'
@@ -62,7 +62,7 @@ export async function statusPage(server: ServerContext, context: RequestContext)
     .filter((type) => visible.has(type))
     .map((type) => typeStatus(type, recent, base))
     .toSorted((a, b) => urgency(a) - urgency(b))
-  const configuration = context.caller.loopback ? (facts.configuration ?? 'none') : undefined
+  const configuration = (await readsHere(context.caller)) ? (facts.configuration ?? 'none') : undefined
   const user = credential && (await signedInUser(server, call))
   const page = document(standings, {
     base,

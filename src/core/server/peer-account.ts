@@ -1,9 +1,13 @@
+import { execFile } from 'node:child_process'
 import { open } from 'node:fs/promises'
 import { isIPv4, type Socket } from 'node:net'
 import { endianness } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { isLoopback } from '../loopback.ts'
+import type { PeerProcess, ServeOptions } from '../service.ts'
+import type { Log } from './log.ts'
 
 /** The two ends of a connection, as a socket of this server knows them. */
 export type Ends = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' | 'localPort'>
@@ -23,14 +27,13 @@ const pauseFactor = 4
 const overflowUid = 65_534
 
 /**
- * Returns a function that tells whether the process at the other end of a connection belongs to the account `uid`. It
- * never rejects. It resolves to false for a connection that is not on loopback or that the search does not find, and
- * always if `uid` is root or the overflow account.
+ * Returns a function that resolves to the account (uid) of the process at the other end of a connection. It never
+ * rejects. It resolves to undefined for a connection that is not on loopback or that the search does not find.
  *
  * The tables can be large, and any caller can cause a search, so one search at a time serves all connections that wait,
  * and the next one begins after a pause, so that searches take at most a fifth of the time.
  */
-export function accountMatcher(uid: number, find: FindAccounts): (ends: Ends) => Promise<boolean> {
+export function accountFinder(find: FindAccounts): (ends: Ends) => Promise<number | undefined> {
   let next: { readonly keys: Set<string>; readonly accounts: ReturnType<FindAccounts> } | undefined
   let before: Promise<unknown> = Promise.resolve()
   // A search in progress may already have passed the place of a new connection.
@@ -48,30 +51,116 @@ export function accountMatcher(uid: number, find: FindAccounts): (ends: Ends) =>
   }
   return async (ends) => {
     const key = keyOf(ends)
-    if (uid === 0 || uid === overflowUid || key === undefined) return false
+    if (key === undefined) return undefined
     next ??= queue()
     next.keys.add(key)
     try {
-      return (await next.accounts).get(key) === uid
+      return (await next.accounts).get(key)
     } catch {
-      return false
+      return undefined
     }
   }
 }
 
+/** What decides about the processes of this machine that connect to the server (S8, S11). */
+export type AccountRules = {
+  /** Finds the account of a connection. Absent where nothing can tell: on systems other than Linux. */
+  readonly find: ((ends: Ends) => Promise<number | undefined>) | undefined
+  /** The account of this server. */
+  readonly own: number | undefined
+  /** Further accounts whose processes may read the details of health. */
+  readonly localAccounts: ReadonlySet<number>
+  /** False: no process may read the details because it runs on this machine. */
+  readonly trustLocal: boolean
+}
+
 /**
- * The function for this process, which remembers the answer for the life of a connection. Undefined where the answer
- * is always no: for root, and on systems other than Linux.
+ * Returns a function that describes the process at the other end of a connection from this machine, with one lookup for
+ * each connection.
  */
-export function ownAccountOf(): ((socket: Ends) => Promise<boolean>) | undefined {
-  const uid = process.platform === 'linux' ? process.geteuid?.() : undefined
-  if (uid === undefined || uid === 0) return undefined
-  const matches = accountMatcher(uid, findAccounts)
-  const answers = new WeakMap<Ends, Promise<boolean>>()
+export function peerProcesses(rules: AccountRules): (socket: Ends) => PeerProcess {
+  const processes = new WeakMap<Ends, PeerProcess>()
   return (socket) => {
-    const answer = answers.get(socket) ?? matches(socket)
-    answers.set(socket, answer)
-    return answer
+    const before = processes.get(socket)
+    if (before) return before
+    const process = new ConnectedProcess(rules, socket)
+    processes.set(socket, process)
+    return process
+  }
+}
+
+class ConnectedProcess implements PeerProcess {
+  readonly #rules: AccountRules
+  readonly #ends: Ends
+  #account: Promise<number | undefined> | undefined
+  /** Undefined until the account is known. */
+  #reads: boolean | undefined
+
+  constructor(rules: AccountRules, ends: Ends) {
+    this.#rules = rules
+    this.#ends = ends
+    if (!rules.trustLocal || !rules.find) this.#reads = rules.trustLocal
+  }
+
+  account(): Promise<number | undefined> {
+    this.#account ??= this.#rules.find?.(this.#ends) ?? Promise.resolve(undefined)
+    return this.#account
+  }
+
+  async isOwn(): Promise<boolean> {
+    const { own } = this.#rules
+    // Proxies and port forwarders run as root, as does everybody in most containers.
+    return own !== undefined && own !== 0 && own !== overflowUid && (await this.account()) === own
+  }
+
+  /** Without a promise once it is known, because every await delays shared answers. */
+  reads(): boolean | Promise<boolean> {
+    return this.#reads ?? this.#readsBy()
+  }
+
+  async #readsBy(): Promise<boolean> {
+    const { own, localAccounts } = this.#rules
+    const account = await this.account()
+    this.#reads =
+      account !== undefined &&
+      account !== overflowUid &&
+      (account === 0 || account === own || localAccounts.has(account))
+    return this.#reads
+  }
+}
+
+/** The rules for this process. An account that does not exist is logged and left out. */
+export async function accountRules(
+  { localAccounts, trustLocal }: Pick<ServeOptions, 'localAccounts' | 'trustLocal'>,
+  log: Log,
+): Promise<AccountRules> {
+  if (process.platform !== 'linux') {
+    return { find: undefined, own: undefined, localAccounts: new Set(), trustLocal }
+  }
+  const numbers = await Promise.all(localAccounts.map((account) => accountNumber(account, log)))
+  return {
+    find: accountFinder(findAccounts),
+    own: process.geteuid?.(),
+    localAccounts: new Set(numbers.filter((number) => number !== undefined)),
+    trustLocal,
+  }
+}
+
+/** Milliseconds. Accounts may come from a directory on another machine. */
+const maxLookupMs = 5_000
+
+/** The number of an account. `id` also knows the accounts of directories, which /etc/passwd does not list. */
+async function accountNumber(account: string, log: Log): Promise<number | undefined> {
+  if (/^\d+$/.test(account)) return Number(account)
+  try {
+    const { stdout } = await promisify(execFile)('id', ['-u', '--', account], { timeout: maxLookupMs })
+    return Number(stdout)
+  } catch {
+    log({
+      level: 'info',
+      msg: `serve.localAccounts: this system has no account ${account}. Restart svc after you create it`,
+    })
+    return undefined
   }
 }
 

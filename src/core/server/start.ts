@@ -20,7 +20,7 @@ import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { answerRaw, refuseUnparsed } from './parser-faults.ts'
-import { ownAccountOf } from './peer-account.ts'
+import { accountRules, peerProcesses } from './peer-account.ts'
 import { router, targetReader } from './routes.ts'
 
 /** How often a stopping server checks whether every request is answered. Milliseconds. */
@@ -201,7 +201,11 @@ export type RunningServer = {
 export async function startServer(start: StartOptions): Promise<RunningServer> {
   const limits = { ...serverLimits, ...start.limits }
   const isTrusted = trustedProxies([...start.options.trustProxy, ...start.options.behindProxy])
-  const callerRules = { isTrusted, behindProxy: start.options.behindProxy.length > 0, ownAccount: ownAccountOf() }
+  const callerRules = {
+    isTrusted,
+    behindProxy: start.options.behindProxy.length > 0,
+    processOf: peerProcesses(await accountRules(start.options, start.log)),
+  }
   const isLocalOnly = isLoopbackHost(start.host) && start.options.behindProxy.length === 0
   const options = { ...start.options, jsonp: start.options.jsonp ?? isLocalOnly }
   const server = withCertificate(() => create(limits, start.tls))
@@ -299,7 +303,7 @@ function create(limits: ServerLimits, tls: StartOptions['tls']): Server {
 function listenTo(
   server: Server,
   serverContext: ServerContext,
-  { isTrusted, behindProxy, ownAccount }: CallerRules,
+  { isTrusted, behindProxy, processOf }: CallerRules,
 ): void {
   server.on('request', (request, response) => handle(serverContext, request, response, false))
   server.on('checkContinue', (request, response) => handle(serverContext, request, response, true))
@@ -326,7 +330,7 @@ function listenTo(
       most: serverContext.limits.connectionsPerAddress,
       addressOf: (socket) => plainAddress(socket.remoteAddress ?? ''),
       isTrusted,
-      isExempt: async (socket) => !behindProxy && ownAccount !== undefined && (await ownAccount(socket)),
+      isExempt: async (socket) => !behindProxy && (await processOf(socket).isOwn()),
       refused: () => serverContext.metrics.refusedConnection(),
     }),
   )
