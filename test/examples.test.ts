@@ -94,12 +94,13 @@ test('svc monitors list omits checks without settings', async () => {
     const [row] = describePlan(config.types.App?.monitors ?? [], 'Standard')
     return row?.Checks.map(({ Name }) => Name) ?? []
   }
-  expect(await checks('')).toEqual(['connect', 'status', 'latency', 'body', 'addresses'])
+  expect(await checks('')).toEqual(['connect', 'status', 'latency', 'body', 'empty body', 'addresses'])
   expect(await checks(', json: {$.a: b}, health: true')).toEqual([
     'connect',
     'status',
     'latency',
     'body',
+    'empty body',
     'json',
     'health',
     'addresses',

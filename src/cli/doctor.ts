@@ -10,7 +10,7 @@ import { type InForce, inForce } from './in-force.ts'
 import { settingsFolder } from './private-file.ts'
 import { packageRoot } from './process.ts'
 import type { Settings } from './profiles.ts'
-import { otherStoreWarning } from './running.ts'
+import { otherStoreWarning, servesHere } from './running.ts'
 import { configuration, connectionOf, localCall, openClientAt, type SessionFlags, shownUrl } from './session.ts'
 import { type CommandTarget, chooseTarget } from './target.ts'
 
@@ -58,6 +58,7 @@ const checks: Readonly<Record<string, (examination: Examination) => Outcome | Pr
   server: checkServer,
   'sign-in': checkSignIn,
   clock: checkClock,
+  'svc serve': checkServing,
   path: ({ env }) => checkPath(env),
   completion: ({ env }) => checkCompletion(env),
 }
@@ -234,6 +235,18 @@ async function checkClock(examination: Examination): Promise<Outcome> {
   const next = 'Synchronize both with NTP: certificates and tokens depend on the time.'
   if (off > clockFailMs) return failed(message, next)
   return off > clockWarnMs ? warning(message, next) : ok(`this clock and the server's agree`)
+}
+
+/** Looks at what the servers of this account on this machine have noticed themselves. */
+function checkServing(): Outcome {
+  const serves = servesHere()
+  const relayed = serves.find(({ undeclaredProxy }) => undeclaredProxy)
+  if (relayed) {
+    const message = `${relayed.url} answers requests of a proxy that is not declared: all its callers share one limit on failed sign-ins`
+    return warning(message, 'svc serve --behind-proxy 127.0.0.1, or serve.behindProxy in svc.yaml')
+  }
+  const urls = serves.map(({ url }) => url).join(', ')
+  return serves.length === 0 ? skipped('no svc serve of this account runs here') : ok(`${urls} runs here`)
 }
 
 const programs = process.platform === 'win32' ? ['svc.cmd', 'svc.exe', 'svc.ps1'] : ['svc']

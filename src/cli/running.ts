@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import { makeFolder } from '../core/own-files.ts'
 
 /** A `svc serve` of this account on this machine. */
-export type RunningServe = { readonly pid: number; readonly url: string; readonly store: string }
+export type RunningServe = {
+  readonly pid: number
+  readonly url: string
+  readonly store: string
+  /** True once a request has arrived through a proxy that nobody has declared. */
+  readonly undeclaredProxy?: boolean | undefined
+}
 
 /**
  * The folder in which servers register: one per account, whatever SVC_HOME is, because a server may use *another*
@@ -47,9 +53,9 @@ export const servesOfOtherStores = (store: string, home?: string): readonly Runn
 
 function parsed(file: string): RunningServe | undefined {
   try {
-    const { pid, url, store } = JSON.parse(readFileSync(file, 'utf8')) as Partial<RunningServe>
+    const { pid, url, store, undeclaredProxy } = JSON.parse(readFileSync(file, 'utf8')) as Partial<RunningServe>
     return Number.isSafeInteger(pid) && typeof url === 'string' && typeof store === 'string'
-      ? { pid: Number(pid), url, store }
+      ? { pid: Number(pid), url, store, undeclaredProxy: undeclaredProxy === true }
       : undefined
   } catch {
     return undefined

@@ -124,6 +124,9 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     await firstAdmin(request, runtime)
     const { host, port, drainDelayMs } = request
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
+    let url = ''
+    let undeclaredProxy = false
+    const register = () => announce({ pid: process.pid, url, store: runtime.facts.store ?? 'none', undeclaredProxy })
     const server = await startServer({
       service,
       runtime,
@@ -134,14 +137,19 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
       log,
       limits,
       droppedLogLines: droppedLines,
+      undeclaredProxy: () => {
+        undeclaredProxy = true
+        if (url !== '') register()
+      },
     })
     runtime.answersAt?.(server.url)
+    url = server.url
     let forget = (): void => {}
     try {
       // With the marker, `svc health` of this store finds this server.
       if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: process.pid, url: server.url }), 0o600)
       const { facts } = runtime
-      forget = announce({ pid: process.pid, url: server.url, store: facts.store ?? 'none' })
+      forget = register()
       // Last, because programs that wait for this file then use the server.
       if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
       log({

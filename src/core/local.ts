@@ -112,7 +112,7 @@ export function localService(parts: Parts): Service {
       // Every await delays shared answers, so the known cases skip it.
       const opens = isOpenTo(call.caller, parts.details)
       const open = typeof opens === 'boolean' ? opens : await opens
-      const reads = open || !call.credential ? undefined : await mayReadDetails(parts, type, call)
+      const reads = mustIdentify(call, open) ? await mayReadDetails(parts, type, call) : undefined
       const { run, ageMs } = await obtain(parts, mode, type, call, reads)
       const documents = documentsOf(run, type, request, open || reads ? 'full' : 'brief')
       const { correlationId, selection } = call
@@ -212,8 +212,9 @@ const isOpenTo = (caller: Caller, details: ServeOptions['details']): boolean | P
  * not read the details see statuses and fault classes only (S11).
  */
 export async function viewOf(parts: Parts, call: Presented): Promise<HealthViews> {
-  if (await isOpenTo(call.caller, parts.details)) return () => 'full'
-  const identity = await identityOf(parts, call)
+  const open = await isOpenTo(call.caller, parts.details)
+  const identity = mustIdentify(call, open) ? await identityOf(parts, call) : undefined
+  if (open) return () => 'full'
   return (type) => (identity !== undefined && readsDetails(identity, type) ? 'full' : 'brief')
 }
 
@@ -222,17 +223,38 @@ async function mayReadDetails(parts: Parts, type: ServerType, call: Presented): 
   return identity !== undefined && readsDetails(identity, type)
 }
 
+/** Whether a credential is the secret of a user, which a stranger may guess: a password or a digest of one. */
+const isSecretOfUser = ({ credential }: Presented): boolean =>
+  credential?.kind === 'basic' || credential?.kind === 'digest'
+
+/** Whether the credential decides about the answer: about its details, or whether there is one (H7). */
+const mustIdentify = (call: Presented, open: boolean): boolean =>
+  isSecretOfUser(call) || (!open && call.credential !== undefined)
+
 /**
  * Who the caller is. Checked only where it matters: for the details of the answer and the number of runs that the
- * caller may start. With a failing store, the caller is nobody.
+ * caller may start. With a failing store, the caller is nobody, and so is the holder of an unknown token, key or
+ * session. Throws Unauthorized for a wrong password or digest, and TooManyRequests for too many (H7).
  */
 async function identityOf({ accounts }: Parts, call: Presented): Promise<Identity | undefined> {
   if (!accounts || !call.credential) return undefined
+  const identity = await identified(accounts, call)
+  if (!identity && isSecretOfUser(call)) throw new Fault('Unauthorized')
+  return identity === 'undecided' ? undefined : identity
+}
+
+/** `undecided` where the store, or the queue of sign-ins, prevents a decision. */
+async function identified(
+  accounts: NonNullable<Parts['accounts']>,
+  call: Presented,
+): Promise<Identity | 'undecided' | undefined> {
   try {
     const { access } = await accounts()
     return await access.identifyCaller(call)
-  } catch {
-    return undefined
+  } catch (error) {
+    const refused = error instanceof Fault && (error.fault === 'Unauthorized' || error.fault === 'TooManyRequests')
+    if (refused && isSecretOfUser(call)) throw error
+    return 'undecided'
   }
 }
 

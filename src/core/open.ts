@@ -364,12 +364,12 @@ async function holdStore(store: string, { serve: { refresh }, auth: ways }: Conf
   const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(stopping()) : opened.get(create))
   const auth = lazy(async () => {
     const room = await import('./auth/index.ts')
-    return { ...room, passwords: room.passwordsOfProcess(), delays: new room.Delays() }
+    return { ...room, passwords: room.passwordsOfProcess(), paces: new room.Paces() }
   })
   const accounts = async (): Promise<Accounts> => {
-    const [{ openAccess, passwords, delays }, store] = await Promise.all([auth.get(), data(false)])
+    const [{ openAccess, passwords, paces }, store] = await Promise.all([auth.get(), data(false)])
     const own = store.forRequest()
-    return { data: own, access: openAccess({ data: own, passwords, delays, now, refresh, ways }) }
+    return { data: own, access: openAccess({ data: own, passwords, paces, now, refresh, ways }) }
   }
   const admin = async (): Promise<Admin> => {
     const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
@@ -392,7 +392,8 @@ async function holdStore(store: string, { serve: { refresh }, auth: ways }: Conf
     admin,
     preload: async () => {
       const { preloadProviders } = await import('./auth/index.ts')
-      await Promise.all([preloadProviders(ways), admin(), ready()])
+      const recent = async (): Promise<void> => await (await data(false)).knownPrefixes.loadRecent()
+      await Promise.all([preloadProviders(ways), admin(), ready(), recent()])
     },
     ready,
     signIn: {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { makeNonce } from '../../src/core/auth/digest/nonce.ts'
 import { digestResponse, digestSecret } from '../../src/core/auth/digest/secret.ts'
 import type { Access } from '../../src/core/auth/index.ts'
-import { Delays, openAccess } from '../../src/core/auth/index.ts'
+import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { recorded } from '../support/recorded-store.ts'
 import { by, faultOf, from, password, type World, withWorld } from './world.ts'
@@ -61,7 +61,7 @@ describe('sign-in by digest', () => {
       const access = openAccess({
         data: recorded(world.data, calls),
         passwords: passwords(new HashQueue(2)),
-        delays: new Delays(),
+        paces: new Paces(),
         now: () => world.clock.at,
         ways,
       })

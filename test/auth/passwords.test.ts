@@ -61,13 +61,13 @@ describe('the hash', () => {
   test('P4 a password over 1,024 bytes, one that is not Unicode and one without a hash are simply wrong', async () => {
     const hashes = passwords(new HashQueue(2))
     const stored = await hashes.hash('violet-harbour-42', never)
-    expect((await hashes.check('violet-harbour-42', stored, never)).right).toBe(true)
-    expect((await hashes.check('x'.repeat(1_025), stored, never)).right).toBe(false)
-    expect((await hashes.check('\ud800', await hashes.hash('\ufffd', never), never)).right).toBe(false)
-    expect((await hashes.check('', await hashes.hash('', never), never)).right).toBe(true)
-    expect((await hashes.check('x'.repeat(1_025), await hashes.hash('', never), never)).right).toBe(false)
-    expect((await hashes.check('violet-harbour-42', undefined, never)).right).toBe(false)
-    expect((await hashes.check('violet-harbour-42', 'not a hash', never)).right).toBe(false)
+    expect((await hashes.check('violet-harbour-42', stored)).right).toBe(true)
+    expect((await hashes.check('x'.repeat(1_025), stored)).right).toBe(false)
+    expect((await hashes.check('\ud800', await hashes.hash('\ufffd', never))).right).toBe(false)
+    expect((await hashes.check('', await hashes.hash('', never))).right).toBe(true)
+    expect((await hashes.check('x'.repeat(1_025), await hashes.hash('', never))).right).toBe(false)
+    expect((await hashes.check('violet-harbour-42', undefined)).right).toBe(false)
+    expect((await hashes.check('violet-harbour-42', 'not a hash')).right).toBe(false)
   })
 })
 
@@ -149,6 +149,61 @@ describe('the queue', () => {
     gate.release()
     await first
     expect(await queue.run(async () => 'done', never)).toBe('done')
+  })
+
+  test('P3 P5 in a full queue, a known caller takes the place of the youngest stranger, and never that of another known one', async () => {
+    const queue = new HashQueue(1)
+    const gate = createGate()
+    const ends: string[] = []
+    const enter = (name: string, isKnown: boolean): Promise<unknown> =>
+      queue.run(gate.work, never, isKnown).then(
+        () => ends.push(`${name} done`),
+        () => ends.push(`${name} refused`),
+      )
+    const all = [enter('running', false), ...['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => enter(name, false))]
+    all.push(enter('first user', true), enter('stranger', false), enter('second user', true))
+    await Promise.resolve()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(ends).toEqual(['stranger refused', 'g refused'])
+    for (let n = 0; n < 6; n += 1) all.push(enter(`user ${n}`, true))
+    all.push(enter('last user', true))
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(ends.slice(2).sort()).toEqual(
+      ['a', 'b', 'c', 'd', 'e', 'f', 'last user'].map((name) => `${name} refused`).sort(),
+    )
+    gate.release()
+    await Promise.all(all)
+    expect(ends.filter((one) => one.endsWith('done'))).toHaveLength(9)
+  })
+
+  test('P3 P5 while 60 strangers keep the queue full, a known caller gets a turn each time (simulated clock)', async () => {
+    vi.useFakeTimers()
+    try {
+      const queue = new HashQueue(2)
+      const hash = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 40))
+      const outcome = (isKnown: boolean): Promise<boolean> =>
+        queue.run(hash, never, isKnown).then(
+          () => true,
+          () => false,
+        )
+      let attacking = true
+      const stranger = async (): Promise<void> => {
+        while (attacking) if (!(await outcome(false))) await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+      const strangers = Array.from({ length: 60 }, stranger)
+      const results: boolean[] = []
+      const user = async (): Promise<void> => {
+        for (let n = 0; n < 40; n += 1) results.push(await outcome(true))
+        attacking = false
+      }
+      const all = Promise.all([user(), ...strangers])
+      while (attacking) await vi.advanceTimersByTimeAsync(100)
+      await vi.advanceTimersByTimeAsync(1_000)
+      await all
+      expect(results).toEqual(Array.from({ length: 40 }, () => true))
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   test('P3 work that fails frees its slot', async () => {

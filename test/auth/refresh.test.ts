@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Delays, openAccess } from '../../src/core/auth/index.ts'
+import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { readToken } from '../../src/core/auth/tokens.ts'
 import { bearer, by, faultOf, from, password, session, type World, withWorld } from './world.ts'
@@ -177,7 +177,7 @@ describe('serve.refresh: rotating', () => {
     openAccess({
       data,
       passwords: passwords(new HashQueue(2, 20_000)),
-      delays: new Delays(),
+      paces: new Paces(),
       now: () => clock.at,
       refresh: 'rotating',
     })

@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import { Worker } from 'node:worker_threads'
 import { describe, expect, test } from 'vitest'
 import { limitsOf } from '../../src/core/auth/attempts.ts'
-import { Delays, openAccess } from '../../src/core/auth/index.ts'
+import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { recorded } from '../support/recorded-store.ts'
 import { faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
@@ -60,7 +60,7 @@ describe('the work of a refused sign-in', () => {
             return real.check(...parts)
           },
         },
-        delays: new Delays(),
+        paces: new Paces(),
         now: () => world.clock.at,
       })
       const work = new Map<Kind, unknown>()
@@ -94,7 +94,7 @@ describe('the work of a refused sign-in', () => {
         const access = openAccess({
           data: recorded(world.data, calls),
           passwords: passwords(new HashQueue(2)),
-          delays: new Delays(),
+          paces: new Paces(),
           now: () => world.clock.at,
         })
         const before = world.hashes.count

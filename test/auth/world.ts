@@ -2,10 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { type Access, administration, Delays, openAccess } from '../../src/core/auth/index.ts'
+import { type Access, administration, openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, type Passwords, passwords } from '../../src/core/auth/passwords.ts'
 import type { WaysToSignIn } from '../../src/core/auth/providers/provider.ts'
 import { Fault } from '../../src/core/errors.ts'
+import { isLoopback } from '../../src/core/loopback.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
@@ -49,7 +50,7 @@ export async function withWorld(use: (world: World) => Promise<void>, ways?: Way
         return checked
       },
     }
-    const opened = openAccess({ data, passwords: counting, delays: new Delays(), now, ways })
+    const opened = openAccess({ data, passwords: counting, paces: new Paces(), now, ways })
     const access: World['access'] = {
       ...opened,
       identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
@@ -73,7 +74,7 @@ export async function withWorld(use: (world: World) => Promise<void>, ways?: Way
 
 /** A call over HTTP from an address. */
 export const from = (address: string, more: Partial<Call> = {}): Call => ({
-  caller: { kind: 'http', address, loopback: address.startsWith('127.') },
+  caller: { kind: 'http', address, loopback: isLoopback(address) },
   correlationId: 'test',
   signal: new AbortController().signal,
   ...more,

@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { startServe } from '../support/serve-command.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 type Finding = { readonly check: string; readonly status: string; readonly message: string; readonly next?: string }
@@ -43,7 +44,7 @@ describe('svc doctor', () => {
     const { code, checks, finding } = await doctor()
     expect(code).toBe(0)
     expect(checks.map(({ check }) => check)).toEqual(
-      'node settings svc.yaml store keychain server sign-in clock path completion'.split(' '),
+      'node,settings,svc.yaml,store,keychain,server,sign-in,clock,svc serve,path,completion'.split(','),
     )
     expect(checks.every(({ status }) => ['ok', 'warning', 'failed', 'skipped', 'not checked'].includes(status))).toBe(
       true,
@@ -54,6 +55,19 @@ describe('svc doctor', () => {
     expect(finding('server')?.status).toBe('skipped')
     expect(finding('path')).toMatchObject({ status: 'ok', message: join(home.folder, 'bin', 'svc') })
     expect(finding('completion')).toMatchObject({ status: 'skipped', message: 'not installed for bash' })
+  })
+
+  test('P5 a proxy that nobody has declared is a warning once it has relayed a request, in the log and here', async () => {
+    expect((await doctor()).finding('svc serve')).toMatchObject({ status: 'skipped' })
+    await using serve = await startServe(home, 'types: {}\n')
+    expect((await doctor()).finding('svc serve')).toMatchObject({ status: 'ok', message: `${serve.url} runs here` })
+    for (let n = 0; n < 2; n += 1) await fetch(`${serve.url}/livez`, { headers: { 'x-forwarded-for': '192.0.2.1' } })
+    expect((await doctor()).finding('svc serve')).toMatchObject({
+      status: 'warning',
+      message: expect.stringContaining(`${serve.url} answers requests of a proxy that is not declared`),
+      next: expect.stringContaining('--behind-proxy 127.0.0.1'),
+    })
+    expect(serve.log().split('is not declared')).toHaveLength(2)
   })
 
   test('the script that starts svc in the Debian package is no other svc', async () => {
@@ -99,7 +113,7 @@ describe('svc doctor', () => {
     writeFileSync(join(home.folder, 'store', 'svc.db'), 'not a database', { mode: 0o600 })
     writeFileSync(join(home.folder, 'config.json'), '{', { mode: 0o600 })
     const { code, checks, finding } = await doctor()
-    expect([code, checks.length]).toEqual([12, 10])
+    expect([code, checks.length]).toEqual([12, 11])
     expect(finding('store')?.status).toBe('failed')
     expect(finding('settings')?.status).toBe('failed')
     expect(finding('node')?.status).toBe('ok')

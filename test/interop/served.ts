@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Delays, lifetimes, openAccess, passwordsOfProcess } from '../../src/core/auth/index.ts'
+import { lifetimes, openAccess, Paces, passwordsOfProcess } from '../../src/core/auth/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
@@ -64,7 +64,7 @@ export async function serveShortLived(accessMs: number) {
   const access = openAccess({
     data,
     passwords: passwordsOfProcess(),
-    delays: new Delays(),
+    paces: new Paces(),
     now: () => Date.now(),
     lifetimes: { ...lifetimes, access: accessMs },
   })

@@ -46,6 +46,46 @@ describe('HTTP Basic', () => {
     expect(got.json.ResponseStatus).toMatchObject({ ErrorCode: 'Unauthorized', Message: 'Not Authenticated' })
   })
 
+  describe.each([
+    ['/healthcheck', '/healthcheck?ServerType=Mongo&ExecutionMode=Basic', 503],
+    ['/metrics', '/metrics', 200],
+  ])('on %s', (_, path, status) => {
+    const from = { 'x-forwarded-for': '192.0.2.77' }
+    const get = (headers: object) => ask(on.port, path, { headers: { ...from, ...headers } })
+
+    test('H7 a wrong password by HTTP Basic is a 401 with a challenge, none for scripts, and counts and is audited', async () => {
+      const events = async () =>
+        (await on.admin.audit.list({ limit: 100 })).filter((row) => row.event === 'signin.failed')
+      const before = (await events()).length
+      const got = await get(basic('Ned', 'wrong'))
+      expect([got.status, got.headers['www-authenticate']]).toEqual([401, 'Basic realm="svc", charset="UTF-8"'])
+      const script = await get({
+        ...basic('Nobody', password),
+        'sec-fetch-mode': 'cors',
+        'sec-fetch-site': 'same-origin',
+      })
+      expect([script.status, script.headers['www-authenticate']]).toEqual([401, undefined])
+      expect((await events()).length).toBe(before + 2)
+      expect((await events())[0]).toMatchObject({ address: '192.0.2.77' })
+    })
+
+    test('H7 the right password, an unknown token, key or session, and no credential at all get the answer', async () => {
+      for (const headers of [
+        basic('Ned', password),
+        { authorization: 'Bearer nonsense' },
+        { authorization: `Bearer svc_key_${'a'.repeat(43)}` },
+        { cookie: 'ss-id=nonsense' },
+        {},
+      ]) {
+        expect((await get(headers)).status).toBe(status)
+      }
+    })
+
+    test('H7 a password is not looked at where HTTP Basic is off', async () => {
+      expect((await ask(off.port, path, { headers: basic('Ned', 'wrong') })).status).toBe(status)
+    })
+  })
+
   test('A9 a client that waits for a challenge gets one, and a sign-in does not', async () => {
     const request = await on.post('/assignroles', change)
     expect(request.headers['www-authenticate']).toBe('Basic realm="svc", charset="UTF-8"')

@@ -79,6 +79,21 @@ describe('HTTP Digest', () => {
     expect(who.json).not.toHaveProperty('SessionId')
   })
 
+  test('H7 a wrong digest on /healthcheck is a 401, with a challenge except for scripts, and a right one gets the answer', async () => {
+    const uri = '/healthcheck?ServerType=Mongo&ExecutionMode=Basic'
+    const right = async (more = {}) => ({ authorization: digestHeader(await parts({ method: 'GET', uri, ...more })) })
+    expect((await byHeader(uri, await right())).status).toBe(503)
+    const wrong = await byHeader(uri, await right({ password: 'wrong' }))
+    expect([wrong.status, challengesOf(wrong).length]).toEqual([401, 2])
+    expect((await site.admin.audit.list({ limit: 1 }))[0]).toMatchObject({ event: 'signin.failed' })
+    const script = await byHeader(uri, { ...(await right({ password: 'wrong' })), 'x-requested-with': 'x' })
+    expect([script.status, script.headers['www-authenticate']]).toEqual([401, undefined])
+    const { authorization } = await right()
+    expect((await byHeader(uri, { authorization })).status).toBe(503)
+    const replayed = await byHeader(uri, { authorization })
+    expect([replayed.status, challengesOf(replayed)[0]?.['stale']]).toEqual([401, 'true'])
+  })
+
   test('A12 one digest authorizes every part of a batch', async () => {
     const uri = '/json/reply/AssignRoles[]'
     const own = await parts({ userName: 'Ann', uri })

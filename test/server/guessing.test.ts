@@ -98,14 +98,12 @@ describe.each(backends)('two nodes that share a store on $name', (backend) => {
   const pass = (ms: number) => backend.raw(store, `UPDATE "guesses" SET "fullAt" = "fullAt" - ${ms}`)
 
   test('P5 of 220 addresses that guess together at most 20 get an answer; the user signs in from a known address throughout', async () => {
-    expect((await signIn(0, '192.0.2.1')).status).toBe(200)
+    for (const n of [0, 1]) expect((await signIn(n, '192.0.2.1')).status).toBe(200)
     let attacking = true
     const ofUser: number[] = []
     const user = async (): Promise<void> => {
       for (let n = 0; attacking || n < 3; n += 1) {
-        const got = await signIn(n, '192.0.2.1')
-        // The queue of the hashes may be full, whoever signs in (P3).
-        if (got.status !== 503) ofUser.push(got.status)
+        ofUser.push((await signIn(n, '192.0.2.1')).status)
       }
     }
     const signingIn = user()
@@ -116,7 +114,10 @@ describe.each(backends)('two nodes that share a store on $name', (backend) => {
     expect(evaluated).toBeLessThanOrEqual(20)
     // Fewer when the store was too busy to count some that had been evaluated: they are answered 503.
     expect(evaluated).toBeGreaterThan(0)
-    expect(new Set(ofUser)).toEqual(new Set([200]))
+    // A busy store may refuse one.
+    const others = ofUser.filter((status) => status !== 200)
+    expect([...new Set(others)].filter((status) => status !== 503)).toEqual([])
+    expect(others.length).toBeLessThanOrEqual(ofUser.length / 20)
   }, 60_000)
 
   test('P5 P2 then a new address gets the same 429 with the right password, a wrong one and an unknown name', async () => {

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import { Fault } from '../errors.ts'
-import { isLoopback } from '../loopback.ts'
-import { type Caller, isExempt } from '../service.ts'
+import type { Caller } from '../service.ts'
 import { type Bucket, type Data, type FailureCount, nameKey, prefixesKeptMs, type User } from '../store/index.ts'
-import { type Delays, delayMs } from './delays.ts'
+import { groupOf, type PacedAttempt } from './paces.ts'
 
 /**
  * The networks of an address, the narrowest first: an IPv4 address alone; of an IPv6 address its /64, which is one
@@ -69,26 +68,38 @@ export type Attempt = {
 type AttemptWorld = {
   readonly data: Pick<Data, 'failures' | 'guesses' | 'knownPrefixes'>
   readonly now: () => number
-  readonly delays: Delays
 }
 
 /**
- * Begins an attempt to sign in. Throws Fault TooManyRequests for an address with too many failures, and, unless it has
- * signed in with this name before, for a name with too many guesses. Waits after repeated failures from loopback, and
- * throws Fault Unavailable when too many wait. Neither reads nor depends on whether the name exists (P2).
+ * Begins an attempt to sign in whose turn it is. Throws Fault TooManyRequests for an address with too many failures, and,
+ * unless it has signed in with this name before, for a name with too many guesses. Neither reads nor depends on whether
+ * the name exists (P2).
  */
 export async function beginAttempt(
   world: AttemptWorld,
   name: string,
   caller: Caller,
-  signal: AbortSignal,
+  { group }: Pick<PacedAttempt, 'group'>,
 ): Promise<Attempt> {
   // Such a caller can open the store itself (P8).
   if (caller.kind === 'local') return unlimited
+  if (group !== undefined) return beginHere(world, name, group)
   // The same comparison as in the store, so that other spellings give no further attempts.
-  const typed = digest(nameKey(name))
-  if (isLoopback(caller.address)) return await beginHere(world, typed, caller, signal)
-  return await beginElsewhere(world, typed, await readState(world, name, caller.address))
+  return await beginElsewhere(world, digest(nameKey(name)), await readState(world, name, caller.address))
+}
+
+/**
+ * Whether the name has signed in from where the caller is, as far as this process remembers: found without a read of the
+ * store, so that it can decide who gets a place in a queue.
+ */
+export function isRemembered(
+  { data, now }: AttemptWorld,
+  name: string,
+  caller: Caller,
+  group: string | undefined,
+): boolean {
+  if (caller.kind === 'local') return true
+  return data.knownPrefixes.isRemembered(name, group ?? addressPrefixes(caller.address)[0], now() - prefixesKeptMs)
 }
 
 /** Reads what an attempt from another machine reads, and changes nothing. */
@@ -110,13 +121,14 @@ export async function readState({ data, now }: Pick<AttemptWorld, 'data' | 'now'
 
 /**
  * Begins an attempt with a secret that names no user, such as the token of a provider. Throws Fault TooManyRequests for an
- * address with too many failures (P5). Loopback is never refused, as in `beginAttempt`.
+ * address with too many failures (P5). Callers on this machine, who share an address, are never refused: nobody guesses
+ * such a secret.
  */
 export async function beginUnnamed(
   { data: { failures }, now }: Pick<AttemptWorld, 'data' | 'now'>,
   caller: Caller,
 ): Promise<{ readonly failed: () => Promise<void> }> {
-  if (caller.kind === 'local' || isLoopback(caller.address)) return { failed: async () => {} }
+  if (caller.kind === 'local' || (await groupOf(caller)) !== undefined) return { failed: async () => {} }
   const networks = addressPrefixes(caller.address).map((one) => `address ${one}`)
   const counts = await failures.read(networks)
   const freeAt = Math.max(...networks.map((key, n) => freeFrom(counts.get(key), n)))
@@ -178,36 +190,17 @@ async function beginElsewhere(
 }
 
 /**
- * An attempt from loopback. Behind such an address may be everybody who uses a proxy on this machine, so failures there
- * delay the next attempts and never refuse them: otherwise one stranger could lock a name for all, the administrator of
- * this machine included.
+ * An attempt from this machine. Behind such an address may be everybody who uses a proxy on this machine, so failures
+ * there make the next attempts wait their turn and never refuse them: otherwise one stranger could lock a name for all,
+ * the administrator of this machine included.
  */
-async function beginHere(
-  { data, now, delays }: AttemptWorld,
-  typed: string,
-  caller: Caller,
-  signal: AbortSignal,
-): Promise<Attempt> {
-  const { failures } = data
-  // All loopback addresses are one: this machine has 16 million.
-  const pair = `pair ${typed} loopback`
-  const counted = (await failures.read([pair])).get(pair)
-  const passed = counted === undefined || now() >= counted.lastAt + pairs.windowMs
-  const ms = passed ? 0 : delayMs(counted.count)
-  if (ms > 0 && !(await isExempt(caller))) await delays.wait(typed, ms, signal)
-  return {
-    admit: async () => {},
-    locked: async () => false,
-    async failed() {
-      await failures.add(now(), [{ key: pair, windowMs: pairs.windowMs, window: 'sliding' }])
-      return { locked: false, last: false }
-    },
-    async succeeded() {
-      if (counted) await failures.clear(pair)
-    },
-    withdrawn: async () => {},
-  }
-}
+const beginHere = ({ data: { knownPrefixes }, now }: AttemptWorld, name: string, group: string): Attempt => ({
+  ...unlimited,
+  async succeeded(user) {
+    const at = now()
+    if (!knownPrefixes.isRemembered(name, group, at - rememberAgainMs)) await knownPrefixes.remember(user, group, at)
+  },
+})
 
 const unlimited: Attempt = {
   admit: async () => {},

@@ -14,9 +14,9 @@ import type { Call } from '../service.ts'
 import type { Data } from '../store/index.ts'
 import { type AuthContext, authenticate, authenticateCall, type Presenting } from './authenticate.ts'
 import { commonPasswords } from './common-passwords.ts'
-import { Delays } from './delays.ts'
 import type { Identity } from './identify.ts'
 import { changePassword, endSession, getSessions, type OwnCaller } from './own-account.ts'
+import { Paces } from './paces.ts'
 import { HashQueue, type Passwords, passwords } from './passwords.ts'
 import { findProvider, loadProviders } from './providers/index.ts'
 import { passwordsOnly, type WaysToSignIn } from './providers/provider.ts'
@@ -25,7 +25,7 @@ import { type Lifetimes, lifetimes } from './tokens.ts'
 
 export { administration } from './administration.ts'
 export { probePasswordHash as hashesTellApart, probeUserLookup as lookUpNobody } from './rehearse.ts'
-export { Delays, type Identity, type Lifetimes, lifetimes, type Passwords }
+export { type Identity, type Lifetimes, lifetimes, Paces, type Passwords }
 
 /** Sign-in over one store. */
 export type Access = {
@@ -55,7 +55,7 @@ export function openAccess(options: {
   readonly passwords: Passwords
   readonly now: () => number
   /** Once per process, like the passwords. */
-  readonly delays: Delays
+  readonly paces: Paces
   readonly lifetimes?: Lifetimes | undefined
   readonly refresh?: AuthContext['refresh'] | undefined
   /** Default: by password only. */

@@ -86,12 +86,17 @@ function tagOf(password: string, phc: Phc): Promise<Buffer> {
 const retryAfter = 1
 const waitingPerSlot = 8
 
-type Waiter = { readonly start: () => void; readonly refuse: (reason: unknown) => void }
+type Waiter = {
+  readonly isKnown: boolean
+  readonly start: () => void
+  readonly refuse: (reason: unknown) => void
+}
 
 /**
  * Limits how many hashes are computed at once (P3). Without a limit they would take all threads that Node reads files
  * with, and hundreds of megabytes; with one they are also faster. A caller that finds the queue full, or waits too
- * long, is refused before any hashing.
+ * long, is refused before any hashing. In a full queue, a caller who has signed in before from the same place gets the
+ * place of the youngest stranger, so that guessers do not keep users out.
  */
 export class HashQueue {
   readonly slots: number
@@ -105,10 +110,10 @@ export class HashQueue {
   }
 
   /** Throws Fault Unavailable when there is no room, and the signal's reason when the caller disconnects. */
-  async run<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  async run<T>(work: () => Promise<T>, signal: AbortSignal, isKnown = false): Promise<T> {
     signal.throwIfAborted()
     if (this.#running < this.slots) this.#running += 1
-    else await this.#turn(signal)
+    else await this.#turn(signal, isKnown)
     try {
       return await work()
     } finally {
@@ -119,8 +124,12 @@ export class HashQueue {
   }
 
   /** Resolves when a slot becomes free. */
-  #turn(signal: AbortSignal): Promise<void> {
-    if (this.#waiting.size >= this.slots * waitingPerSlot) throw full()
+  #turn(signal: AbortSignal, isKnown: boolean): Promise<void> {
+    if (this.#waiting.size >= this.slots * waitingPerSlot) {
+      const stranger = isKnown ? [...this.#waiting].findLast((one) => !one.isKnown) : undefined
+      if (!stranger) throw full()
+      stranger.refuse(full())
+    }
     return new Promise((resolve, reject) => {
       const settle = (done: () => void): void => {
         clearTimeout(timer)
@@ -129,6 +138,7 @@ export class HashQueue {
         done()
       }
       const waiter: Waiter = {
+        isKnown,
         start: () => settle(resolve),
         refuse: (reason) => settle(() => reject(reason)),
       }
@@ -149,32 +159,30 @@ export function defaultSlots(poolSize: string | undefined, cores = availablePara
 }
 
 export type Passwords = {
+  /** Does work that contains a `check` when it is the caller's turn. See `HashQueue.run` for `isKnown` and the faults. */
+  readonly inTurn: <T>(work: () => Promise<T>, signal: AbortSignal, isKnown?: boolean) => Promise<T>
   /**
    * Whether the password matches the stored hash, and whether to rehash it. Without a readable hash the same work is
-   * done and the result is false (P2). `admit` is called when it is this caller's turn, just before the hash; if it
-   * rejects, no hash is computed.
+   * done and the result is false (P2). Call it only in work that `inTurn` does.
    */
   readonly check: (
     password: string,
     stored: string | undefined,
-    signal: AbortSignal,
-    admit?: () => Promise<void>,
   ) => Promise<{ readonly right: boolean; readonly outdated: boolean }>
+  /** The PHC string of a new password, made when it is the caller's turn. */
   readonly hash: (password: string, signal: AbortSignal) => Promise<string>
 }
 
 /** Passwords hashed in a queue, which exists once per process (P3). */
 export function passwords(queue: HashQueue): Passwords {
   return {
-    async check(password, stored, signal, admit) {
+    inTurn: (work, signal, isKnown) => queue.run(work, signal, isKnown),
+    async check(password, stored) {
       const phc = stored === undefined ? undefined : readPhc(stored)
       // No user can have such a password (P4), and its length must not cost extra time.
       const possible = password.isWellFormed() && Buffer.byteLength(password) <= longest
       const real = phc !== undefined && possible
-      const same = await queue.run(async () => {
-        await admit?.()
-        return await matches(possible ? password : '', real ? phc : dummyPhc())
-      }, signal)
+      const same = await matches(possible ? password : '', real ? phc : dummyPhc())
       return { right: real && same, outdated: real && outdated(phc) }
     },
     hash: (password, signal) => queue.run(() => hashPassword(password), signal),

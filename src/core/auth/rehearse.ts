@@ -22,6 +22,9 @@ export async function probeUserLookup(data: Data, now: () => number): Promise<vo
 export async function probePasswordHash(passwords: Passwords, signal: AbortSignal): Promise<boolean> {
   const [right, wrong] = [randomUUID(), randomUUID()]
   const stored = await passwords.hash(right, signal)
-  const [first, second] = [await passwords.check(right, stored, signal), await passwords.check(wrong, stored, signal)]
+  const [first, second] = await passwords.inTurn(
+    async () => [await passwords.check(right, stored), await passwords.check(wrong, stored)] as const,
+    signal,
+  )
   return first.right && !first.outdated && !second.right
 }

@@ -1,8 +1,9 @@
 import type { Fault } from '../errors.ts'
-import type { Call } from '../service.ts'
-import type { User } from '../store/index.ts'
-import { beginAttempt } from './attempts.ts'
+import type { Call, Caller } from '../service.ts'
+import { nameKey, type User } from '../store/index.ts'
+import { type Attempt, beginAttempt, isRemembered } from './attempts.ts'
 import { addressOf } from './identify.ts'
+import type { PacedAttempt } from './paces.ts'
 import type { ProviderContext } from './providers/provider.ts'
 
 export type Compared = {
@@ -17,32 +18,40 @@ export type Comparison<C extends Compared> = {
   readonly name: string
   /** The provider by its name on the wire, for the audit. Absent: by password. */
   readonly how?: string | undefined
+  /** Does the same work when there is no such user, or none that may sign in (P2). */
+  readonly compare: (user: User | undefined) => Promise<C>
   /**
-   * Does the same work when there is no such user, or none that may sign in (P2). Calls `admit` just before it compares,
-   * and rejects if that does.
+   * Does all that reads the store and compares when it is the turn of this caller, for comparisons that cost so much that
+   * they have a queue. Absent: at once.
    */
-  readonly compare: (user: User | undefined, admit: () => Promise<void>) => Promise<C>
+  readonly inTurn?: (<T>(work: () => Promise<T>, signal: AbortSignal, isKnown: boolean) => Promise<T>) | undefined
   /** The last condition, for whoever has the right secret. If it throws, the attempt does not count as a failure. */
   readonly accept?: ((user: User, compared: C) => Promise<void>) | undefined
   readonly refusal: () => Fault
 }
 
 /**
- * Verifies a secret that strangers may guess at. Failures are counted, delayed, limited and audited (P5), the same for
- * users that do not exist, are disabled or locked (P2). Throws the refusal, and the faults of `beginAttempt`.
+ * Verifies a secret that strangers may guess at. Failures are counted, slowed down, limited and audited (P5), the same for
+ * users that do not exist, are disabled or locked (P2). Throws the refusal, and the faults of the queues and of
+ * `beginAttempt`. Asks the queues before it reads the store, so that a flood costs the store nothing.
  */
 export async function verifyUser<C extends Compared>(
   world: ProviderContext,
-  { name, how, compare, accept, refusal }: Comparison<C>,
+  comparison: Comparison<C>,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
 ): Promise<{ readonly user: User; readonly compared: C }> {
-  const attempt = await beginAttempt(world, name, call.caller, call.signal)
-  const user = await world.data.users.find(name)
-  const began = await attempt.locked()
-  const usable = user && !user.disabled && !began ? user : undefined
-  const compared = await compare(usable, attempt.admit)
-  // Check the lock again: among many parallel attempts, only as many as the limit allows may learn the result.
-  if (!usable || !compared.right || (await attempt.locked())) {
+  const { name } = comparison
+  const { caller, signal } = call
+  const isKnown = (group: string | undefined): boolean => isRemembered(world, name, caller, group)
+  const paced = await world.paces.turn(caller, nameKey(name), isKnown, signal)
+  let failed = false
+  try {
+    const inTurn = comparison.inTurn ?? ((work) => work())
+    const outcome = await inTurn(() => tryOnce(world, comparison, caller, paced), signal, isKnown(paced.group))
+    const { attempt, user, usable, compared } = outcome
+    // Check the lock again: among many parallel attempts, only as many as the limit allows may learn the result.
+    if (usable && compared.right && !(await attempt.locked())) return await accepted(comparison, outcome, usable)
+    failed = true
     const { locked, last } = await attempt.failed()
     const actor = {
       who: '-',
@@ -52,17 +61,40 @@ export async function verifyUser<C extends Compared>(
       reason: last ? limitReached : compared.reason,
     }
     // The user may have typed a password into the wrong field, so only existing names are recorded.
-    await world.data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, actor, how)
-    throw refusal()
+    await world.data.audit.write(locked ? 'signin.locked' : 'signin.failed', user?.userName, actor, comparison.how)
+    throw comparison.refusal()
+  } finally {
+    if (!failed) paced.withdrawn()
   }
+}
+
+async function tryOnce<C extends Compared>(
+  world: ProviderContext,
+  { name, compare }: Comparison<C>,
+  caller: Caller,
+  paced: PacedAttempt,
+) {
+  const attempt = await beginAttempt(world, name, caller, paced)
+  const user = await world.data.users.find(name)
+  const began = await attempt.locked()
+  const usable = user && !user.disabled && !began ? user : undefined
+  await attempt.admit()
+  return { attempt, user, usable, compared: await compare(usable) }
+}
+
+async function accepted<C extends Compared>(
+  { accept }: Comparison<C>,
+  { attempt, compared }: { readonly attempt: Attempt; readonly compared: C },
+  user: User,
+): Promise<{ readonly user: User; readonly compared: C }> {
   try {
-    await accept?.(usable, compared)
+    await accept?.(user, compared)
   } catch (error) {
     await attempt.withdrawn()
     throw error
   }
-  await attempt.succeeded(usable)
-  return { user: usable, compared }
+  await attempt.succeeded(user)
+  return { user, compared }
 }
 
 const limitReached = 'limit reached: addresses that have never signed in with this name are refused'

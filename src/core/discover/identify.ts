@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { isLoopbackHost } from '../loopback.ts'
 import { connectTcp } from '../net/connect.ts'
 import { sanitize } from '../net/text.ts'
 import type { OpenPort } from './ports.ts'
@@ -322,7 +323,7 @@ function landingOf(reply: Buffer, { host, port }: OpenPort, scheme: 'http:' | 'h
   const goal = location === undefined || base === null ? null : URL.parse(location, base.href)
   if (base === null || goal === null) return undefined
   // Many servers name themselves localhost in a redirect.
-  const isSame = goal.origin === base.origin || (goal.hostname === 'localhost' && goal.port === base.port)
+  const isSame = goal.origin === base.origin || (isLoopbackHost(goal.hostname) && goal.port === base.port)
   return isSame && goal.protocol === scheme && goal.pathname !== '/' ? goal.pathname : undefined
 }
 

@@ -78,6 +78,8 @@ export type CallerRules = {
   readonly behindProxy: boolean
   /** Describes the process at the other end of a connection from this machine. */
   readonly processOf: (socket: Ends) => PeerProcess
+  /** Called for each request that a proxy on this machine relays and nobody has declared. */
+  readonly foundProxy?: (() => void) | undefined
 }
 
 /**
@@ -143,7 +145,7 @@ function isRelayed({ headers, httpVersion }: CallerRequest): boolean {
  * `X-Forwarded-For` counts only from trusted proxies and is read from the right: the caller itself may have written
  * anything left of the first untrusted address.
  */
-export function callerOf({ isTrusted, behindProxy, processOf }: CallerRules): CallerOf {
+export function callerOf({ isTrusted, behindProxy, processOf, foundProxy }: CallerRules): CallerOf {
   return (request) => {
     const { headers, socket } = request
     const address = plainAddress(socket.remoteAddress ?? '')
@@ -156,7 +158,10 @@ export function callerOf({ isTrusted, behindProxy, processOf }: CallerRules): Ca
       return { kind: 'http', address, loopback: false, relayed: isLoopback(address) }
     }
     if (!isLoopback(address)) return { kind: 'http', address, loopback: false }
-    if (behindProxy || isRelayed(request)) return { kind: 'http', address, loopback: false, relayed: true }
+    if (behindProxy || isRelayed(request)) {
+      if (!behindProxy) foundProxy?.()
+      return { kind: 'http', address, loopback: false, relayed: true }
+    }
     return { kind: 'http', address, loopback: true, process: processOf(socket) }
   }
 }

@@ -181,6 +181,8 @@ export type StartOptions = {
   readonly log: Log
   /** The number of log lines that could not be written since the start. When absent, /metrics omits it. */
   readonly droppedLogLines?: (() => number) | undefined
+  /** Called once, when the first request arrives through a proxy on this machine that nobody has declared. */
+  readonly undeclaredProxy?: (() => void) | undefined
   /** Overrides of the default limits. */
   readonly limits?: Partial<ServerLimits> | undefined
 }
@@ -205,6 +207,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     isTrusted,
     behindProxy: start.options.behindProxy.length > 0,
     processOf: peerProcesses(await accountRules(start.options, start.log)),
+    foundProxy: reportProxyOnce(start),
   }
   const isLocalOnly = isLoopbackHost(start.host) && start.options.behindProxy.length === 0
   const options = { ...start.options, jsonp: start.options.jsonp ?? isLocalOnly }
@@ -251,6 +254,20 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
       stopped ??= drain(server, serverContext)
       return stopped
     },
+  }
+}
+
+/** Everybody behind such a proxy shares one address, which changes the limits on sign-in for all of them (P5). */
+function reportProxyOnce({ log, undeclaredProxy }: StartOptions): () => void {
+  let reported = false
+  return () => {
+    if (reported) return
+    reported = true
+    log({
+      level: 'warn',
+      msg: 'A proxy on this machine relays requests and is not declared: all its callers share one limit on failed sign-ins. Declare it with --behind-proxy 127.0.0.1 or serve.behindProxy',
+    })
+    undeclaredProxy?.()
   }
 }
 

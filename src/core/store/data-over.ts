@@ -7,7 +7,7 @@ import { guessesOver } from './rows/guesses.ts'
 import { heartbeatsOver } from './rows/heartbeats.ts'
 import { identitiesOver, type SealingKey } from './rows/identities.ts'
 import { keysOver } from './rows/keys.ts'
-import { knownPrefixesOver, type PrefixKey } from './rows/known-prefixes.ts'
+import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { readingsOver } from './rows/readings.ts'
 import type { Room } from './rows/room.ts'
 import { sessionsOver, tokensOver } from './rows/sessions.ts'
@@ -18,7 +18,7 @@ import { usersOver } from './rows/users.ts'
 export function dataOver(link: StoreLink, now: () => number): Data {
   const roomForFailures: Room = { left: 0 }
   const roomForGuesses: Room = { left: 0 }
-  const prefixKey: PrefixKey = { hex: undefined }
+  const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
   const sealingKey: SealingKey = { hex: undefined }
   const nonceKey: NonceKey = { hex: undefined }
   const over = (own: StoreLink): Data => ({
@@ -30,7 +30,7 @@ export function dataOver(link: StoreLink, now: () => number): Data {
     readings: readingsOver(own),
     failures: failuresOver(own, roomForFailures),
     guesses: guessesOver(own, roomForGuesses),
-    knownPrefixes: knownPrefixesOver(own, prefixKey),
+    knownPrefixes: knownPrefixesOver(own, prefixes),
     identities: identitiesOver(own, sealingKey, now),
     digest: digestOver(own, now, nonceKey),
     audit: auditOver(own, now),

@@ -376,6 +376,13 @@ export type Data = {
   readonly knownPrefixes: {
     /** The time of the last sign-in with this name from this prefix. Undefined: none. */
     readonly lastAt: (name: string, prefix: string) => Promise<number | undefined>
+    /**
+     * Whether a sign-in with this name from this prefix after `since` is in memory. The memory has the newest 20,000 that
+     * `loadRecent` has read, `lastAt` has found or `remember` has recorded.
+     */
+    readonly isRemembered: (name: string, prefix: string, since: number) => boolean
+    /** Reads the newest sign-ins into the memory. */
+    readonly loadRecent: () => Promise<void>
     /** Records a sign-in for every name of the user. */
     readonly remember: (user: Pick<User, 'id' | 'userName' | 'email'>, prefix: string, at: number) => Promise<void>
   }

@@ -20,7 +20,8 @@ async function signIn(
     world,
     {
       name,
-      compare: (user, admit) => world.passwords.check(password, user?.passwordHash, call.signal, admit),
+      inTurn: world.passwords.inTurn,
+      compare: (user) => world.passwords.check(password, user?.passwordHash),
       refusal: () => new Fault('Unauthorized', 'Invalid Username or Password'),
     },
     call,

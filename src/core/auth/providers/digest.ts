@@ -34,10 +34,7 @@ async function signIn(
     {
       name: proof.userName,
       how: 'digest',
-      compare: async (user, admit) => {
-        await admit()
-        return await compare(world, user, proof, signed.method)
-      },
+      compare: (user) => compare(world, user, proof, signed.method),
       // Says that the nonce is stale only to whoever knows the secret.
       accept: async (user, { sha256 }) => {
         const age = world.now() - madeAt

@@ -1,7 +1,7 @@
 import type { Authenticate } from '../../protocol/index.ts'
 import type { BrowserSignIn, Call } from '../../service.ts'
 import type { Data, User } from '../../store/index.ts'
-import type { Delays } from '../delays.ts'
+import type { Paces } from '../paces.ts'
 import type { Passwords } from '../passwords.ts'
 
 /** An OpenID provider, as svc.yaml describes it (A13). */
@@ -35,7 +35,7 @@ export type ProviderContext = {
   readonly data: Data
   readonly passwords: Passwords
   readonly now: () => number
-  readonly delays: Delays
+  readonly paces: Paces
   readonly ways: WaysToSignIn
 }
 

@@ -7,35 +7,68 @@ import { ownKey, storedKey } from './store-keys.ts'
 /** Maximum rows for each user: two names, fifty prefixes. */
 const mostOfUser = 100
 
-/** The key of the HMAC, once it has been read. */
-export type PrefixKey = { hex: string | undefined }
+/** Maximum rows in memory, about 3 MB. */
+const mostInMemory = 20_000
 
-export function knownPrefixesOver(link: StoreLink, own: PrefixKey): Data['knownPrefixes'] {
+/** What this process remembers of the table. */
+export type PrefixMemory = {
+  /** The key of the HMAC, once it has been read. */
+  hex: string | undefined
+  /** The times of sign-ins by HMAC, the one that was used last at the end. */
+  readonly recent: Map<string, number>
+}
+
+export function knownPrefixesOver(link: StoreLink, own: PrefixMemory): Data['knownPrefixes'] {
+  const keep = (mac: string, at: number): void => {
+    own.recent.delete(mac)
+    own.recent.set(mac, at)
+    const [oldest] = own.recent.keys()
+    if (own.recent.size > mostInMemory && oldest !== undefined) own.recent.delete(oldest)
+  }
   return {
+    isRemembered: (name, prefix, since) =>
+      own.hex !== undefined && (own.recent.get(macOf(own.hex, name, prefix)) ?? Number.NEGATIVE_INFINITY) > since,
+    loadRecent: async () => {
+      const rows = await link.read(async (db) => {
+        own.hex ??= await storedKey(db, keyName)
+        const newest = db.selectFrom('knownPrefixes').select(['mac', 'at']).orderBy('at', 'desc').limit(mostInMemory)
+        return await newest.execute()
+      })
+      for (const { mac, at } of rows.toReversed()) keep(mac, at)
+    },
     lastAt: (name, prefix) =>
       link.read(async (db) => {
         own.hex ??= await storedKey(db, keyName)
         // Without a key, no prefix has been recorded yet.
         if (own.hex === undefined) return undefined
         const mac = macOf(own.hex, name, prefix)
-        return (await db.selectFrom('knownPrefixes').select('at').where('mac', '=', mac).execute())[0]?.at
+        const at = (await db.selectFrom('knownPrefixes').select('at').where('mac', '=', mac).execute())[0]?.at
+        if (at === undefined) own.recent.delete(mac)
+        else keep(mac, at)
+        return at
       }),
-    remember: (user, prefix, at) => link.write((tx) => rememberPrefix(tx, user, prefix, at)),
+    remember: async (user, prefix, at) => {
+      await link.write((tx) => rememberPrefix(tx, user, prefix, at))
+      own.hex ??= await link.read((db) => storedKey(db, keyName))
+      if (own.hex === undefined) return
+      for (const name of namesOf(user)) keep(macOf(own.hex, name, prefix), at)
+    },
   }
 }
 
 /** Records a sign-in for every name of the user. Records nothing for a user who has been removed. */
 export async function rememberPrefix(
   tx: Db,
-  { id, userName, email }: Pick<User, 'id' | 'userName' | 'email'>,
+  user: Pick<User, 'id' | 'userName' | 'email'>,
   prefix: string,
   at: number,
 ): Promise<void> {
+  const { id } = user
   // Locks the row in PostgreSQL, so that the user is not removed meanwhile.
   const same = tx.updateTable('users').set((eb) => ({ epoch: eb.ref('epoch') }))
   if (!(await same.where('id', '=', id).returning('id').executeTakeFirst())) return
   const key = await ownKey(tx, keyName)
-  const macs = new Set([userName, ...(email === undefined ? [] : [email])].map((name) => macOf(key, name, prefix)))
+  const macs = new Set(namesOf(user).map((name) => macOf(key, name, prefix)))
   for (const mac of macs) {
     await tx
       .insertInto('knownPrefixes')
@@ -50,6 +83,9 @@ export async function rememberPrefix(
     .where('mac', 'not in', newest.orderBy('mac').limit(mostOfUser))
     .execute()
 }
+
+const namesOf = ({ userName, email }: Pick<User, 'userName' | 'email'>): readonly string[] =>
+  email === undefined ? [userName] : [userName, email]
 
 const keyName = 'known prefixes'
 
