@@ -97,7 +97,9 @@ export async function effective(
   return keyNames.map((key) => {
     if (key === 'profile') return { key, value: name, origin: name === undefined ? 'default' : origin }
     const row: Key = configKeys[key]
-    const input = row.variable === undefined ? undefined : variable(env, row.variable)
+    // A flag chooses the server, whatever SVC_SERVER is.
+    const chosen = key === 'server' && flags.profile !== undefined
+    const input = row.variable === undefined || chosen ? undefined : variable(env, row.variable)
     if (input !== undefined && row.variable !== undefined) return { key, value: input, origin: row.variable }
     const own = profile && row.of?.(profile)
     if (own !== undefined) return { key, value: own, origin: `profile ${name}` }

@@ -1,6 +1,12 @@
 import type { LoadedConfig } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
-import { ServerType } from '../core/protocol/index.ts'
+import {
+  type HealthCheckResponse,
+  type MonitorSummary,
+  type RunDocument,
+  ServerType,
+  warningIn,
+} from '../core/protocol/index.ts'
 import type { Call, RuntimeFacts } from '../core/service.ts'
 import { waysToConfigure } from './first-config.ts'
 import { type ProcessEnvironment, type TypeOrAll, variable } from './flags.ts'
@@ -20,9 +26,12 @@ export type ChosenTypes = {
   readonly refused: readonly { readonly type: ServerType; readonly fault: Fault }[]
   /** The types that a check of everything leaves out. Empty without a configuration. */
   readonly notConfigured: readonly ServerType[]
-  /** Set if a configuration is required and the server cannot say whether it has one: an svc that passes gets this. */
-  readonly unproven?: Fault | undefined
+  /** Set if a configuration is required and the server cannot say whether it has one: why a pass there counts as none. */
+  readonly doubt?: Doubt | undefined
 }
+
+/** What a pass of an older svc may hide, or undefined for a pass that counts. */
+export type Doubt = (type: ServerType, answer: HealthCheckResponse, run: RunDocument | undefined) => Fault | undefined
 
 /** Whether `SVC_REQUIRE_CONFIG` is 1. Throws Usage for a value other than 0 or 1. */
 export function requiresConfig(env: ProcessEnvironment): boolean {
@@ -104,7 +113,8 @@ async function allThere(session: CommandSession, question: TypesQuestion, call: 
   } catch (error) {
     if (!isUnknownRequest(error)) throw error
     if (hasAll && !question.requireConfig) return { checked: ServerType.values, refused: [], notConfigured: [] }
-    throw new Fault('Usage', '--type is required with this server', {
+    const missing = hasAll ? '--type all needs a server that lists its types' : '--type is required with this server'
+    throw new Fault('Usage', missing, {
       hints: [`Types: ${ServerType.values.join(' ')}`, 'Give one or more, for example --type App,Sql'],
     })
   }
@@ -119,14 +129,41 @@ async function typesThere(session: CommandSession, typeList: readonly ServerType
     return chosen
   } catch (error) {
     if (!isUnknownRequest(error)) throw error
-    return {
-      ...chosen,
-      unproven: new Fault('Local', `${session.label} cannot say whether it has a configuration`, {
-        hints: ['It runs an older svc, which may have checked only itself. Update it, or omit --require-config.'],
-      }),
-    }
+    return { ...chosen, doubt: doubtAt(session.label) }
   }
 }
+
+/**
+ * At a server without GetServerTypes, a run is that of an older svc, which may have checked only itself. svc 0.1 sends
+ * no run, but its answer says whether it did. Any other server has checks of its own.
+ */
+const doubtAt =
+  (label: string): Doubt =>
+  (type, answer, run) => {
+    if (run) {
+      return new Fault('Local', `${label} cannot say whether it has a configuration`, {
+        hints: [
+          'A proxy may refuse GET /server-types: let it pass.',
+          'Otherwise an older svc answers, which may have checked only itself: update it.',
+        ],
+      })
+    }
+    if (!(answer.MonitorSummaries ?? []).some(isOwnCheckOf01)) return undefined
+    return new Fault('Local', `${type} is not configured at ${label}: the server checked only itself`, {
+      hints: [`Add the monitors of ${type} in the svc.yaml of that server, and restart it.`],
+    })
+  }
+
+/**
+ * What svc 0.1 adds to an answer for a type without a monitor: a warning of the monitor `Configuration`, or
+ * `configuration` without its message for a caller on another machine.
+ */
+const isOwnCheckOf01 = ({ MonitorName = '', Results = [] }: MonitorSummary): boolean =>
+  MonitorName.toLowerCase() === 'configuration' &&
+  Results.some(
+    ({ MonitoringName, StatusMessage = '' }) =>
+      MonitoringName === 'configured' && warningIn(StatusMessage) !== undefined,
+  )
 
 /** Whether the server does not know GetServerTypes: ServiceStack, or an older svc. */
 const isUnknownRequest = (error: unknown): boolean =>

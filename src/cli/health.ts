@@ -1,3 +1,4 @@
+import type { LoadedConfig } from '../core/config/index.ts'
 import { exits, Fault } from '../core/errors.ts'
 import { showDuration } from '../core/format.ts'
 import { type ExecutionMode, HealthCheckResponse, type RunDocument, type ServerType } from '../core/protocol/index.ts'
@@ -7,7 +8,7 @@ import type { Call } from '../core/service.ts'
 import { requestedOutput } from './base.ts'
 import { asFault, exitOf } from './exit.ts'
 import { oneOf } from './flags.ts'
-import type { ChosenTypes, TypesQuestion } from './health-types.ts'
+import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
 import type { CommandSession } from './session.ts'
 import { isTerminal, showsUnicode, useColour } from './terminal.ts'
 
@@ -61,8 +62,8 @@ export async function askHealth(
   }
   const together = {}
   const outcomes = await Promise.all(types.checked.map((type) => askOne(session, question, type, together, signal)))
-  const { unproven } = types
-  const checked = unproven ? outcomes.map((outcome) => withoutProof(outcome, unproven)) : outcomes
+  const { doubt } = types
+  const checked = doubt ? outcomes.map((outcome) => doubted(outcome, doubt)) : outcomes
   const refused = types.refused.map(({ type, fault }) => failedOutcome(type, fault))
   return { outcomes: withoutUnmatched([...checked, ...refused]), notConfigured: types.notConfigured }
 }
@@ -77,17 +78,32 @@ function namedTypes({ runtime }: CommandSession, { requested, requireConfig }: T
   return checked.every((type) => types.includes(type) || ownTypes.includes(type)) ? chosen : undefined
 }
 
-/** A run that passed at an svc that cannot say whether it has a configuration: it may have checked only itself. */
-const withoutProof = (outcome: HealthOutcome, unproven: Fault): HealthOutcome =>
-  outcome.exitCode === exits.ok.code && outcome.response && outcome.run
-    ? failedOutcome(outcome.type, unproven)
-    : outcome
+/** The outcome, or the reason why its pass does not count. */
+function doubted(outcome: HealthOutcome, doubt: Doubt): HealthOutcome {
+  const { type, exitCode, response } = outcome
+  if (exitCode !== exits.ok.code || !response || type === 'all') return outcome
+  const reason = doubt(type, response, outcome.run)
+  return reason ? failedOutcome(type, reason) : outcome
+}
 
 /** Throws whatever is no Fault: it is a defect. */
 function failedOutcome(type: HealthOutcome['type'], error: unknown): HealthOutcome {
   const fault = asFault(error)
   if (!fault) throw error
   return { type, fault, exitCode: fault.exitCode, ageSeconds: 0 }
+}
+
+/**
+ * Adds what svc.yaml may configure where it has mistakes outside of the server types: every format has to show that
+ * something was not checked.
+ */
+export function withUnread(
+  outcomes: readonly HealthOutcome[],
+  { mistakes, mistakeLines }: LoadedConfig,
+): readonly HealthOutcome[] {
+  // Then nothing was checked, and the fault lists the mistakes.
+  if (outcomes.some(({ type }) => type === 'all')) return outcomes
+  return [...outcomes, failedOutcome('all', new Fault('Local', mistakeLines[0], { places: mistakes }))]
 }
 
 /** Leaves out the types without a monitor that `--only` and `--skip` select, if another type has one. */

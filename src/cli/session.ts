@@ -61,8 +61,11 @@ export async function openSession(
   // A variable that is set but empty is refused for every target.
   const token = variable(env, 'SVC_TOKEN')
   if (target.kind === 'server') {
-    const { overridden, origin } = target
-    if (overridden !== undefined) say?.(`Note: ${origin} takes precedence over ${overridden}, which means this machine`)
+    const { overridden = [], origin } = target
+    for (const name of overridden) {
+      const meaning = name === 'SVC_SERVER' ? '' : ', which means this machine'
+      say?.(`Note: ${origin} takes precedence over ${name}${meaning}`)
+    }
     const client = await openClientAt(target, flags, env, token)
     return {
       target,

@@ -20,13 +20,13 @@ export type CommandTarget =
       readonly origin: Origin
       /** The chosen profile. Absent when a URL selected the server. */
       readonly profile?: ServerProfile | undefined
-      /** A variable that names this machine, which a flag for a server overrides. */
-      readonly overridden?: string | undefined
+      /** The variables for other places that a flag overrides: for this machine, and SVC_SERVER for `--profile`. */
+      readonly overridden?: readonly string[]
     }
 
 /**
- * Chooses the target: `--server` > `SVC_SERVER` > `--profile` > `SVC_PROFILE` > current profile > this machine.
- * `--local` forces this machine.
+ * Chooses the target: a flag > `SVC_SERVER` > `SVC_PROFILE` > current profile > this machine. `--local` forces this
+ * machine. Throws Usage for flags that name different places.
  */
 export async function chooseTarget(
   flags: TargetFlags,
@@ -38,9 +38,15 @@ export async function chooseTarget(
     if (other === undefined) return { kind: 'local' }
     throw new Fault('Usage', `--local and ${other} cannot be combined`, { hints: ['Omit one of them.'] })
   }
+  if (flags.server !== undefined && flags.profile !== undefined) {
+    throw new Fault('Usage', '--server and --profile cannot be combined: both choose a server', {
+      hints: ['Omit one of them.'],
+    })
+  }
   if (flags.server !== undefined) return { kind: 'server', url: flags.server, origin: '--server' }
   const url = variable(env, 'SVC_SERVER')
-  if (url !== undefined) return { kind: 'server', url, origin: 'SVC_SERVER' }
+  const overridden = url !== undefined && flags.profile !== undefined ? ['SVC_SERVER'] : []
+  if (url !== undefined && flags.profile === undefined) return { kind: 'server', url, origin: 'SVC_SERVER' }
   const fromEnv = variable(env, 'SVC_PROFILE')
   const settings = await readSettings()
   const profileName = flags.profile ?? fromEnv ?? settings.current
@@ -48,7 +54,7 @@ export async function chooseTarget(
   const origin = flags.profile !== undefined ? '--profile' : fromEnv !== undefined ? 'SVC_PROFILE' : 'current profile'
   const { profileNamed } = await import('./profiles.ts')
   const profile = await profileNamed(settings, profileName, origin)
-  return { kind: 'server', url: profile.server, origin, profile }
+  return { kind: 'server', url: profile.server, origin, overridden, profile }
 }
 
 /**
@@ -72,7 +78,8 @@ export async function chooseEither(
   }
   if (flags.local || serverFlag !== undefined) {
     const target = await chooseTarget(flags, env, readSettings)
-    return target.kind === 'local' ? target : { ...target, overridden: localVariable }
+    if (target.kind === 'local' || localVariable === undefined) return target
+    return { ...target, overridden: [localVariable, ...(target.overridden ?? [])] }
   }
   if (localFlag !== undefined) return { kind: 'local' }
   if (localVariable !== undefined && serverVariable !== undefined) {

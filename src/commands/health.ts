@@ -29,11 +29,12 @@ import {
   type TimeoutState,
   timeoutStates,
   waitUntilHealthy,
+  withUnread,
 } from '../cli/health.ts'
 import { exitWhenOutputIsLost, outputUsed, reportUncaught, writeError } from '../cli/process.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session.ts'
 import { isTerminal, progress } from '../cli/terminal.ts'
-import { exits, Fault } from '../core/errors.ts'
+import { Fault } from '../core/errors.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
 export default class Health extends SvcCommand {
@@ -112,10 +113,11 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       })
     }
     const requested = [...(flags.type ?? []).flat(), ...(args.types ?? []).flatMap(parseTypes)]
-    const requireConfig =
-      flags['require-config'] ||
-      (process.env.SVC_REQUIRE_CONFIG !== undefined &&
-        (await import('../cli/health-types.ts')).requiresConfig(process.env))
+    // Read beside the flag too: a wrong value is a mistake, whatever else requires a configuration.
+    const byVariable =
+      process.env.SVC_REQUIRE_CONFIG !== undefined &&
+      (await import('../cli/health-types.ts')).requiresConfig(process.env)
+    const requireConfig = flags['require-config'] || byVariable
     const session = await openSession(flags, process.env, {
       tolerant: true,
       requireConfig,
@@ -196,15 +198,16 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   }
 
   private async show(
-    { outcomes, notConfigured }: HealthAnswers,
+    { outcomes: answered, notConfigured }: HealthAnswers,
     session: CommandSession,
     { everything, ...as }: Presentation & { readonly everything: boolean },
   ): Promise<number> {
-    const [only] = outcomes
     const mistakes = session.config?.mistakeLines ?? []
     // Mistakes outside of the server types may hide a type that should be checked.
     const unread = everything && mistakes.length > 0
-    const code = combinedExit([...outcomes.map((outcome) => outcome.exitCode), ...(unread ? [exits.local.code] : [])])
+    const outcomes = session.config && unread ? withUnread(answered, session.config) : answered
+    const [only] = outcomes
+    const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     // A single failed request is an ordinary error. Monitoring formats have a representation for it.
     if (outcomes.length === 1 && only?.fault && !isReport(as.output)) throw only.fault
     const display = await showHealth(outcomes, as)

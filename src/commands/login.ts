@@ -1,6 +1,6 @@
 import { SvcCommand } from '../cli/base.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
-import { boolean, connectionFlags, text } from '../cli/flags.ts'
+import { boolean, connectionFlags, text, variable } from '../cli/flags.ts'
 import type { PresentedSignIn } from '../cli/login-run.ts'
 import type { OpenIdProvider } from '../cli/openid/index.ts'
 import { profileScope } from '../cli/other-target.ts'
@@ -104,7 +104,9 @@ revoked when COMMAND ends.`
     settings: Settings,
   ): Promise<ServerTarget> {
     // With a URL, --profile is only the name to save it under.
-    const target = await chooseTarget(flags, process.env, async () => settings)
+    const hasUrl = flags.server !== undefined || variable(process.env, 'SVC_SERVER') !== undefined
+    const choice = { server: flags.server, profile: hasUrl ? undefined : flags.profile }
+    const target = await chooseTarget(choice, process.env, async () => settings)
     if (target.kind === 'server') return target
     throw new Fault('Usage', '--server is missing', {
       hints: ['svc login --server https://svc.example.com'],

@@ -18,7 +18,7 @@ async function placeFor(flags: Flags, env: Record<string, string> = {}, current?
   try {
     const target = await chooseEither(flags, env, async () => settings(current))
     if (target.kind === 'local') return 'this machine'
-    return `${target.url} by ${target.origin}${target.overridden === undefined ? '' : ` over ${target.overridden}`}`
+    return [`${target.url} by ${target.origin}`, ...(target.overridden ?? [])].join(' over ')
   } catch (error) {
     if (error instanceof Fault && error.fault === 'Usage') return error.message
     throw error
@@ -78,6 +78,22 @@ describe('K12 a command that acts at a server or on this machine', () => {
     for (const name of ['SVC_CONFIG', 'SVC_STORE', 'SVC_SERVER', 'SVC_PROFILE']) {
       expect(await placeFor({}, { [name]: '' }, 'prod')).toBe(`${name} is set but empty`)
     }
+  })
+
+  test('asks the server of a flag rather than that of a variable, and notes a variable that is not its own', async () => {
+    expect(await placeFor({ server: other }, { SVC_SERVER: prod }, 'prod')).toBe(`${other} by --server`)
+    expect(await placeFor({ server: other }, { SVC_PROFILE: 'prod' }, 'prod')).toBe(`${other} by --server`)
+    expect(await placeFor({ profile: 'prod' }, { SVC_PROFILE: 'nobody' })).toBe(`${prod} by --profile`)
+    expect(await placeFor({ profile: 'prod' }, { SVC_SERVER: other })).toBe(`${prod} by --profile over SVC_SERVER`)
+    expect(await placeFor({ profile: 'prod' }, { SVC_SERVER: other, SVC_CONFIG: '/x' })).toBe(
+      `${prod} by --profile over SVC_CONFIG over SVC_SERVER`,
+    )
+  })
+
+  test('refuses --server with --profile: they may name two servers', async () => {
+    expect(await placeFor({ server: other, profile: 'prod' })).toBe(
+      '--server and --profile cannot be combined: both choose a server',
+    )
   })
 
   test('otherwise asks the server of the flag, the variable or the profile', async () => {

@@ -129,6 +129,33 @@ test('K11 a mistake outside of the server types is exit 12 where everything is c
   expect(oneType.stderr).toMatch(/^Warning: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
 })
 
+test('K11 no format passes where a mistake outside of the server types may hide a type', async () => {
+  const port = await wellPort()
+  const home = homeWith(`types:
+  App: {host: false, monitors: [{kind: tcp, name: a, host: 127.0.0.1, port: ${port}}]}
+  Sqll: [{kind: tcp, name: a, host: 127.0.0.1, port: 1}]
+`)
+  const shown = async (format: string) => {
+    const { code, stdout } = await home.svc(['health', '-m', 'Basic', '-o', format], { env: { COLUMNS: '200' } })
+    expect([format, code]).toEqual([format, format === 'nagios' ? 3 : 12])
+    expect(stdout).toMatch(format === 'prometheus' ? /^svc_type_answered\{type="App",[^}]*\} 1$/m : /App/)
+    return stdout
+  }
+  expect(await shown('nagios')).toMatch(/^SVC UNKNOWN - .*types\.Sqll is not a server type/)
+  expect(await shown('table')).toMatch(/^. NOT CHECKED /m)
+  expect(JSON.parse(await shown('prtg'))).toMatchObject({ prtg: { text: expect.stringContaining('types.Sqll') } })
+  expect(JSON.parse(await shown('json'))).toMatchObject({
+    Results: [
+      { ServerType: 'App', ExitCode: 0 },
+      { ServerType: 'all', ExitCode: 12, Error: { exitCode: 12, line: 3 } },
+    ],
+  })
+  expect(await shown('junit')).toMatch(/<error /)
+  expect(await shown('github')).toMatch(/^::error /m)
+  for (const format of ['csv', 'tsv', 'ndjson']) expect(await shown(format)).toContain('types.Sqll')
+  expect(await shown('prometheus')).toMatch(/^svc_type_success\{type="all",[^}]*\} 0$/m)
+})
+
 test('K10 --only leaves out the types without a match, and is an error only where nothing matches', async () => {
   const port = await wellPort()
   const home = homeWith(`types:
@@ -264,6 +291,49 @@ test.each([404, 405])(
     expect((await at(() => runOf('failed'))).code).toBe(3)
   },
 )
+
+test('K10 --require-config at a simulated svc 0.1, which sends no run: a document that names no configured server is 12', async () => {
+  const unknown = { status: 404, body: '{"ResponseStatus":{"ErrorCode":"NotFound"}}' }
+  const document = (...monitors: readonly object[]) => ({
+    status: 200,
+    body: JSON.stringify({ Status: 'Success', StatusMessage: 'App is healthy', MonitorSummaries: monitors }),
+  })
+  const monitor = (name: string, check: string, message: string) => ({
+    MonitorName: name,
+    Status: 'Success',
+    Results: [{ MonitoringName: check, Status: 'Success', StatusMessage: message }],
+  })
+  const own = monitor('self svc', 'version', 'svc 0.1.0 on Node 24.21.0')
+  const at = async (answer: ReturnType<typeof document>, args: readonly string[]) => {
+    const server = await simulated((path) => (path.startsWith('/server-types') ? unknown : answer))
+    return await homeWith().svc(['health', '--server', server.url, '-t', 'App', ...args])
+  }
+  const here = monitor('Configuration', 'configured', 'warning: App: no server configured; this program was checked')
+  const fromElsewhere = monitor('configuration', 'configured', 'warning: see the server')
+  for (const alone of [document(own, here), document(own, fromElsewhere)]) {
+    const ran = await at(alone, ['--require-config'])
+    expect(ran.code).toBe(12)
+    expect(ran.stderr).toMatch(/^Error: App is not configured at http:\S+: the server checked only itself/)
+    expect((await at(alone, [])).code).toBe(0)
+  }
+  // A service of its own may name a monitor so.
+  const named = document(monitor('Configuration', 'configured', 'all files are there'))
+  expect((await at(named, ['--require-config'])).code).toBe(0)
+  const configured = document(own, monitor('tcp a', 'connect', 'accepted in 3 ms'))
+  expect((await at(configured, ['--require-config'])).code).toBe(0)
+})
+
+test('K10 SVC_REQUIRE_CONFIG with another value than 0 or 1 is exit 2, beside --require-config too', async () => {
+  for (const value of ['yes', '', ' ', '2']) {
+    for (const args of [[], ['--require-config']]) {
+      const { code, stderr } = await homeWith('types: {}').svc(['health', ...args], {
+        env: { SVC_REQUIRE_CONFIG: value },
+      })
+      expect([value, args, code]).toEqual([value, args, 2])
+      expect(stderr).toContain('SVC_REQUIRE_CONFIG')
+    }
+  }
+})
 
 test.each([401, 403, 429, 500, 502, 503])(
   'K10 --require-config at a simulated server that answers %s to GetServerTypes never passes',

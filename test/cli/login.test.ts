@@ -317,7 +317,20 @@ describe('profiles and settings', () => {
     await home.svc(['profile', 'add', 'prod', '--server', 'https://prod.example.com/ops/'])
     expect(await where(['--profile', 'prod'])).toMatchObject({ value: 'https://prod.example.com/ops' })
     expect(await where([], { SVC_PROFILE: 'prod' })).toMatchObject({ value: 'https://prod.example.com/ops' })
-    expect(await where([], { SVC_SERVER: 'https://x.example.com' })).toMatchObject({ origin: 'SVC_SERVER' })
+    const variable = { SVC_SERVER: 'https://x.example.com' }
+    expect(await where([], variable)).toMatchObject({ origin: 'SVC_SERVER' })
+    expect(await where(['--profile', 'prod'], variable)).toMatchObject({ value: 'https://prod.example.com/ops' })
+    const who = await home.svc(['whoami', '--profile', 'prod', '--json'], { env: variable })
+    expect(who.stdout).toContain('nobody is signed in at https://prod.example.com/ops')
+    // A sign-in at SVC_SERVER names its profile.
+    const again = inFile(server).filter((word) => word !== '--server' && word !== server.url)
+    const env = { SVC_SERVER: server.url }
+    const signedIn = await home.svc([...again, '--profile', 'again'], { stdin: password, env })
+    expect(signedIn).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('Profile again is now the current one.'),
+    })
+    expect((await home.svc(['profile', 'use', name])).code).toBe(0)
     const typo = await home.svc(['whoami', '--profile', 'prdo'])
     expect(typo).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean prod?') })
     expect((await home.svc(['whoami', '--local', '--json'])).stdout).toContain('"server":null')

@@ -215,6 +215,8 @@ suiteWith(missing, 'svc serve --behind-proxy', () => {
     )
     const status = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
     expect(await status(proxy.port, '/readyz')).toBe(200)
+    // Without it, --require-config would take this svc for an older one.
+    expect(await status(proxy.port, '/server-types')).toBe(200)
     expect(await status(proxy.port, '//metrics')).toBe(404)
     for (const path of ['/metrics', '/METRICS', '/%6detrics', '/metrics/']) {
       expect([path, await status(serve.port, path), await status(proxy.port, path)]).toEqual([path, 200, 404])
