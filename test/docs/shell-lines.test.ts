@@ -58,7 +58,7 @@ const exits: Readonly<Record<string, readonly number[]>> = {
   'svc health': [3],
   'svc health --only worker -v': [3],
   // 1 is a warning: a test machine is busy.
-  'svc health --type App --output nagios': [0, 1],
+  'svc health --type App --require-config --output nagios': [0, 1],
   // Without a keychain, as on most test machines.
   'svc secrets set orders-db --for db1.internal:5432': [0, 11],
   'svc secrets remove orders-db': [0, 11],
