@@ -149,7 +149,7 @@ test('S8 one search at a time serves all connections that wait, and begins after
   })
   const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
   const first = account(ends)
-  await turn()
+  await until(() => searches.length > 0)
   const others = Array.from({ length: 1_000 }, (_, i) => account({ ...ends, remotePort: 50_000 + i }))
   await turn()
   expect(searches.map(({ keys }) => keys)).toEqual([[key]])

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { isIPv4, type Socket } from 'node:net'
 import { endianness } from 'node:os'
 import { performance } from 'node:perf_hooks'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { isLoopback } from '../loopback.ts'
 import type { PeerProcess, ServeOptions } from '../service.ts'
@@ -21,8 +21,12 @@ export type FindAccounts = (keys: ReadonlySet<string>) => Promise<ReadonlyMap<st
  */
 const maxTableBytes = 8 * 1024 * 1024
 const chunkBytes = 64 * 1024
-/** The pause after a search, as a multiple of its duration. */
-const pauseFactor = 4
+/**
+ * Searches may take a fifth of the time, and a few may follow each other at once. Even for a short table, the kernel
+ * walks through all buckets of its hash table, which takes 10 ms on a machine with 24 GB.
+ */
+const share = 5
+const burstMs = 250
 /** What the kernel shows for every account that has no counterpart in this user namespace. */
 const overflowUid = 65_534
 
@@ -31,21 +35,28 @@ const overflowUid = 65_534
  * rejects. It resolves to undefined for a connection that is not on loopback or that the search does not find.
  *
  * The tables can be large, and any caller can cause a search, so one search at a time serves all connections that wait,
- * and the next one begins after a pause, so that searches take at most a fifth of the time.
+ * and a pause follows where they would take more than a fifth of the time.
  */
 export function accountFinder(find: FindAccounts): (ends: Ends) => Promise<number | undefined> {
   let next: { readonly keys: Set<string>; readonly accounts: ReturnType<FindAccounts> } | undefined
   let before: Promise<unknown> = Promise.resolve()
+  let paidUntil = 0
   // A search in progress may already have passed the place of a new connection.
   const queue = (): NonNullable<typeof next> => {
     const keys = new Set<string>()
     let began = 0
-    const accounts = before.then(() => {
+    // The requests of many new connections arrive together.
+    const accounts = before.then(turn).then(() => {
       next = undefined
       began = performance.now()
       return find(keys)
     })
-    const rest = (): Promise<void> => sleep(pauseFactor * (performance.now() - began), undefined, { ref: false })
+    const rest = async (): Promise<void> => {
+      const now = performance.now()
+      paidUntil = Math.max(now, paidUntil) + share * (now - began)
+      const pauseMs = paidUntil - burstMs - now
+      if (pauseMs > 0) await sleep(pauseMs, undefined, { ref: false })
+    }
     before = accounts.then(rest, rest)
     return { keys, accounts }
   }
@@ -206,21 +217,35 @@ export async function searchTable(
 ): Promise<void> {
   const file = await open(path)
   try {
+    // Almost all lines are about other connections, so each line is read only if it contains an end of this server.
+    const ownEnds = new Set([...keys].map((key) => `${key.slice(key.indexOf(' ') + 1)} `))
     const chunk = Buffer.allocUnsafe(chunkBytes)
     let rest = ''
     for (let total = 0; total < maxTableBytes && accounts.size < keys.size; ) {
       const { bytesRead } = await file.read(chunk, 0, chunkBytes)
       if (bytesRead === 0) return
       total += bytesRead
-      const lines = (rest + chunk.toString('latin1', 0, bytesRead)).split('\n')
-      rest = lines.pop() ?? ''
-      for (const line of lines) {
+      const text = rest + chunk.toString('latin1', 0, bytesRead)
+      const whole = text.lastIndexOf('\n') + 1
+      rest = text.slice(whole)
+      for (const line of linesWith(ownEnds, text.slice(0, whole))) {
         const { key, account } = read(line)
         if (keys.has(key)) accounts.set(key, account())
       }
     }
   } finally {
     await file.close()
+  }
+}
+
+/** The lines of a text that contain one of these texts. */
+function* linesWith(texts: ReadonlySet<string>, lines: string): Generator<string> {
+  for (const text of texts) {
+    for (let at = lines.indexOf(text); at !== -1; at = lines.indexOf(text, at)) {
+      const end = lines.indexOf('\n', at)
+      yield lines.slice(lines.lastIndexOf('\n', at) + 1, end)
+      at = end
+    }
   }
 }
 
