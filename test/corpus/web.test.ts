@@ -3,7 +3,15 @@ import { X509Certificate } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { apache, haproxy, nginx, startWebServer, type WebProgram, type WebServer } from '../support/web-servers.ts'
+import {
+  apache,
+  haproxy,
+  nginx,
+  type SpecialPort,
+  startWebServer,
+  type WebProgram,
+  type WebServer,
+} from '../support/web-servers.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'
@@ -119,7 +127,7 @@ const rows: readonly Row<WebServer>[] = [
   {
     fault: 'plain HTTP at a TLS port',
     monitor: ({ tlsPort }) => ({ kind: 'http', url: `http://127.0.0.1:${tlsPort.good}/` }),
-    expected: { state: 'unhealthy', check: 'status', says: /TLS|https|\b400\b|closed the connection/i },
+    expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /speaks TLS.*https:\/\// },
     before: 'ok',
     peers: ({ tlsPort }) => [{ program: 'check_http', args: ['-I', '127.0.0.1', '-p', String(tlsPort.good)] }],
   },
@@ -204,6 +212,67 @@ const rows: readonly Row<WebServer>[] = [
     peers: askPlain('/'),
   },
 ]
+
+const special =
+  (name: SpecialPort, scheme: 'http' | 'https', more: object = {}) =>
+  ({ specialPort, caFile }: WebServer) => ({
+    kind: 'http',
+    url: `${scheme}://127.0.0.1:${specialPort[name]}/`,
+    ...(scheme === 'https' ? { caFile } : {}),
+    ...more,
+  })
+const askSpecial =
+  (name: SpecialPort, ...args: readonly string[]) =>
+  ({ specialPort }: WebServer): readonly PeerProgram[] => [
+    { program: 'check_http', args: [...args, '-I', '127.0.0.1', '-p', String(specialPort[name])] },
+  ]
+
+/** The rows of the ports that not every program offers. */
+const specialRows: Readonly<Record<SpecialPort, Row<WebServer>>> = {
+  h2: {
+    fault: 'HTTP/2 only, without TLS',
+    monitor: special('h2', 'http'),
+    expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /speaks HTTP\/2 only/ },
+    peers: askSpecial('h2'),
+  },
+  h2Tls: {
+    fault: 'HTTP/2 only, over TLS',
+    monitor: special('h2Tls', 'https'),
+    expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /speaks HTTP\/2 only/ },
+    peers: askSpecial('h2Tls', '-S'),
+  },
+  mutual: {
+    fault: 'a certificate of the client is demanded',
+    monitor: special('mutual', 'https'),
+    expected: { state: 'unhealthy', check: 'status', fault: 'tls', says: /requires a client certificate/ },
+    peers: askSpecial('mutual', '-S'),
+  },
+  mutualTls12: {
+    fault: 'a certificate of the client is demanded, in TLS 1.2',
+    monitor: special('mutualTls12', 'https'),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /client certificate/ },
+    peers: askSpecial('mutualTls12', '-S'),
+  },
+}
+const lengthTwice: Row<WebServer> = {
+  fault: 'Content-Length twice',
+  monitor: plain('/twice'),
+  expected: { state: 'unhealthy', check: 'status', fault: 'protocol', says: /sent Content-Length twice/ },
+  peers: askPlain('/twice'),
+}
+const dateless: Row<WebServer> = {
+  fault: 'healthy without a Date header',
+  monitor: plain('/dateless', { contains: 'It works' }),
+  expected: { state: 'healthy' },
+  before: 'the clock was not checked',
+  peers: askPlain('/dateless', '-s', 'It works'),
+}
+const datelessClock: Row<WebServer> = {
+  fault: 'no Date header for a clock that svc.yaml limits',
+  monitor: plain('/dateless', { clock: '1m' }),
+  expected: { state: 'not checked', check: 'clock', says: /no Date header/ },
+  peers: askPlain('/dateless'),
+}
 
 /** The version that a program prints, e.g. `1.22.1`. */
 function version(program: WebProgram): string {
@@ -294,6 +363,86 @@ const documentRows: readonly Row<WebServer>[] = [
   },
 ]
 
+const works = { contains: 'It works' }
+const packedRows: readonly Row<WebServer>[] = [
+  ...['gzip/page', 'br/page', 'zstd/page', 'deflate/page', 'deflate/raw', 'utf-8/page'].map(
+    (name): Row<WebServer> => ({
+      fault: `healthy in the content coding ${name}`,
+      monitor: plain(`/packed/${name}`, works),
+      expected: { state: 'healthy' },
+      peers: askPlain(`/packed/${name}`, '-s', 'It works'),
+    }),
+  ),
+  {
+    fault: 'another page than expected, compressed',
+    monitor: plain('/packed/gzip/page', { contains: 'Orders' }),
+    expected: { state: 'unhealthy', check: 'content', fault: 'data', says: /Orders/, never: /gzip/ },
+    peers: askPlain('/packed/gzip/page', '-s', 'Orders'),
+  },
+  ...['gzip/cut', 'gzip/plain', 'zstd/cut', 'br/plain'].map(
+    (name): Row<WebServer> => ({
+      fault: `damaged content coding ${name}`,
+      monitor: plain(`/packed/${name}`),
+      expected: {
+        state: 'unhealthy',
+        check: 'body',
+        fault: 'protocol',
+        says: new RegExp(`content coding ${name.split('/')[0]}.*(?:damaged|incomplete)`),
+      },
+      before: 'ok',
+      peers: askPlain(`/packed/${name}`),
+    }),
+  ),
+  {
+    fault: 'a compressed answer without a body',
+    monitor: plain('/packed/gzip/empty'),
+    expected: { state: 'warning', check: 'empty body', says: /empty body/ },
+    peers: askPlain('/packed/gzip/empty'),
+  },
+  {
+    fault: 'a small compressed answer that is larger than maxBody',
+    monitor: plain('/packed/gzip/large', works),
+    expected: { state: 'unhealthy', check: 'content', fault: 'data', says: /first 1 MiB of the answer/ },
+    peers: askPlain('/packed/gzip/large', '-s', 'It works'),
+  },
+  ...['latin1.html', 'meta.html', 'utf16.html', 'mark.json'].map(
+    (name): Row<WebServer> => ({
+      fault: `healthy in the encoding of ${name}`,
+      monitor: plain(`/text/${name}`, { contains: 'Größe' }),
+      expected: { state: 'healthy' },
+      peers: askPlain(`/text/${name}`, '-s', 'Größe'),
+    }),
+  ),
+  ...['mark.json', 'latin1.json'].map(
+    (name): Row<WebServer> => ({
+      fault: `healthy JSON in the encoding of ${name}`,
+      monitor: plain(`/text/${name}`, { json: { '$.name': 'Größe' } }),
+      expected: { state: 'healthy' },
+      peers: askPlain(`/text/${name}`),
+    }),
+  ),
+  {
+    fault: 'healthy behind a proxy that relays Age and sets its own Date',
+    monitor: plain('/aged.html'),
+    expected: { state: 'healthy' },
+    before: 'the clock is ahead by 5 min',
+    peers: askPlain('/aged.html'),
+  },
+  {
+    fault: 'the content comes from a cache',
+    monitor: plain('/aged.html', works),
+    expected: { state: 'warning', check: 'cache', says: /answered from a cache.*5 min.*warn 1 min/ },
+    before: 'ok',
+    peers: askPlain('/aged.html', '-s', 'It works'),
+  },
+  {
+    fault: 'healthy content from a cache that is accepted',
+    monitor: plain('/aged.html', { ...works, maxAge: '10m' }),
+    expected: { state: 'healthy' },
+    peers: askPlain('/aged.html', '-s', 'It works'),
+  },
+]
+
 for (const [title, program] of [
   ['nginx', nginx],
   ['Apache', apache],
@@ -306,14 +455,22 @@ for (const [title, program] of [
       return await startWebServer(program, certificates)
     },
     stop: (server) => server.remove(),
-    rows: documentRows,
+    rows: [...documentRows, ...packedRows],
   })
 }
 
-for (const [title, program] of [
-  ['nginx', nginx],
-  ['Apache', apache],
-  ['HAProxy', haproxy],
+/** nginx answers in HTTP that a client certificate is missing, in either version of TLS. */
+const inHttp: Row<WebServer>['expected'] = {
+  state: 'unhealthy',
+  check: 'status',
+  fault: 'tls',
+  says: /requires a client certificate/,
+}
+
+for (const [title, program, more] of [
+  ['nginx', nginx, [lengthTwice, specialRows.h2, specialRows.mutual, { ...specialRows.mutualTls12, expected: inHttp }]],
+  ['Apache', apache, [specialRows.mutual, specialRows.mutualTls12]],
+  ['HAProxy', haproxy, [...Object.values(specialRows), dateless, datelessClock]],
 ] as const) {
   corpus<WebServer>({
     server: `${title}${version(program)}`,
@@ -323,6 +480,6 @@ for (const [title, program] of [
       return await startWebServer(program, certificates)
     },
     stop: (server) => server.remove(),
-    rows,
+    rows: [...rows, ...more],
   })
 }

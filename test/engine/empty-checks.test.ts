@@ -7,6 +7,7 @@ const declared = {
   'ftp rename': 'the round trip has failed, so there is no file',
   'ftp sweep': 'the round trip could not open its folder',
   'heartbeat backlog': 'every agent is silent, which the check `reporting` says',
+  'http cache': 'the answer has no Age header',
   'http json': 'the answer is not the XML that `xml` needs',
   'http links': 'the answer of an earlier address has been searched for links',
   'http measure': 'the answer is not the XML that `xml` needs',

@@ -27,11 +27,22 @@ peerSuite(apacheMissing ?? opensslMissing(), 'http status of Apache httpd', () =
     return checked(await runKind(http, { url, ...settings }, mode, { resolve }), 'status')
   }
 
-  test.each(['removed', 'wrongVirtualHost', 'plainToTls'] as const)(
+  test('H17 plain HTTP at a TLS port fails from Standard on with the scheme to use, and passes in Basic', async () => {
+    const url = server.urls.plainToTls
+    expect(await status(url, 'Basic')).toMatchObject({ status: 'ok' })
+    for (const mode of ['Standard', 'Advanced'] as const) {
+      const failed = await status(url, mode)
+      expect(failed).toMatchObject({ status: 'failed', fault: 'protocol', measurement: { value: 400 } })
+      expect(failed.message).toMatch(/ speaks TLS on this port: begin url with https:\/\/, .* \(it answered 400\)$/)
+    }
+    expect(await status(url, 'Standard', { status: ['400'] })).toMatchObject({ status: 'ok' })
+  })
+
+  test.each(['removed', 'wrongVirtualHost'] as const)(
     'an answer below 500 that is no page fails from Standard on and passes in Basic: %s',
     async (fault) => {
       const url = server.urls[fault]
-      const code = fault === 'plainToTls' ? 400 : 404
+      const code = 404
       expect(await status(url, 'Basic')).toMatchObject({ status: 'ok' })
       for (const mode of ['Standard', 'Advanced'] as const) {
         const failed = await status(url, mode)

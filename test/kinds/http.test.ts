@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits } from '../../src/core/engine/index.ts'
 import { clock, latency } from '../../src/core/kinds/http/checks.ts'
@@ -94,7 +95,8 @@ describe('http status and latency', () => {
     expect(inputOf).toMatch(/^GET \/up\?x=1 HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n/)
     expect(inputOf).toMatch(/\r\nCache-Control: no-store\r\n/)
     expect(inputOf).toMatch(/\r\nConnection: close\r\n/)
-    expect(inputOf).not.toMatch(/accept-encoding|x-svc-hops|authorization/i)
+    expect(inputOf).toMatch(/\r\nAccept-Encoding: identity\r\n/)
+    expect(inputOf).not.toMatch(/x-svc-hops|authorization/i)
   })
 
   test('H16 without a status setting, Basic accepts each status below 500, and Standard 2xx', async () => {
@@ -195,7 +197,8 @@ describe('http status and latency', () => {
   test('values at the boundaries of latency and clock are ok', () => {
     const ofLatency = (ms: number) => evaluated(latency, { address: 'a:1', size: 0, ms })[0]?.status
     expect([1_000, 1_000.1, 5_000, 5_000.1].map(ofLatency)).toEqual(['ok', 'warning', 'warning', 'failed'])
-    const ofClock = (skewMs: number) => evaluated(clock, { address: 'a:1', dated: true, skewMs })[0]?.status
+    const ofClock = (skewMs: number) =>
+      evaluated(clock, { address: 'a:1', isDated: true, isWanted: false, skewMs })[0]?.status
     expect([2_000, -2_000, -2_001, 30_000, 30_001].map(ofClock)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
   })
 
@@ -327,11 +330,21 @@ describe('http faults', () => {
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })
 
-  test('a compressed answer is not decompressed, and reported', async () => {
-    const packed = replies(answer(200, 'not really gzip', { 'Content-Encoding': 'gzip' }))
-    expect((await one('content', packed, { contains: 'x' }, 'Standard')).message).toContain(
-      'content-encoding is "gzip"',
+  test('H17 an answer in an unknown content coding is read as it is, and the coding is named', async () => {
+    const packed = replies(answer(200, 'not compressed', { 'Content-Encoding': 'compress' }))
+    expect((await one('content', packed, { contains: 'not' }, 'Standard')).status).toBe('ok')
+    expect((await one('content', packed, { contains: 'x1' }, 'Standard')).message).toContain(
+      'content-encoding is "compress", which svc does not know',
     )
+  })
+
+  test('H17 an answer in several content codings is decoded in the reverse order, and more than three are not', async () => {
+    const twice = gzipSync(gzipSync('hello'))
+    const packed = (codings: string) =>
+      replies(Buffer.concat([Buffer.from(`HTTP/1.1 200 OK\r\nContent-Encoding: ${codings}\r\n\r\n`), twice]))
+    expect((await one('content', packed('gzip, x-gzip'), { contains: 'hello' }, 'Standard')).status).toBe('ok')
+    const four = await one('content', packed('gzip, gzip, gzip, gzip'), { contains: 'hello' }, 'Standard')
+    expect(four.message).toContain('which svc does not know')
   })
 
   test('an unsolicited answer to an upgrade is an ordinary answer', async () => {
@@ -792,7 +805,7 @@ describe('http version and clock', () => {
     )
   })
 
-  test('the clock is evaluated in Advanced, and not checked without a Date header', async () => {
+  test('H17 the clock is evaluated in Advanced, and left out without a Date header unless svc.yaml limits it', async () => {
     const at = (ms: number, more: Record<string, string> = {}) =>
       replies(() => answer(200, '', { Date: new Date(Date.now() + ms).toUTCString(), ...more }))
     expect((await one('clock', at(0), {}, 'Advanced')).status).toBe('ok')
@@ -802,11 +815,21 @@ describe('http version and clock', () => {
     const ahead = await one('clock', at(60_000), {}, 'Advanced')
     expect(ahead).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(ahead.message).toContain('is ahead of ours')
-    expect((await one('clock', at(-3_600_000, { Age: '3600' }), {}, 'Advanced')).status).toBe('ok')
+    for (const [ms, age] of [
+      [-3_600_000, '3600'],
+      [0, '3600'],
+      [0, '3600, 10'],
+    ] as const) {
+      expect((await one('clock', at(ms, { Age: age }), {}, 'Advanced')).status).toBe('ok')
+    }
+    const both = await one('clock', at(-60_000, { Age: '3600' }), {}, 'Advanced')
+    expect(both.message).toContain('is behind ours by 59')
     expect((await one('clock', replies(answer(200, '', { Date: 'soon' })), {}, 'Advanced')).status).toBe('warning')
-    const without = await one('clock', replies(answer(200)), {}, 'Advanced')
-    expect(without).toMatchObject({ status: 'failed', notChecked: 'missing' })
-    expect(without.message).toMatch(/sent no Date header, .*set clock: off/)
+    const without = await look(replies(answer(200)), {}, 'Advanced')
+    expect(without.results.map((result) => result.check)).not.toContain('clock')
+    const wanted = await one('clock', replies(answer(200)), { clock: { limit: 60_000 } }, 'Advanced')
+    expect(wanted).toMatchObject({ status: 'failed', notChecked: 'missing' })
+    expect(wanted.message).toContain('sent no Date header')
     const standard = await look(at(60_000), {}, 'Standard')
     expect(standard.results.map((result) => result.check)).not.toContain('clock')
     const off = await look(at(60_000), { clock: {} }, 'Advanced')

@@ -55,6 +55,7 @@ export async function reportKind<S extends SettingsSpec>(
     name: `${kind.name} under test`,
     kind,
     settings: withDefaults(kind.settings, overrides),
+    configured: new Set(Object.keys(overrides)),
     depth: 'Basic' as const,
     host: false,
     dependsOn: [],

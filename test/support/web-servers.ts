@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib'
 import type { Certificates } from './certs.ts'
 import { findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
@@ -17,6 +18,13 @@ const shown = [
 export type CertificateName = (typeof shown)[number]
 
 /**
+ * Ports that are not for every client: `h2` and `h2Tls` speak HTTP/2 only, `mutual` and `mutualTls12` demand a
+ * certificate of the client. Not every program offers each of them.
+ */
+const special = ['h2', 'h2Tls', 'mutual', 'mutualTls12'] as const
+export type SpecialPort = (typeof special)[number]
+
+/**
  * A real web server on ports of 127.0.0.1. It answers `/` with 200 and `It works`, `/gone` with 404, `/broken` with 503,
  * `/loop` with a redirect to itself, `/login-required` with one to `/login`, `/empty` with 200 and nothing, `/private` with
  * 401 (Basic) and `/forbidden` with 403.
@@ -24,6 +32,7 @@ export type CertificateName = (typeof shown)[number]
 export type WebServer = {
   readonly port: number
   readonly tlsPort: Readonly<Record<CertificateName, number>>
+  readonly specialPort: Readonly<Record<SpecialPort, number>>
   readonly caFile: string
   readonly freeze: () => void
   readonly thaw: () => void
@@ -43,7 +52,40 @@ const state = {
   ],
 }
 
-type Ports = Pick<WebServer, 'port' | 'tlsPort'>
+const page = '<h1>It works</h1>\n'
+
+/**
+ * The pages of nginx and Apache below `/packed/CODING/`, each sent with that content coding: `page` is `/` in it, `raw`
+ * is deflate without the header of zlib, `cut` ends too early, `plain` is not compressed, and `large` is 2 MiB of zeros.
+ */
+const packed: Readonly<Record<string, Uint8Array | string>> = {
+  'gzip/page': gzipSync(page),
+  'gzip/cut': gzipSync(page).subarray(0, 20),
+  'gzip/plain': page,
+  'gzip/empty': '',
+  'gzip/large': gzipSync(Buffer.alloc(2 * 1024 * 1024)),
+  'br/page': brotliCompressSync(page),
+  'br/plain': page,
+  'zstd/page': zstdCompressSync(page),
+  'zstd/cut': zstdCompressSync(page).subarray(0, 20),
+  'deflate/page': deflateSync(page),
+  'deflate/raw': deflateRawSync(page),
+  'utf-8/page': page,
+}
+
+/**
+ * The pages of nginx and Apache below `/text/`: each has the word `Größe` in another encoding, which its `Content-Type`,
+ * its byte order mark or its HTML names.
+ */
+const texts: Readonly<Record<string, Uint8Array>> = {
+  'latin1.html': Buffer.from('<h1>Größe</h1>', 'latin1'),
+  'meta.html': Buffer.from('<html><head><meta charset="iso-8859-1"></head><h1>Größe</h1>', 'latin1'),
+  'utf16.html': Buffer.from('\uFEFF<h1>Größe</h1>', 'utf16le'),
+  'mark.json': Buffer.from('\uFEFF{"name": "Größe"}'),
+  'latin1.json': Buffer.from('{"name": "Größe"}', 'latin1'),
+}
+
+type Ports = Pick<WebServer, 'port' | 'tlsPort' | 'specialPort'>
 
 /** How one program is configured and started. */
 export type WebProgram = {
@@ -54,24 +96,34 @@ export type WebProgram = {
   readonly ready: RegExp
 }
 
-const tlsPorts = async (): Promise<Record<CertificateName, number>> => {
-  const ports: Partial<Record<CertificateName, number>> = {}
-  for (const name of shown) {
-    // A port that is free may be offered again, because nothing listens on it yet.
-    do ports[name] = await freePort()
-    while (Object.entries(ports).some(([other, port]) => other !== name && port === ports[name]))
+/** Free ports, each another one: a port that is free may be offered again, because nothing listens on it yet. */
+async function freePorts<const Name extends string>(names: readonly Name[]): Promise<Record<Name, number>> {
+  const ports = new Map<Name, number>()
+  while (ports.size < names.length) {
+    const port = await freePort()
+    const [next] = names.filter((name) => !ports.has(name))
+    if (next !== undefined && ![...ports.values()].includes(port)) ports.set(next, port)
   }
-  return ports as Record<CertificateName, number>
+  return Object.fromEntries(ports) as Record<Name, number>
 }
 
 export async function startWebServer(program: WebProgram, certificates: Certificates): Promise<WebServer> {
   const folder = serverFolder(program.name)
-  const ports = { port: await freePort(), tlsPort: await tlsPorts() }
+  const { port, ...others } = await freePorts(['port', ...shown, ...special])
+  const ports = { port, tlsPort: others, specialPort: others }
   mkdirSync(join(folder, 'www'), { mode: 0o755 })
-  writeFileSync(join(folder, 'www', 'index.html'), '<h1>It works</h1>\n')
+  writeFileSync(join(folder, 'www', 'index.html'), page)
+  writeFileSync(join(folder, 'www', 'aged.html'), page)
+  for (const [name, bytes] of Object.entries(packed)) {
+    mkdirSync(join(folder, 'www', 'packed', name, '..'), { recursive: true, mode: 0o755 })
+    writeFileSync(join(folder, 'www', 'packed', name), bytes)
+  }
+  mkdirSync(join(folder, 'www', 'text'), { mode: 0o755 })
+  for (const [name, bytes] of Object.entries(texts)) writeFileSync(join(folder, 'www', 'text', name), bytes)
   writeFileSync(join(folder, 'www', 'empty'), '')
   writeFileSync(join(folder, 'www', 'state.json'), JSON.stringify(state))
   writeFileSync(join(folder, 'www', 'jobs.xml'), '<jobs version="2"><job state="done"/><job state="failed"/></jobs>\n')
+  writeFileSync(join(folder, 'ca.pem'), certificates.ca)
   writeFileSync(join(folder, 'passwords'), 'probe:{PLAIN}probe\n')
   for (const name of shown) {
     const { cert, key } = certificates[name]
@@ -108,7 +160,7 @@ export const nginx: WebProgram = {
   missing: missing('nginx'),
   args: (file, folder) => ['-e', 'stderr', '-p', folder, '-c', file],
   ready: /start worker|using the "epoll" event method|built by/,
-  configuration: (folder, { port, tlsPort }) => {
+  configuration: (folder, { port, tlsPort, specialPort }) => {
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
       .map((name) => `${name}_temp_path ${folder}/${name};`)
       .join(' ')
@@ -117,16 +169,30 @@ export const nginx: WebProgram = {
   location /loop { return 302 /loop; }
   location /login-required { return 302 /login; }
   location /private { auth_basic operators; auth_basic_user_file ${folder}/passwords; }
-  location /forbidden { deny all; }`
+  location /forbidden { deny all; }
+  location = /twice { default_type text/html; add_header Content-Length 18; return 200 'It works'; }
+  location = /aged.html { add_header Age 300; }
+  location ~ ^/packed/([^/]+)/ { default_type text/html; add_header Content-Encoding $1; }
+  location ~ ^/text/latin1 { types {} default_type 'text/html; charset=ISO-8859-1'; }`
     const tls = shown.map(
       (name) => `server { listen 127.0.0.1:${tlsPort[name]} ssl; ssl_certificate ${folder}/${name}.crt;
   ssl_certificate_key ${folder}/${name}.key; ${pages} }`,
+    )
+    const mutual = [
+      [specialPort.mutual, 'TLSv1.3'],
+      [specialPort.mutualTls12, 'TLSv1.2'],
+    ].map(
+      ([demanding, version]) => `server { listen 127.0.0.1:${demanding} ssl; ssl_certificate ${folder}/good.crt;
+  ssl_certificate_key ${folder}/good.key; ssl_protocols ${version}; ssl_client_certificate ${folder}/ca.pem;
+  ssl_verify_client on; ${pages} }`,
     )
     return `worker_processes 1; daemon off; master_process off; pid ${folder}/pid; error_log stderr notice;
 events { worker_connections 64; }
 http { access_log off; ${temporary}
 server { listen 127.0.0.1:${port}; ${pages} }
 ${tls.join('\n')}
+server { listen 127.0.0.1:${specialPort.h2} http2; ${pages} }
+${mutual.join('\n')}
 }
 `
   },
@@ -140,6 +206,7 @@ const apacheModules = [
   'authz_user',
   'auth_basic',
   'dir',
+  'headers',
   'rewrite',
   'socache_shmcb',
   'ssl',
@@ -150,7 +217,7 @@ export const apache: WebProgram = {
   missing: missing('apache2'),
   args: (file) => ['-D', 'FOREGROUND', '-f', file],
   ready: /resuming normal operations/,
-  configuration: (folder, { port, tlsPort }) => {
+  configuration: (folder, { port, tlsPort, specialPort }) => {
     const pages = `DocumentRoot ${folder}/www
   RewriteEngine on
   RewriteRule ^/broken$ - [R=503,L]
@@ -164,7 +231,32 @@ export const apache: WebProgram = {
   </Location>
   <Location /forbidden>
     Require all denied
-  </Location>`
+  </Location>
+  <Location /aged.html>
+    Header set Age 300
+  </Location>
+  <LocationMatch "^/packed/(?<coding>[^/]+)/">
+    Header set Content-Encoding %{MATCH_CODING}e
+  </LocationMatch>
+  <LocationMatch "^/text/latin1">
+    Header set Content-Type "text/html; charset=ISO-8859-1"
+  </LocationMatch>`
+    const mutual = [
+      [specialPort.mutual, 'TLSv1.3'],
+      [specialPort.mutualTls12, 'TLSv1.2'],
+    ].map(
+      ([demanding, version]) => `Listen 127.0.0.1:${demanding}
+<VirtualHost 127.0.0.1:${demanding}>
+  SSLEngine on
+  SSLProtocol ${version}
+  SSLCertificateFile ${folder}/good.crt
+  SSLCertificateKeyFile ${folder}/good.key
+  SSLCACertificateFile ${folder}/ca.pem
+  SSLVerifyClient require
+  SSLVerifyDepth 3
+  ${pages}
+</VirtualHost>`,
+    )
     const tls = shown.map(
       (name) => `Listen 127.0.0.1:${tlsPort[name]}
 <VirtualHost 127.0.0.1:${tlsPort[name]}>
@@ -187,6 +279,7 @@ Listen 127.0.0.1:${port}
   ${pages}
 </VirtualHost>
 ${tls.join('\n')}
+${mutual.join('\n')}
 `
   },
 }
@@ -196,7 +289,7 @@ export const haproxy: WebProgram = {
   missing: missing('haproxy'),
   args: (file) => ['-W', '-f', file],
   ready: /Loading success/,
-  configuration: (folder, { port, tlsPort }) => `global
+  configuration: (folder, { port, tlsPort, specialPort }) => `global
   log stderr format raw local0 notice
 defaults
   mode http
@@ -208,7 +301,12 @@ userlist operators
 frontend web
   bind 127.0.0.1:${port}
 ${shown.map((name) => `  bind 127.0.0.1:${tlsPort[name]} ssl crt ${folder}/${name}.pem`).join('\n')}
-  http-after-response set-header Date %[date,http_date]
+  bind 127.0.0.1:${specialPort.h2} proto h2
+  bind 127.0.0.1:${specialPort.h2Tls} ssl crt ${folder}/good.pem alpn h2 proto h2
+  bind 127.0.0.1:${specialPort.mutual} ssl crt ${folder}/good.pem ca-file ${folder}/ca.pem verify required ssl-min-ver TLSv1.3
+  bind 127.0.0.1:${specialPort.mutualTls12} ssl crt ${folder}/good.pem ca-file ${folder}/ca.pem verify required ssl-max-ver TLSv1.2
+  http-request set-var(txn.dateless) bool(true) if { path /dateless }
+  http-after-response set-header Date %[date,http_date] unless { var(txn.dateless) -m bool }
   http-request return status 404 content-type text/plain string "not here" if { path /gone }
   http-request return status 503 content-type text/plain string "broken" if { path /broken }
   http-request redirect location /loop code 302 if { path /loop }

@@ -1,5 +1,6 @@
 import { fail, ok, type Result, warn } from '../engine/index.ts'
 import { showBytes } from '../format.ts'
+import { decodeText } from '../net/encoding.ts'
 import { deepestJson, readJson } from '../net/json.ts'
 import { count, quote, type Redact, safeUrl, sanitize } from '../net/text.ts'
 import { inPascalCase } from '../protocol/index.ts'
@@ -37,6 +38,9 @@ export function together<const Name extends string>(
   return fail(check, 'data', `${address}: ${first}${others}`, { address, details: rest })
 }
 
+/** The body as text, in the encoding that the answer declares. */
+export const textOf = ({ body, headers }: Content): string => decodeText(body, { contentType: headers['content-type'] })
+
 type Document = { readonly value: unknown } | { readonly problem: string }
 
 /** The body as JSON, or why it cannot be parsed. */
@@ -45,7 +49,7 @@ export function jsonIn(content: Content): Document {
     return {
       problem: `the answer is longer than maxBody (${showBytes(content.body.length)}), so its JSON cannot be read`,
     }
-  const read = readJson(content.body.toString('utf8'))
+  const read = readJson(textOf(content))
   if ('json' in read) return { value: read.json }
   if (read.problem === 'tooDeep') return { problem: `the answer nests JSON more than ${deepestJson} deep` }
   const type = quote(content.headers['content-type'] ?? 'no content type', 64)

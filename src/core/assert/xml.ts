@@ -1,4 +1,5 @@
 import { showBytes } from '../format.ts'
+import { decodeStrictly } from '../net/encoding.ts'
 
 /** One element; `text` is its own text and CDATA, trimmed. Names keep their prefix. */
 export type XmlElement = {
@@ -60,19 +61,12 @@ export async function readXml(bytes: Buffer, contentType?: string): Promise<XmlR
   }
 }
 
-/** Decodes by the byte order mark, else by the header or the declaration, else as UTF-8. */
-function decode(bytes: Buffer, contentType = ''): string | undefined {
-  const mark = bytes.subarray(0, 2).toString('hex')
-  const declared = /^\s*<\?xml[^>]{0,100}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(
+/** The text of a document, or undefined when it is not valid in its encoding. */
+function decode(bytes: Buffer, contentType: string | undefined): string | undefined {
+  const declaration = /^\s*<\?xml[^>]{0,100}?\sencoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(
     bytes.toString('latin1', 0, 200),
   )
-  const charset = /;\s*charset="?([\w.:-]{1,40})/i.exec(contentType.slice(0, 200))?.[1] ?? declared?.[1] ?? 'utf-8'
-  const label = mark === 'fffe' ? 'utf-16le' : mark === 'feff' ? 'utf-16be' : charset
-  try {
-    return new TextDecoder(label, { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
+  return decodeStrictly(bytes, { contentType, declared: declaration?.[1] ?? 'utf-8' })
 }
 
 /** Whether there is a `<!…` that is neither a comment nor CDATA. Reads each character at most twice. */

@@ -98,6 +98,7 @@ function readKnown(
     name: monitorName(kind.name, name),
     kind,
     settings,
+    configured: short.latency === undefined ? read.configured : new Set([...read.configured, latencySetting]),
     depth: depthOf(kind, common.depth),
     host: false,
     dependsOn: [],

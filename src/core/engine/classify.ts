@@ -1,4 +1,5 @@
 import { showDuration } from '../format.ts'
+import { tlsErrorOf } from '../net/tls-reasons.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError } from '../probe-error.ts'
 import type { CheckContext } from './kind.ts'
 import { fail, notChecked, type Result } from './result.ts'
@@ -47,6 +48,8 @@ export function classify(error: unknown, address: string | undefined, afterMs: n
       return classified('dns', `the name of ${at} does not resolve (${code})`)
     default:
   }
+  const explained = tlsErrorOf(e, at)
+  if (explained) return classified('tls', explained.message, explained.details)
   if (isTlsCode(code)) return classified('tls', `TLS with ${at} failed: ${errorText || code}`, [code])
   return classified('internal', errorText ? firstLine(errorText) : 'failed without a message', code ? [code] : [])
 }
@@ -61,7 +64,7 @@ const tlsCodes = new Set([
   'HOSTNAME_MISMATCH',
 ])
 const isTlsCode = (code: string): boolean =>
-  code.startsWith('ERR_TLS') || code.startsWith('ERR_SSL') || code.startsWith('CERT_') || tlsCodes.has(code)
+  code.startsWith('ERR_TLS') || code.startsWith('CERT_') || tlsCodes.has(code)
 
 const firstLine = (message: string): string => message.split(/\r?\n/, 1)[0] ?? message
 

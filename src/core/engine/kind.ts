@@ -138,6 +138,8 @@ export type CheckContext = {
   readonly exec?: ExecConfig | undefined
   /** The URL of this process, once it serves HTTP. */
   readonly ownUrl?: (() => string | undefined) | undefined
+  /** Whether svc.yaml gives a setting of this monitor. A default is not given: nobody asked for it. */
+  readonly isConfigured: (setting: string) => boolean
 }
 
 /** A value that an earlier run measured. `at` is milliseconds since 1970. */

@@ -24,6 +24,8 @@ export type PlannedMonitor = {
   readonly name: string
   readonly kind: AnyKind
   readonly settings: unknown
+  /** The names of the settings that are given, not defaults. Absent: none is. */
+  readonly configured?: ReadonlySet<string> | undefined
   /** The shallowest mode that runs it. */
   readonly depth: ExecutionMode
   /** Part of the host block, which does not count as a check of the server type. */
@@ -453,6 +455,7 @@ async function observeOnce(
     exec: context.exec,
     ownUrl: context.ownUrl,
     calledByPeer: options.calledByPeer ?? false,
+    isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
   }
   const results: Result[] = []
   // A database that has answered is at work, not silent.

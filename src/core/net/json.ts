@@ -9,8 +9,9 @@ export type JsonRead =
   /** `tooDeep`: more than the levels allowed, whether or not the rest is JSON. */
   | { readonly problem: 'invalid' | 'tooDeep' }
 
-/** Parses a JSON text from a peer, up to `deepest` levels. Never throws. */
-export function readJson(text: string, deepest = deepestJson): JsonRead {
+/** Parses a JSON text from a peer, with or without a byte order mark, up to `deepest` levels. Never throws. */
+export function readJson(written: string, deepest = deepestJson): JsonRead {
+  const text = written.startsWith('\uFEFF') ? written.slice(1) : written
   if (isDeeperThan(text, deepest)) return { problem: 'tooDeep' }
   try {
     return { json: JSON.parse(text) as unknown }

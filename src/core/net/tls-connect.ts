@@ -4,7 +4,7 @@ import { ProbeError } from '../probe-error.ts'
 import type { PeerAddress } from './addresses.ts'
 import { anchorsFor, type Chain, chainOf, describeChain, pinOf, verdict } from './certificates.ts'
 import { connectTcp } from './connect.ts'
-import { sanitize } from './text.ts'
+import { TlsError, tlsErrorOf } from './tls-reasons.ts'
 
 export type TlsOptions = {
   /** Sent as SNI and compared with the certificate. */
@@ -46,7 +46,7 @@ export async function connectTls(
 ): Promise<{ readonly socket: TLSSocket; readonly chain: Chain }> {
   const trusted = options.ca === undefined ? undefined : [options.ca]
   let socket = await shake(target, options, trusted).catch((error: unknown) => {
-    const tooOld = error instanceof ProbeError && /protocol|handshake failure|too small|legacy/.test(error.message)
+    const tooOld = error instanceof TlsError && /protocol|handshake failure|too small|legacy/.test(error.reason)
     if (!options.weak || !tooOld || target.signal.aborted) throw error
     return shake(target, options, trusted, true)
   })
@@ -116,16 +116,12 @@ export function tie(raw: Socket, socket: TLSSocket): void {
   socket.once('close', () => raw.destroy())
 }
 
-/** OpenSSL's messages contain thread ids and source files. Operators need only the reason. */
-function handshakeError(error: NodeJS.ErrnoException & { reason?: unknown }, address: string): Error {
-  const reason = typeof error.reason === 'string' ? sanitize(error.reason, 80) : ''
-  if (reason === 'wrong version number' || reason === 'packet length too long' || reason === 'record layer failure') {
-    return new ProbeError('tls', `${address} does not speak TLS on this port (${reason})`, detail(error))
-  }
-  if (reason !== '') return new ProbeError('tls', `${address} refused the TLS handshake: ${reason}`, detail(error))
+/** What failed in words. OpenSSL's own messages contain thread ids and source files. */
+function handshakeError(error: NodeJS.ErrnoException, address: string): Error {
+  const explained = tlsErrorOf(error, address)
+  if (explained) return explained
   if (error.code === 'ECONNRESET' || error.code === 'EPIPE') {
-    return new ProbeError('tls', `${address} closed the connection during the TLS handshake`, detail(error))
+    return new ProbeError('tls', `${address} closed the connection during the TLS handshake`, [error.code])
   }
   return error
 }
-const detail = (error: NodeJS.ErrnoException): readonly string[] => (error.code ? [error.code] : [])

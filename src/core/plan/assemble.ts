@@ -279,7 +279,7 @@ async function discovered(
  */
 async function planned(entry: MonitorEntry, host: boolean): Promise<PlannedMonitor> {
   const kind = await loadKind(entry.kind satisfies KindName)
-  const { values, problems } = readSettings(kind.settings, entry.settings, { env: {}, folder: '.' })
+  const { values, configured, problems } = readSettings(kind.settings, entry.settings, { env: {}, folder: '.' })
   const [problem] = problems
   if (problem) {
     const sentence = `${entry.kind}: ${problem.path.join('.')} ${problem.message}`
@@ -289,6 +289,7 @@ async function planned(entry: MonitorEntry, host: boolean): Promise<PlannedMonit
     name: monitorName(entry.kind, entry.name),
     kind,
     settings: values,
+    configured,
     depth: depthOf(kind, 'Basic'),
     host,
     dependsOn: [],

@@ -63,6 +63,8 @@ export function describe(value: unknown): string {
 export type SettingsRead<S> = {
   /** Valid only when there are no problems. */
   readonly values: Values<S>
+  /** The names of the settings that are given; the others have their defaults. */
+  readonly configured: ReadonlySet<string>
   readonly problems: readonly Problem[]
   /** What will fail at run time unless it is fixed before, such as a missing secret. */
   readonly warnings: readonly Problem[]
@@ -82,7 +84,8 @@ export function readSettings<const S extends SettingsSpec>(
   const warnings: Problem[] = []
   const at = place([], { problems, warnings, context })
   const values = readFields(spec, raw ?? {}, at)
-  return { values: (values ?? {}) as Values<S>, problems, warnings }
+  const configured = new Set(isMap(raw) ? Object.keys(raw) : [])
+  return { values: (values ?? {}) as Values<S>, configured, problems, warnings }
 }
 
 function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {

@@ -3,8 +3,7 @@ import { parseJsonPath, readJsonPath, select } from '../../assert/document.ts'
 import { readXml } from '../../assert/xml.ts'
 import type { CheckContext } from '../../engine/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
-import { call } from '../../net/http/call.ts'
-import { open, type Route, type RouteLink } from '../../net/http/route.ts'
+import { callOver, open, type Route, type RouteLink } from '../../net/http/route.ts'
 import { type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { CookieJar } from './cookies.ts'
@@ -78,7 +77,8 @@ export async function send(run: StepsRun, step: Step | CleanupStep, signal: Abor
   try {
     signal.throwIfAborted()
     if (makes(step)) made.add(step.name)
-    const head = await call(socket, address, request, values.redact)
+    const at = { ...target, signal }
+    const head = await callOver({ socket, at, url: route.url }, request, route, context)
     // A 4xx means that nothing was created; after a 5xx, that is unknown.
     if (head.status >= 400 && head.status < 500) made.delete(step.name)
     for (const line of head.cookies) {

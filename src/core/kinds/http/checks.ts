@@ -1,13 +1,23 @@
-import { answerOf, type Content, evaluateAssertions, evaluateHealth, jsonIn, together } from '../../assert/content.ts'
+import {
+  answerOf,
+  type Content,
+  evaluateAssertions,
+  evaluateHealth,
+  jsonIn,
+  textOf,
+  together,
+} from '../../assert/content.ts'
 import { jsonText, parseJsonPath, readJsonPath } from '../../assert/document.ts'
 import { describeMismatch, patternMismatch, statusAllowed } from '../../assert/expectation.ts'
 import { valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
   addressesResult,
   atMost,
+  type CheckContext,
   certificateCheck,
   fail,
   httpsCertificateSetting,
+  includes,
   latencySetting,
   notChecked,
   ok,
@@ -15,7 +25,11 @@ import {
   warn,
 } from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
+import { undecodedCoding } from '../../net/http/coding.ts'
+import { speaksTls, wantsHttps } from '../../net/http/diagnose.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
+import { needsClientCertificate } from '../../net/tls-reasons.ts'
+import { hostOf } from '../../net/url.ts'
 import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
 import {
   answer,
@@ -145,9 +159,11 @@ export const status = onHttp({
   },
   privilege: 'read access to url, for the account or for anonymous callers',
   applies: ({ sends }) => sends,
-  async observe(http, _, context) {
+  async observe(http, settings, context) {
     const { status, headers, signedIn, redirects, location } = await response(http, undefined, context)
     const { at, route } = http
+    // With a list, svc.yaml says what a healthy answer is.
+    const wantsCause = settings.status === undefined && includes(context.mode, 'Standard')
     return {
       address: at.address,
       status,
@@ -156,10 +172,11 @@ export const status = onHttp({
       redirects,
       location,
       challenge: headers['www-authenticate'],
+      refusal: wantsCause ? await refusalOf(http, context) : undefined,
       mode: context.mode,
     }
   },
-  evaluate({ address, status, signedIn, withheld, redirects, location, challenge, mode }, settings) {
+  evaluate({ address, status, signedIn, withheld, redirects, location, challenge, refusal, mode }, settings) {
     // Without its credentials, a server may give a different answer.
     const allowed = withheld ? acceptedByDefault.Basic : (settings.status ?? acceptedByDefault[mode])
     const after = redirects > 0 ? ` after ${count(redirects, 'redirect')}` : ''
@@ -174,7 +191,7 @@ export const status = onHttp({
         return fail('status', 'auth', `${text}: the sign-in of this monitor was refused`, more)
       }
       if (isAllowed) return ok('status', text, more)
-      // With a list, svc.yaml says what a healthy answer is.
+      if (refusal) return fail('status', refusal.fault, `${address} ${refusal.message} (it answered ${status})`, more)
       if (settings.status === undefined && (status === 401 || status === 403)) {
         return fail('status', 'auth', `${text}${wantedSignIn(status, signedIn, challenge)}`, more)
       }
@@ -187,6 +204,28 @@ export const status = onHttp({
     }
   },
 })
+
+/** What servers write where TLS lacks a certificate of the client: nginx, IIS. */
+const wantsCertificate = /no required ssl certificate|client certificate/i
+
+/**
+ * Why a server refuses every request on this connection: it expects TLS, or a certificate of the client. Undefined where
+ * the answer is about something else.
+ */
+async function refusalOf(http: Http, context: CheckContext) {
+  const { status, url } = await response(http, undefined, context)
+  const { at, route } = http
+  // After a redirect to another origin, the connection is not to the address that is checked.
+  if (url.origin !== route.url.origin) return undefined
+  if (status === 400 && url.protocol === 'http:') {
+    const isTls = await speaksTls(at, hostOf(url), { date: context.date, servername: route.servername })
+    return isTls ? { fault: 'protocol' as const, message: wantsHttps(url) } : undefined
+  }
+  if ((status !== 400 && status !== 403) || url.protocol !== 'https:') return undefined
+  const { bytes } = await body(http, undefined, context)
+  const isWanted = wantsCertificate.test(bytes.toString('latin1', 0, 8_192))
+  return isWanted ? { fault: 'tls' as const, message: needsClientCertificate } : undefined
+}
 
 /** The status codes with which a server sends its client to another URL (RFC 9110, 15.4). */
 const redirecting: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
@@ -372,15 +411,12 @@ export const content = onHttp({
 })
 
 /** Never shows the body itself, which may contain anything. */
-function evaluateText(
-  { address, headers, body, more }: Content,
-  contains: string | undefined,
-  matches: string | undefined,
-) {
-  const text = body.toString('utf8')
+function evaluateText(content: Content, contains: string | undefined, matches: string | undefined) {
+  const { address, headers, body, more } = content
+  const text = textOf(content)
   const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
-  const packed = headers['content-encoding']
-  const why = packed === undefined ? '' : `; its content-encoding is ${quote(packed, 32)}, which svc did not request`
+  const coding = undecodedCoding(headers['content-encoding'])
+  const why = coding === undefined ? '' : `; its content-encoding is "${coding}", which svc does not know`
   const problems: string[] = []
   if (contains !== undefined && !text.includes(contains))
     problems.push(`${part} does not contain ${quote(contains, 80)}${why}`)
@@ -455,7 +491,7 @@ export const clock = onHttp({
       type: 'threshold',
       unit: 'duration',
       default: { warn: 2_000, limit: 30_000 },
-      doc: 'Maximum clock difference, from the Date header; `off` if another monitor of the same server checks it',
+      doc: 'Maximum clock difference, from the Date header; `off` if another monitor of the same server checks it. A server need not send the header: without it, the clock is not checked if this is set, and otherwise left out',
     },
   },
   last: true,
@@ -464,13 +500,13 @@ export const clock = onHttp({
     const { headers, sent, received } = await body(http, undefined, context)
     const { date, age } = headers
     const skewMs = date === undefined ? undefined : skewOf(date, age, sent, received)
-    return { address: http.at.address, dated: date !== undefined, skewMs }
+    const isWanted = context.isConfigured('clock')
+    return { address: http.at.address, isDated: date !== undefined, isWanted, skewMs }
   },
-  evaluate({ address, dated, skewMs }, { clock: threshold }) {
-    if (!dated) {
-      const why = `${address} sent no Date header, which the clock is read from; set clock: off if it never does`
-      return notChecked('clock', 'missing', why)
-    }
+  evaluate({ address, isDated, isWanted, skewMs }, { clock: threshold }) {
+    // A server without a reliable clock sends no Date (RFC 9110, 6.6.1).
+    if (!isDated && !isWanted) return []
+    if (!isDated) return notChecked('clock', 'missing', `${address} sent no Date header, which the clock is read from`)
     if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is not a date`)
     const what = `the clock of ${address} is ${skewMs < 0 ? 'behind' : 'ahead of'} ours by`
     return atMost({ check: 'clock', what, value: Math.abs(skewMs), unit: 'duration', threshold })
@@ -482,14 +518,49 @@ const hasLimits = ({ warn, limit }: Threshold): boolean => warn !== undefined ||
 
 /**
  * The milliseconds by which the server's clock is ahead of ours (negative: behind), as far as the measurement proves
- * it: the header has whole seconds, and the request took some time. Undefined if the header is invalid.
+ * it: the header has whole seconds, and the request took some time. A cache adds Age to the Date of the server, unless
+ * it relays Age and sets its own Date; the smaller difference counts. Undefined if the header is invalid.
  */
 function skewOf(date: string, age: string | undefined, sent: Date, received: Date): number | undefined {
-  const theirs = Date.parse(date) + (age !== undefined && /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0)
-  if (Number.isNaN(theirs)) return undefined
-  if (theirs > received.getTime()) return theirs - received.getTime()
-  return Math.min(0, theirs + 1_000 - sent.getTime())
+  const written = Date.parse(date)
+  if (Number.isNaN(written)) return undefined
+  const skew = (theirs: number): number =>
+    theirs > received.getTime() ? theirs - received.getTime() : Math.min(0, theirs + 1_000 - sent.getTime())
+  const [fresh, stored] = [skew(written), skew(written + (ageOf(age) ?? 0))]
+  return Math.abs(stored) < Math.abs(fresh) ? stored : fresh
 }
+
+/** The milliseconds of an Age header, the first if there are several. Undefined without a number (RFC 9111, 5.1). */
+function ageOf(age = ''): number | undefined {
+  const seconds = /^\d{1,9}(?=\s*(?:,|$))/.exec(age)?.[0]
+  return seconds === undefined ? undefined : Number(seconds) * 1_000
+}
+
+/** A cache answers for an application that has stopped. */
+export const cache = onHttp({
+  ...ofAnswer,
+  results: { cache: 'Where content is expected, the answer is not an old one from a cache; left out without Age' },
+  settings: {
+    maxAge: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 60_000 },
+      doc: 'Maximum age of an answer that a cache has stored (Age header), where content is expected',
+    },
+    ...textSettings,
+    ...bodySettings,
+    version: versionSetting,
+    judgeFrom,
+  },
+  when: ['contains', 'matches', 'json', 'xml', 'measure', 'links', 'health', 'version'],
+  emptyWhere: 'the answer has no Age header',
+  evaluate({ content: { address, headers } }, { maxAge: threshold }) {
+    const value = ageOf(headers['age'])
+    if (value === undefined || !hasLimits(threshold)) return []
+    const what = `${address} answered from a cache, which stored the answer`
+    return atMost({ check: 'cache', what, value, unit: 'duration', after: 'ago', threshold })
+  },
+})
 
 /** In the order of the reference. */
 export const checks = [
@@ -505,6 +576,7 @@ export const checks = [
   links,
   health,
   version,
+  cache,
   addressesResult('Standard', 'Each address is tested separately; reported only if there are too many'),
   sameVersion,
   certificate,

@@ -15,8 +15,8 @@ import {
 } from '../../engine/index.ts'
 import { isPublic, leadsNearer, type PeerAddress, reachOf } from '../../net/addresses.ts'
 import { hostPort } from '../../net/connect.ts'
-import { call, type Head } from '../../net/http/call.ts'
-import { asksPeerAt, nextOf, open, type Route, requestTo } from '../../net/http/route.ts'
+import type { Head } from '../../net/http/call.ts'
+import { asksPeerAt, callOver, nextOf, open, type Route, requestTo } from '../../net/http/route.ts'
 import { count, quote, safeUrl, sanitize } from '../../net/text.ts'
 import { hostOf, portOf } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -328,7 +328,7 @@ async function requestLink(
       const at = { ...admitted.target, signal: deadline.signal }
       const { socket } = await open(at, url, route, context)
       try {
-        const head = await call(socket, at.address, requestTo(url, route), route.redact)
+        const head = await callOver({ socket, at, url }, requestTo(url, route), route, context)
         const next = nextOf(head, url, at, route)
         if (next === undefined) {
           return {

@@ -3,8 +3,7 @@ import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import type { Chain } from '../../net/certificates.ts'
 import { hostPort } from '../../net/connect.ts'
-import { call } from '../../net/http/call.ts'
-import { open, type Route } from '../../net/http/route.ts'
+import { callOver, open, type Route } from '../../net/http/route.ts'
 import { readJson } from '../../net/json.ts'
 import { createRedactor, type Redact, safeUrl } from '../../net/text.ts'
 import { readTrust, trustSettings } from '../../net/trust.ts'
@@ -136,7 +135,8 @@ export async function providerAt(
       }
       const sent = context.date()
       const path = `${url.pathname}${url.search}`
-      const head = await call(socket, target.address, { method: route.method, path, headers, body }, redact)
+      const request = { method: route.method, path, headers, body }
+      const head = await callOver({ socket, at: target, url }, request, route, context)
       const receivedAt = context.date()
       const { bytes, more } = await head.read(maxAnswer)
       if (more) {

@@ -1,7 +1,6 @@
 import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
 import type { Chain } from '../../net/certificates.ts'
-import { call } from '../../net/http/call.ts'
-import { open, type Route } from '../../net/http/route.ts'
+import { callOver, open, type Route } from '../../net/http/route.ts'
 import { readJson } from '../../net/json.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../../net/text.ts'
 import { readTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
@@ -104,7 +103,7 @@ export async function openManagement(
       chain = link.chain
       try {
         const request = { method: 'GET', path: `${prefix}/api/${path}`, headers: { ...common, ...own } }
-        const head = await call(link.socket, at.address, request, redact)
+        const head = await callOver({ socket: link.socket, at, url: base }, request, route, context)
         const { bytes, more } = await head.read(maxAnswerBytes)
         if (more)
           throw new ProbeError('protocol', `${at.address} answered /api/${sanitize(path, 80)} with more than 4 MiB`)

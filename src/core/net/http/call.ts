@@ -3,9 +3,12 @@ import type { Socket } from 'node:net'
 import { showBytes } from '../../format.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { quote, type Redact } from '../text.ts'
+import { type Body, decodeBody } from './coding.ts'
 
 /** Maximum bytes of response headers. The parser refuses more. */
 const maxHeaderBytes = 16 * 1024
+/** How much longer than `max` a body may be in its content coding: headers and checksums. */
+const codingBytes = 4 * 1024
 /** Maximum number of interim responses (1xx) before a peer counts as hostile. */
 const maxInterim = 16
 
@@ -23,15 +26,10 @@ export type Head = {
   /** Each Set-Cookie line separately: joined, they could not be split again. */
   readonly cookies: readonly string[]
   /**
-   * Reads the body, up to `max` bytes, then closes the connection. Throws ProbeError `protocol` when the body is
-   * truncated.
+   * Reads the body, up to `max` bytes, closes the connection and removes the content coding. Throws ProbeError
+   * `protocol` when the body is truncated or damaged.
    */
   readonly read: (max: number) => Promise<Body>
-}
-export type Body = {
-  readonly bytes: Buffer
-  /** True when the body is longer than what was read. */
-  readonly more: boolean
 }
 
 /**
@@ -40,7 +38,9 @@ export type Body = {
  */
 export function call(socket: Socket, address: string, ask: HttpCall, redact: Redact): Promise<Head> {
   const { request } = process.getBuiltinModule('node:http')
-  const { method, path, headers } = ask
+  const { method, path } = ask
+  // Without this header, a server may send any content coding (RFC 9110, 12.5.3).
+  const headers = { ...ask.headers, 'Accept-Encoding': 'identity' }
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException): void => {
       socket.destroy()
@@ -79,6 +79,13 @@ function headOf(answer: IncomingMessage, address: string, redact: Redact): Head 
 }
 
 async function readBody(answer: IncomingMessage, address: string, max: number, redact: Redact): Promise<Body> {
+  const coding = answer.headers['content-encoding']
+  const received = await receive(answer, address, coding === undefined ? max : max + codingBytes, redact)
+  const { bytes, more } = await decodeBody(received, { coding, max, address })
+  return { bytes: bytes.subarray(0, max), more: more || bytes.length > max }
+}
+
+async function receive(answer: IncomingMessage, address: string, max: number, redact: Redact): Promise<Body> {
   const chunks: Buffer[] = []
   let length = 0
   try {
@@ -100,12 +107,23 @@ async function readBody(answer: IncomingMessage, address: string, max: number, r
   return { bytes: bytes.subarray(0, max), more: length > max }
 }
 
+/** Codes of the parser for answers whose end is not clear (RFC 9112, 6.3). */
+const ambiguous: Readonly<Record<string, string>> = {
+  HPE_UNEXPECTED_CONTENT_LENGTH: 'sent Content-Length twice',
+  HPE_INVALID_TRANSFER_ENCODING: 'sent Transfer-Encoding beside Content-Length',
+  HPE_INVALID_CONTENT_LENGTH: 'sent a Content-Length that is not one number',
+}
+
 /** Translates the parser's error codes for operators. */
 function meaning(error: NodeJS.ErrnoException & { rawPacket?: unknown }, address: string, redact: Redact): Error {
   // The code of a DOMException is a number.
   const code = typeof error.code === 'string' ? error.code : ''
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ProbeError('protocol', `${address} sent more than ${showBytes(maxHeaderBytes)} of headers`, [code])
+  }
+  const why = ambiguous[code]
+  if (why !== undefined) {
+    return new ProbeError('protocol', `${address} ${why}: clients disagree on where the answer ends`, [code])
   }
   if (code.startsWith('HPE_')) {
     const received = Buffer.isBuffer(error.rawPacket) ? `: it sent ${quote(redact(error.rawPacket))}` : ''

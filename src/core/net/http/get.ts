@@ -1,7 +1,9 @@
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { ProbeError } from '../../probe-error.ts'
+import { decodeText } from '../encoding.ts'
 import { hostOf } from '../url.ts'
+import { decodeBody } from './coding.ts'
 
 export type GetOptions = {
   readonly signal: AbortSignal
@@ -26,7 +28,12 @@ export async function get(url: URL, options: GetOptions): Promise<{ readonly sta
     host: hostOf(url),
     port: url.port,
     path: `${url.pathname}${url.search}`,
-    headers: { Accept: options.accept ?? '*/*', 'Cache-Control': 'no-store', Connection: 'close' },
+    headers: {
+      Accept: options.accept ?? '*/*',
+      'Accept-Encoding': 'identity',
+      'Cache-Control': 'no-store',
+      Connection: 'close',
+    },
     agent: false,
     lookup,
     signal,
@@ -37,6 +44,7 @@ export async function get(url: URL, options: GetOptions): Promise<{ readonly sta
     url.protocol === 'https:'
       ? process.getBuiltinModule('node:https').request(request)
       : process.getBuiltinModule('node:http').request(request)
+  const tooLarge = new ProbeError('protocol', `the answer is larger than ${maxBytes} bytes`)
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; body: string }>()
   sent.on('error', (error: NodeJS.ErrnoException) =>
     reject(
@@ -48,11 +56,19 @@ export async function get(url: URL, options: GetOptions): Promise<{ readonly sta
     let length = 0
     answer.on('data', (part: Buffer) => {
       length += part.length
-      if (length > maxBytes) return reject(new ProbeError('protocol', `the answer is larger than ${maxBytes} bytes`))
+      if (length > maxBytes) return reject(tooLarge)
       parts.push(part)
     })
     answer.on('error', reject)
-    answer.once('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(parts).toString('utf8') }))
+    answer.once('end', () => {
+      const { 'content-encoding': coding, 'content-type': contentType } = answer.headers
+      decodeBody({ bytes: Buffer.concat(parts), more: false }, { coding, max: maxBytes, address: url.host })
+        .then(({ bytes, more }) => {
+          if (more) throw tooLarge
+          resolve({ status: answer.statusCode ?? 0, body: decodeText(bytes, { contentType }) })
+        })
+        .catch(reject)
+    })
   })
   sent.end()
   try {

@@ -9,7 +9,8 @@ import { quote, type Redact, safeUrl } from '../text.ts'
 import { connectTls } from '../tls-connect.ts'
 import type { TlsTrust } from '../trust.ts'
 import { hostOf, portOf } from '../url.ts'
-import { call, type Head } from './call.ts'
+import { call, type Head, type HttpCall } from './call.ts'
+import { explainSilence } from './diagnose.ts'
 
 /** The setting that becomes `Route.verify`. */
 export const verifySetting = {
@@ -102,7 +103,7 @@ export async function travel(
     for (;;) {
       at.step('status')
       const sent = context.date()
-      const head = await call(socket, at.address, requestTo(url, route), route.redact)
+      const head = await callOver({ socket, at, url }, requestTo(url, route), route, context)
       const receivedAt = context.date()
       const next = nextOf(head, url, at, route)
       if (next === undefined) return { head, socket, url, hops, sent, receivedAt }
@@ -123,6 +124,21 @@ export async function travel(
   } catch (error) {
     socket.destroy()
     throw error
+  }
+}
+
+/** Sends one request. Throws like `call`, with the protocol that the server speaks instead of HTTP/1.1. */
+export async function callOver(
+  { socket, at, url }: { readonly socket: Socket; readonly at: PeerAddress; readonly url: URL },
+  request: HttpCall,
+  route: Pick<Route, 'url' | 'servername' | 'redact'>,
+  { date }: Pick<NetContext, 'date'>,
+): Promise<Head> {
+  try {
+    return await call(socket, at.address, request, route.redact)
+  } catch (error) {
+    const servername = hostOf(url) === hostOf(route.url) ? route.servername : undefined
+    throw await explainSilence(error, at, url, { date, servername })
   }
 }
 
