@@ -1,5 +1,4 @@
 import type { Transform } from 'node:stream'
-import { constants } from 'node:zlib'
 import { ProbeError } from '../../probe-error.ts'
 import { sanitize } from '../text.ts'
 
@@ -15,9 +14,10 @@ export type Body = {
 
 type Decoder = (bytes: Buffer, incomplete: boolean) => Transform
 
+// Loaded on first use: most answers are not compressed.
 const zlib = () => process.getBuiltinModule('node:zlib')
 /** Decodes as much as there is of a body that was cut on purpose. */
-const flushed = (incomplete: boolean) => (incomplete ? { finishFlush: constants.Z_SYNC_FLUSH } : {})
+const flushed = (incomplete: boolean) => (incomplete ? { finishFlush: zlib().constants.Z_SYNC_FLUSH } : {})
 const gunzip: Decoder = (_, incomplete) => zlib().createGunzip(flushed(incomplete))
 
 /** By name (RFC 9110, 8.4.1; RFC 7932; RFC 8878). */
@@ -30,8 +30,9 @@ const decoders: Readonly<Record<string, Decoder>> = {
       ? zlib().createInflate(flushed(incomplete))
       : zlib().createInflateRaw(flushed(incomplete)),
   br: (_, incomplete) =>
-    zlib().createBrotliDecompress(incomplete ? { finishFlush: constants.BROTLI_OPERATION_FLUSH } : {}),
-  zstd: (_, incomplete) => zlib().createZstdDecompress(incomplete ? { finishFlush: constants.ZSTD_e_flush } : {}),
+    zlib().createBrotliDecompress(incomplete ? { finishFlush: zlib().constants.BROTLI_OPERATION_FLUSH } : {}),
+  zstd: (_, incomplete) =>
+    zlib().createZstdDecompress(incomplete ? { finishFlush: zlib().constants.ZSTD_e_flush } : {}),
 }
 
 /** The content codings of an answer, in the order in which they were applied. */
