@@ -1,27 +1,33 @@
-import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import type { Reporter, TestModule } from 'vitest/node'
 
-/** Ends the run with one plain line that any CI can read. Tests of another tier are no skipped ones. */
+/** Files that take at least so many seconds are begun first. */
+const leastSeconds = 3
+
+/**
+ * Ends the run with one plain line that any CI can read. With SVC_TEST_LONGEST=1 it also writes to longest.json which of
+ * its files took long; vitest.config.ts reads that.
+ */
 export default class Closing implements Reporter {
-  #filter: string | undefined
-
-  onInit(vitest: Vitest): void {
-    const filter = vitest.config.tagsFilter
-    this.#filter = Array.isArray(filter) ? filter[0] : filter
-  }
-
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const count = { passed: 0, failed: unhandled.length, skipped: 0, pending: 0 }
     for (const module of modules) {
       const tests = [...module.children.allTests()]
-      for (const test of tests) if (this.#isOfTier(test)) count[test.result().state] += 1
+      for (const test of tests) count[test.result().state] += 1
       // A file that breaks before its tests are known has failed all the same.
       if (module.state() === 'failed' && !tests.some((test) => test.result().state === 'failed')) count.failed += 1
     }
+    if (process.env.SVC_TEST_LONGEST === '1') writeLongest(modules)
     process.stdout.write(`\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`)
   }
+}
 
-  #isOfTier({ tags }: TestCase): boolean {
-    const isApart = tags.includes('peers') || tags.includes('long')
-    return this.#filter === undefined || (this.#filter === 'peers or long') === isApart
-  }
+/** Seconds by file, the longest first. Files that this run did not contain keep theirs. */
+function writeLongest(modules: readonly TestModule[]): void {
+  const page = new URL('./longest.json', import.meta.url)
+  const seconds = new Map(Object.entries(JSON.parse(readFileSync(page, 'utf8')) as Readonly<Record<string, number>>))
+  for (const module of modules) seconds.set(module.relativeModuleId, Math.round(module.diagnostic().duration / 1_000))
+  const rows = [...seconds].filter(([file, took]) => took >= leastSeconds && existsSync(file))
+  const sorted = rows.toSorted(([, one], [, other]) => other - one)
+  writeFileSync(page, `${JSON.stringify(Object.fromEntries(sorted), undefined, 2)}\n`)
 }

@@ -4,30 +4,19 @@ import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { onTerminal } from '../../tools/pages/terminal.ts'
-import { type HealthServer, healthServer } from '../support/health-answers.ts'
-import { peerSuite } from '../support/peer.ts'
-import { promtool, promtoolMissing } from '../support/prometheus.ts'
+import type { HealthServer } from '../support/health-answers.ts'
 import { prtgSchema } from '../support/prtg.ts'
-import { type Home, type Ran, svcHome } from '../support/svc.ts'
-import { xmllint, xmllintMissing } from '../support/xmllint.ts'
+import type { Home, Ran } from '../support/svc.ts'
+import { at, type Outcome, type OutcomeWorld, outcomes, outcomeWorld } from './health-outcomes.ts'
 
+let world: OutcomeWorld
 let home: Home
 let server: HealthServer
 beforeAll(async () => {
-  server = await healthServer()
-  home = svcHome()
-  const yaml =
-    'types:\n  Batch:\n    host: false\n    monitors:\n      - {kind: tcp, name: worker, host: 127.0.0.1, port: 1}\n'
-  writeFileSync(join(home.folder, 'svc.yaml'), yaml, { mode: 0o600 })
-  const wrong =
-    'types:\n  Batch:\n    host: false\n    monitors:\n      - {kind: tcp, name: worker, hst: 127.0.0.1, port: 1}\n'
-  writeFileSync(join(home.folder, 'wrong.yaml'), wrong, { mode: 0o600 })
+  world = await outcomeWorld()
+  ;({ home, server } = world)
 })
-afterAll(() => {
-  server.close()
-  home.remove()
-})
-
+afterAll(() => world.remove())
 describe('the formats of plug-ins', () => {
   test.each([
     ['an unknown flag', ['--nonsense'], /unknown flag --nonsense/],
@@ -58,77 +47,6 @@ describe('the formats of plug-ins', () => {
   })
 })
 
-type Outcome = {
-  readonly args: () => readonly string[]
-  /** The exit code without a format of a plugin. */
-  readonly exit: number
-  readonly state: 'OK' | 'WARNING' | 'CRITICAL' | 'UNKNOWN'
-  readonly message: RegExp
-  /** Whether there is no answer at all. */
-  readonly isError: boolean
-}
-const app = (...args: readonly string[]): readonly string[] => ['-t', 'App', ...args]
-const at = (path: Parameters<HealthServer['url']>[0]) => (): readonly string[] => app('--server', server.url(path))
-const outcomes: Readonly<Record<string, Outcome>> = {
-  healthy: { args: at('healthy'), exit: 0, state: 'OK', message: /healthy/, isError: false },
-  warning: { args: at('warning'), exit: 0, state: 'WARNING', message: /expires in 12 d/, isError: false },
-  unhealthy: { args: at('unhealthy'), exit: 3, state: 'CRITICAL', message: /502 instead of 200/, isError: false },
-  'not checked': {
-    args: () => ['-t', 'Batch', '--config', join(home.folder, 'wrong.yaml')],
-    exit: 12,
-    state: 'UNKNOWN',
-    message: /not checked: .*wrong\.yaml:5/,
-    isError: false,
-  },
-  usage: { args: () => ['-t', 'Sqll'], exit: 2, state: 'UNKNOWN', message: /unknown --type "Sqll"/, isError: true },
-  configuration: {
-    args: () => ['-t', 'Ftp'],
-    exit: 12,
-    state: 'UNKNOWN',
-    message: /does not configure Ftp/,
-    isError: true,
-  },
-  'sign-in needed': { args: at('sign-in'), exit: 4, state: 'UNKNOWN', message: /Not Authenticated/, isError: true },
-  forbidden: { args: at('forbidden'), exit: 5, state: 'UNKNOWN', message: /Invalid Role/, isError: true },
-  unreachable: {
-    args: () => app('--server', 'http://127.0.0.1:1'),
-    exit: 6,
-    state: 'CRITICAL',
-    message: /127\.0\.0\.1:1/,
-    isError: true,
-  },
-  timeout: {
-    args: () => [...at('silent')(), '--timeout', '300ms'],
-    exit: 7,
-    state: 'CRITICAL',
-    message: /No answer within 0\.3 s/,
-    isError: true,
-  },
-  'timeout with --nagios-timeout unknown': {
-    args: () => [...at('silent')(), '--timeout', '300ms', '--nagios-timeout', 'unknown'],
-    exit: 7,
-    state: 'UNKNOWN',
-    message: /No answer within 0\.3 s/,
-    isError: true,
-  },
-  'server error': { args: at('server-error'), exit: 8, state: 'CRITICAL', message: /failed/, isError: true },
-  'unreadable answer': { args: at('unreadable'), exit: 8, state: 'CRITICAL', message: /./, isError: true },
-  rejected: { args: at('rejected'), exit: 9, state: 'UNKNOWN', message: /ServerType is unknown/, isError: true },
-  'partly done': {
-    args: () => ['-t', 'App,Sql', '--server', server.url('mixed')],
-    exit: 10,
-    state: 'UNKNOWN',
-    message: /Not Authenticated/,
-    isError: false,
-  },
-  'local file': {
-    args: () => app('--config', '/nowhere/svc.yaml'),
-    exit: 12,
-    state: 'UNKNOWN',
-    message: /nowhere/,
-    isError: true,
-  },
-}
 const states = ['OK', 'WARNING', 'CRITICAL', 'UNKNOWN']
 
 describe('each outcome, at a simulated server and on this machine', () => {
@@ -137,7 +55,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test.each(cases)(
     '%s has the state and the exit code of Nagios, with performance data when something answered',
     async (_, outcome) => {
-      const { code, stdout, stderr } = await home.svc(['health', '-o', 'nagios', ...outcome.args()])
+      const { code, stdout, stderr } = await home.svc(['health', '-o', 'nagios', ...outcome.args(world)])
       const [line = ''] = stdout.split('\n')
       expect([line.split(' - ')[0], code]).toEqual([`SVC ${outcome.state}`, states.indexOf(outcome.state)])
       expect(line).toMatch(outcome.message)
@@ -150,7 +68,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test.each(cases.filter(([name]) => !name.includes('nagios')))(
     '%s is a document that PRTG accepts, with the usual exit code',
     async (_, outcome) => {
-      const { code, stdout } = await home.svc(['health', '-o', 'prtg', ...outcome.args()])
+      const { code, stdout } = await home.svc(['health', '-o', 'prtg', ...outcome.args(world)])
       const body = JSON.parse(stdout) as { readonly prtg: { readonly error?: number; readonly text: string } }
       expect({ valid: prtgSchema(body), errors: prtgSchema.errors }).toEqual({ valid: true, errors: null })
       expect([code, body.prtg.error]).toEqual([outcome.exit, outcome.isError ? 1 : undefined])
@@ -158,28 +76,11 @@ describe('each outcome, at a simulated server and on this machine', () => {
     },
   )
 
-  const answered = cases.filter(([name]) => !/nagios|usage|local file/.test(name))
-  peerSuite(promtoolMissing, 'in the format of Prometheus', () => {
-    test.each(answered)('%s is accepted by promtool', async (_, outcome) => {
-      const ran = await home.svc(['health', '-o', 'prometheus', ...outcome.args()])
-      expect(ran.code).toBe(outcome.exit)
-      const { status, stdout, stderr } = promtool(['check', 'metrics'], ran.stdout)
-      expect([stdout, stderr, status]).toEqual(['', '', 0])
-    })
-  })
-  peerSuite(xmllintMissing, 'in the format of JUnit', () => {
-    test.each(answered)('%s conforms to the schema, and passes only where the exit code is 0', async (_, outcome) => {
-      const { code, stdout } = await home.svc(['health', '-o', 'junit', ...outcome.args()])
-      expect(xmllint(stdout)).toEqual({ status: 0, findings: '- validates\n' })
-      expect([code, /<(?:failure|error) /.test(stdout)]).toEqual([outcome.exit, outcome.exit !== 0])
-    })
-  })
-
   test.each(['SIGINT', 'SIGTERM'] as const)('%s is UNKNOWN for nagios and an error for prtg', async (signal) => {
-    const nagios = await interrupted(['-o', 'nagios', ...at('silent')()], signal)
+    const nagios = await interrupted(['-o', 'nagios', ...at('silent')(world)], signal)
     expect([nagios.code, nagios.stderr]).toEqual([3, ''])
     expect(nagios.stdout).toMatch(/^SVC UNKNOWN - svc: (?:Interrupted|Ended by SIGTERM)\n/)
-    const prtg = await interrupted(['-o', 'prtg', ...at('silent')()], signal)
+    const prtg = await interrupted(['-o', 'prtg', ...at('silent')(world)], signal)
     expect(prtg.code).toBe(signal === 'SIGINT' ? 130 : 143)
     expect(JSON.parse(prtg.stdout)).toEqual({
       prtg: { error: 1, text: expect.stringMatching(/Interrupted|Ended by SIGTERM/) },
@@ -189,10 +90,10 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test('an unexpected exception (simulated) is UNKNOWN for nagios and an error for prtg', async () => {
     const preload = "setTimeout(() => { throw new TypeError('planted') }, 400)"
     const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}` }
-    const nagios = await home.svc(['health', '-o', 'nagios', ...at('silent')()], { env })
+    const nagios = await home.svc(['health', '-o', 'nagios', ...at('silent')(world)], { env })
     expect([nagios.code, nagios.stderr]).toEqual([3, ''])
     expect(nagios.stdout).toMatch(/^SVC UNKNOWN - svc failed unexpectedly: TypeError: planted\n/)
-    const prtg = await home.svc(['health', '-o', 'prtg', ...at('silent')()], { env })
+    const prtg = await home.svc(['health', '-o', 'prtg', ...at('silent')(world)], { env })
     expect(prtg.code).toBe(1)
     expect(JSON.parse(prtg.stdout)).toEqual({ prtg: { error: 1, text: expect.stringContaining('planted') } })
   })
@@ -204,7 +105,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
       try {
         const child = spawn(
           process.execPath,
-          [home.program, 'health', '-o', 'nagios', ...(outcomes[name]?.args() ?? [])],
+          [home.program, 'health', '-o', 'nagios', ...(outcomes[name]?.args(world) ?? [])],
           {
             env: home.env,
             stdio: ['ignore', full, 'pipe'],
@@ -223,7 +124,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   )
 
   test('--nagios-timeout without the format is a mistake', async () => {
-    const { code, stderr } = await home.svc(['health', ...at('healthy')(), '--nagios-timeout', 'unknown'])
+    const { code, stderr } = await home.svc(['health', ...at('healthy')(world), '--nagios-timeout', 'unknown'])
     expect([code, stderr.split('\n')[0]]).toEqual([
       2,
       'Error: --nagios-timeout has an effect only with --output nagios',

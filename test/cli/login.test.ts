@@ -2,8 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
-import { peerSuite, suiteWith } from '../support/peer.ts'
+import { suiteWith } from '../support/peer.ts'
 import {
   type Dialect,
   password,
@@ -281,29 +280,6 @@ suiteWith(
     })
   },
 )
-
-peerSuite(keyringMissing, 'with a real keychain', () => {
-  test('K1 login, renewal, whoami and logout store the token in the keychain alone', { timeout: 60_000 }, async () => {
-    const { server, home } = await context()
-    const ring = keyringHome()
-    const session = await keyringSession(ring.home, 'unlocked')
-    ends.push(ring.remove, session.close)
-    const more = { env: session.env, stdin: password }
-    const args = ['login', '--server', server.url, '-u', user, '--password-stdin']
-    const ran = await home.svc(args, { ...more, env: { ...session.env, SVC_HOME: home.folder } })
-    expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('Token stored in: OS keychain') })
-    const storedToken = (): string => session.lookup(`svc:${server.url}`, user) ?? ''
-    expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0], rt: expect.stringMatching(/^RT/) })
-    expect(home.files().join()).not.toContain('credentials')
-    server.expire()
-    const verified = await home.svc(['whoami', '--verify', '--json'], more)
-    expect(JSON.parse(verified.stdout)).toMatchObject({ user, where: 'OS keychain', verified: true })
-    expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0] })
-    expect((await home.svc(['logout', '--all'], more)).code).toBe(0)
-    expect(storedToken()).toBe('')
-    expect(server.alive()).toEqual([])
-  })
-})
 
 describe('profiles and settings', () => {
   test('a flag overrides the variable, which overrides the profile; an unknown profile is exit 2', async () => {

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { compiledCode } from '../support/compiled-code.ts'
 
 /**
@@ -22,14 +23,16 @@ import { compiledCode } from '../support/compiled-code.ts'
  *     http GET /livez               asks $URL; then `status 200`, `header 'content-type: .*json'`, `body 'ok'`
  *     mode 600 svc.yaml             chmod
  *
- * Lines after `-- name --` are files. Each script has a folder and a home of its own.
+ * Lines after `-- name --` are files. Each script has a folder and a home of its own. It stands beside the test of its
+ * name, which gives its own address.
  */
 const binary = new URL('../../bin/run.js', import.meta.url).pathname
 
 type Last = { code: number | null; stdout: string; stderr: string }
 type Answer = { status: number; headers: string; body: string }
 
-export async function runScript(file: string): Promise<void> {
+export async function runScript(test: string): Promise<void> {
+  const file = fileURLToPath(test).replace(/(?:\.\w+)?\.test\.ts$/, '.txt')
   const { lines, files } = parse(readFileSync(file, 'utf8'))
   const folder = mkdtempSync(join(tmpdir(), 'svc-e2e-'))
   const env: Record<string, string> = {

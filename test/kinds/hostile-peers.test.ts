@@ -1,5 +1,5 @@
 import { serialize } from 'bson'
-import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import ldap from '../../src/core/kinds/ldap/index.ts'
 import mongo from '../../src/core/kinds/mongo/index.ts'
@@ -10,8 +10,6 @@ import smtp from '../../src/core/kinds/smtp/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { measureBlocking } from '../support/event-loop.ts'
 import { type Behaviour, peer } from '../support/faults.ts'
-import { type HostileCase, type HostileTarget, hostileCases } from '../support/hostile-cases.ts'
-import { type HostileRunner, startHostileRunner } from '../support/hostile-runner.ts'
 import {
   element,
   ldapBind,
@@ -32,9 +30,6 @@ const maxBlockingMs = 1_500
 const timeoutMs = 5_000
 
 const blanks = ' '.repeat(900_000)
-
-/** Characters of the message and the details of one result. */
-const maxLength = 6_000
 
 /** Collections within collections, each of which claims as many parts as there could be, and has none of them. */
 function nestedGeometry(): Buffer {
@@ -163,121 +158,4 @@ describe('a database cannot block the process by the type that it declares for a
     const results = await resultsFrom(mysqlServer(type, value), runMysql('Standard'))
     expect(checked(results, 'connect').status).toBe('ok')
   })
-})
-
-/** Processor time may grow by this when the text grows tenfold: linear is 10, quadratic 100. */
-const maxGrowth = 15
-/** Milliseconds of processor time and copied bytes that are not compared: a run costs a few in any case. */
-const floors = { ms: 3, copied: 300_000 }
-/** Runs with each size before a growth that stays too large counts: others use the machine too. */
-const rounds = 10
-const sizes = [1_000, 10_000, 100_000] as const
-/** Milliseconds after which the process that runs a kind counts as blocked. */
-const patienceMs = 120_000
-
-type Way = 'at once' | 'byte by byte'
-
-/** Runs one kind against servers that send the text in each of the sizes. Returns its problems. */
-async function problemsOf(
-  runner: HostileRunner,
-  { kind, place, settings, mode, serve, sound = [] }: HostileCase,
-  [shape, textOf]: readonly [shape: string, textOf: (size: number) => string],
-  way: Way,
-): Promise<readonly string[]> {
-  const least = { ms: sizes.map(() => Number.POSITIVE_INFINITY), copied: sizes.map(() => Number.POSITIVE_INFINITY) }
-  const problems = new Set<string>()
-  const name = `${kind}, ${shape} ${place}, ${way}`
-  const byteByByte = way === 'byte by byte'
-  // Single bytes take seconds on a busy machine.
-  const timeoutMs = byteByByte ? 60_000 : 10_000
-  const run = async (at: number, target: HostileTarget): Promise<void> => {
-    const { folder } = target
-    const { ms, copied, results } = await runner.run(
-      {
-        ...{ kind, settings: settings(target), mode, timeoutMs, byteByByte },
-        ...(folder === undefined ? {} : { allow: [folder] }),
-      },
-      patienceMs,
-    )
-    least.ms[at] = Math.min(least.ms[at] ?? 0, ms)
-    least.copied[at] = Math.min(least.copied[at] ?? 0, copied)
-    const isHealthy = results.every(({ status }) => status === 'ok')
-    if (isHealthy && !sound.includes(shape)) problems.add(`${name}: counts as healthy`)
-    for (const { check, fault, message, length } of results) {
-      if (fault === 'internal') problems.add(`${name}: ${check} reports a fault of svc: ${message}`)
-      if (fault === 'timeout') problems.add(`${name}: ${check} waits for a server that has answered: ${message}`)
-      if (length > maxLength) problems.add(`${name}: ${check} reports ${length} characters`)
-    }
-  }
-  const growth = (what: 'ms' | 'copied'): number => {
-    const [small = 0, middle = 0, large = 0] = least[what]
-    return (large - small) / Math.max(middle - small, floors[what])
-  }
-  const isTooMuch = (): boolean => growth('ms') > maxGrowth || growth('copied') > maxGrowth
-  await using servers = new AsyncDisposableStack()
-  const targets: HostileTarget[] = []
-  for (const size of sizes) targets.push(servers.use(await serve(textOf(size))))
-  for (let round = 0; round === 0 || (round < rounds && isTooMuch()); round += 1) {
-    for (const [at, target] of targets.entries()) await run(at, target)
-  }
-  const figures = (what: 'ms' | 'copied'): string => least[what].map((figure) => figure.toFixed(0)).join(', ')
-  if (growth('ms') > maxGrowth) {
-    problems.add(`${name}: 100 KB take ${growth('ms').toFixed(0)} times the milliseconds of 10 KB: ${figures('ms')}`)
-  }
-  if (growth('copied') > maxGrowth) {
-    const times = growth('copied').toFixed(0)
-    problems.add(`${name}: 100 KB make svc copy ${times} times the bytes of 10 KB: ${figures('copied')}`)
-  }
-  return [...problems]
-}
-
-const kinds = [...new Set(hostileCases.map(({ kind }) => kind))]
-const kindsByByte = [...new Set(hostileCases.flatMap(({ kind, whole }) => (whole === undefined ? [kind] : [])))]
-
-describe('H15 the CPU time of a run grows in proportion to what a hostile server sends, and none counts as healthy', {
-  tags: ['long'],
-}, () => {
-  const runner = startHostileRunner()
-  afterAll(() => runner.close())
-  // A driver that prints what a server sends would put its text into the terminal and the log.
-  afterEach(() => expect(runner.output()).toBe(''))
-  test('finds a planted reader that copies and searches everything again with each piece', async () => {
-    const planted: HostileCase = {
-      kind: 'planted',
-      place: 'in its answer',
-      settings: ({ port }) => ({ port }),
-      mode: 'Basic',
-      serve: (text) => peer((socket) => void socket.end(text)),
-      texts: {},
-    }
-    const problems = await problemsOf(runner, planted, ['blanks', (size) => ' '.repeat(size)], 'byte by byte')
-    expect(problems).toEqual([
-      'planted, blanks in its answer, byte by byte: counts as healthy',
-      expect.stringMatching(/: 100 KB take \d+ times the milliseconds of 10 KB/),
-      expect.stringMatching(/: 100 KB make svc copy \d+ times the bytes of 10 KB/),
-    ])
-  }, 600_000)
-  test.each(kinds)(
-    '%s',
-    async (kind) => {
-      const problems: string[] = []
-      for (const one of hostileCases.filter((some) => some.kind === kind)) {
-        for (const text of Object.entries(one.texts)) problems.push(...(await problemsOf(runner, one, text, 'at once')))
-      }
-      expect(problems).toEqual([])
-    },
-    600_000,
-  )
-  test.each(kindsByByte)(
-    '%s, byte by byte (simulated: each byte that arrives is passed on alone)',
-    async (kind) => {
-      const problems: string[] = []
-      for (const one of hostileCases.filter((some) => some.kind === kind && some.whole === undefined)) {
-        const [first] = Object.entries(one.texts)
-        if (first) problems.push(...(await problemsOf(runner, one, first, 'byte by byte')))
-      }
-      expect(problems).toEqual([])
-    },
-    600_000,
-  )
 })

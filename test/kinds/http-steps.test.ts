@@ -10,14 +10,12 @@ import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import { escapeSequences, refusedPort } from '../support/faults.ts'
 import { type FtpApi, ftpApiPassword, type Instead, startFtpApi } from '../support/ftp-api.ts'
 import { type FtpServer, startFtpServer } from '../support/ftp-server.ts'
-import { peerSuite, suiteWith } from '../support/peer.ts'
+import { suiteWith } from '../support/peer.ts'
 import { type RunKindOptions, runKind } from '../support/run-kind.ts'
-import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
 
 const env = {
   API_PASSWORD: ftpApiPassword,
   SVC_PASSWORD: password,
-  FTP_PASSWORD: vsftpdPassword,
   WRONG: 'not-the-password-at-all',
 }
 type Raw = Readonly<Record<string, unknown>>
@@ -430,29 +428,6 @@ suiteWith(opensslMissing(), 'over TLS', () => {
     const trusted = await run(probe({ api, ftp }, { caFile: certificates.caFile }))
     expect(trusted.filter(({ status }) => status !== 'ok')).toEqual([])
     expect(trusted[0]?.message).toMatch(/ accepted, TLSv1\.3$/)
-  })
-})
-
-peerSuite(vsftpdMissing ?? opensslMissing(), 'at vsftpd', () => {
-  test('configured credentials sign in over TLS and list a folder; wrong ones are refused once', async () => {
-    const certificates = makeCertificates()
-    ends.push(async () => certificates.remove())
-    const server = await startVsftpd({ certificate: certificates.good })
-    ends.push(server.remove)
-    const { api } = await peers()
-    const { caFile } = certificates
-    const { port } = server
-    const raw = (variable: string): Raw => ({
-      url: `${api.origin}/v1`,
-      token: { env: variable },
-      steps: [{ name: 'use', ftp: { host: 'localhost', port, caFile, username: 'ftp', password: `\${token}` } }],
-    })
-    const well = await run(raw('FTP_PASSWORD'))
-    expect(well.map(({ status }) => status)).toEqual(['ok', 'ok'])
-    expect(well[1]?.message).toMatch(/^use: signed in to 127\.0\.0\.1:\d+ as "ftp" in .*listed in/)
-    const [, refused] = await run(raw('WRONG'))
-    expect(refused).toMatchObject({ check: 'step', status: 'failed', fault: 'auth' })
-    await expect.poll(() => server.sessions()).toBe(0)
   })
 })
 

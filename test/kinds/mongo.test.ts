@@ -13,7 +13,6 @@ import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { endsByDeadline } from '../support/deadline.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
-import { type FerretdbServer, startFerretdb, suiteWithFerretdb } from '../support/ferretdb.ts'
 import {
   deepBson,
   type MongoAnswer,
@@ -25,7 +24,15 @@ import {
 } from '../support/mongo.ts'
 import { suiteWith } from '../support/peer.ts'
 import { proxy } from '../support/proxy.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import {
+  checked,
+  checksOf,
+  evaluated,
+  type RunKindOptions,
+  runKind,
+  secret,
+  withDefaults,
+} from '../support/run-kind.ts'
 import { hungUp } from '../support/until.ts'
 
 type Overrides = Partial<Values<typeof mongo.settings>>
@@ -112,7 +119,6 @@ const one = (
   mode: Mode = 'Basic',
   overrides: Overrides = {},
 ): Promise<Result> => using(options, async (server) => checked(await run(server.port, mode, overrides), check))
-const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
 
 describe('a healthy simulated node', () => {
   test('each mode runs its checks and those of the shallower ones, and all are ok', async () => {
@@ -121,7 +127,7 @@ describe('a healthy simulated node', () => {
         const results = await run(server.port, mode, overrides)
         expect(results.filter(({ status }) => status !== 'ok')).toEqual([])
         expect(results.every(({ address }) => address === `127.0.0.1:${server.port}`)).toBe(true)
-        return names(results)
+        return checksOf(results)
       }
       expect(await at('Basic')).toEqual(['connect', 'hello', 'ping'])
       const standard = ['connect', 'hello', 'ping', 'role', 'primary', 'members', 'connections']
@@ -258,7 +264,7 @@ describe('the role that a simulated node reports', () => {
       }
       const [status, message_, checks] = expected[kind]
       expect(role).toMatchObject({ status, message: message_ })
-      expect(names(results)).toEqual(checks)
+      expect(checksOf(results)).toEqual(checks)
     },
   )
   test('a simulated secondary evaluates its own lag only', async () => {
@@ -624,55 +630,6 @@ suiteWith(opensslMissing(), 'TLS with a simulated node', () => {
     expect(only).toMatchObject({ fault: 'protocol', message: expect.stringContaining('closed the connection') })
     expect(only.details?.join()).toContain('tls: {mode: verify}')
     expect(server.signIns().attempts).toBe(0)
-  })
-})
-
-suiteWithFerretdb('a real FerretDB', () => {
-  let server: FerretdbServer
-  beforeAll(async () => {
-    server = await startFerretdb('monitor', word)
-  }, 60_000)
-  afterAll(() => server.remove())
-
-  test('each mode signs in, and its results are ok', async () => {
-    expect(names(await run(server.port))).toEqual(['connect', 'hello', 'ping'])
-    const results = await run(server.port, 'Advanced', { role: 'standalone' })
-    expect(results.filter(({ status }) => status === 'failed')).toEqual([])
-    expect(checked(results, 'role').message).toBe('is a standalone')
-  })
-  test('the round trip writes, reads, deletes, and sweeps what an earlier run left', async () => {
-    const { MongoClient } = await import('mongodb')
-    const auth = { username: 'monitor', password: word }
-    const client = await MongoClient.connect(`mongodb://127.0.0.1:${server.port}/`, { auth, directConnection: true })
-    const probes = client.db('svc_health').collection<{ _id: string; at: Date }>('probe')
-    const hoursAgo = (hours: number): Date => new Date(Date.now() - hours * 3_600_000)
-    await probes.insertMany([
-      { _id: 'svc-probe-old', at: hoursAgo(2) },
-      { _id: 'svc-probe-young', at: hoursAgo(0.5) },
-      { _id: 'not-ours', at: hoursAgo(2) },
-    ])
-    const result = checked(await run(server.port, 'Advanced', { allowWrites: true }), 'write concern')
-    const left = (await probes.find().toArray()).map(({ _id }) => _id)
-    await client.close()
-    expect(result).toMatchObject({ status: 'ok', details: ['deleted 1 document that earlier runs left behind'] })
-    expect(left.sort()).toEqual(['not-ours', 'svc-probe-young'])
-  })
-  test('a wrong password, and an unknown user, are auth', async () => {
-    const wrong = checked(await run(server.port, 'Basic', { password: secret('hunter2-wrong') }), 'connect')
-    expect(wrong).toMatchObject({ status: 'failed', fault: 'auth' })
-    expect(JSON.stringify(wrong)).not.toContain('hunter2')
-    const nobody = await run(server.port, 'Basic', { url: url(server.port, 'nobody@') })
-    expect(checked(nobody, 'connect')).toMatchObject({ fault: 'auth' })
-  })
-  test('a frozen server ends at the deadline, and leaves no socket', async () => {
-    server.freeze()
-    try {
-      const result = checked(await run(server.port, 'Basic', {}, { timeoutMs: 600 }), 'connect')
-      expect(result).toMatchObject({ fault: 'timeout' })
-    } finally {
-      server.thaw()
-    }
-    expect(await settled('')).toBe('')
   })
 })
 

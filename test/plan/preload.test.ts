@@ -1,24 +1,12 @@
-import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { monitors } from '../../src/core/kinds/index.ts'
-import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
-import { peerSuite, suiteWith } from '../support/peer.ts'
+import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { preloaded } from './preloaded.ts'
 
 const folder = new URL('../../src/core/kinds', import.meta.url).pathname
-const script = new URL('../support/preloaded.ts', import.meta.url).pathname
-
-async function preloaded(...args: readonly string[]): Promise<unknown> {
-  const { stdout } = await promisify(execFile)(process.execPath, [
-    '--disable-warning=ExperimentalWarning',
-    script,
-    ...args,
-  ])
-  return JSON.parse(stdout)
-}
 
 /** What a file imports at once, and what it imports when it is due; types left aside. */
 function importsOf(file: string): { readonly atOnce: readonly string[]; readonly whenDue: readonly string[] } {
@@ -71,20 +59,5 @@ suiteWith(postgresMissing, 'a run at a real PostgreSQL', () => {
 
   test('opens no file of the driver', async () => {
     expect(await preloaded('postgres', server.url('postgres'))).toEqual({ files: [], failed: [] })
-  })
-})
-
-peerSuite(mariadbMissing, 'a run at a real MariaDB', () => {
-  let server: MariadbServer
-  beforeAll(async () => {
-    server = await startMariadb()
-    await server.query(
-      "CREATE USER monitor@'127.0.0.1' IDENTIFIED BY 'word'; GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@'127.0.0.1'",
-    )
-  })
-  afterAll(() => server.remove())
-
-  test('opens no file of the driver, and none of its encodings', async () => {
-    expect(await preloaded('mysql', server.url('monitor'), 'word')).toEqual({ files: [], failed: [] })
   })
 })

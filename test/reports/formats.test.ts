@@ -6,15 +6,12 @@ import {
   loadPrometheus,
   nagiosState,
   overHttp,
-  type ReportName,
   read,
   reports,
 } from '../../src/core/reports/index.ts'
-import { peerSuite } from '../support/peer.ts'
-import { promtool, promtoolMissing } from '../support/prometheus.ts'
 import { prtgSchema } from '../support/prtg.ts'
-import { xmllint, xmllintMissing } from '../support/xmllint.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
+import { render } from './render.ts'
 import {
   broken,
   failing,
@@ -29,9 +26,6 @@ import {
   unreachable,
   warning,
 } from './samples.ts'
-
-const render = async (name: ReportName, entries: readonly Entry[]): Promise<string> =>
-  (await reports[name]()).default.render(entries)
 
 const withStatus = (exit: number): Entry => ({
   ...unreachable,
@@ -343,14 +337,6 @@ describe('prometheus', () => {
     expect(size(cut)).toBe(13)
     expect(cut.at(-1)).toMatchObject({ name: 'svc_series_dropped', samples: [{ value: size(whole) - 1 - 12 }] })
   })
-
-  peerSuite(promtoolMissing, 'as promtool reads it', () => {
-    test.each(Object.keys(samples))('%s is without an error and without a finding of its linter', async (sample) => {
-      const output = await render('prometheus', samples[sample] ?? [])
-      const { status, stdout, stderr } = promtool(['check', 'metrics'], output)
-      expect([stdout, stderr, status]).toEqual(['', '', 0])
-    })
-  })
 })
 
 describe('junit', () => {
@@ -432,24 +418,6 @@ describe('junit', () => {
         'Sql Advanced.postgres orders replication lag',
         'skipped permission',
       ])
-    })
-  })
-
-  peerSuite(xmllintMissing, 'as its readers validate it', () => {
-    test.each(Object.keys(samples))('%s conforms to the schema of JUnit reports', async (sample) => {
-      expect(xmllint(await render('junit', samples[sample] ?? []))).toEqual({ status: 0, findings: '- validates\n' })
-    })
-
-    test.each([
-      ['a test case without a name', ' name="round trip"', ''],
-      ['a time with a unit', ' time="1.205"', ' time="1.2 s"'],
-      ['an unknown element', /(<\/?)system-out>/g, '$1output>'],
-      ['a second root', /(<\/?)testsuites\b/g, '$1suites'],
-    ] as const)('the schema refuses %s', async (_, from, to) => {
-      const report = await render('junit', [measured])
-      const changed = report.replace(from, to)
-      expect(changed).not.toBe(report)
-      expect(xmllint(changed).status).toBe(3)
     })
   })
 })

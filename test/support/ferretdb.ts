@@ -1,19 +1,15 @@
 import { chmodSync, copyFileSync, existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { describe } from 'vitest'
 import { freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 const built =
   process.env.SVC_FERRETDB ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-ferretdb', 'ferretdb')
 
 /** The one MongoDB server that can be had is built from source, so that no run requires it. */
-export function suiteWithFerretdb(name: string, body: () => void): void {
-  if (existsSync(built)) return void describe(name, body)
-  const missing = 'no FerretDB 1.24 (a Go module, SVC_FERRETDB names its program)'
-  process.stderr.write(`skipped: ${name}: ${missing}\n`)
-  describe.runIf(false)(`${name} (skipped: ${missing})`, body)
-}
+export const ferretdbMissing = existsSync(built)
+  ? undefined
+  : 'no FerretDB 1.24 (a Go module, SVC_FERRETDB names its program)'
 
 export type FerretdbServer = Running & { readonly port: number; readonly remove: () => Promise<void> }
 

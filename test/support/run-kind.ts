@@ -89,6 +89,13 @@ export function checked(results: readonly Result[], check: string): Result {
   return match
 }
 
+/** The names of the checks that have a result. */
+export const checksOf = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
+
+/** Check and message of each result that is not ok. */
+export const problemsOf = (results: readonly Result[]): readonly string[] =>
+  results.filter(({ status }) => status !== 'ok').map(({ check, message }) => `${check}: ${message}`)
+
 /** The results of one check for an observation, with the default settings; the last argument replaces some. */
 export const evaluated = <S extends SettingsSpec, O>(
   check: {

@@ -14,7 +14,7 @@ import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import type { Values } from '../../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/certs.ts'
 import { type Behaviour, blackHole, peer, refusedPort, settled, speaks } from '../../support/faults.ts'
-import { peerSuite, suiteWith } from '../../support/peer.ts'
+import { suiteWith } from '../../support/peer.ts'
 import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, rowsAsResult, runKind, secret } from '../../support/run-kind.ts'
 import { until } from '../../support/until.ts'
@@ -127,8 +127,6 @@ export type SqlDatabase = {
   /** Stands before each sentence. */
   readonly name: string
   readonly missing?: string | undefined
-  /** Whether the server comes from the operating system's packages. */
-  readonly isPeer?: true
   readonly start: () => Promise<unknown>
   readonly stop: () => Promise<unknown>
   readonly run: Run
@@ -143,7 +141,6 @@ export type SqlDatabase = {
   readonly log: () => string
   readonly network: Network | Absent
   readonly queries: {
-    readonly tags?: readonly string[]
     /** Beside what every database is asked of its table `jobs`. */
     readonly judged: readonly (readonly [query: Asked, status: Result['status'], message: Text])[]
     readonly fails: readonly {
@@ -184,8 +181,7 @@ const withDefaults = (queries: readonly Asked[]): readonly Query[] =>
  * nothing is left.
  */
 export function sqlSuite(database: SqlDatabase, own: (tools: SqlTools) => void): void {
-  const suite = database.isPeer ? peerSuite : suiteWith
-  suite(database.missing, database.name, () => {
+  suiteWith(database.missing, database.name, () => {
     const tools = toolsOf(database)
     beforeAll(async () => void (await database.start()))
     afterAll(async () => void (await database.stop()))
@@ -197,7 +193,7 @@ export function sqlSuite(database: SqlDatabase, own: (tools: SqlTools) => void):
       certificates(database, database.network, tools)
       large(database, database.network, tools)
     }
-    describe('queries', { tags: [...(database.queries.tags ?? [])] }, () => queries(database, tools))
+    describe('queries', () => queries(database, tools))
     own(tools)
     test(`${database.name}: nothing of all these tests is left open there, and no password is in its log`, async () => {
       await tools.nothingOpen()

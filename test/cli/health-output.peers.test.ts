@@ -1,0 +1,29 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { peerSuite } from '../support/peer.ts'
+import { promtool, promtoolMissing } from '../support/prometheus.ts'
+import { xmllint, xmllintMissing } from '../support/xmllint.ts'
+import { type OutcomeWorld, outcomes, outcomeWorld } from './health-outcomes.ts'
+
+let world: OutcomeWorld
+beforeAll(async () => {
+  world = await outcomeWorld()
+})
+afterAll(() => world.remove())
+
+const answered = Object.entries(outcomes).filter(([name]) => !/nagios|usage|local file/.test(name))
+peerSuite(promtoolMissing, 'each outcome of svc health in the format of Prometheus', () => {
+  test.each(answered)('%s is accepted by promtool', async (_, outcome) => {
+    const ran = await world.home.svc(['health', '-o', 'prometheus', ...outcome.args(world)])
+    expect(ran.code).toBe(outcome.exit)
+    const { status, stdout, stderr } = promtool(['check', 'metrics'], ran.stdout)
+    expect([stdout, stderr, status]).toEqual(['', '', 0])
+  })
+})
+
+peerSuite(xmllintMissing, 'each outcome of svc health in the format of JUnit', () => {
+  test.each(answered)('%s conforms to the schema, and passes only where the exit code is 0', async (_, outcome) => {
+    const { code, stdout } = await world.home.svc(['health', '-o', 'junit', ...outcome.args(world)])
+    expect(xmllint(stdout)).toEqual({ status: 0, findings: '- validates\n' })
+    expect([code, /<(?:failure|error) /.test(stdout)]).toEqual([outcome.exit, outcome.exit !== 0])
+  })
+})

@@ -1,0 +1,268 @@
+import { execFileSync } from 'node:child_process'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll } from 'vitest'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import {
+  accountFaults,
+  type Domain,
+  dedicated,
+  domainBase,
+  reader,
+  sambaMissing,
+  startDomain,
+} from '../support/samba.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const certificates = sambaMissing === undefined && opensslMissing() === undefined ? makeCertificates() : undefined
+afterAll(() => certificates?.remove())
+
+const changed = 'An-0ther-of-tests'
+const env = { READER: reader.password, DEDICATED: dedicated.password, WRONG: 'not-the-Passw0rd', CHANGED: changed }
+
+const signIn =
+  (more: object = {}) =>
+  ({ first }: Domain) => ({
+    kind: 'ldap',
+    url: first.ldaps,
+    servername: 'svc.test',
+    caFile: certificates?.caFile,
+    user: reader.user,
+    password: { env: 'READER' },
+    ...more,
+  })
+const ask =
+  (password = reader.password, base = domainBase) =>
+  ({ first: { address } }: Domain): readonly PeerProgram[] => [
+    {
+      program: 'check_ldap',
+      args: ['-H', address.replace(/:\d+$/, ''), '-3', '-b', base, '-D', reader.user, '-P', password, '-t', '4'],
+    },
+  ]
+const restored =
+  ({ tool }: Domain) =>
+  () =>
+    tool('user', 'setpassword', 'reader', `--newpassword=${reader.password}`)
+
+const rows: readonly Row<Domain>[] = [
+  {
+    fault: 'healthy, with a partner',
+    env,
+    monitor: ({ second }) => ({
+      kind: 'ldap',
+      url: second.url,
+      user: reader.user,
+      password: { env: 'READER' },
+      base: domainBase,
+      entry: { filter: '(sAMAccountName=reader)' },
+      refusesWrongPassword: { user: dedicated.user, password: { env: 'DEDICATED' } },
+    }),
+    expected: { state: 'healthy' },
+    peers: ask(),
+  },
+  {
+    fault: 'healthy over LDAPS',
+    env,
+    mode: 'Standard',
+    monitor: signIn(),
+    expected: { state: 'healthy' },
+    peers: ask(),
+  },
+  {
+    fault: 'the password was changed',
+    env,
+    monitor: signIn({ password: { env: 'WRONG' } }),
+    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /wrong password/, never: /locked|expired/ },
+    peers: ask('wrong'),
+  },
+  {
+    fault: 'the account is locked',
+    env,
+    monitor: signIn(),
+    plant: async (domain) => {
+      domain.tool(...accountFaults.locksAfterThree)
+      for (let round = 0; round < 4; round += 1) await refusedSignIn(domain)
+      return () => {
+        domain.tool('user', 'unlock', 'reader')
+        domain.tool(...accountFaults.neverLocks)
+      }
+    },
+    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /the account is locked/, never: /wrong pass/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the account is disabled',
+    env,
+    monitor: signIn(),
+    plant: async ({ tool }) => {
+      tool(...accountFaults.disabled)
+      return () => tool('user', 'enable', 'reader')
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'bind',
+      fault: 'auth',
+      says: /the account is disabled/,
+      never: /wrong pass/,
+    },
+    peers: ask(),
+  },
+  {
+    fault: 'the account has expired',
+    env,
+    monitor: signIn(),
+    plant: async ({ tool }) => {
+      tool('user', 'setexpiry', 'reader', '--days=-1')
+      // --noexpiry would make the password unlimited too.
+      return () => tool('user', 'setexpiry', 'reader', '--days=1000')
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'bind',
+      fault: 'auth',
+      says: /the account has expired/,
+      never: /wrong pass/,
+    },
+    peers: ask(),
+  },
+  {
+    fault: 'the password has expired',
+    env,
+    monitor: signIn(),
+    plant: async (domain) => {
+      // Samba's passwords last 42 days.
+      domain.agePassword(50)
+      return restored(domain)
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'bind',
+      fault: 'auth',
+      says: /the password has expired/,
+      never: /wrong pass/,
+    },
+    peers: ask(),
+  },
+  {
+    fault: 'the password must be changed first',
+    env,
+    monitor: signIn({ password: { env: 'CHANGED' } }),
+    plant: async (domain) => {
+      domain.tool(...accountFaults.mustChange)
+      return restored(domain)
+    },
+    expected: { state: 'unhealthy', check: 'bind', fault: 'auth', says: /must be changed first/, never: /wrong pass/ },
+    peers: ask(changed),
+  },
+  {
+    fault: 'the password expires in 10 days',
+    env,
+    mode: 'Standard',
+    monitor: signIn(),
+    plant: async ({ tool }) => {
+      tool(...accountFaults.expiresIn(10))
+      return () => tool(...accountFaults.expiresIn(42))
+    },
+    expected: { state: 'warning', check: 'password expiry', says: /expires in (?:10|9(?:\.\d+)?) d/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the password expires in 2 days',
+    env,
+    mode: 'Standard',
+    monitor: signIn(),
+    plant: async ({ tool }) => {
+      tool(...accountFaults.expiresIn(2))
+      return () => tool(...accountFaults.expiresIn(42))
+    },
+    expected: { state: 'unhealthy', check: 'password expiry', fault: 'threshold', says: /expires in (?:2 d|4\d)/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the base entry is missing',
+    env,
+    mode: 'Standard',
+    monitor: signIn({ base: `OU=Machines,${domainBase}` }),
+    expected: { state: 'unhealthy', check: 'search', fault: 'data', says: /OU=Machines/ },
+    peers: ask(reader.password, `OU=Machines,${domainBase}`),
+  },
+  {
+    fault: 'a group is missing',
+    env,
+    monitor: signIn({ entry: { filter: '(&(objectClass=group)(cn=Operators of svc))' } }),
+    expected: { state: 'unhealthy', check: 'entry', fault: 'data', says: /finds nothing for/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the controller receives nothing from the other one',
+    env,
+    monitor: signIn(),
+    expected: { state: 'warning', check: 'replication', says: /no partner.*2 domain controllers/ },
+    peers: ask(),
+  },
+  {
+    fault: 'an anonymous search',
+    mode: 'Standard',
+    monitor: ({ first }) => ({ kind: 'ldap', url: first.url, base: domainBase }),
+    expected: { state: 'unhealthy', check: 'search', fault: 'data', says: /without an account.*before a sign-in/ },
+    peers: ({ first: { address } }) => [
+      { program: 'check_ldap', args: ['-H', address.replace(/:\d+$/, ''), '-3', '-b', domainBase, '-t', '4'] },
+    ],
+  },
+  {
+    fault: 'an expired certificate',
+    env,
+    monitor: ({ second, ...domain }) => signIn({ url: second.ldaps })({ second, ...domain }),
+    expected: { state: 'unhealthy', check: 'connect', fault: 'tls', says: /expired/ },
+  },
+  {
+    fault: 'the controller is frozen',
+    env,
+    monitor: signIn({ timeout: '2s' }),
+    plant: async ({ freezeFirst, thawFirst }) => {
+      freezeFirst()
+      return thawFirst
+    },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'timeout', says: /did not answer within 2 s/ },
+    peers: ask(),
+  },
+  {
+    fault: 'the controller is stopped',
+    env,
+    monitor: signIn(),
+    plant: async ({ stopFirst }) => {
+      stopFirst()
+      // The kernel closes its ports a moment later.
+      await pause(1_000)
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    peers: ask(),
+  },
+]
+
+/** A sign-in with a wrong password, which the controller counts. */
+async function refusedSignIn({ first }: Domain): Promise<void> {
+  const { Client } = await import('ldapts')
+  const client = new Client({ url: first.url })
+  await client.bind(reader.user, env.WRONG).catch(() => {})
+  await client.unbind()
+}
+
+const version = (): string =>
+  / [\d.]+\d/.exec(execFileSync('sh', ['-c', 'samba --version'], { encoding: 'utf8' }))?.[0] ?? ''
+
+corpus<Domain>({
+  server: `Samba${sambaMissing === undefined ? version() : ''} as Active Directory`,
+  missing: sambaMissing ?? opensslMissing(),
+  start: async () => {
+    if (!certificates) throw new Error('no certificates')
+    const { good, expired } = certificates
+    const domain = await startDomain({ controllers: 2, certificates: [good, expired] })
+    domain.tool(...accountFaults.neverLocks)
+    return domain
+  },
+  stop: ({ remove }) => remove(),
+  rows,
+})

@@ -1,0 +1,383 @@
+import { execFileSync } from 'node:child_process'
+import { type Bind, bindMissing, startBind } from '../support/bind.ts'
+import { startUnbound, type Unbound, unboundMissing } from '../support/unbound.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+type Place = { readonly port: number; readonly server: string }
+
+const ask = ({ port, server }: Place, query: string, type = 'A', address?: string): readonly PeerProgram[] => [
+  {
+    program: 'check_dig',
+    args: [
+      ...['-H', '127.0.0.1', '-p', String(port), '-l', query, '-T', type, '-t', '4'],
+      ...(address === undefined ? [] : ['-a', address]),
+    ],
+  },
+  {
+    program: 'blackbox_exporter',
+    module: { prober: 'dns', dns: { query_name: query, query_type: type, preferred_ip_protocol: 'ip4' } },
+    target: server,
+  },
+]
+
+type Zones = {
+  readonly good: Bind
+  readonly same: Bind
+  readonly late: Bind
+  readonly fiveDays: Bind
+  readonly oneDay: Bind
+  readonly expired: Bind
+}
+
+const lookUp =
+  (query: string, more: object = {}, name: keyof Zones = 'good') =>
+  (zones: Zones) => ({ kind: 'dns', query, server: zones[name].server, ...more })
+
+const bindRows: readonly Row<Zones>[] = [
+  {
+    fault: 'a healthy signed zone',
+    monitor: ({ good, same }) =>
+      lookUp('svc.test', { type: 'SOA', records: 1, signed: true, nameServers: [good.server, same.server] })({
+        good,
+      } as Zones),
+    expected: { state: 'healthy' },
+    peers: ({ good }) => ask(good, 'svc.test', 'SOA'),
+  },
+  {
+    fault: 'a healthy name',
+    monitor: lookUp('www.svc.test', { expect: ['192.0.2.1'], exact: true }),
+    expected: { state: 'healthy' },
+    peers: ({ good }) => ask(good, 'www.svc.test', 'A', '192.0.2.1'),
+  },
+  {
+    fault: 'the name was removed',
+    monitor: lookUp('gone.svc.test'),
+    expected: {
+      state: 'unhealthy',
+      check: 'answer',
+      fault: 'dns',
+      says: /gone\.svc\.test does not exist \(NXDOMAIN\)/,
+    },
+    peers: ({ good }) => ask(good, 'gone.svc.test'),
+  },
+  {
+    fault: 'an alias of a name that was removed',
+    monitor: lookUp('dangling.svc.test'),
+    expected: {
+      state: 'unhealthy',
+      check: 'answer',
+      fault: 'dns',
+      says: /dangling\.svc\.test is an alias of gone\.svc\.test, which does not exist/,
+      never: /dangling\.svc\.test does not exist/,
+    },
+    peers: ({ good }) => ask(good, 'dangling.svc.test'),
+  },
+  {
+    fault: 'an alias of a name without an address',
+    monitor: lookUp('empty.svc.test'),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /alias of texts\.svc\.test.*no A record/ },
+    peers: ({ good }) => ask(good, 'empty.svc.test'),
+  },
+  {
+    fault: 'the address was changed',
+    monitor: lookUp('www.svc.test', { expect: ['192.0.2.7'] }),
+    expected: { state: 'unhealthy', check: 'expected', fault: 'data', says: /lacks 192\.0\.2\.7; it is 192\.0\.2\.1/ },
+    peers: ({ good }) => ask(good, 'www.svc.test', 'A', '192.0.2.7'),
+  },
+  {
+    fault: 'an address too many',
+    monitor: lookUp('pool.svc.test', { expect: ['192.0.2.8'], exact: true }),
+    expected: { state: 'unhealthy', check: 'expected', fault: 'data', says: /also has 192\.0\.2\.9/ },
+    peers: ({ good }) => ask(good, 'pool.svc.test', 'A', '192.0.2.8'),
+  },
+  {
+    fault: 'too few records',
+    monitor: lookUp('pool.svc.test', { records: 3 }),
+    expected: { state: 'unhealthy', check: 'records', fault: 'threshold', says: /\b2\b.*\b3\b/ },
+    peers: ({ good }) => ask(good, 'pool.svc.test'),
+  },
+  {
+    fault: 'a name server of the zone has an old serial',
+    monitor: ({ good, late }) => ({
+      kind: 'dns',
+      query: 'svc.test',
+      type: 'SOA',
+      server: good.server,
+      nameServers: [good.server, late.server],
+    }),
+    expected: { state: 'warning', check: 'serial', says: /serials 7, 4/ },
+    peers: ({ good }) => ask(good, 'svc.test', 'SOA'),
+  },
+  {
+    fault: 'the signatures expire in 5 days',
+    monitor: lookUp('www.svc.test', { signed: true }, 'fiveDays'),
+    expected: { state: 'warning', check: 'signatures', says: /in [45](?:\.\d)? d/ },
+    peers: ({ fiveDays }) => ask(fiveDays, 'www.svc.test'),
+  },
+  {
+    fault: 'the signatures expire in a day',
+    monitor: lookUp('www.svc.test', { signed: true }, 'oneDay'),
+    expected: { state: 'unhealthy', check: 'signatures', fault: 'threshold', says: /first expires on/ },
+    peers: ({ oneDay }) => ask(oneDay, 'www.svc.test'),
+  },
+  {
+    fault: 'the signatures have expired',
+    monitor: lookUp('www.svc.test', { signed: true }, 'expired'),
+    expected: { state: 'unhealthy', check: 'signatures', says: /expired/, never: /in -/ },
+    peers: ({ expired }) => ask(expired, 'www.svc.test'),
+  },
+  {
+    fault: 'the zone is not signed any more',
+    monitor: lookUp('www.svc.test', { signed: true }, 'late'),
+    expected: { state: 'unhealthy', check: 'signatures', fault: 'data', says: /not signed/ },
+    peers: ({ late }) => ask(late, 'www.svc.test'),
+  },
+  {
+    fault: 'the zone cannot be loaded',
+    monitor: lookUp('www.broken.test'),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /SERVFAIL/ },
+    peers: ({ good }) => ask(good, 'www.broken.test'),
+  },
+  {
+    fault: 'a name of a zone that it does not serve',
+    monitor: lookUp('www.example.org'),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /REFUSED.*does not serve this zone/ },
+    peers: ({ good }) => ask(good, 'www.example.org'),
+  },
+  {
+    fault: 'the name server is frozen',
+    monitor: lookUp('www.svc.test', { timeout: '3s' }),
+    plant: async ({ good }) => {
+      good.freeze()
+      return good.thaw
+    },
+    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /did not answer within/ },
+    peers: ({ good }) => ask(good, 'www.svc.test'),
+  },
+  {
+    fault: 'a name server of the zone is stopped',
+    monitor: ({ good, same }) => ({
+      kind: 'dns',
+      query: 'svc.test',
+      type: 'SOA',
+      server: good.server,
+      nameServers: [good.server, same.server],
+    }),
+    plant: async ({ same }) => {
+      await same.stop('SIGTERM')
+      return undefined
+    },
+    expected: { state: 'warning', check: 'serial', says: /1 name server of 2.*did not report a serial/ },
+    peers: ({ good }) => ask(good, 'svc.test', 'SOA'),
+  },
+  {
+    fault: 'the name server is stopped',
+    monitor: lookUp('www.svc.test', {}, 'late'),
+    plant: async ({ late }) => {
+      await late.stop('SIGTERM')
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'answer', fault: 'refused', says: /no name server on that port/ },
+    peers: ({ late }) => ask(late, 'www.svc.test'),
+  },
+]
+
+const version = (program: string, missing: string | undefined, option: string): string =>
+  missing === undefined
+    ? ` ${/(\d+\.\d+\.\d+)/.exec(execFileSync('sh', ['-c', `${program} ${option} 2>&1`], { encoding: 'utf8' }))?.[1] ?? ''}`
+    : ''
+
+corpus<Zones>({
+  server: `BIND${version('named', bindMissing, '-v')}`,
+  missing: bindMissing,
+  start: async () => {
+    const records = ['pool A 192.0.2.8', 'pool A 192.0.2.9']
+    return {
+      good: await startBind({ serial: 7, signedForDays: 30.5, records, brokenZone: 'broken.test' }),
+      same: await startBind({ serial: 7 }),
+      late: await startBind({ serial: 4 }),
+      fiveDays: await startBind({ signedForDays: 5.5 }),
+      oneDay: await startBind({ signedForDays: 1.5 }),
+      expired: await startBind({ signedForDays: -3 }),
+    }
+  },
+  stop: async (zones) => {
+    for (const one of Object.values(zones)) await one.remove()
+  },
+  rows: bindRows,
+})
+
+/** The statistics of BIND, read as XML over a plain connection. */
+const statistics =
+  (more: object = {}) =>
+  ({ statisticsPort }: Bind) => ({
+    kind: 'tcp',
+    host: '127.0.0.1',
+    port: statisticsPort,
+    send: 'GET /xml/v3/zones HTTP/1.0\r\n\r\n',
+    ...more,
+  })
+const serialOf = (expected: string) => ({ '/statistics/views/view[0]/zones/zone[0]/serial': expected })
+const zones = (atLeast: number) => ({
+  name: 'zones',
+  path: '/statistics/views/view/zones/zone',
+  where: { type: 'primary' },
+  least: { limit: atLeast },
+})
+const askStatistics =
+  (expected: string) =>
+  ({ statisticsPort }: Bind): readonly PeerProgram[] => [
+    {
+      program: 'check_tcp',
+      args: [
+        ...['-H', '127.0.0.1', '-p', String(statisticsPort), '-t', '4', '-E', '-s'],
+        ...['GET /xml/v3/zones HTTP/1.0\\r\\n\\r\\n', '-e', expected],
+      ],
+    },
+  ]
+
+corpus<Bind>({
+  server: `BIND${version('named', bindMissing, '-v')}, statistics over TCP`,
+  missing: bindMissing,
+  start: () => startBind({ serial: 7 }),
+  stop: (server) => server.remove(),
+  rows: [
+    {
+      fault: 'healthy',
+      monitor: statistics({ xml: serialOf('7'), measure: [zones(1)] }),
+      expected: { state: 'healthy' },
+      peers: askStatistics('HTTP/1.0 200'),
+    },
+    {
+      fault: 'an old serial is loaded',
+      monitor: statistics({ xml: serialOf('8') }),
+      expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /serial.*7.*8|serial.*8.*7/ },
+      peers: askStatistics('<serial>8<'),
+    },
+    {
+      fault: 'a zone is missing',
+      monitor: statistics({ measure: [zones(2)] }),
+      expected: { state: 'unhealthy', check: 'measure', says: /zones.*\b1\b.*\b2\b/ },
+      peers: askStatistics('HTTP/1.0 200'),
+    },
+    {
+      fault: 'another document than expected',
+      monitor: statistics({ xml: { '/Reply/@Success': '1' } }),
+      expected: { state: 'unhealthy', check: 'xml', fault: 'data', says: /\/Reply\/@Success/ },
+      peers: askStatistics('Success'),
+    },
+    {
+      fault: 'the server is frozen',
+      monitor: statistics({ xml: serialOf('7'), timeout: '2s' }),
+      plant: async ({ freeze, thaw }) => {
+        freeze()
+        return thaw
+      },
+      expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /sent nothing/ },
+      peers: askStatistics('HTTP/1.0 200'),
+    },
+  ],
+})
+
+type Resolvers = {
+  readonly zone: Bind
+  readonly expired: Bind
+  readonly validating: Unbound
+  readonly ofExpired: Unbound
+  readonly overridden: Unbound
+  readonly refusing: Unbound
+  /** Its upstream is stopped. */
+  readonly cutOff: Unbound
+}
+
+const resolve =
+  (query: string, more: object = {}, name: Exclude<keyof Resolvers, 'zone' | 'expired'> = 'validating') =>
+  (resolvers: Resolvers) => ({ kind: 'dns', query, server: resolvers[name].server, ...more })
+
+const unboundRows: readonly Row<Resolvers>[] = [
+  {
+    fault: 'healthy, with signatures that it validates',
+    monitor: resolve('www.svc.test', { expect: ['192.0.2.1'], records: 1, signed: true }),
+    expected: { state: 'healthy' },
+    peers: ({ validating }) => ask(validating, 'www.svc.test', 'A', '192.0.2.1'),
+  },
+  {
+    fault: 'the signatures of the zone have expired',
+    monitor: resolve('www.svc.test', {}, 'ofExpired'),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /SERVFAIL.*DNSSEC/ },
+    peers: ({ ofExpired }) => ask(ofExpired, 'www.svc.test'),
+  },
+  {
+    fault: 'the name server of the zone is stopped',
+    monitor: resolve('www.svc.test', { timeout: '8s' }, 'cutOff'),
+    // Unbound itself waits for the name server longer than its clients wait.
+    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /did not answer within 8 s/ },
+    peers: ({ cutOff }) => ask(cutOff, 'www.svc.test'),
+  },
+  {
+    fault: 'the name does not exist',
+    monitor: resolve('gone.svc.test'),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /NXDOMAIN/ },
+    peers: ({ validating }) => ask(validating, 'gone.svc.test'),
+  },
+  {
+    fault: 'the resolver overrides the address',
+    monitor: resolve('www.svc.test', { expect: ['192.0.2.1'] }, 'overridden'),
+    expected: { state: 'unhealthy', check: 'expected', fault: 'data', says: /it is 198\.51\.100\.1/ },
+    peers: ({ overridden }) => ask(overridden, 'www.svc.test', 'A', '192.0.2.1'),
+  },
+  {
+    fault: 'the resolver refuses this client',
+    monitor: resolve('www.svc.test', {}, 'refusing'),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /REFUSED.*not this client/ },
+    peers: ({ refusing }) => ask(refusing, 'www.svc.test'),
+  },
+  {
+    fault: 'the resolver is frozen',
+    monitor: resolve('www.svc.test', { timeout: '3s' }),
+    plant: async ({ validating }) => {
+      validating.freeze()
+      return validating.thaw
+    },
+    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /did not answer within/ },
+    peers: ({ validating }) => ask(validating, 'www.svc.test'),
+  },
+  {
+    fault: 'the resolver is stopped',
+    monitor: resolve('www.svc.test', {}, 'overridden'),
+    plant: async ({ overridden }) => {
+      await overridden.stop('SIGTERM')
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'answer', fault: 'refused', says: /no name server on that port/ },
+    peers: ({ overridden }) => ask(overridden, 'www.svc.test'),
+  },
+]
+
+corpus<Resolvers>({
+  server: `Unbound${version('unbound', unboundMissing, '-V')}`,
+  missing: bindMissing ?? unboundMissing,
+  start: async () => {
+    const zone = await startBind({ signedForDays: 30.5 })
+    const expired = await startBind({ signedForDays: -3 })
+    const gone = await startBind()
+    const cutOff = await startUnbound({ upstream: gone })
+    await gone.remove()
+    const lines = ['local-zone: "www.svc.test." redirect', 'local-data: "www.svc.test. A 198.51.100.1"']
+    return {
+      zone,
+      expired,
+      cutOff,
+      validating: await startUnbound({ upstream: zone }),
+      ofExpired: await startUnbound({ upstream: expired }),
+      overridden: await startUnbound({ upstream: { ...zone, trustAnchor: undefined }, lines }),
+      refusing: await startUnbound({ upstream: zone, refuses: true }),
+    }
+  },
+  stop: async (resolvers) => {
+    for (const one of Object.values(resolvers)) await one.remove()
+  },
+  rows: unboundRows,
+})

@@ -1,0 +1,108 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { release } from 'node:os'
+import { join } from 'node:path'
+import { folderWith } from '../support/folder-faults.ts'
+import { type MountNamespace, mountNamespaceMissing, startMountNamespace } from '../support/mount-namespace.ts'
+import { type MountFault, mountFaults, mountsMissing } from '../support/mounts.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
+
+/** What the machine of the tests does besides says nothing about its file systems. */
+const busy = { cpu: { warn: 100 }, load: { warn: 1_000 }, memory: { warn: 0.1 }, restarted: { warn: '0s' } }
+const data = '/mnt/data'
+const hostOf = (): Readonly<Record<string, unknown>> => ({ kind: 'host', ...busy, disks: [data] })
+const askDisk = (): readonly PeerProgram[] => [
+  { program: 'check_disk', args: ['-w', '20%', '-c', '10%', '-W', '10%', '-K', '2%', '-p', data] },
+]
+
+/** A file system with this fault. */
+const mounted = (fault: MountFault) => async (mounts: MountNamespace) => {
+  await mounts.shell(mountFaults[fault](data))
+  return async () => void (await mounts.shell(`umount -l ${data}; rm -f ${data}.img`))
+}
+const fileSystem = (fault: MountFault): Pick<Row<MountNamespace>, 'monitor' | 'plant' | 'peers'> => ({
+  monitor: hostOf,
+  plant: mounted(fault),
+  peers: askDisk,
+})
+
+corpus<MountNamespace>({
+  server: `file systems of ${kernel}`,
+  missing: mountsMissing ?? mountNamespaceMissing,
+  start: async () => {
+    const mounts = await startMountNamespace()
+    await mounts.shell('mount -t tmpfs none /mnt')
+    return mounts
+  },
+  stop: (mounts) => mounts.remove(),
+  mounts: (mounts) => mounts,
+  rows: [
+    { fault: 'healthy', ...fileSystem('none'), expected: { state: 'healthy' } },
+    {
+      fault: 'the file system is full',
+      ...fileSystem('full'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'threshold', says: /^0 % free/ },
+    },
+    {
+      fault: 'a file system in memory is full',
+      ...fileSystem('fullInMemory'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'threshold', says: /^0 % free/ },
+    },
+    {
+      fault: 'the file system is out of inodes',
+      ...fileSystem('withoutInodes'),
+      expected: { state: 'unhealthy', check: `inodes ${data}`, fault: 'threshold', says: /^0 % free/ },
+    },
+    {
+      fault: 'the file system was remounted read-only',
+      ...fileSystem('remountedReadOnly'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'data', says: /read-only/ },
+      before: 'healthy: the file system vanished from the results',
+    },
+    {
+      fault: 'the kernel made the file system read-only after an error',
+      ...fileSystem('errorOfTheDisk'),
+      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'data', says: /read-only/ },
+      before: 'healthy: the file system vanished from the results',
+    },
+    {
+      fault: 'nothing is mounted at the mount point',
+      monitor: hostOf,
+      plant: async (mounts) => {
+        await mounts.shell(`mkdir -p ${data}`)
+        return undefined
+      },
+      expected: { state: 'unhealthy', check: `disk ${data}`, says: /mounted/ },
+      peers: askDisk,
+    },
+  ],
+})
+
+/** root reads every folder, so another account runs svc: in a process of its own. */
+corpus<MountNamespace>({
+  server: `folders that the account may not read, ${kernel}`,
+  missing: mountNamespaceMissing,
+  start: startMountNamespace,
+  stop: (mounts) => mounts.remove(),
+  mounts: (mounts) => ({ ...mounts, run: (yaml, mode, host) => mounts.runAs(65_534, yaml, mode, host) }),
+  rows: [
+    {
+      fault: 'healthy',
+      monitor: ({ folder }) => ({ kind: 'file-age', path: join(folder, 'drop') }),
+      plant: async ({ folder }) => folderWith(join(folder, 'drop'), 1),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the folder cannot be read',
+      monitor: ({ folder }) => ({ kind: 'file-age', path: join(folder, 'locked') }),
+      plant: async ({ folder }) => {
+        mkdirSync(join(folder, 'locked'), { mode: 0o700 })
+        return () => rmSync(join(folder, 'locked'), { recursive: true })
+      },
+      expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /locked is not readable by this account/ },
+    },
+  ],
+})

@@ -1,0 +1,238 @@
+import { execFileSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { afterAll } from 'vitest'
+import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import { type OpensslServer, startOpenssl } from '../support/openssl-server.ts'
+import { corpus } from './corpus.ts'
+import type { PeerProgram } from './peers.ts'
+import type { Row } from './row.ts'
+
+const certificates = opensslMissing() === undefined ? makeCertificates() : undefined
+afterAll(() => certificates?.remove())
+const fingerprint = (name: 'good' | 'selfSigned'): string | undefined =>
+  certificates && new X509Certificate(certificates[name].cert).fingerprint256
+
+const shown = [
+  'good',
+  'expired',
+  'expiredIntermediate',
+  'notYetValid',
+  'wrongHost',
+  'commonNameOnly',
+  'selfSigned',
+  'withoutIntermediate',
+  'fiveDays',
+  'twoDays',
+] as const
+type Name = (typeof shown)[number] | 'oldVersion'
+type Servers = Readonly<Record<Name, OpensslServer>>
+
+const handshake =
+  (name: Name, more: object = {}) =>
+  (servers: Servers) => ({
+    kind: 'tls',
+    host: '127.0.0.1',
+    port: servers[name].port,
+    servername: 'svc.test',
+    caFile: certificates?.caFile,
+    ...more,
+  })
+const ask =
+  (name: Name) =>
+  (servers: Servers): readonly PeerProgram[] => [
+    {
+      program: 'check_tcp',
+      args: ['-H', '127.0.0.1', '-p', String(servers[name].port), '-S', '-D', '20,3', '-t', '4', '--sni=svc.test'],
+    },
+    {
+      program: 'blackbox_exporter',
+      module: {
+        prober: 'tcp',
+        tcp: {
+          preferred_ip_protocol: 'ip4',
+          tls: true,
+          tls_config: { ca_file: certificates?.caFile, server_name: 'svc.test' },
+        },
+      },
+      target: `127.0.0.1:${servers[name].port}`,
+    },
+  ]
+
+const tlsRows: readonly Row<Servers>[] = [
+  {
+    fault: 'healthy',
+    monitor: handshake('good'),
+    expected: { state: 'healthy' },
+    peers: ask('good'),
+  },
+  {
+    fault: 'healthy with a pinned self-signed certificate',
+    monitor: handshake('selfSigned', { caFile: undefined, fingerprint: fingerprint('selfSigned') }),
+    expected: { state: 'healthy' },
+    peers: ask('selfSigned'),
+  },
+  {
+    fault: 'another certificate than the pinned one',
+    monitor: handshake('good', { fingerprint: fingerprint('selfSigned') }),
+    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /fingerprint/ },
+    peers: ask('good'),
+  },
+  {
+    fault: 'an expired certificate',
+    monitor: handshake('expired'),
+    expected: {
+      state: 'unhealthy',
+      check: 'expiry',
+      fault: 'tls',
+      says: /expired on .* 2 d ago/,
+      never: /not trusted/,
+    },
+    peers: ask('expired'),
+  },
+  {
+    fault: 'an expired intermediate certificate',
+    monitor: handshake('expiredIntermediate'),
+    expected: {
+      state: 'unhealthy',
+      check: 'expiry',
+      fault: 'tls',
+      says: /issuer certificate "Svc Old Issuer" expired/,
+    },
+    peers: ask('expiredIntermediate'),
+  },
+  {
+    fault: 'a certificate that is not valid yet',
+    monitor: handshake('notYetValid'),
+    expected: { state: 'unhealthy', check: 'expiry', fault: 'tls', says: /not valid before/ },
+    peers: ask('notYetValid'),
+  },
+  {
+    fault: 'a certificate for another name',
+    monitor: handshake('wrongHost'),
+    expected: { state: 'unhealthy', check: 'host name', fault: 'tls', says: /elsewhere\.test/ },
+    peers: ask('wrongHost'),
+  },
+  {
+    fault: 'a certificate with a common name only',
+    monitor: handshake('commonNameOnly'),
+    expected: { state: 'unhealthy', check: 'host name', fault: 'tls', says: /common name|subject/i },
+    peers: ask('commonNameOnly'),
+  },
+  {
+    fault: 'a self-signed certificate',
+    monitor: handshake('selfSigned'),
+    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /self-signed/ },
+    peers: ask('selfSigned'),
+  },
+  {
+    fault: 'the intermediate certificate is missing',
+    monitor: handshake('withoutIntermediate'),
+    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /not sent by the server/ },
+    peers: ask('withoutIntermediate'),
+  },
+  {
+    fault: 'the certificate ends in 5 days',
+    monitor: handshake('fiveDays'),
+    expected: { state: 'warning', check: 'expiry', says: /in [45](?:\.\d)? d/ },
+    peers: ask('fiveDays'),
+  },
+  {
+    fault: 'the certificate ends in 2 days',
+    monitor: handshake('twoDays'),
+    expected: { state: 'unhealthy', check: 'expiry', fault: 'threshold', says: /in [12](?:\.\d)? d/ },
+    peers: ask('twoDays'),
+  },
+  {
+    fault: 'TLS 1.1 at most',
+    monitor: handshake('oldVersion'),
+    expected: { state: 'unhealthy', check: 'protocol', fault: 'tls', says: /TLSv1\.1/ },
+    peers: ask('oldVersion'),
+  },
+  {
+    fault: 'the server is frozen',
+    monitor: handshake('good', { timeout: '2s' }),
+    plant: async ({ good }) => {
+      good.freeze()
+      return good.thaw
+    },
+    expected: { state: 'unhealthy', check: 'handshake', fault: 'timeout', says: /did not answer within 2 s|2 s/ },
+    peers: ask('good'),
+  },
+  {
+    fault: 'the server is stopped',
+    monitor: handshake('twoDays'),
+    plant: async ({ twoDays }) => {
+      await twoDays.stop('SIGTERM')
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'handshake', fault: 'refused', says: /refused/ },
+    peers: ask('twoDays'),
+  },
+]
+
+/** Accepts a connection, says nothing, and answers what `openssl s_server` answers to one line. */
+const tcp =
+  (more: object = {}, name: Name = 'good') =>
+  (servers: Servers) => ({ kind: 'tcp', host: '127.0.0.1', port: servers[name].port, ...more })
+const askTcp =
+  (...args: string[]) =>
+  ({ good: { port } }: Servers): readonly PeerProgram[] => [
+    { program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(port), '-t', '3', ...args] },
+  ]
+
+const tcpRows: readonly Row<Servers>[] = [
+  { fault: 'healthy', monitor: tcp(), expected: { state: 'healthy' }, peers: askTcp() },
+  {
+    fault: 'another answer than expected',
+    monitor: tcp({ send: 'PING\r\n', expect: 'PONG' }),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'protocol', says: /expected "PONG"/ },
+    peers: askTcp('-E', '-s', 'PING\\r\\n', '-e', 'PONG'),
+  },
+  {
+    fault: 'the server is frozen',
+    monitor: tcp({ send: 'PING\r\n', expect: 'PONG', timeout: '2s' }),
+    plant: async ({ good }) => {
+      good.freeze()
+      return good.thaw
+    },
+    expected: { state: 'unhealthy', check: 'answer', fault: 'timeout', says: /sent nothing/ },
+    peers: askTcp('-E', '-s', 'PING\\r\\n', '-e', 'PONG'),
+  },
+  {
+    fault: 'the server is stopped',
+    monitor: tcp({}, 'expired'),
+    plant: async ({ expired }) => {
+      await expired.stop('SIGTERM')
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /refused/ },
+    peers: ({ expired }) => [{ program: 'check_tcp', args: ['-H', '127.0.0.1', '-p', String(expired.port)] }],
+  },
+]
+
+const version =
+  opensslMissing() === undefined
+    ? ` ${/\d+\.\d+\.\d+/.exec(execFileSync('openssl', ['version'], { encoding: 'utf8' }))?.[0] ?? ''}`
+    : ''
+
+for (const [kind, rows] of [
+  ['TLS', tlsRows],
+  ['TCP', tcpRows],
+] as const) {
+  corpus<Servers>({
+    server: `openssl s_server${version}, ${kind}`,
+    missing: opensslMissing(),
+    start: async () => {
+      if (!certificates) throw new Error('no certificates')
+      const old = ['-tls1_1', '-cipher', 'DEFAULT@SECLEVEL=0']
+      const started: Partial<Record<Name, OpensslServer>> = { oldVersion: await startOpenssl(certificates.good, old) }
+      for (const name of shown) started[name] = await startOpenssl(certificates[name])
+      return started as Servers
+    },
+    stop: async (servers) => {
+      servers.good.thaw()
+      for (const server of Object.values(servers)) await server.remove()
+    },
+    rows,
+  })
+}

@@ -1,0 +1,4 @@
+import { test } from 'vitest'
+import { runScript } from '../runner.ts'
+
+test('the real binary, as its manual describes: roles', { timeout: 120_000 }, () => runScript(import.meta.url))

@@ -1,0 +1,63 @@
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import pkg from '../package.json' with { type: 'json' }
+import longest from './longest.json' with { type: 'json' }
+import { peerSuite } from './support/peer.ts'
+import { tiers } from './tiers.ts'
+
+const cwd = new URL('..', import.meta.url).pathname
+const sourceOf = (file: string): string => readFileSync(`${cwd}${file}`, 'utf8')
+const own = 'test/tiers.test.ts'
+const files = globSync('test/**/*.test.ts', { cwd }).sort()
+
+/** What in a file does not fit to the tier that its name says. Tags are refused by vitest: its configuration has none. */
+function problemsOf(file: string, source: string): readonly string[] {
+  const tier = /\.(\w+)\.test\.ts$/.exec(file)?.[1] ?? 'quick'
+  const needsPeers = /\bpeerSuite\(/.test(source)
+  const problems: (readonly [boolean, string])[] = [
+    [!['quick', 'peers', 'long'].includes(tier), `no tier is called ${tier}`],
+    [needsPeers && tier !== 'peers', 'peerSuite belongs into a .peers.test.ts file'],
+    [tier === 'peers' && !needsPeers && !/\b(?:corpus|sqlSuite)[<(]/.test(source), 'nothing in it needs a peer'],
+  ]
+  return problems.flatMap(([is, why]) => (is ? [`${file}: ${why}`] : []))
+}
+
+test('the name of each test file says its tier, and nothing in the file contradicts it', () => {
+  expect(files.length).toBeGreaterThan(300)
+  expect(files.filter((file) => file !== own).flatMap((file) => problemsOf(file, sourceOf(file)))).toEqual([])
+})
+
+test.each([
+  ['a.slow.test.ts', '', 'no tier is called slow'],
+  ['a.test.ts', 'peerSuite(missing, "a", () => {})', 'peerSuite belongs into a .peers.test.ts file'],
+  ['a.peers.test.ts', 'suiteWith(missing, "a", () => {})', 'nothing in it needs a peer'],
+])('a planted %s with `%s` is detected', (file, source, why) => {
+  expect(problemsOf(file, source)).toEqual([`${file}: ${why}`])
+})
+
+test('a suite that needs an installed program is refused in another tier, also where another module declares it', () => {
+  expect(() => peerSuite(undefined, 'a server', () => {})).toThrow('belongs into a .peers.test.ts file')
+})
+
+test('each test file belongs to one project of vitest', () => {
+  const places = Object.values(tiers).flatMap(({ include, exclude, alone }) => [
+    ...globSync(include, { cwd, exclude: [...exclude, ...alone] }),
+    ...globSync(alone, { cwd, exclude }),
+  ])
+  expect(places.sort()).toEqual(files)
+})
+
+test('npm test runs the quick tier, test:peers the slow one, and what prove and longest.json name exists', () => {
+  expect(Object.keys(tiers)).toEqual(['quick', 'slow'])
+  expect(pkg.scripts.test).toContain('--project "quick*"')
+  expect(pkg.scripts['test:peers']).toContain('--project "slow*"')
+  const proved = pkg.scripts.prove.split(' ').filter((word) => word.startsWith('test/'))
+  expect(proved.length).toBeGreaterThan(5)
+  expect([...proved, ...Object.keys(longest)].filter((file) => !existsSync(`${cwd}${file}`))).toEqual([])
+})
+
+test('each script of test/e2e has one test, and each test there a script', () => {
+  const named = (pattern: string, end: RegExp) => globSync(pattern, { cwd }).map((file) => file.replace(end, ''))
+  const scripts = named('test/e2e/scripts/*.txt', /\.txt$/)
+  expect(named('test/e2e/scripts/*.test.ts', /(?:\.\w+)?\.test\.ts$/).sort()).toEqual(scripts.sort())
+})

@@ -1,0 +1,30 @@
+const slow = 'test/**/*.{peers,long}.test.ts'
+
+/**
+ * The tier of a file is in its name: `npm test` runs the quick one, `npm run test:peers` the slow one, and neither loads
+ * files of the other. Each file of `alone` has a process of its own: they compare processor time, count what the process
+ * holds, put something else in the place of what all share, or run for long.
+ */
+export const tiers = {
+  quick: {
+    include: ['test/**/*.test.ts'],
+    exclude: [slow],
+    alone: [
+      'test/e2e/*.test.ts',
+      'test/{client/hostile,system/state}.test.ts',
+      'test/engine/{engine,shared-runs,shared-bounds}.test.ts',
+      'test/kinds/{self,process,host,listening,deployment,exec,rabbitmq}.test.ts',
+    ],
+  },
+  slow: {
+    include: [slow],
+    exclude: [],
+    alone: [
+      'test/**/hostile-text.long.test.ts',
+      'test/{regular-expressions,contract/sharing,server/shortage,child/child,assert/probe}.long.test.ts',
+      'test/store/{postgres-cuts,data-postgres,bounded-reads,durability}.long.test.ts',
+      'test/{prove,e2e}/*.{peers,long}.test.ts',
+      'test/kinds/rabbitmq.peers.test.ts',
+    ],
+  },
+}
