@@ -38,18 +38,27 @@ export type HealthQuestion = {
   readonly call: (signal: AbortSignal) => Call
 }
 
+/** An attempt of `--wait`, or the only one. */
+export type AttemptOptions = {
+  readonly signal: AbortSignal
+  /** Tries refused sign-ins once more although they pause. */
+  readonly repeatsRefused: boolean
+}
+
 /** The answers for all types, and which of all types are not configured. */
 export type HealthAnswers = {
   readonly outcomes: readonly HealthOutcome[]
   /** Empty when the command line names the types, and without a configuration. */
   readonly notConfigured: readonly ServerType[]
+  /** Whether a monitor of this machine did not sign in, because the server refused it before. */
+  readonly signInPaused: boolean
 }
 
 /** Checks all types in parallel. Rejects only for an interruption or a defect. */
 export async function askHealth(
   session: CommandSession,
   question: HealthQuestion,
-  signal: AbortSignal,
+  { signal, repeatsRefused }: AttemptOptions,
 ): Promise<HealthAnswers> {
   let types: ChosenTypes
   try {
@@ -58,15 +67,25 @@ export async function askHealth(
       (await (await import('./health-types.ts')).chooseTypes(session, question.types, question.call(signal)))
   } catch (error) {
     signal.throwIfAborted()
-    return { outcomes: [failedOutcome('all', error)], notConfigured: [] }
+    return { outcomes: [failedOutcome('all', error)], notConfigured: [], signInPaused: false }
   }
-  const together = {}
-  const outcomes = await Promise.all(types.checked.map((type) => askOne(session, question, type, together, signal)))
+  // The same for all types, whose monitors may share an account.
+  const shared = { together: {}, repeatsRefusedUntil: repeatsRefused ? Date.now() : undefined }
+  const answered = await Promise.all(types.checked.map((type) => askOne(session, question, type, shared, signal)))
   const { doubt } = types
-  const checked = doubt ? outcomes.map((outcome) => doubted(outcome, doubt)) : outcomes
+  const checked = doubt ? answered.map((outcome) => doubted(outcome, doubt)) : answered
   const refused = types.refused.map(({ type, fault }) => failedOutcome(type, fault))
-  return { outcomes: withoutUnmatched([...checked, ...refused]), notConfigured: types.notConfigured }
+  const outcomes = withoutUnmatched([...checked, ...refused])
+  const signInPaused = session.runtime !== undefined && outcomes.some(hasPausedSignIn)
+  return { outcomes, notConfigured: types.notConfigured, signInPaused }
 }
+
+/** A monitor that must not sign in does not run, and has this result of the engine only. */
+const hasPausedSignIn = (outcome: HealthOutcome): boolean =>
+  outcome.response !== undefined &&
+  (outcome.run?.monitors ?? []).some(
+    ({ attempts, results }) => attempts === 0 && results.some(({ check }) => check === 'sign-in'),
+  )
 
 /** The named types, if each can be checked. Every other case is loaded on demand. */
 function namedTypes({ runtime }: CommandSession, { requested, requireConfig }: TypesQuestion): ChosenTypes | undefined {
@@ -124,7 +143,7 @@ async function askOne(
   session: CommandSession,
   question: HealthQuestion,
   type: ServerType,
-  together: object,
+  shared: Pick<Call, 'together' | 'repeatsRefusedUntil'>,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
   let ageSeconds = 0
@@ -140,7 +159,7 @@ async function askOne(
       },
       {
         ...question.call(signal),
-        together,
+        ...shared,
         note: (facts) => {
           ageSeconds = facts.ageSeconds
           run = facts.run
@@ -209,12 +228,16 @@ export type WaitAttempt = {
   readonly leftMs: number
 }
 
+/** Milliseconds from the end of an attempt to the next one. */
+const betweenAttempts = 1_000
+
 /**
  * Repeats the check until everything is healthy, for at most `ms`. It gives up at once on failures that no waiting
- * changes. `onAttempt` gets each attempt that is repeated, `onGivingUp` one line about the end of the time.
+ * changes. The first attempt and the last one repeat refused sign-ins; those between respect their pause. `onAttempt`
+ * gets each attempt that is repeated, `onGivingUp` one line about the end of the time.
  */
 export async function waitUntilHealthy(
-  ask: (signal: AbortSignal) => Promise<HealthAnswers>,
+  ask: (attempt: AttemptOptions) => Promise<HealthAnswers>,
   ms: number,
   signal: AbortSignal,
   onAttempt: (attempt: WaitAttempt) => void,
@@ -223,21 +246,29 @@ export async function waitUntilHealthy(
   const { setTimeout: pause } = await import('node:timers/promises')
   const began = performance.now()
   const ends = began + ms
+  let isLast = false
   for (let attempt = 1; ; attempt += 1) {
-    const answers = await ask(signal)
-    const { outcomes } = answers
+    const answers = await ask({ signal, repeatsRefused: attempt === 1 || isLast })
+    const { outcomes, signInPaused } = answers
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return answers
     const now = performance.now()
-    const leftMs = Math.max(0, ends - now)
+    // Timers may end a little early.
+    const leftMs: number = isLast ? 0 : Math.max(0, ends - now)
+    if (leftMs === 0 && !isLast && attempt > 1 && signInPaused) {
+      // The time ended during an attempt that did not sign in: one more finds out.
+      isLast = true
+      continue
+    }
     if (leftMs === 0) {
       const times = `${attempt} attempt${attempt === 1 ? '' : 's'} in ${showDuration(now - began)}`
       onGivingUp(`Gave up after ${times}: ${firstProblem(outcomes)}`)
       return answers
     }
     onAttempt({ outcomes, attempt, elapsedMs: now - began, leftMs })
+    isLast = leftMs <= betweenAttempts
     try {
-      await pause(Math.min(1_000, leftMs), undefined, { signal })
+      await pause(Math.min(betweenAttempts, leftMs), undefined, { signal })
     } catch {
       signal.throwIfAborted()
     }

@@ -1,8 +1,24 @@
+import type { ServerType } from '../core/protocol/index.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 
 /** A word, quoted for a shell if needed. */
 export const shellWord = (word: string): string =>
   /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+
+/** The command that tries a monitor, with the flags of this command line that decide which svc.yaml has it. */
+export function testCommand(
+  { config, store }: { readonly config?: string | undefined; readonly store?: string | undefined },
+  monitor: string,
+  type: ServerType | undefined,
+): string {
+  return [
+    'svc monitors test',
+    ...(store === undefined ? [] : [`--store ${shellWord(store)}`]),
+    ...(config === undefined ? [] : [`--config ${shellWord(config)}`]),
+    shellWord(monitor),
+    ...(type === undefined ? [] : [`--type ${type}`]),
+  ].join(' ')
+}
 
 /** The flags that choose what a command acts on, and as whom, in the order in which hints repeat them. */
 const targetFlags = ['server', 'profile', 'local', 'store', 'config', 'ca-file', 'insecure-http', 'user'] as const

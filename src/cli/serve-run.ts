@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
 import type { Config, WrongEntry } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { openCore } from '../core/open.ts'
@@ -7,11 +8,12 @@ import { everyoneMayRead } from '../core/own-files.ts'
 import { preload } from '../core/preload.ts'
 import { stackOf, startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
+import { testCommand } from './hints.ts'
 import { replaceFile } from './private-file.ts'
 import { reportUncaught } from './process.ts'
 import { announce } from './running.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
-import { localCall, refusalStore } from './session.ts'
+import { account, localCall, refusalStore } from './session.ts'
 
 /**
  * Writes a file that others wait for, atomically. An existing device or pipe is written to directly. Throws file system
@@ -111,6 +113,11 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
   await preload(() => import('./secrets.ts'))
   const { service, runtime } = await openCore({
     refusals: refusalStore(process.env),
+    // Callers read it on other machines, and a sign-in by another account does not end the pause here.
+    tryNow: async (...monitor) => {
+      const command = testCommand({ config: request.config.origin }, ...monitor)
+      return `try now on ${hostname()} as ${account()}: ${command}`
+    },
     version: request.version,
     config: request.config,
     requireConfig: request.requireConfig,

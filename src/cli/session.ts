@@ -85,6 +85,10 @@ export async function openSession(
     details: 'anyone',
     requireConfig,
     refusals: refusalStore(env),
+    tryNow: async (...monitor) => {
+      const { testCommand } = await import('./hints.ts')
+      return `try now: ${testCommand(flags, ...monitor)}`
+    },
   })
   return { target, label: 'this machine', service, runtime, config, close: runtime.close }
 }
@@ -211,7 +215,8 @@ const localCaller: Call['caller'] = {
   },
 }
 
-function account(): string {
+/** The account of this process: its name, or its number if it has no name. */
+export function account(): string {
   try {
     return process.getBuiltinModule('node:os').userInfo().username
   } catch {

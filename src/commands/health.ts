@@ -12,6 +12,7 @@ import {
   typesFlag,
 } from '../cli/flags.ts'
 import {
+  type AttemptOptions,
   askHealth,
   attemptReports,
   chooseOutput,
@@ -142,7 +143,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
             ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
           }),
       }
-      const ask = (askSignal: AbortSignal): Promise<HealthAnswers> => askHealth(session, question, askSignal)
+      const ask = (attempt: AttemptOptions): Promise<HealthAnswers> => askHealth(session, question, attempt)
       const what = requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`
       const display = progress(`Checking ${what}`, !flags.quiet)
       let answers: HealthAnswers
@@ -150,7 +151,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       try {
         answers =
           flags.wait === undefined
-            ? await ask(signal)
+            ? await ask({ signal, repeatsRefused: false })
             : await waitUntilHealthy(
                 ask,
                 flags.wait,

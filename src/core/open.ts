@@ -93,6 +93,11 @@ export type OpenOptions = {
   readonly requireConfig?: boolean | undefined
   /** Where refused sign-ins outlive this process. Absent: it forgets them. */
   readonly refusals?: RefusalStore | undefined
+  /**
+   * What tries a monitor now, for the message of one that must not sign in. `type` is given if several types have a
+   * monitor of this name.
+   */
+  readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
 }
 
 export type Core = {
@@ -129,6 +134,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     exec: options.config.exec,
     ownUrl: () => ownUrl,
+    tryNow: async ({ name, type }) => await options.tryNow?.(name, type),
   }
   const life = new AbortController()
   // A type that svc.yaml lacks must not pass because svc itself is healthy.
@@ -139,6 +145,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   if (options.shared) await openAll(store, configuredMonitors(options.config), ownParts)
   const stopSweeping = options.shared && store ? sweepNowAndThen(store.data) : undefined
 
+  const repeatedNames = namesInSeveralTypes(options.config)
   const plan = async (
     type: ServerType,
     mode: ExecutionMode,
@@ -149,7 +156,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     const storeProblem =
       unconfigured && type === 'Sql' && !options.shared ? await prepareStore(ownParts?.storePath) : undefined
     const planned = await assemble(type, {
-      configured: configured?.monitors ?? [],
+      configured: configured?.monitors.map((one) => (repeatedNames.has(one.name) ? { ...one, type } : one)) ?? [],
       host: configured?.host ?? {},
       parts: ownParts,
       listening: listeningPorts,
@@ -206,6 +213,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         signal: AbortSignal.any([call.signal, life.signal]),
         timeoutMs: call.timeoutMs,
         calledByPeer: call.calledByPeer,
+        repeatsRefusedUntil: call.repeatsRefusedUntil,
         machineReports: reportsOf(call.together),
       }),
     shared:
@@ -262,7 +270,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     const run = await runMonitors([{ ...one, timeoutMs: timeoutMs ?? one.timeoutMs }], context, {
       mode,
       signal: AbortSignal.any([signal, life.signal]),
-      repeatsRefused: true,
+      repeatsRefusedUntil: Date.now(),
       timeoutMs: timeoutMs === undefined ? undefined : timeoutMs + 1_000,
     })
     const [report] = run.monitors
@@ -300,6 +308,12 @@ const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({
     limit: measurement?.limit ?? measurement?.warn,
   })),
 })
+
+/** The names of monitors that several server types have. */
+function namesInSeveralTypes({ types }: Config): ReadonlySet<string> {
+  const names = Object.values(types).flatMap(({ monitors }) => monitors.map(({ name }) => name))
+  return new Set(names.filter((name, at) => names.indexOf(name) !== at))
+}
 
 const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
   Object.values(types).flatMap(({ monitors }) => monitors)

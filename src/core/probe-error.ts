@@ -25,6 +25,25 @@ export class ProbeError extends Error {
   }
 }
 
+/** Thrown when the server refuses the sign-in of a monitor. */
+export class RefusedSignInError extends ProbeError {
+  override readonly name = 'RefusedSignInError'
+  /** Why, in a few words without the server and the account: `wrong password`. */
+  readonly reason: string
+  constructor(message: string, reason: string, details: readonly string[] = []) {
+    super('auth', message, details)
+    this.reason = reason
+  }
+}
+
+/** `who` is the account as messages show it, `reason` as in `RefusedSignInError`. */
+export const refusedSignIn = (
+  address: string,
+  who: string,
+  reason: string,
+  details: readonly string[] = [],
+): RefusedSignInError => new RefusedSignInError(`${address} refused the sign-in of ${who}: ${reason}`, reason, details)
+
 /**
  * Thrown by `observe` when the account may not read what the check needs. The check is then reported as not checked.
  * `details` begin with the statement that grants the privilege.

@@ -92,6 +92,11 @@ export type Call = {
   readonly timeoutMs?: number | undefined
   /** True when another svc makes the request (`X-Svc-Hops`): its run then queries no further svc. */
   readonly calledByPeer?: boolean | undefined
+  /**
+   * In process: repeats, once, sign-ins of monitors that were refused until this time (milliseconds since 1970). Never
+   * sent to a server, where anybody could lock accounts with it.
+   */
+  readonly repeatsRefusedUntil?: number | undefined
   readonly selection?: Selection | undefined
   /** In process, calls with the same object that begin together observe this machine once. */
   readonly together?: object | undefined

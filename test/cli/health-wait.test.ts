@@ -1,6 +1,11 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health.ts'
+import { Fault } from '../../src/core/errors.ts'
 import { http, peer, replies } from '../support/faults.ts'
-import { svcHome } from '../support/svc.ts'
+import { httpPeer } from '../support/http-peer.ts'
+import { type Home, svcHome } from '../support/svc.ts'
 
 const healthy = http(
   200,
@@ -30,3 +35,122 @@ test.each([
     home.remove()
   }
 })
+
+test.each([
+  ['0.05s', 50, [true, true]],
+  ['2.5s', 2_500, [true, false, false, true]],
+])('H11 the attempts of --wait %s repeat refused sign-ins first and last only', async (_, ms, expected) => {
+  const fault = new Fault('ServerError', 'unhealthy')
+  const outcomes: readonly HealthOutcome[] = [{ type: 'App', exitCode: 3, ageSeconds: 0, fault }]
+  const repeats: boolean[] = []
+  const ask = async ({ repeatsRefused }: { readonly repeatsRefused: boolean }) => {
+    repeats.push(repeatsRefused)
+    return { outcomes, notConfigured: [], signInPaused: !repeatsRefused }
+  }
+  const nothing = (): void => {}
+  await waitUntilHealthy(ask, ms, new AbortController().signal, nothing, nothing)
+  expect(repeats).toEqual(expected)
+})
+
+/** A server whose only account has the password that `valid` returns, and the times of its sign-ins. */
+async function accountServer(valid: () => string) {
+  const signIns: number[] = []
+  const server = await httpPeer((request, response) => {
+    const [, packed = ''] = (request.headers.authorization ?? '').split(' ')
+    if (packed !== '') signIns.push(performance.now())
+    const accepted = Buffer.from(packed, 'base64').toString() === `svc:${valid()}`
+    response.writeHead(accepted ? 200 : 401, { 'Content-Type': 'text/plain' }).end('page')
+  })
+  return { server, signIns }
+}
+
+/** Two types whose monitors share one account. */
+function writeConfig(home: Home, origin: string): void {
+  const secret = join(home.folder, 'secret')
+  writeFileSync(secret, 'old', { mode: 0o600 })
+  const monitor = `{kind: http, name: job queue, url: "${origin}/", username: svc, password: {file: ${secret}}}`
+  writeFileSync(join(home.folder, 'svc.yaml'), `types:\n  App: [${monitor}]\n  Batch: [${monitor}]\n`, { mode: 0o600 })
+}
+
+const waiting = ['health', '-m', 'Standard', '--only', 'http job queue', '-o', 'ndjson', '--wait'] as const
+
+test('H11 svc health --wait repeats a refused sign-in in its first and its last attempt, and not between', async () => {
+  const home = svcHome()
+  const { server, signIns } = await accountServer(() => 'new')
+  try {
+    writeConfig(home, server.origin)
+    await home.svc(['health', '-m', 'Standard'])
+    expect(signIns.length).toBe(1)
+    const { code, stderr } = await home.svc([...waiting, '5s'])
+    const attempts = Number(/Gave up after (\d+) attempts/.exec(stderr)?.[1])
+    expect([code, attempts > 3]).toEqual([3, true])
+    expect(signIns.length).toBe(3)
+    // 5 s lie between both, less what the start of the first attempt takes.
+    expect((signIns[2] ?? 0) - (signIns[1] ?? 0)).toBeGreaterThan(3_500)
+  } finally {
+    home.remove()
+    await server[Symbol.asyncDispose]()
+  }
+}, 60_000)
+
+test('H11 svc health --wait ends healthy when the password is corrected at the server while the sign-in pauses', async () => {
+  const home = svcHome()
+  let password = 'new'
+  const { server, signIns } = await accountServer(() => password)
+  try {
+    writeConfig(home, server.origin)
+    setTimeout(() => {
+      password = 'old'
+    }, 2_500)
+    const { code } = await home.svc([...waiting, '5s'])
+    // One is refused. The monitors of both types then sign in.
+    expect([code, signIns.length]).toEqual([0, 3])
+  } finally {
+    home.remove()
+    await server[Symbol.asyncDispose]()
+  }
+}, 60_000)
+
+test('H11 svc health --wait signs in once more when its time ends within an attempt that did not sign in', async () => {
+  const home = svcHome()
+  const { server, signIns } = await accountServer(() => 'new')
+  // Every attempt takes 2 s, so that the time ends in the second.
+  const slow = await httpPeer((_, response) => {
+    setTimeout(() => response.writeHead(500).end(), 2_000)
+  })
+  try {
+    writeConfig(home, server.origin)
+    const more = `  Sql: [{kind: http, name: slow, url: "${slow.origin}/"}]\n`
+    writeFileSync(join(home.folder, 'svc.yaml'), more, { flag: 'a' })
+    const { code, stderr } = await home.svc(['health', '-m', 'Standard', '--wait', '4s', '-o', 'ndjson'])
+    expect([code, signIns.length]).toEqual([3, 2])
+    expect(stderr).toContain('Gave up after 3 attempts')
+  } finally {
+    home.remove()
+    await server[Symbol.asyncDispose]()
+    await slow[Symbol.asyncDispose]()
+  }
+}, 60_000)
+
+test('H11 the message of a sign-in that pauses offers a command that tries it now and ends the pause', async () => {
+  const home = svcHome()
+  let password = 'new'
+  const { server, signIns } = await accountServer(() => password)
+  try {
+    writeConfig(home, server.origin)
+    const file = join(home.folder, 'svc.yaml')
+    const health = () => home.svc(['health', '-m', 'Standard', '-o', 'table', '--config', file])
+    await health()
+    const paused = (await health()).stdout.replace(/\s+/g, ' ')
+    expect(paused).toMatch(/refused: status 401 \(.+? ago\); next attempt in 5 min, so that the account is not locked/)
+    expect(paused).toContain(`try now: svc monitors test --config ${file} 'http job queue' --type App`)
+    expect(signIns.length).toBe(1)
+    password = 'old'
+    const tried = await home.svc(['monitors', 'test', '--config', file, 'http job queue', '--type', 'App'])
+    expect([tried.code, signIns.length > 1]).toEqual([0, true])
+    expect((await health()).code).toBe(0)
+  } finally {
+    home.remove()
+    await server[Symbol.asyncDispose]()
+  }
+}, 60_000)

@@ -95,7 +95,7 @@ describe('H11 sign-ins with one account', () => {
         status: 'failed',
         notChecked: 'refused',
         message: expect.stringMatching(
-          /^not checked: the sign-in of a was refused .* ago and is not repeated; next attempt in 5 min, so that the account is not locked$/,
+          /^not checked: the sign-in of a was refused \(invalid credentials\) .* ago and is not repeated; next attempt in 5 min, so that the account is not locked$/,
         ),
       })
     }
@@ -147,7 +147,9 @@ describe('H11 sign-ins with one account', () => {
       expect.objectContaining({
         status: 'failed',
         fault: 'auth',
-        message: expect.stringMatching(/^not signed in: the last attempt was refused/),
+        message: expect.stringMatching(
+          /^refused: invalid credentials \(\d+ ms ago\); next attempt in 5 min, so that the account is not locked$/,
+        ),
       }),
     ])
     expect(b?.results).toEqual([expect.objectContaining({ notChecked: 'refused' })])
@@ -195,11 +197,34 @@ describe('H11 sign-ins with one account', () => {
     })
   })
 
+  test('monitors that are tried in spite of a refusal repeat it once, however many have the account', async () => {
+    const directory = new Directory('new')
+    const context = engineWorld()
+    const plan = ['a', 'b', 'c'].map((name) => signingIn(name, directory))
+    await run(plan, context)
+    const until = { repeatsRefusedUntil: Date.now() }
+    await Promise.all([run(plan, context, until), run(plan, context, until)])
+    expect(directory.attempts).toBe(2)
+  })
+
+  test('the next step is the command that tries the monitor, which the program provides', async () => {
+    const directory = new Directory('new')
+    const tryNow = async ({ name }: PlannedMonitor): Promise<string> => `try now: svc monitors test ${name}`
+    const context = engineWorld({ tryNow })
+    const plan = ['a', 'b'].map((name) => signingIn(name, directory))
+    await run(plan, context)
+    const monitors = await run(plan, context)
+    expect(monitors.map((monitor) => lastOf(monitor)?.details)).toEqual([
+      ['try now: svc monitors test a'],
+      ['try now: svc monitors test b'],
+    ])
+  })
+
   test('somebody who tries a monitor signs in even after a refusal', async () => {
     const directory = new Directory('new')
     const context = engineWorld()
     await run([signingIn('a', directory)], context)
-    await run([signingIn('a', directory)], context, { repeatsRefused: true })
+    await run([signingIn('a', directory)], context, { repeatsRefusedUntil: Date.now() })
     expect(directory.attempts).toBe(2)
   })
 
@@ -217,6 +242,8 @@ describe('H11 sign-ins with one account', () => {
 })
 
 const target = { host: 'dc1.example', port: 389 }
+const wrongPassword = { by: 'a', cause: 'wrong password' }
+const ldapCorp = { by: 'ldap corp', cause: 'dc1.example:389 refused the sign-in as "svc-monitor": wrong password' }
 const account = { account: 'svc-monitor', secrets: ['hunter2'] }
 
 test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one succeeds', async () => {
@@ -224,7 +251,7 @@ test('H11 the pause after a refused sign-in is 5 min at first and doubles to an 
   const key = await signIns.keyOf(target, account)
   let now = 0
   const pauseAfterRefusal = async (): Promise<number> => {
-    await signIns.refused(key, 'a', now)
+    await signIns.refused(key, wrongPassword, now)
     let minutes = 0
     while (minutes < 200 && (await signIns.blocked(key, now + minutes * minute))) minutes += 1
     now += minutes * minute
@@ -233,7 +260,7 @@ test('H11 the pause after a refused sign-in is 5 min at first and doubles to an 
   const pauses: number[] = []
   for (let n = 0; n < 6; n += 1) pauses.push(await pauseAfterRefusal())
   expect(pauses).toEqual([5, 10, 20, 40, 60, 60])
-  await signIns.accepted(key)
+  await signIns.accepted(key, now)
   expect(await pauseAfterRefusal()).toBe(5)
 })
 
@@ -253,17 +280,114 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('another process does not repeat one, waits longer after the next, and tries a corrected secret', async () => {
     const file = shared()
     const first = file.process()
-    await first.refused(await first.keyOf(target, account), 'ldap corp', 0)
+    await first.refused(await first.keyOf(target, account), ldapCorp, 0)
     const second = file.process()
     const key = await second.keyOf(target, account)
-    expect(await second.blocked(key, minute)).toEqual({ by: 'ldap corp', ago: '1 min', next: '4 min' })
-    await second.refused(key, 'ldap corp', 6 * minute)
+    expect(await second.blocked(key, minute)).toEqual({ ...ldapCorp, ago: '1 min', next: '4 min' })
+    await second.refused(key, ldapCorp, 6 * minute)
     const third = file.process()
     expect((await third.blocked(await third.keyOf(target, account), 7 * minute))?.next).toBe('9 min')
     const corrected = await third.keyOf(target, { ...account, secrets: ['corrected'] })
     expect(await third.blocked(corrected, 7 * minute)).toBeUndefined()
-    await third.accepted(corrected)
+    await third.accepted(corrected, 7 * minute)
+    const old = await third.keyOf(target, account)
+    expect(await third.blocked(old, 7 * minute)).toMatchObject({ by: 'ldap corp' })
+    await third.accepted(old, 7 * minute)
     expect(JSON.parse(file.text())).toMatchObject({ refusals: [] })
+  })
+
+  test('another process names the cause, which nobody can read who does not know the server and the account', async () => {
+    const file = shared()
+    const first = file.process()
+    await first.refused(await first.keyOf(target, account), ldapCorp, 0)
+    expect(file.text()).not.toMatch(/wrong password|refused the sign-in/)
+    const second = file.process()
+    expect((await second.blocked(await second.keyOf(target, account), 1))?.cause).toBe(ldapCorp.cause)
+    // Whoever knows the server and the account reads the cause without the secret: it cannot confirm a guess.
+    const { refusals } = JSON.parse(file.text()) as { readonly refusals: readonly { readonly sealed: string }[] }
+    expect(Buffer.from(refusals[0]?.sealed ?? '', 'base64').length).toBe(28 + ldapCorp.cause.length)
+  })
+
+  test('an entry with a damaged cause, or without one, still forbids the sign-in', async () => {
+    for (const damage of [(sealed: string) => `AAAA${sealed.slice(4)}`, () => 'AAAA', () => 5, () => undefined]) {
+      const file = shared()
+      const first = file.process()
+      await first.refused(await first.keyOf(target, account), wrongPassword, 0)
+      const content = JSON.parse(file.text()) as { refusals: { sealed: unknown }[] }
+      for (const entry of content.refusals) entry.sealed = damage(String(entry.sealed))
+      const second = shared(JSON.stringify(content)).process()
+      const blocked = await second.blocked(await second.keyOf(target, account), minute)
+      expect(blocked).toEqual({ by: 'a', cause: undefined, ago: '1 min', next: '4 min' })
+    }
+  })
+
+  test('a process that keeps running signs in again as soon as the same sign-in has succeeded in another one', async () => {
+    const file = shared()
+    const server = file.process()
+    const key = await server.keyOf(target, account)
+    await server.refused(key, wrongPassword, 0)
+    expect(await server.blocked(key, minute)).toMatchObject({ cause: 'wrong password' })
+    const other = file.process()
+    const same = await other.keyOf(target, account)
+    await other.blocked(same, minute, minute)
+    await other.accepted(same, minute)
+    expect(await server.blocked(key, minute)).toBeUndefined()
+  })
+
+  test('a process that keeps running respects a later refusal of another one', async () => {
+    const file = shared()
+    const server = file.process()
+    const key = await server.keyOf(target, account)
+    await server.refused(key, wrongPassword, 0)
+    const other = file.process()
+    const same = await other.keyOf(target, account)
+    await other.blocked(same, 6 * minute)
+    await other.refused(same, { by: 'b', cause: 'the account is locked' }, 6 * minute)
+    expect(await server.blocked(key, 7 * minute)).toEqual({
+      by: 'b',
+      cause: 'the account is locked',
+      ago: '1 min',
+      next: '9 min',
+    })
+  })
+
+  test('refusals of several accounts at the same moment, also of two processes, all count afterwards', async () => {
+    let text: string | undefined
+    const slow: RefusalStore = {
+      read: async () => {
+        const now = text
+        await pause(5)
+        return now
+      },
+      write: async (next) => {
+        await pause(5)
+        text = next
+      },
+    }
+    const processes = [new SignIns(slow), new SignIns(slow)]
+    const names = ['a', 'b', 'c', 'd']
+    const keys = await Promise.all(
+      names.map(async (name, at) => {
+        const signIns = processes[at % 2] as SignIns
+        const key = await signIns.keyOf(target, { ...account, account: name })
+        await signIns.blocked(key, 0)
+        return { signIns, key, name }
+      }),
+    )
+    await Promise.all(keys.map(({ signIns, key, name }) => signIns.refused(key, { by: name, cause: name }, 0)))
+    for (const { signIns, key, name } of keys) expect(await signIns.blocked(key, minute)).toMatchObject({ by: name })
+  })
+
+  test('a full file forgets no refusal of this process', async () => {
+    const file = shared()
+    const signIns = file.process()
+    const first = await signIns.keyOf(target, account)
+    await signIns.refused(first, wrongPassword, 0)
+    for (let n = 0; n < 100; n += 1) {
+      await signIns.refused(await signIns.keyOf(target, { ...account, account: `a${n}` }), wrongPassword, 1)
+    }
+    expect(file.text()).not.toContain('"at":0')
+    expect(await signIns.blocked(first, minute)).toMatchObject({ by: 'a' })
   })
 
   test('a sign-in that succeeds when somebody tries the monitor ends the pause for other processes', async () => {
@@ -271,7 +395,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     const directory = new Directory('new')
     await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }))
     directory.password = 'old'
-    await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }), { repeatsRefused: true })
+    await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }), { repeatsRefusedUntil: Date.now() })
     const [a] = await run([signingIn('a', directory)], engineWorld({ limits: limits(store) }))
     expect(lastOf(a as MonitorReport)?.status).toBe('ok')
   })
@@ -279,7 +403,7 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('S3 the file has neither server, account nor secret, and too few bits of the secret to confirm a guess', async () => {
     const file = shared()
     const signIns = file.process()
-    await signIns.refused(await signIns.keyOf(target, account), 'ldap corp', 0)
+    await signIns.refused(await signIns.keyOf(target, account), ldapCorp, 0)
     expect(file.text()).not.toMatch(/hunter2|svc-monitor|dc1/)
     const { refusals } = JSON.parse(file.text()) as { readonly refusals: readonly { readonly check: string }[] }
     expect(refusals.map(({ check }) => check)).toEqual([expect.stringMatching(/^[0-9a-f]{4}$/)])
@@ -289,7 +413,11 @@ describe('H11 refused sign-ins outlive the process', () => {
     const file = shared()
     const signIns = file.process()
     for (let n = 0; n < 105; n += 1) {
-      await signIns.refused(await signIns.keyOf(target, { ...account, account: `a${n}` }), `m${n}`, n)
+      await signIns.refused(
+        await signIns.keyOf(target, { ...account, account: `a${n}` }),
+        { by: `m${n}`, cause: undefined },
+        n,
+      )
     }
     const { refusals } = JSON.parse(file.text()) as { readonly refusals: readonly { readonly by: string }[] }
     expect([refusals.length, refusals[0]?.by, refusals.at(-1)?.by]).toEqual([100, 'm5', 'm104'])
@@ -301,13 +429,13 @@ describe('H11 refused sign-ins outlive the process', () => {
     ['another version', '{"version":2,"salt":"x","refusals":[]}'],
     ['no object', 'null'],
     ['wrong members', '{"version":1,"salt":"x","refusals":[null,5,{"place":1}]}'],
-    ['too long', ' '.repeat(70_000)],
+    ['too long', `{"version":1,"salt":"x","refusals":[]}${' '.repeat(300_000)}`],
   ])('a file that is %s counts as having no refusals, and is replaced', async (_, text) => {
     const file = shared(text)
     const signIns = file.process()
     const key = await signIns.keyOf(target, account)
     expect(await signIns.blocked(key, 0)).toBeUndefined()
-    await signIns.refused(key, 'a', 0)
+    await signIns.refused(key, wrongPassword, 0)
     expect(JSON.parse(file.text())).toMatchObject({ version: 1, refusals: [{ by: 'a' }] })
   })
 
@@ -317,14 +445,14 @@ describe('H11 refused sign-ins outlive the process', () => {
       write: () => Promise.reject(new Error('EROFS')),
     })
     const key = await failing.keyOf(target, account)
-    await failing.refused(key, 'a', 0)
+    await failing.refused(key, wrongPassword, 0)
     expect(await failing.blocked(key, minute)).toMatchObject({ by: 'a' })
   })
 
   test('a refusal from the future, after the clock was set back, does not block', async () => {
     const signIns = shared().process()
     const key = await signIns.keyOf(target, account)
-    await signIns.refused(key, 'a', 10 * minute)
+    await signIns.refused(key, wrongPassword, 10 * minute)
     expect(await signIns.blocked(key, 0)).toBeUndefined()
   })
 })

@@ -314,7 +314,7 @@ test('a signed step that is refused is a sign-in fault, and the next run does no
   const [, first] = await run(raw, { limits: sharedLimits, retries: 2 })
   expect(first).toMatchObject({ status: 'failed', fault: 'auth' })
   const [second] = await run(raw, { limits: sharedLimits })
-  expect(second?.message).toMatch(/^not signed in/)
+  expect(second?.message).toMatch(/^refused: /)
   expect(looksAt(server)).toBe(1)
   expect(JSON.stringify([first, second])).not.toContain(env.WRONG)
 })

@@ -491,7 +491,7 @@ describe('http credentials', () => {
     expect(there.connections()).toBe(1)
     const second = await runKind(http, settings, 'Standard', options)
     expect(second).toEqual([
-      expect.objectContaining({ fault: 'auth', message: expect.stringContaining('not signed in') }),
+      expect.objectContaining({ fault: 'auth', message: expect.stringMatching(/^refused: status 401 /) }),
     ])
     expect(there.connections()).toBe(1)
   })

@@ -123,7 +123,8 @@ describe('a real provider (oidc-provider)', () => {
     expect(result.message).toContain('refused the client "svc-probe": 401: invalid_client')
     expect(result.details).toEqual(['clientId or clientSecret is wrong, or the client was removed'])
     expect(JSON.stringify(result)).not.toContain(secretWord)
-    await run(wrong, 'Advanced', { limits: shared })
+    const again = await run(wrong, 'Advanced', { limits: shared })
+    expect(checked(again, 'sign-in').message).toMatch(/^refused: 401: invalid_client/)
     expect(
       server
         .requests()

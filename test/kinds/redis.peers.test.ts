@@ -1,5 +1,6 @@
-import { chmodSync, chownSync } from 'node:fs'
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
@@ -13,6 +14,7 @@ import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
 import { sentinelMissing, startSentinel, startSentinelGroup } from '../support/sentinel.ts'
 import { asServer } from '../support/server.ts'
+import { svcHome } from '../support/svc.ts'
 import { until } from '../support/until.ts'
 
 const word = 'correct-horse-7'
@@ -228,6 +230,30 @@ peerSuite(redisMissing, 'redis', () => {
       expect((await one('connect', { url: as('monitor'), ...auth })).message).toMatch(/^signed in to \S+ as monitor in/)
       expect(await locked.left()).toEqual([])
     })
+    test('H11 a wrong password stays in the message of svc health, and the command that it offers ends the pause', async () => {
+      const home = svcHome()
+      const server = await startRedis({ settings: ['--requirepass', 'other'], password: 'other' })
+      try {
+        const password = join(home.folder, 'secret')
+        writeFileSync(password, word, { mode: 0o600 })
+        const entry = `{kind: redis, name: queue, url: "${server.url}", password: {file: ${password}}}`
+        writeFileSync(join(home.folder, 'svc.yaml'), `types: {Batch: [${entry}]}\n`, { mode: 0o600 })
+        const health = () => home.svc(['health', '-m', 'Basic', '-o', 'table'], { env: { COLUMNS: '200' } })
+        expect((await health()).stdout).toContain('refused the sign-in of "default": wrong password')
+        const paused = await health()
+        expect(paused.code).toBe(3)
+        expect(paused.stdout).toContain('refused: wrong password')
+        const [, command = ''] = /try now: svc (.+)/.exec(paused.stdout) ?? []
+        expect(command).toBe("monitors test 'redis queue'")
+        server.cli('CONFIG', 'SET', 'requirepass', word)
+        expect((await health()).code).toBe(3)
+        expect((await home.svc(['monitors', 'test', 'redis queue', '--mode', 'Basic'])).code).toBe(0)
+        expect((await health()).code).toBe(0)
+      } finally {
+        await server.remove()
+        home.remove()
+      }
+    })
     test('a wrong password is auth, is not shown, and is not tried again soon', async () => {
       const shared = limits()
       const wrong = { url: as('monitor'), password: secret('hunter2-wrong') }
@@ -237,7 +263,9 @@ peerSuite(redisMissing, 'redis', () => {
       expect(JSON.stringify(result)).not.toContain('hunter2')
       const stats = (): string => /cmdstat_auth:calls=(\d+)/.exec(locked.cli('INFO', 'commandstats'))?.[1] ?? ''
       const before = Number(stats())
-      expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
+      expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toMatch(
+        /^refused: wrong password, or /,
+      )
       // redis-cli signs in too, once for each command.
       expect(Number(stats())).toBe(before + 1)
     })

@@ -216,7 +216,8 @@ export function reachable(addresses: readonly string[], own: readonly string[]):
 
 /** Classifies the error of an address that failed, for an operator. */
 export function evaluateUnreached(observation: Unreached): Result {
-  const { fault, message, details } = classify(observation.cause, observation.address, observation.afterMs)
-  const base = { check: observation.check, message, details, address: observation.address }
-  return observation.status === 'warning' ? { ...base, status: 'warning' } : { ...base, status: 'failed', fault }
+  const { check, address, cause, afterMs, status } = observation
+  const { fault, refusal, ...text } = classify(cause, address, afterMs)
+  const base = { check, ...text, address }
+  return status === 'warning' ? { ...base, status } : { ...base, status, fault, refusal }
 }

@@ -222,8 +222,7 @@ export async function* runChecks<Connection>(
       if (cause instanceof MissingPrivilegeError) {
         return notChecked(as, 'permission', cause.message, { details: cause.details, ...about, address: at })
       }
-      const { fault, message, details } = classify(cause, at, context.now() - since)
-      return { check: as, status: 'failed', fault, message, details, ...about, address: at }
+      return { check: as, status: 'failed', ...classify(cause, at, context.now() - since), ...about, address: at }
     }
     const evaluate = (check: Check<Connection>, observation: unknown): readonly Result[] => {
       try {

@@ -1,10 +1,16 @@
 import { showDuration } from '../format.ts'
 import { tlsErrorOf } from '../net/tls-reasons.ts'
-import { type FaultClass, MissingPrivilegeError, ProbeError } from '../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError, RefusedSignInError } from '../probe-error.ts'
 import type { CheckContext } from './kind.ts'
 import { fail, notChecked, type Result } from './result.ts'
 
-type Classified = { readonly fault: FaultClass; readonly message: string; readonly details: readonly string[] }
+type Classified = {
+  readonly fault: FaultClass
+  readonly message: string
+  readonly details: readonly string[]
+  /** `Result.refusal`. */
+  readonly refusal?: string | undefined
+}
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
@@ -14,7 +20,10 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
  * message as a detail.
  */
 export function classify(error: unknown, address: string | undefined, afterMs: number): Classified {
-  if (error instanceof ProbeError) return { fault: error.fault, message: error.message, details: error.details }
+  if (error instanceof ProbeError) {
+    const { fault, message, details } = error
+    return { fault, message, details, refusal: error instanceof RefusedSignInError ? error.reason : undefined }
+  }
   const e = (error instanceof AggregateError ? error.errors[0] : error) as { code?: unknown; message?: unknown }
   const code = text(e?.code)
   const errorText = text(e?.message)

@@ -61,6 +61,11 @@ export type Result<Name extends string = string> = {
    * privilege, otherwise a failure. Never ok.
    */
   readonly notChecked?: NotCheckedReason | undefined
+  /**
+   * With the fault `auth`: why the server refused the sign-in, in a few words without the server and the account. It is
+   * repeated while the sign-in pauses; without it, the message is.
+   */
+  readonly refusal?: string | undefined
   /** Found by another svc, so its fault does not concern our own connection or sign-in. */
   readonly foundElsewhere?: true | undefined
 }

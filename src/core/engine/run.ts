@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { lazy } from '../lazy.ts'
 import { lookupWith } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
-import type { ExecutionMode, ServerState } from '../protocol/index.ts'
+import type { ExecutionMode, ServerState, ServerType } from '../protocol/index.ts'
 import { classify } from './classify.ts'
 import {
   type AnyKind,
@@ -15,8 +15,9 @@ import {
   type RunMemory,
 } from './kind.ts'
 import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
+import type { RefusalStore } from './refusal-file.ts'
 import { notChecked, type Result, reallyFailed } from './result.ts'
-import type { Blocked, RefusalStore, SignIns } from './sign-ins.ts'
+import type { Blocked, SignIns } from './sign-ins.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
 export type PlannedMonitor = {
@@ -41,6 +42,8 @@ export type PlannedMonitor = {
   readonly forMs?: number | undefined
   /** The part of svc that is checked because nothing is configured for the type. */
   readonly ownPart?: string | undefined
+  /** Its server type, if other types have a monitor of this name: a command that names it must name the type. */
+  readonly type?: ServerType | undefined
 }
 
 export type MonitorReport = {
@@ -111,6 +114,8 @@ export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats
     /** Starts to measure this machine. The returned function gives the state for the time since. */
     readonly measureState: () => () => ServerState
     readonly limits: Limits
+    /** The next step for a monitor that must not sign in now: what tries it nevertheless. */
+    readonly tryNow?: ((monitor: PlannedMonitor) => Promise<string | undefined>) | undefined
   }
 
 export type RunOptions = {
@@ -119,8 +124,10 @@ export type RunOptions = {
   /** Milliseconds for the whole run. Defaults to the mode's deadline. */
   readonly timeoutMs?: number | undefined
   readonly calledByPeer?: boolean | undefined
-  /** Signs in even where the server has just refused it: somebody who tries a monitor wants to know now. */
-  readonly repeatsRefused?: boolean | undefined
+  /**
+   * Repeats, once, sign-ins that were refused until this time, in milliseconds since 1970: somebody wants to know now.
+   */
+  readonly repeatsRefusedUntil?: number | undefined
   /** Observes the machine once for several runs that begin together. Absent: every run observes it. */
   readonly machineReports?: MachineReports | undefined
 }
@@ -328,7 +335,7 @@ type HeldSignIn = {
 async function beginSignIn(
   monitor: PlannedMonitor,
   context: EngineContext,
-  { mode, repeatsRefused }: RunOptions,
+  { mode, repeatsRefusedUntil }: RunOptions,
   { signal, acceptedSignIns: accepted }: RunClock,
 ): Promise<HeldSignIn | undefined> {
   const account = monitor.kind.signsIn?.(monitor.settings as never, mode)
@@ -345,9 +352,8 @@ async function beginSignIn(
     waitedFor,
     end,
     refusal: async () => {
-      // Looked up even if it does not count, so that a success removes it and another refusal doubles its pause.
-      const blocked = await signIns.blocked(key, now())
-      return blocked && !repeatsRefused ? blockedResult(monitor, blocked) : undefined
+      const blocked = await signIns.blocked(key, now(), repeatsRefusedUntil)
+      return blocked && blockedResult(monitor, blocked, await context.tryNow?.(monitor))
     },
     observed: (result) => {
       if (account.result === undefined || !isAccepted(result)) return
@@ -355,10 +361,12 @@ async function beginSignIn(
       end()
     },
     settle: async (results) => {
-      if (results.some(isRefusal)) {
+      const refusal = results.find(isRefusal)
+      if (refusal) {
         // Refused to this monitor alone: the server has accepted the account.
-        if (!accepted.has(key.id)) await signIns.refused(key, monitor.name, now())
-      } else if (results.some(isAccepted)) await signIns.accepted(key)
+        if (accepted.has(key.id)) return
+        await signIns.refused(key, { by: monitor.name, cause: refusal.refusal ?? refusal.message }, now())
+      } else if (results.some(isAccepted)) await signIns.accepted(key, now())
     },
   }
 }
@@ -368,13 +376,16 @@ const hasAnswered = ({ status, fault, notChecked: reason }: Result): boolean =>
   reason === undefined && (status !== 'failed' || fault === 'threshold' || fault === 'data')
 
 /** The monitor whose sign-in was refused has failed; the others with its account are not to blame. */
-function blockedResult({ name }: PlannedMonitor, { by, ago, next }: Blocked): Result {
+function blockedResult({ name }: PlannedMonitor, { by, cause, ago, next }: Blocked, tryNow?: string): Result {
   const pause = `next attempt in ${next}, so that the account is not locked`
+  const details = tryNow === undefined ? [] : [tryNow]
   if (by !== name) {
-    return notChecked('sign-in', 'refused', `the sign-in of ${by} was refused ${ago} ago and is not repeated; ${pause}`)
+    const why = cause === undefined ? '' : ` (${cause})`
+    const message = `the sign-in of ${by} was refused${why} ${ago} ago and is not repeated; ${pause}`
+    return notChecked('sign-in', 'refused', message, { details })
   }
-  const message = `not signed in: the last attempt was refused ${ago} ago; ${pause}`
-  return { check: 'sign-in', status: 'failed', fault: 'auth', message }
+  const message = cause === undefined ? `refused ${ago} ago; ${pause}` : `refused: ${cause} (${ago} ago); ${pause}`
+  return { check: 'sign-in', status: 'failed', fault: 'auth', message, details }
 }
 
 /** Whether the server refused our own sign-in. */
@@ -471,8 +482,8 @@ async function observeOnce(
             `${step.address ? `${step.address} did not answer` : 'no answer'} within ${time.text}`,
           )
         : error
-    const { fault, message, details } = classify(cause, step.address, took)
-    return judged({ check: step.check, status: 'failed', fault, message, details, address: step.address })
+    const classified = classify(cause, step.address, took)
+    return judged({ check: step.check, status: 'failed', ...classified, address: step.address })
   }
   /** A timeout at the end of a time that was cut short proves nothing about the server. */
   const judged = (result: Result): Result => {

@@ -1,36 +1,19 @@
-import { createHmac, randomBytes, scrypt } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { showDuration } from '../format.ts'
-import { sanitize } from '../net/text.ts'
 import { hostAndPort, type Target } from '../settings/index.ts'
 import type { SignIn } from './kind.ts'
 import { NoSlot, orAborted } from './limits.ts'
+import { maxPauseMs, RefusalFile, type RefusalStore, type RefusedSignIn, type SignInKey } from './refusal-file.ts'
+
+export type { RefusalStore, SignInKey } from './refusal-file.ts'
 
 const firstPauseMs = 5 * 60_000
-const maxPauseMs = 60 * 60_000
-
-/** Where refusals outlive the process: one small private file. Each method may reject; svc then only forgets. */
-export type RefusalStore = {
-  /** Undefined when there is no file. */
-  readonly read: () => Promise<string | undefined>
-  readonly write: (text: string) => Promise<void>
-}
-
-/** A sign-in without its secrets: it can neither be shown nor written by mistake. */
-export type SignInKey = {
-  /** The server and the account. */
-  readonly place: string
-  /** The server, the account and the secrets. Differs from process to process. */
-  readonly id: string
-  /** The secrets, as text. */
-  readonly reveal: () => string
-}
-
-/** A refused sign-in. Times are milliseconds since 1970. */
-type Refusal = { readonly by: string; readonly at: number; readonly pause: number }
 
 export type Blocked = {
   /** The monitor whose sign-in was refused. */
   readonly by: string
+  /** Why the server refused it. Undefined for a refusal that another version of svc stored. */
+  readonly cause: string | undefined
   /** Durations as text: since the refusal, and until the next attempt. */
   readonly ago: string
   readonly next: string
@@ -52,7 +35,7 @@ type Lead = { readonly name: string; readonly ended: Promise<void> }
  */
 export class SignIns {
   readonly #processKey = randomBytes(32)
-  readonly #refusals = new Map<string, Refusal>()
+  readonly #refusals = new Map<string, RefusedSignIn>()
   readonly #leads = new Map<string, Lead>()
   readonly #file: RefusalFile | undefined
 
@@ -99,130 +82,42 @@ export class SignIns {
     return { waitedFor, end }
   }
 
-  /** The refusal that forbids this sign-in now. */
-  async blocked(key: SignInKey, now: number): Promise<Blocked | undefined> {
-    const refusal = this.#refusals.get(key.id) ?? (await this.#file?.find(key))
-    if (!refusal) return undefined
-    this.#refusals.set(key.id, refusal)
+  /**
+   * The refusal that forbids this sign-in now. Refusals until `repeatsUntil` (milliseconds since 1970) do not count:
+   * somebody wants to know now.
+   */
+  async blocked(key: SignInKey, now: number, repeatsUntil = Number.NEGATIVE_INFINITY): Promise<Blocked | undefined> {
+    const refusal = await this.#current(key)
+    if (!refusal || refusal.at <= repeatsUntil) return undefined
     const left = refusal.at + refusal.pause - now
     // A refusal in the future comes from a clock that has been set back.
     if (left <= 0 || refusal.at > now) return undefined
-    return { by: refusal.by, ago: showDuration(now - refusal.at), next: showDuration(left) }
+    const { by, cause, at } = refusal
+    return { by, cause, ago: showDuration(now - at), next: showDuration(left) }
   }
 
-  async refused(key: SignInKey, by: string, now: number): Promise<void> {
+  /** The latest refusal of this process or another. */
+  async #current(key: SignInKey): Promise<RefusedSignIn | undefined> {
+    const own = this.#refusals.get(key.id)
+    const filed = await this.#file?.find(key, own?.at)
+    if (filed === 'accepted') {
+      this.#refusals.delete(key.id)
+      return undefined
+    }
+    if (filed === undefined || (own && own.at >= filed.at)) return own
+    this.#refusals.set(key.id, filed)
+    return filed
+  }
+
+  async refused(key: SignInKey, { by, cause }: Pick<RefusedSignIn, 'by' | 'cause'>, now: number): Promise<void> {
     const before = this.#refusals.get(key.id)
-    const refusal = { by, at: now, pause: before ? Math.min(before.pause * 2, maxPauseMs) : firstPauseMs }
+    const refusal = { by, cause, at: now, pause: before ? Math.min(before.pause * 2, maxPauseMs) : firstPauseMs }
     this.#refusals.set(key.id, refusal)
     await this.#file?.add(key, refusal)
   }
 
-  async accepted(key: SignInKey): Promise<void> {
+  async accepted(key: SignInKey, now: number): Promise<void> {
     this.#refusals.delete(key.id)
-    await this.#file?.remove(key)
+    await this.#file?.remove(key, now)
   }
 }
-
-/** A refusal in the file. */
-type Entry = Refusal & {
-  /** A keyed hash of the server and the account. */
-  readonly place: string
-  readonly salt: string
-  readonly check: string
-}
-type Content = { readonly version: 1; readonly salt: string; readonly refusals: readonly Entry[] }
-
-/** The oldest are dropped. */
-const maxEntries = 100
-const maxCharacters = 64 * 1_024
-
-/**
- * Refusals on disk. The file tells neither servers nor accounts, and its two bytes of scrypt for each secret recognize
- * a corrected secret (all but one in 65,536), but are too few to confirm a guess, however many guesses are tried.
- */
-class RefusalFile {
-  readonly #store: RefusalStore
-  /** The places that the file mentioned when it was last read. */
-  #places: ReadonlySet<string> = new Set()
-
-  constructor(store: RefusalStore) {
-    this.#store = store
-  }
-
-  async find(key: SignInKey): Promise<Refusal | undefined> {
-    const content = await this.#read()
-    const entry = await this.#entryOf(content, key)
-    return entry && { by: entry.by, at: entry.at, pause: entry.pause }
-  }
-
-  async add(key: SignInKey, refusal: Refusal): Promise<void> {
-    const content = await this.#read()
-    const before = await this.#entryOf(content, key)
-    const salt = randomBytes(16).toString('base64')
-    const entry = { ...refusal, place: placeOf(content, key), salt, check: await checkOf(key, salt) }
-    await this.#write({ ...content, refusals: [...content.refusals.filter((one) => one !== before), entry] })
-  }
-
-  /** A secret that the server accepts ends all refusals of its account there. */
-  async remove(key: SignInKey): Promise<void> {
-    if (!this.#places.has(key.place)) return
-    const content = await this.#read()
-    const place = placeOf(content, key)
-    await this.#write({ ...content, refusals: content.refusals.filter((entry) => entry.place !== place) })
-  }
-
-  async #entryOf(content: Content, key: SignInKey): Promise<Entry | undefined> {
-    const place = placeOf(content, key)
-    const candidates = content.refusals.filter((entry) => entry.place === place)
-    if (candidates.length > 0) this.#places = new Set([...this.#places, key.place])
-    for (const entry of candidates) if ((await checkOf(key, entry.salt)) === entry.check) return entry
-    return undefined
-  }
-
-  async #read(): Promise<Content> {
-    const text = await this.#store.read().catch(() => undefined)
-    return (
-      (text === undefined || text.length > maxCharacters ? undefined : parsed(text)) ?? {
-        version: 1,
-        salt: randomBytes(16).toString('base64'),
-        refusals: [],
-      }
-    )
-  }
-
-  async #write(content: Content): Promise<void> {
-    const refusals = content.refusals.slice(-maxEntries)
-    await this.#store.write(`${JSON.stringify({ ...content, refusals })}\n`).catch(() => {})
-  }
-}
-
-const placeOf = ({ salt }: Content, { place }: SignInKey): string =>
-  createHmac('sha256', salt).update(place).digest('base64')
-
-/** Two bytes of scrypt: see `RefusalFile`. */
-const checkOf = (key: SignInKey, salt: string): Promise<string> =>
-  new Promise((resolve, reject) => {
-    scrypt(key.reveal(), salt, 2, (error, hash) => (error ? reject(error) : resolve(hash.toString('hex'))))
-  })
-
-/** Undefined for anything but a file that svc has written. */
-function parsed(text: string): Content | undefined {
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch {
-    return undefined
-  }
-  const { version, salt, refusals } = (json ?? {}) as Partial<Record<keyof Content, unknown>>
-  if (version !== 1 || typeof salt !== 'string' || !Array.isArray(refusals)) return undefined
-  return { version, salt, refusals: refusals.slice(-maxEntries).flatMap(entryIn) }
-}
-
-function entryIn(json: unknown): readonly Entry[] {
-  const { place, salt, check, by, at, pause } = (json ?? {}) as Partial<Record<keyof Entry, unknown>>
-  if (typeof place !== 'string' || typeof salt !== 'string' || typeof check !== 'string') return []
-  if (typeof by !== 'string' || !isTime(at) || !isTime(pause) || pause > maxPauseMs) return []
-  return [{ place, salt, check, by: sanitize(by, 200), at, pause }]
-}
-
-const isTime = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value) && value >= 0

@@ -351,7 +351,7 @@ function connecting(database: SqlDatabase, network: Network, { one, nothingOpen 
     expect(result.message).toMatch(network.wrongPassword)
     expect(JSON.stringify(result)).not.toContain('hunter2')
     await until(async () => (await network.refusals()) === before + 1)
-    expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toContain('not signed in')
+    expect((await one('sign-in', wrong, 'Basic', { limits: shared })).message).toMatch(/^refused: (?!\S+ refused)/)
     expect(await network.refusals()).toBe(before + 1)
   })
   for (const [key, [sentence, fault]] of Object.entries(conditions)) {

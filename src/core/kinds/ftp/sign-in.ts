@@ -1,6 +1,6 @@
 import { isLoopback } from '../../loopback.ts'
 import { quote } from '../../net/text.ts'
-import { ProbeError } from '../../probe-error.ts'
+import { ProbeError, refusedSignIn } from '../../probe-error.ts'
 import { type FtpLink, type FtpReply, wait, waitForSignIn } from './control.ts'
 
 /** Whether svc may send a password to an address: in clear text only on loopback, or if the settings allow it. */
@@ -46,7 +46,7 @@ function refused({ control, tls, redact }: FtpLink, reply: FtpReply, username: s
   if (full.test(reply.text))
     return new ProbeError('refused', `${control.address} accepts no more sessions: ${description}`)
   if (reply.code === 530 || reply.code === 430 || reply.code === 331 || reply.code === 532) {
-    return new ProbeError('auth', `${control.address} refused the sign-in of ${who}: ${description}`)
+    return refusedSignIn(control.address, who, description)
   }
   return new ProbeError('protocol', `${control.address} answered the sign-in of ${who} with ${description}`)
 }

@@ -32,7 +32,10 @@ function evaluateOutcome(request: StepRequest, answer: StepAnswer, threshold: Th
   const bare = (message: string): string => message.replace(`${address}: `, '')
   switch (outcome.type) {
     case 'refusal':
-      return fail(check, 'auth', `${summary}${waiting}: the sign-in was refused`, more)
+      return fail(check, 'auth', `${summary}${waiting}: the sign-in was refused`, {
+        ...more,
+        refusal: `status ${status}`,
+      })
     case 'unexpected status': {
       const to = answer.location === undefined ? '' : ` to ${answer.location}`
       return fail(check, 'data', `${summary}${to}${waiting} (expected ${statusesOf(step).join(', ')})`, more)

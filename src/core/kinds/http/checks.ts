@@ -188,7 +188,8 @@ export const status = onHttp({
       // `<500` accepts a 401, but not from a server that received credentials. A list that names 401 accepts it in any
       // case.
       if (status === 401 && signedIn && !allowed.some((entry) => /^4(?:01|xx)$/i.test(entry))) {
-        return fail('status', 'auth', `${text}: the sign-in of this monitor was refused`, more)
+        const message = `${text}: the sign-in of this monitor was refused`
+        return fail('status', 'auth', message, { ...more, refusal: `status ${status}` })
       }
       if (isAllowed) return ok('status', text, more)
       if (refusal) return fail('status', refusal.fault, `${address} ${refusal.message} (it answered ${status})`, more)

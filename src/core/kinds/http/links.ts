@@ -184,7 +184,8 @@ function evaluateAnswer(answer: LinkAnswer, entry: LinkEntry, where: string): Li
   const more: Partial<Result> = { measurement: { value: status, unit: 'count' } }
   const text = `${where}: ${address} answered ${status}`
   if (status === 401 && signedIn) {
-    return [fail('links', 'auth', `${code('status')}${text}: the sign-in of this monitor was refused`, more)]
+    const message = `${code('status')}${text}: the sign-in of this monitor was refused`
+    return [fail('links', 'auth', message, { ...more, refusal: `status ${status}` })]
   }
   try {
     if (!statusAllowed(status, entry.status)) {

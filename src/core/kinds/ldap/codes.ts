@@ -1,5 +1,5 @@
 import { quote, type Redact } from '../../net/text.ts'
-import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, ProbeError, RefusedSignInError } from '../../probe-error.ts'
 import type { LdapResult } from './message.ts'
 
 /** The request that a result code answers. */
@@ -88,7 +88,10 @@ export function resultFault(result: LdapResult, request: LdapRequest): ProbeErro
   if (doing === 'bind') {
     const sub = result.code === 49 ? subCode(result.text) : undefined
     const why = (sub === undefined ? undefined : directoryMeanings[sub]) ?? `it ${words}`
-    return new ProbeError(fault, `${address} refused the sign-in ${as}: ${why}`, details)
+    const message = `${address} refused the sign-in ${as}: ${why}`
+    if (fault !== 'auth') return new ProbeError(fault, message, details)
+    const reason = sub === undefined && result.code === 49 ? 'wrong name or password (invalidCredentials)' : why
+    return new RefusedSignInError(message, reason, details)
   }
   const what = base === '' ? 'its root entry' : quote(base, 120)
   return new ProbeError(fault, `${address}: search for ${what} ${as}: the server ${words}`, details)

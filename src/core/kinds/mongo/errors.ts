@@ -1,6 +1,6 @@
 import { type DatabaseTarget, withoutTls } from '../../database/index.ts'
 import { type Redact, sanitize } from '../../net/text.ts'
-import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
 export type MongoPlace = {
   readonly target: DatabaseTarget
@@ -72,11 +72,10 @@ function fromServer(code: number, reason: string, { address, target, phase }: Mo
   const user = target.user === '' ? 'a client without a sign-in' : `"${sanitize(target.user, 64)}"`
   switch (meaning[code]) {
     case 'refused sign-in':
-      return probeError(
-        'auth',
-        `${address} refused the sign-in of ${user}: ${reason}`,
+      return refusedSignIn(address, user, reason, [
         `the user is looked up in the database ${sanitize(target.database || 'admin', 64)}; the url can name another one`,
-      )
+        `error ${code}`,
+      ])
     case 'may not':
       return new UnavailableError('permission', `${user} lacks a privilege: ${reason}`, [`error ${code}`])
     case 'absent':

@@ -1,6 +1,6 @@
 import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
-import { type FaultClass, MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
 /** Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. */
 export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
@@ -69,7 +69,7 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
   const user = `"${sanitize(target.user, 64)}"`
   switch (meaning[errno]) {
     case 'refused sign-in':
-      if (phase === 'sign-in') return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
+      if (phase === 'sign-in') return refusedSignIn(address, user, reason, [`error ${errno}`])
       return missingPrivilege(errno, reason, target.user)
     case 'full':
       return probeError(

@@ -1,5 +1,5 @@
 import { quote, sanitize } from '../../net/text.ts'
-import { ProbeError } from '../../probe-error.ts'
+import { ProbeError, RefusedSignInError } from '../../probe-error.ts'
 import { endpointAt, type OidcSession, secretFor } from './endpoint.ts'
 import { type OidcAnswer, type OidcJson, type OidcProvider, object, type SharedSettings } from './provider.ts'
 
@@ -182,7 +182,7 @@ function refusal(answer: OidcAnswer, session: OidcSession, asker: string, refuse
   const next = Object.hasOwn(advice, error) ? [advice[error] ?? ''] : []
   const unknown = status === 401 || error === 'invalid_client' || error === 'invalid_grant'
   if (refused === undefined && unknown)
-    return new ProbeError('auth', `${address} refused ${asker}: ${description}`, next)
+    return new RefusedSignInError(`${address} refused ${asker}: ${description}`, description, next)
   const side = status >= 500 ? ': an error of the provider, not of the client' : ''
   return new ProbeError('data', `${address} answered ${asker} with ${description}${side}`, next)
 }

@@ -1,6 +1,6 @@
 import { type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
-import { type FaultClass, MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
 /** Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. */
 export function postgresFault(error: unknown, place: ErrorPlace): unknown {
@@ -23,7 +23,7 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
   switch (code) {
     case '28P01':
     case '28000':
-      return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
+      return refusedSignIn(address, user, reason, [`SQLSTATE ${sanitize(code, 8)}`])
     case '3D000':
       return probeError('data', `${address} does not have this database: ${reason}`)
     case '53300':
@@ -81,7 +81,7 @@ function fromPooler(
   if (reason.startsWith('no such database'))
     return probeError('data', `PgBouncer at ${address} does not have this database: ${reason}`)
   if (/^(?:SASL|password) authentication failed/.test(reason))
-    return probeError('auth', `${address} refused the sign-in of ${user}: ${reason}`)
+    return refusedSignIn(address, user, reason, ['SQLSTATE 08P01'])
   if (reason === 'not allowed')
     return probeError(
       'data',

@@ -4,7 +4,7 @@ import { callOver, open, type Route } from '../../net/http/route.ts'
 import { readJson } from '../../net/json.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../../net/text.ts'
 import { readTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
-import { MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
+import { MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 
 /** The settings of the connection. */
@@ -187,5 +187,5 @@ export function signInContent(answer: ManagementAnswer, account: Account): unkno
   if (answer.status !== 401) return content(answer, 'overview', account)
   const why = typeof reason === 'string' ? account.redact(reason).slice(0, 200) : 'without a reason'
   if (/^not (management|monitor) user/i.test(why)) return content(answer, 'overview', account)
-  throw new ProbeError('auth', `${account.address} refused the sign-in of ${quote(account.username, 64)}: ${why}`)
+  throw refusedSignIn(account.address, quote(account.username, 64), why)
 }

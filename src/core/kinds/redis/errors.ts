@@ -1,5 +1,5 @@
 import { quote, type Redact, sanitize } from '../../net/text.ts'
-import { type FaultClass, MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
 /** The server that answered with an error, and the user it answered. */
 type Peer = { readonly address: string; readonly redact: Redact; readonly user: string | undefined }
@@ -14,15 +14,13 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
   const who = quote(user ?? 'default', 64)
   const problem = (fault: FaultClass, message: string, ...next: string[]): ProbeError =>
     new ProbeError(fault, message, [...next, text])
+  const refused = (reason: string): ProbeError => refusedSignIn(address, who, reason, [text])
   const code = /^[A-Z]+/.exec(error)?.[0] ?? ''
   switch (code) {
     case 'NOAUTH':
       return problem('auth', `${address} requires a sign-in: set password (and the user in url)`)
     case 'WRONGPASS':
-      return problem(
-        'auth',
-        `${address} refused the sign-in of ${who}: wrong password, or the user does not exist or is disabled`,
-      )
+      return refused('wrong password, or the user does not exist or is disabled')
     case 'NOPERM':
       return missingPermission(`ACL SETUSER ${sanitize(user ?? 'default', 64)} ${missingRule(error)}`, who, text)
     case 'LOADING':
@@ -62,8 +60,7 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
   if (/max number of clients/i.test(error)) {
     return problem('refused', `${address} has reached its maximum number of clients (maxclients)`)
   }
-  if (/invalid password/i.test(error))
-    return problem('auth', `${address} refused the sign-in of ${who}: wrong password`)
+  if (/invalid password/i.test(error)) return refused('wrong password')
   if (/no password is set|without any password configured/i.test(error)) {
     return problem(
       'data',

@@ -6,7 +6,7 @@ import type { CheckContext } from '../../engine/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { optionalDriver } from '../../net/driver.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
-import { ProbeError } from '../../probe-error.ts'
+import { ProbeError, RefusedSignInError, refusedSignIn } from '../../probe-error.ts'
 import type { Secret } from '../../settings/index.ts'
 
 /** The identification line with which an SSH server begins (RFC 4253, 4.2), as far as it was received. */
@@ -230,8 +230,9 @@ function sshFault(error: Error, { target, redact, methods, username }: At): unkn
   const who = quote(redact(username), 64)
   const reason = sanitize(redact(message), 200)
   if (level === 'client-authentication' || (methods.length > 0 && /authentication/i.test(message))) {
-    const how = methods.length > 0 ? ` by ${methods.join(' and ')}` : ': it offers none of the configured methods'
-    return new ProbeError('auth', `${address} refused the sign-in of ${who}${how}`)
+    if (methods.length === 0) return refusedSignIn(address, who, 'it offers none of the configured methods')
+    const how = `by ${methods.join(' and ')}`
+    return new RefusedSignInError(`${address} refused the sign-in of ${who} ${how}`, `sign-in ${how}`)
   }
   if (level === 'client-socket' && typeof code === 'string') {
     const reset = code === 'ECONNRESET' || code === 'EPIPE'

@@ -13,7 +13,7 @@ import {
 } from '../../engine/index.ts'
 import { trustDecision } from '../../net/certificates.ts'
 import { quote, sanitize } from '../../net/text.ts'
-import { ProbeError } from '../../probe-error.ts'
+import { ProbeError, refusedSignIn } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import {
   base64,
@@ -201,9 +201,9 @@ async function authenticate(smtp: SmtpConnection): Promise<void> {
     if (reply.code === 334) reply = await smtp.ask(base64(text), name)
   }
   if (reply.code === 235) return
-  const message = `${address} refused the sign-in of ${quote(username, 64)}: ${smtp.quote(reply)}`
+  const refused = refusedSignIn(address, quote(username, 64), smtp.quote(reply))
   // A 4xx reply means that the server could not verify the password, so this is no refusal.
-  throw smtp.end(new ProbeError(reply.code >= 500 ? 'auth' : 'data', message))
+  throw smtp.end(reply.code >= 500 ? refused : new ProbeError('data', refused.message))
 }
 
 const senderSetting = {

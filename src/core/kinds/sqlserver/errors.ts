@@ -1,6 +1,6 @@
 import { calledOff, type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { type Redact, sanitize } from '../../net/text.ts'
-import { type FaultClass, ProbeError } from '../../probe-error.ts'
+import { type FaultClass, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
 /** `redact` replaces the password in text of the server. */
 export type SqlserverPlace = ErrorPlace & { readonly redact: Redact }
@@ -21,11 +21,6 @@ const permission = new Set([229, 230, 262, 297, 300, 916, 15_247])
 const absent = new Set([195, 207, 208, 2_812, 40_515])
 
 type Meaning = readonly [fault: FaultClass, what: (address: string, user: string) => string, ...details: string[]]
-const auth = (what: string, ...details: string[]): Meaning => [
-  'auth',
-  (address, user) => `${address} refused the sign-in of ${user}: ${what}`,
-  ...details,
-]
 const is = (fault: FaultClass, what: string, ...details: string[]): Meaning => [
   fault,
   (address) => `${address} ${what}`,
@@ -47,14 +42,6 @@ const meanings: Readonly<Record<number, Meaning>> = {
     'accepts no clients from this address',
     'next: add a firewall rule for this machine on the server',
   ),
-  18452: auth(
-    'there is no SQL Server login of this name, and Windows accounts cannot sign in this way',
-    'next: use a SQL Server login, and enable mixed mode on the server',
-  ),
-  18470: auth('the login is disabled', 'next: ALTER LOGIN … ENABLE'),
-  18486: auth('the login is locked', 'next: ALTER LOGIN … WITH PASSWORD = … UNLOCK'),
-  18487: auth('the password has expired'),
-  18488: auth('the password must be changed first', 'next: sign in once with a tool that can change it'),
   18451: is('refused', 'accepts only administrators: it is starting, stopping or in single-user mode'),
   18461: is('refused', 'is in single-user mode, and its only connection is in use'),
   18401: is('refused', 'is not ready: it is running upgrade scripts'),
@@ -85,6 +72,18 @@ const meanings: Readonly<Record<number, Meaning>> = {
   9002: is('data', 'has no space left in the log of this database', 'inspect: log_reuse_wait_desc in sys.databases'),
   3906: is('data', 'accepts no writes: this database is read-only'),
   945: is('data', 'cannot open this database: files, memory or disk space are missing'),
+}
+
+/** Error numbers of refused sign-ins that say more than 18456: why, and the next steps. */
+const refusals: Readonly<Record<number, readonly [reason: string, ...details: string[]]>> = {
+  18452: [
+    'there is no SQL Server login of this name, and Windows accounts cannot sign in this way',
+    'next: use a SQL Server login, and enable mixed mode on the server',
+  ],
+  18470: ['the login is disabled', 'next: ALTER LOGIN … ENABLE'],
+  18486: ['the login is locked', 'next: ALTER LOGIN … WITH PASSWORD = … UNLOCK'],
+  18487: ['the password has expired'],
+  18488: ['the password must be changed first', 'next: sign in once with a tool that can change it'],
 }
 
 /** The states of error 18456. The server sends 1 to clients and writes the real state only to its own log. */
@@ -128,7 +127,8 @@ function serverErrors(error: unknown): readonly ServerError[] {
 }
 
 function fromServer(errors: readonly ServerError[], { target, address, phase, redact }: SqlserverPlace): ProbeError {
-  const decisive = errors.find(({ number }) => meanings[number]) ?? errors.find(({ number }) => number === 18_456)
+  const decisive =
+    errors.find(({ number }) => meanings[number] ?? refusals[number]) ?? errors.find(({ number }) => number === 18_456)
   const { number, state, message } = decisive ?? (errors[0] as ServerError)
   const user = `"${sanitize(target.user, 64)}"`
   const reason = sanitize(redact(message))
@@ -138,9 +138,14 @@ function fromServer(errors: readonly ServerError[], { target, address, phase, re
     const [fault, describe, ...hints] = meaning
     return new ProbeError(fault, describe(address, user), [...hints.map(String), ...details])
   }
+  const refusal = refusals[number]
+  if (refusal) {
+    const [why, ...hints] = refusal
+    return refusedSignIn(address, user, why, [...hints, ...details])
+  }
   if (number === 18_456) {
     const why = states[state] ?? 'probably a wrong name or password'
-    return new ProbeError('auth', `${address} refused the sign-in of ${user}: ${why}`, details)
+    return refusedSignIn(address, user, why, details)
   }
   if (phase === 'sign-in') return new ProbeError('protocol', `${address} refused the connection: ${reason}`, details)
   if (phase === 'query' && permission.has(number)) {
