@@ -31,6 +31,7 @@ export function show(value: number, unit: ThresholdUnit): string {
   if (unit === 'duration') return showDuration(value)
   if (unit === 'bytes') return showBytes(value)
   if (unit === 'percent') return `${round(value, 1)} %`
-  if (unit === 'days') return `${round(value, 1)} d`
+  if (unit === 'days')
+    return Math.abs(value) < 1 && value !== 0 ? showDuration(value * 86_400_000) : `${round(value, 1)} d`
   return String(round(value, 2))
 }

@@ -23,8 +23,16 @@ const shown = [
   'withoutIntermediate',
   'fiveDays',
   'twoDays',
+  'shortLived',
+  'shortLivedLate',
+  'shortLivedEnding',
+  'mustStaple',
+  'stapled',
+  'forClients',
+  'underLeaf',
+  'tooDeep',
 ] as const
-type Name = (typeof shown)[number] | 'oldVersion'
+type Name = (typeof shown)[number] | 'oldVersion' | 'mutual' | 'namesOnly'
 type Servers = Readonly<Record<Name, OpensslServer>>
 
 const handshake =
@@ -143,6 +151,83 @@ const tlsRows: readonly Row<Servers>[] = [
     peers: ask('twoDays'),
   },
   {
+    fault: 'healthy with a certificate for 6 days, of which 3 are left',
+    monitor: handshake('shortLived'),
+    expected: { state: 'healthy' },
+    before: 'warning',
+    peers: ask('shortLived'),
+  },
+  {
+    fault: 'a certificate for 6 days was not renewed, and ends in one',
+    monitor: handshake('shortLivedLate'),
+    expected: {
+      state: 'warning',
+      check: 'expiry',
+      says: /in (?:1 d|23(?:\.\d)? h|24 h) \(warn below 1\.2 d, fail below 7\.2 h\)/,
+    },
+    peers: ask('shortLivedLate'),
+  },
+  {
+    fault: 'a certificate for 6 days ends in 5 h',
+    monitor: handshake('shortLivedEnding'),
+    expected: { state: 'unhealthy', check: 'expiry', fault: 'threshold', says: /in 4\.[78] h \(/ },
+    peers: ask('shortLivedEnding'),
+  },
+  {
+    fault: 'healthy with a limit of svc.yaml for a certificate of 6 days',
+    monitor: handshake('shortLivedEnding', { expiry: { warn: 0.1, limit: 0.05 } }),
+    expected: { state: 'healthy' },
+    peers: ask('shortLivedEnding'),
+  },
+  {
+    fault: 'a certificate requires a staple, and the server sends none',
+    monitor: handshake('mustStaple'),
+    expected: { state: 'warning', check: 'staple', says: /requires OCSP stapling.*sends none/ },
+    before: 'ok',
+    peers: ask('mustStaple'),
+  },
+  {
+    fault: 'healthy with the staple that the certificate requires',
+    monitor: handshake('stapled'),
+    expected: { state: 'healthy' },
+    peers: ask('stapled'),
+  },
+  {
+    fault: 'a certificate for clients',
+    monitor: handshake('forClients'),
+    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /not issued for servers/ },
+    peers: ask('forClients'),
+  },
+  {
+    fault: 'a certificate signed by one that is no CA',
+    monitor: handshake('underLeaf'),
+    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /is not a CA/ },
+    peers: ask('underLeaf'),
+  },
+  {
+    fault: 'more intermediates than the CA allows',
+    monitor: handshake('tooDeep'),
+    expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /more issuers below it than it allows/ },
+    peers: ask('tooDeep'),
+  },
+  {
+    fault: 'healthy where a certificate of the client is demanded',
+    monitor: handshake('mutual'),
+    expected: { state: 'healthy' },
+    peers: ask('mutual'),
+  },
+  {
+    fault: 'the server refuses the name',
+    monitor: handshake('namesOnly'),
+    expected: {
+      state: 'unhealthy',
+      check: 'handshake',
+      fault: 'tls',
+      says: /no certificate for this name: set servername/,
+    },
+    peers: ask('namesOnly'),
+  },
+  {
     fault: 'TLS 1.1 at most',
     monitor: handshake('oldVersion'),
     expected: { state: 'unhealthy', check: 'protocol', fault: 'tls', says: /TLSv1\.1/ },
@@ -225,7 +310,11 @@ for (const [kind, rows] of [
     start: async () => {
       if (!certificates) throw new Error('no certificates')
       const old = ['-tls1_1', '-cipher', 'DEFAULT@SECLEVEL=0']
-      const started: Partial<Record<Name, OpensslServer>> = { oldVersion: await startOpenssl(certificates.good, old) }
+      const started: Partial<Record<Name, OpensslServer>> = {
+        oldVersion: await startOpenssl(certificates.good, old),
+        mutual: await startOpenssl(certificates.good, ['-Verify', '3']),
+        namesOnly: await startOpenssl(certificates.good, ['for:elsewhere.test']),
+      }
       for (const name of shown) started[name] = await startOpenssl(certificates[name])
       return started as Servers
     },

@@ -1,7 +1,8 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { evaluateExpiry } from '../../src/core/engine/index.ts'
+import { certificateSetting, evaluateExpiry } from '../../src/core/engine/index.ts'
 import tls from '../../src/core/kinds/tls.ts'
+import type { Threshold } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing, type ServerCertificate } from '../support/certs.ts'
 import { blackHole, peer, refusedPort, replies, reset, settled, speaks } from '../support/faults.ts'
 import { suiteWith } from '../support/peer.ts'
@@ -139,33 +140,52 @@ suiteWith(opensslMissing(), 'tls', () => {
       expect(empty[0]?.message).toContain('contains no PEM certificate')
     })
 
-    test('values at the boundaries of expiry are ok', () => {
-      const day = 86_400_000
-      const at = new Date('2026-01-01T00:00:00Z')
-      const status = (days: number) => {
-        const to = new Date(at.getTime() + days * day)
-        const own = { name: 'a', issuer: 'b', from: new Date(0), to, selfSigned: false }
-        const observation = {
-          address: 'x:1',
-          host: 'a',
-          protocol: 'TLSv1.3',
-          trustError: undefined,
-          trustedButForDates: false,
-        }
-        return evaluateExpiry(
-          'expiry',
-          {
-            ...observation,
-            certificates: [own],
-            hostError: undefined,
-            pin: undefined,
-            trustedBy: 'caFile' as const,
-            at,
-          },
-          { warn: 20, limit: 3 },
-        ).status
+    const day = 86_400_000
+    const at = new Date('2026-01-01T00:00:00Z')
+    const expiryOf = (lifetime: number, days: number, threshold: Threshold) => {
+      const to = new Date(at.getTime() + days * day)
+      const from = new Date(to.getTime() - lifetime * day)
+      const own = { name: 'a', issuer: 'b', from, to, selfSigned: false, isCa: false }
+      const observation = {
+        address: 'x:1',
+        host: 'a',
+        protocol: 'TLSv1.3',
+        trustError: undefined,
+        trustedButForDates: false,
       }
+      return evaluateExpiry(
+        'expiry',
+        {
+          ...observation,
+          certificates: [own],
+          hostError: undefined,
+          pin: undefined,
+          trustedBy: 'caFile' as const,
+          at,
+        },
+        threshold,
+      ).status
+    }
+
+    test('values at the boundaries of expiry are ok', () => {
+      const status = (days: number) => expiryOf(90, days, certificateSetting.default)
       expect([20, 19.99, 3, 2.99, 0].map(status)).toEqual(['ok', 'warning', 'warning', 'failed', 'failed'])
+      expect([20, 19.99].map((days) => expiryOf(30, days, certificateSetting.default))).toEqual(['ok', 'warning'])
+    })
+
+    test('H18 the default limits of a certificate for less than 30 days are parts of its lifetime', () => {
+      const ofTenDays = (days: number) => expiryOf(10, days, certificateSetting.default)
+      expect([9, 2, 1.999, 0.5, 0.499, 0].map(ofTenDays)).toEqual([
+        'ok',
+        'ok',
+        'warning',
+        'warning',
+        'failed',
+        'failed',
+      ])
+      const ofAnHour = (minutes: number) => expiryOf(1 / 24, minutes / 1_440, certificateSetting.default)
+      expect([59, 12, 11.9, 3, 2.9].map(ofAnHour)).toEqual(['ok', 'ok', 'warning', 'warning', 'failed'])
+      expect([9, 2.9].map((days) => expiryOf(10, days, { warn: 20, limit: 3 }))).toEqual(['warning', 'failed'])
     })
   })
 

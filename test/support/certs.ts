@@ -8,7 +8,12 @@ export const opensslMissing = (): string | undefined =>
   spawnSync('openssl', ['version']).status === 0 ? undefined : 'the program openssl is not installed'
 
 /** What a TLS server needs: `cert` is the chain that it shows, its own certificate first. */
-export type ServerCertificate = { readonly key: string; readonly cert: string }
+export type ServerCertificate = {
+  readonly key: string
+  readonly cert: string
+  /** The OCSP answer that the server sends with it. */
+  readonly staple?: Uint8Array
+}
 
 export type Certificates = {
   /** The root that signed everything but `selfSigned`, as a file and as PEM. */
@@ -29,8 +34,22 @@ export type Certificates = {
   readonly selfSigned: ServerCertificate
   /** `selfSigned` as a caFile. */
   readonly selfSignedFile: string
+  /** Issued for 90 days. */
   readonly fiveDays: ServerCertificate
   readonly twoDays: ServerCertificate
+  /** Issued for 6 days, of which 3, 1 and 0.2 are left. */
+  readonly shortLived: ServerCertificate
+  readonly shortLivedLate: ServerCertificate
+  readonly shortLivedEnding: ServerCertificate
+  /** Requires OCSP stapling (must-staple); `stapled` comes with an answer of the CA. */
+  readonly mustStaple: ServerCertificate
+  readonly stapled: ServerCertificate
+  /** Good, but for the purpose of a client. */
+  readonly forClients: ServerCertificate
+  /** Signed by `good`, which is no CA. */
+  readonly underLeaf: ServerCertificate
+  /** Under an intermediate below another one that may have none below it. */
+  readonly tooDeep: ServerCertificate
   /** A good certificate whose subject carries escape sequences. */
   readonly hostile: ServerCertificate
   readonly remove: () => void
@@ -39,6 +58,8 @@ export type Certificates = {
 const dayMs = 86_400_000
 const extensions = {
   ca: 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n',
+  lowestCa: 'basicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=critical,keyCertSign,cRLSign\n',
+  client: 'basicConstraints=critical,CA:FALSE\nextendedKeyUsage=clientAuth\n',
   server: (names: string) =>
     `basicConstraints=critical,CA:FALSE\nextendedKeyUsage=serverAuth\n${names === '' ? '' : `subjectAltName=${names}\n`}`,
 }
@@ -119,6 +140,10 @@ export function makeCertificates(): Certificates {
     const made = issue(name, common, extensions.server(names), by, from, to)
     return { key: made.key, cert: made.pem + by.pem, alone: made.pem }
   }
+  const withExtension = (name: string, extension: string, by = middle) => {
+    const { key, pem } = issue(name, 'svc.test', extension, by, -1, 90)
+    return { key, cert: pem + by.pem }
+  }
   const good = once(() => server('good', ours, -1, 90))
   const selfSigned = once(() => {
     const { key, pem } = issue('self', 'self.test', extensions.server(ours), 'self', -1, 90)
@@ -132,9 +157,34 @@ export function makeCertificates(): Certificates {
   const notYetValid = once(() => server('early', ours, 2, 90))
   const wrongHost = once(() => server('wrong', 'DNS:elsewhere.test', -1, 90))
   const commonNameOnly = once(() => server('plain', '', -1, 90))
-  const fiveDays = once(() => server('five', ours, -1, 5.5))
-  const twoDays = once(() => server('two', ours, -1, 2.5))
-  const hostile = once(() => server('hostile', ours, -1, 2.5, middle, '\x1b[2Jevil\x07\x1b[31m'))
+  const fiveDays = once(() => server('five', ours, -84.5, 5.5))
+  const twoDays = once(() => server('two', ours, -87.5, 2.5))
+  const shortLived = once(() => server('short', ours, -3, 3))
+  const shortLivedLate = once(() => server('short-late', ours, -5, 1))
+  const shortLivedEnding = once(() => server('short-ending', ours, -5.8, 0.2))
+  const mustStaple = once(() => withExtension('must-staple', `${extensions.server(ours)}tlsfeature=status_request\n`))
+  const stapled = once(() => {
+    const { key, cert } = mustStaple()
+    const ca = ['-CA', file('middle.pem'), '-issuer', file('middle.pem')]
+    const signer = ['-rsigner', file('middle.pem'), '-rkey', file('middle.key')]
+    const validity = ['-ndays', '5', '-respout', file('staple.der')]
+    openssl('ocsp', '-index', file('index.txt'), ...ca, ...signer, ...validity, '-cert', file('must-staple.pem'))
+    return { key, cert, staple: readFileSync(file('staple.der')) }
+  })
+  const forClients = once(() => withExtension('client', `${extensions.client}subjectAltName=${ours}\n`))
+  const underLeaf = once(() => {
+    good()
+    const leaf = { name: 'good', key: good().key, pem: good().alone }
+    const { key, pem } = issue('under-leaf', 'svc.test', extensions.server(ours), leaf, -1, 60)
+    return { key, cert: pem + good().cert }
+  })
+  const tooDeep = once(() => {
+    const lowest = issue('lowest', 'Svc Lowest Issuer', extensions.lowestCa, middle, -30, 300)
+    const below = issue('below', 'Svc Issuer Below', extensions.ca, lowest, -20, 200)
+    const { key, pem } = issue('too-deep', 'svc.test', extensions.server(ours), below, -1, 60)
+    return { key, cert: pem + below.pem + lowest.pem + middle.pem }
+  })
+  const hostile = once(() => server('hostile', ours, -87.5, 2.5, middle, '\x1b[2Jevil\x07\x1b[31m'))
   return {
     caFile: file('root.pem'),
     ca: root.pem,
@@ -171,6 +221,30 @@ export function makeCertificates(): Certificates {
     },
     get twoDays() {
       return twoDays()
+    },
+    get shortLived() {
+      return shortLived()
+    },
+    get shortLivedLate() {
+      return shortLivedLate()
+    },
+    get shortLivedEnding() {
+      return shortLivedEnding()
+    },
+    get mustStaple() {
+      return mustStaple()
+    },
+    get stapled() {
+      return stapled()
+    },
+    get forClients() {
+      return forClients()
+    },
+    get underLeaf() {
+      return underLeaf()
+    },
+    get tooDeep() {
+      return tooDeep()
     },
     get hostile() {
       return hostile()

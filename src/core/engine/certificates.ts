@@ -1,8 +1,10 @@
 import {
+  type Certificate,
   type Chain,
   certificateName,
   daysBetween,
   describeExpiry,
+  exactDaysBetween,
   formatDay,
   hostProblem,
   pinProblem,
@@ -15,13 +17,19 @@ import type { Setting, Threshold } from '../settings/index.ts'
 import { atLeast, fail, ok, type Result, warn } from './result.ts'
 
 const certificateDays = { warn: 20, limit: 3 } as const
+/** Days. Of a certificate with a shorter lifetime, the default limits are parts of that. */
+const shortLifetime = 30
+/** Clients of ACME renew such certificates when a third to a half is left. */
+const partsOfLifetime = { warn: 1 / 5, limit: 1 / 20 } as const
+const shortLivedDoc =
+  'of a certificate issued for less than 30 days, by default a fifth and a twentieth of its lifetime'
 
 /** The setting of `evaluateExpiry`. */
 export const certificateSetting = {
   type: 'threshold',
   unit: 'days',
   default: certificateDays,
-  doc: 'Minimum remaining validity of every certificate in the chain, in days',
+  doc: `Minimum remaining validity of every certificate in the chain, in days; ${shortLivedDoc}`,
 } as const satisfies Setting
 
 /** The same setting for a kind whose `url` may also be http. */
@@ -29,48 +37,67 @@ export const httpsCertificateSetting = {
   type: 'threshold',
   unit: 'days',
   default: certificateDays,
-  doc: 'Minimum remaining validity of every certificate in the chain, in days (https)',
+  doc: `Minimum remaining validity of every certificate in the chain, in days (https); ${shortLivedDoc}`,
 } as const satisfies Setting
 
+type Remaining = { readonly certificate: Certificate; readonly days: number; readonly threshold: Threshold }
+
+/** What is left of a certificate, and its limits. The default limits hold for certificates of at least 30 days. */
+function remaining(certificate: Certificate, at: Date, threshold: Threshold): Remaining {
+  const { from, to } = certificate
+  const lifetime = exactDaysBetween(from, to)
+  if (threshold !== certificateDays || lifetime >= shortLifetime)
+    return { certificate, days: daysBetween(at, to), threshold }
+  const { warn: warnPart, limit: limitPart } = partsOfLifetime
+  const own = { warn: lifetime * warnPart, limit: lifetime * limitPart }
+  return { certificate, days: exactDaysBetween(at, to), threshold: own }
+}
+
+/** How near a limit is: 2 below the limit, 1 below the warning. */
+const urgency = ({ days, threshold: { warn: warning, limit } }: Remaining): number =>
+  limit !== undefined && days < limit ? 2 : warning !== undefined && days < warning ? 1 : 0
+
 /**
- * Checks the dates of every certificate in the chain; the earliest expiry decides. A pinned certificate only warns: who
- * pins it decides how long it is used.
+ * Checks the dates of every certificate in the chain; the one that is most urgent, or else ends first, decides. A pinned
+ * certificate only warns: who pins it decides how long it is used.
  */
 export function evaluateExpiry<const Name extends string>(
   check: Name,
   chain: Chain,
   threshold: Threshold,
 ): Result<Name> {
-  const { address } = chain
+  const { address, at } = chain
   const isPinned = chain.pin === 'matches'
   const pinned = isPinned ? `certificate ${trustDecision(chain)}; ` : ''
-  const [first, ...rest] = [...chain.certificates].sort((a, b) => a.to.getTime() - b.to.getTime())
+  const [first, ...rest] = chain.certificates
+    .map((one) => remaining(one, at, threshold))
+    .toSorted((a, b) => urgency(b) - urgency(a) || a.certificate.to.getTime() - b.certificate.to.getTime())
   if (first === undefined) return fail(check, 'tls', `${address} presented no certificate`, { address })
-  const early = chain.certificates.find((one) => chain.at < one.from)
-  const details = rest.map((one) => describeExpiry(chain, one))
-  const left = daysBetween(chain.at, first.to)
-  if (chain.at > first.to || early) {
-    const worst = chain.at > first.to ? first : (early ?? first)
+  const expired = chain.certificates.filter(({ to }) => at > to).sort((a, b) => a.to.getTime() - b.to.getTime())
+  const worst = expired[0] ?? chain.certificates.find(({ from }) => at < from)
+  if (worst) {
     const others = chain.certificates.filter((one) => one !== worst).map((one) => describeExpiry(chain, one))
     const spared =
       chain.trustError === undefined ? ['this machine finds a trusted path without it; older clients do not'] : []
+    const left = daysBetween(at, worst.to)
     const more: Partial<Result> = {
       address,
-      measurement: { value: left, unit: 'days', ...threshold, bound: 'atLeast', at: first.to },
+      measurement: { value: left, unit: 'days', ...threshold, bound: 'atLeast', at: worst.to },
       details: [...others, ...spared],
     }
     const message = `${address}: ${pinned}${describeExpiry(chain, worst)}`
     return isPinned ? warn(check, message, more) : fail(check, 'tls', message, more)
   }
+  const { certificate, days: value, threshold: own } = first
   return atLeast({
     check,
-    what: `${address}: ${pinned}${certificateName(chain, first)} expires on ${formatDay(first.to)}, in`,
-    value: left,
+    what: `${address}: ${pinned}${certificateName(chain, certificate)} expires on ${formatDay(certificate.to)}, in`,
+    value,
     unit: 'days',
-    threshold: isPinned ? { warn: threshold.warn ?? threshold.limit } : threshold,
-    at: first.to,
+    threshold: isPinned ? { warn: own.warn ?? own.limit } : own,
+    at: certificate.to,
     address,
-    details,
+    details: rest.map((one) => describeExpiry(chain, one.certificate)),
   })
 }
 
@@ -139,6 +166,18 @@ export function evaluateTrust<const Name extends string>(check: Name, chain: Cha
   const problem = pinProblem(chain) ?? trustProblem(chain)
   if (problem === undefined) return ok(check, `${address}: ${trustedSentence(chain)}`, { address })
   return fail(check, 'tls', problem, { address, details: trustError === undefined ? [] : [trustError] })
+}
+
+/** Whether the server sends the staple that its certificate requires. No result where it requires none. */
+export function evaluateStaple<const Name extends string>(
+  check: Name,
+  { address, staple }: Chain,
+): readonly Result<Name>[] {
+  if (staple === undefined) return []
+  if (staple === 'sent')
+    return [ok(check, `${address} sends the OCSP staple that its certificate requires`, { address })]
+  const why = 'the certificate requires OCSP stapling (must-staple), but the server sends none'
+  return [warn(check, `${address}: ${why}: Firefox refuses it; turn stapling on, or issue it without`, { address })]
 }
 
 /** Whether the certificate covers the name that clients use. */

@@ -11,6 +11,7 @@ import {
   evaluateExpiry,
   evaluateHost,
   evaluateProtocol,
+  evaluateStaple,
   evaluateTrust,
   includes,
   latencySetting,
@@ -50,6 +51,16 @@ const trust = check({
   applies: (_, { verify, fingerprint }) => verify || fingerprint !== undefined,
   observe: async ({ chain }) => chain,
   evaluate: (chain) => [evaluateTrust('trust', chain), evaluateHost('host name', chain)],
+})
+
+const staple = check({
+  depth: 'Standard',
+  results: {
+    staple: 'A certificate that requires OCSP stapling (must-staple) comes with a staple; left out for others',
+  },
+  settings: {},
+  observe: async ({ chain }) => chain,
+  evaluate: (chain) => evaluateStaple('staple', chain),
 })
 
 const protocol = check({
@@ -110,5 +121,5 @@ export default networkKind({
       return atMost({ check: 'handshake', what, value, unit: 'duration', threshold })
     },
   },
-  checks: [expiry, trust, protocol, addressesResult('Standard')],
+  checks: [expiry, trust, staple, protocol, addressesResult('Standard')],
 })

@@ -88,6 +88,8 @@ export type Certificate = {
   readonly from: Date
   readonly to: Date
   readonly selfSigned: boolean
+  /** Whether it may sign others. */
+  readonly isCa: boolean
 }
 
 /**
@@ -112,6 +114,11 @@ export type Chain = {
   readonly hostError: string | undefined
   /** Whether the certificate has one of the pinned fingerprints. Undefined when none is pinned. */
   readonly pin: 'matches' | 'differs' | undefined
+  /**
+   * Whether the server sent the OCSP staple that its certificate requires (must-staple). Undefined where it requires
+   * none, and where the connection did not ask for one.
+   */
+  readonly staple?: 'sent' | 'missing' | undefined
   /** What signed the chain. Undefined when it is not trusted. */
   readonly trustedBy: 'caFile' | 'system' | undefined
   readonly at: Date
@@ -155,7 +162,20 @@ type ChainOptions = {
   /** Fingerprints of `TlsTrust`. */
   readonly pinned?: readonly string[]
   readonly verify: boolean
+  /** Whether the server sent an OCSP staple. Undefined where it was not asked for one. */
+  readonly isStapled?: boolean | undefined
   readonly date: () => Date
+}
+
+/** The DER of the extension id-pe-tlsfeature (RFC 7633), and of the feature status_request in its list. */
+const tlsFeature = Buffer.from('06082b06010505070118', 'hex')
+const statusRequest = Buffer.from('020105', 'hex')
+
+/** Whether a certificate requires its server to send an OCSP staple. */
+function requiresStaple({ raw }: X509Certificate): boolean {
+  const at = raw.indexOf(tlsFeature)
+  // The value follows within a few bytes: whether it is critical, and the lengths of two lists.
+  return at >= 0 && raw.subarray(at + tlsFeature.length, at + tlsFeature.length + 16).includes(statusRequest)
 }
 
 /** Describes the chain after the handshake. Throws ProbeError when the server presented no certificate. */
@@ -177,6 +197,7 @@ export function describeChain(
       from: one.validFromDate,
       to: one.validToDate,
       selfSigned: one.checkIssued(one),
+      isCa: one.ca,
     })),
     fingerprint: own.fingerprint256,
     trustError,
@@ -187,6 +208,8 @@ export function describeChain(
       signedByTrusted(certificates, options.ca),
     hostError: hostError(own, options.host),
     pin: pinOf(own.fingerprint256, options.pinned),
+    staple:
+      options.isStapled === undefined || !requiresStaple(own) ? undefined : options.isStapled ? 'sent' : 'missing',
     trustedBy:
       trustError === undefined ? (options.signer ?? (options.ca === undefined ? 'system' : 'caFile')) : undefined,
     at: options.date(),
@@ -217,9 +240,10 @@ export const pinOf = (fingerprint: string | undefined, pinned: readonly string[]
 const dayMs = 86_400_000
 
 export const formatDay = (date: Date): string => `${date.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+/** The days between two dates, not rounded. */
+export const exactDaysBetween = (from: Date, to: Date): number => (to.getTime() - from.getTime()) / dayMs
 /** Days in tenths, rounded down: a value below a limit of 3 d must not read `3 d`. */
-export const daysBetween = (from: Date, to: Date): number =>
-  Math.floor(((to.getTime() - from.getTime()) / dayMs) * 10) / 10
+export const daysBetween = (from: Date, to: Date): number => Math.floor(exactDaysBetween(from, to) * 10) / 10
 
 export const certificateName = (chain: Chain, one: Certificate): string =>
   one === chain.certificates[0] ? `certificate "${one.name}"` : `issuer certificate "${one.name}"`
@@ -242,7 +266,29 @@ function distrust(chain: Chain, error: string, top: string): string {
   if (error === 'SELF_SIGNED_CERT_IN_CHAIN' || dateErrors.has(error)) {
     return `the chain ends at "${top}", which this machine does not trust; add a private CA to caFile`
   }
-  return `the chain does not verify (${error})`
+  const wrong = purposeErrors.has(error) ? chain.certificates.slice(1).find(({ isCa }) => !isCa) : undefined
+  if (wrong) return `the chain does not verify: issuer "${wrong.name}" is not a CA, so it may not sign certificates`
+  return `the chain does not verify: ${verificationErrors[error] ?? 'openssl s_client -connect shows why'} (${error})`
+}
+
+/** The codes that OpenSSL gives where one of the issuers is no CA. */
+const purposeErrors: ReadonlySet<string> = new Set(['INVALID_PURPOSE', 'INVALID_CA'])
+
+/** What OpenSSL's verification errors mean, as far as Node names them. Dates and unknown issuers are told apart above. */
+const verificationErrors: Readonly<Record<string, string>> = {
+  INVALID_PURPOSE: 'the certificate was not issued for servers (extended key usage)',
+  INVALID_CA: 'one of the issuers is not a CA',
+  PATH_LENGTH_EXCEEDED: 'an issuer has more issuers below it than it allows (pathlen)',
+  CERT_SIGNATURE_FAILURE: 'a signature is wrong, so the certificate and its issuer do not belong together',
+  UNABLE_TO_DECRYPT_CERT_SIGNATURE: 'a signature cannot be read',
+  UNABLE_TO_DECODE_ISSUER_PUBLIC_KEY: 'the key of an issuer cannot be read',
+  UNABLE_TO_GET_ISSUER_CERT: 'the certificate of an issuer is missing',
+  CERT_CHAIN_TOO_LONG: 'the chain is too long',
+  CERT_UNTRUSTED: 'its root is not trusted for servers',
+  CERT_REJECTED: 'its root rejects this use',
+  CERT_REVOKED: 'a certificate has been revoked',
+  ERROR_IN_CERT_NOT_BEFORE_FIELD: 'a date in a certificate cannot be read',
+  ERROR_IN_CERT_NOT_AFTER_FIELD: 'a date in a certificate cannot be read',
 }
 
 /** Why the chain is not trusted, ignoring dates. Undefined when it leads to a trusted root. */

@@ -45,10 +45,14 @@ export async function connectTls(
   options: TlsOptions,
 ): Promise<{ readonly socket: TLSSocket; readonly chain: Chain }> {
   const trusted = options.ca === undefined ? undefined : [options.ca]
-  let socket = await shake(target, options, trusted).catch((error: unknown) => {
+  let isStapled = false
+  const noteStaple = (): void => {
+    isStapled = true
+  }
+  let socket = await shake(target, options, trusted, { noteStaple }).catch((error: unknown) => {
     const tooOld = error instanceof TlsError && /protocol|handshake failure|too small|legacy/.test(error.reason)
     if (!options.weak || !tooOld || target.signal.aborted) throw error
-    return shake(target, options, trusted, true)
+    return shake(target, options, trusted, { noteStaple, weak: true })
   })
   const first = socket
   try {
@@ -62,7 +66,8 @@ export async function connectTls(
       certificates = chainOf(socket)
     }
     const signer = anchors.length > 0 ? { signer: 'system' as const } : {}
-    return { socket, chain: describeChain(socket, certificates, { ...options, ...signer, address: target.address }) }
+    const { address } = target
+    return { socket, chain: describeChain(socket, certificates, { ...options, ...signer, isStapled, address }) }
   } catch (error) {
     first.destroy()
     socket.destroy()
@@ -74,7 +79,7 @@ async function shake(
   target: PeerAddress,
   options: TlsOptions,
   ca: readonly string[] | undefined,
-  weak = false,
+  { weak = false, noteStaple }: { readonly weak?: boolean; readonly noteStaple?: () => void } = {},
 ): Promise<TLSSocket> {
   const { connect } = process.getBuiltinModule('node:tls')
   const { address, signal } = target
@@ -87,10 +92,14 @@ async function shake(
     ...(ca === undefined ? {} : { ca: [...ca] }),
     ...(options.protocol === undefined ? {} : { ALPNProtocols: [options.protocol] }),
     ...(weak ? { minVersion: 'TLSv1' as const, ciphers: 'DEFAULT@SECLEVEL=0' } : {}),
+    requestOCSP: true,
     rejectUnauthorized: false,
     checkServerIdentity: () => undefined,
   })
   tie(raw, socket)
+  socket.on('OCSPResponse', (staple: Buffer | null) => {
+    if (staple && staple.length > 0) noteStaple?.()
+  })
   // A socket destroyed during its handshake emits two errors. The second must not be fatal.
   socket.on('error', () => {})
   return await new Promise((resolve, reject) => {
