@@ -20,16 +20,14 @@ const certificateDays = { warn: 20, limit: 3 } as const
 /** Days. Of a certificate with a shorter lifetime, the default limits are parts of that. */
 const shortLifetime = 30
 /** Clients of ACME renew such certificates when a third to a half is left. */
-const partsOfLifetime = { warn: 1 / 5, limit: 1 / 20 } as const
-const shortLivedDoc =
-  'of a certificate issued for less than 30 days, by default a fifth and a twentieth of its lifetime'
+const partsOfLifetime = { warn: 0.2, limit: 0.05 } as const
 
 /** The setting of `evaluateExpiry`. */
 export const certificateSetting = {
   type: 'threshold',
   unit: 'days',
   default: certificateDays,
-  doc: `Minimum remaining validity of every certificate in the chain, in days; ${shortLivedDoc}`,
+  doc: 'Minimum remaining validity of every certificate in the chain, in days; for one issued for less than 30 days, by default a fifth and a twentieth of its lifetime',
 } as const satisfies Setting
 
 /** The same setting for a kind whose `url` may also be http. */
@@ -37,7 +35,7 @@ export const httpsCertificateSetting = {
   type: 'threshold',
   unit: 'days',
   default: certificateDays,
-  doc: `Minimum remaining validity of every certificate in the chain, in days (https); ${shortLivedDoc}`,
+  doc: 'Minimum remaining validity of every certificate in the chain, in days (https); for one issued for less than 30 days, by default a fifth and a twentieth of its lifetime',
 } as const satisfies Setting
 
 type Remaining = { readonly certificate: Certificate; readonly days: number; readonly threshold: Threshold }
