@@ -1,5 +1,5 @@
 #!/usr/bin/env node
 // The program from its sources: Node strips the types. For development only.
 import('../src/main.ts').then(function (program) {
-  program.main(process.argv.slice(2))
+  program.main(program.processIo(), process.argv.slice(2))
 })

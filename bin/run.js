@@ -19,14 +19,14 @@ function start() {
     return
   }
   cacheCompiledCode()
-  var main
+  var svc
   try {
-    main = require(program).main
+    svc = require(program)
   } catch (error) {
     cannotStart(error)
     return
   }
-  main(process.argv.slice(2)).catch(function (error) {
+  svc.main(svc.processIo(), process.argv.slice(2)).catch(function (error) {
     // What goes wrong later, the program reports.
     if (!isShortage(error)) throw error
     cannotStart(error)

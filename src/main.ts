@@ -1,48 +1,52 @@
-import { endOnUncaught, guardStandardError, outputUsed, packageJson, writeOutput } from './cli/process.ts'
+import type { Io } from './cli/io/io.ts'
+import { packageJson } from './cli/io/process.ts'
+import { colourOf } from './cli/io/terminal.ts'
 import { commands, topics } from './registry.ts'
 
-// oclif detects the shell when it loads, and on Windows starts PowerShell for that.
-process.env.SHELL ??= process.env.COMSPEC ?? 'unknown'
+export { processIo } from './cli/io/process.ts'
 
 /**
- * Runs one command line and sets the process's exit code. It does not exit by itself, because that would truncate a
- * piped answer at 64 KiB. Only uncaught errors end in an exit.
+ * Runs one command line and sets the exit code of `io`. It does not end the process, because that would truncate a piped
+ * answer at 64 KiB: only uncaught errors do. It leaves nothing behind in the process, so it can run again.
  */
-export async function main(argv: readonly string[]): Promise<void> {
-  endOnUncaught(async (error) => {
+export async function main(io: Io, argv: readonly string[]): Promise<void> {
+  io.colour = colourOf(argv)
+  io.reportUncaught = async (error) => {
     const { settle } = await import('./cli/exit.ts')
     // Standard output contains one JSON value: after an answer, no error follows.
-    await settle(error, { json: argv.includes('--json') && !outputUsed(), debug: argv.includes('--debug') })
-  })
+    const json = argv.includes('--json') && !io.stdout.used
+    await settle(error, { json, debug: argv.includes('--debug') }, io)
+  }
+  io.exitCodeOfLostOutput = undefined
+  io.reportLostOutput = async (error) => (await import('./cli/exit.ts')).reportLostOutput(error, io)
   const first = argv[0] ?? ''
   if (first === '--version' || first === '-V') {
-    writeOutput(`svc ${packageJson().version}\n`)
+    io.stdout.write(`svc ${packageJson().version}\n`)
     return
   }
-  guardStandardError()
   if (first === '__complete') {
     const { printCompletions } = await import('./cli/completion/complete.ts')
-    await printCompletions(argv.slice(1), { commands, topics })
+    await printCompletions(argv.slice(1), { commands, topics }, io)
     return
   }
   const command = findCommand(argv)
   if (command && !wantsHelp(command.rest)) {
-    if (command.id === 'serve') await widenThreadPool()
+    if (command.id === 'serve') await widenThreadPool(io)
     const { runCommand } = await import('./cli/base.ts')
-    await runCommand(commands[command.id] as (typeof commands)[string], command.rest, command.id)
+    await runCommand(commands[command.id] as (typeof commands)[string], command.rest, io, command.id)
     return
   }
   const { showHelp } = await import('./cli/help.ts')
-  await showHelp(argv, command?.id, { commands, topics })
+  await showHelp(argv, command?.id, { commands, topics }, io)
 }
 
 /**
  * Lets password hashes use all but two of libuv's threads (P3). The pool reads its size at first use, so this must run
  * before any file is read.
  */
-async function widenThreadPool(): Promise<void> {
+async function widenThreadPool(io: Io): Promise<void> {
   const { availableParallelism } = await import('node:os')
-  process.env.UV_THREADPOOL_SIZE ??= String(availableParallelism() + 2)
+  io.reserveThreads(availableParallelism() + 2)
 }
 
 /** `monitors list -t Sql` → `monitors:list` and the rest: the longest known id wins. */

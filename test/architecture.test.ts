@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
+import { parseSync } from 'rolldown/utils'
 import { describe, expect, test } from 'vitest'
 
 const src = new URL('../src', import.meta.url).pathname
@@ -141,7 +142,9 @@ const packages: Record<string, readonly string[]> = {
   assert: ['fast-xml-parser', 're2js'],
   system: ['systeminformation'],
   store: ['kysely', 'pg'],
-  cli: ['@oclif/core', '@inquirer/prompts', '@napi-rs/keyring', 'pino', 'sonic-boom'],
+  cli: ['@oclif/core', '@inquirer/prompts', 'pino', 'sonic-boom'],
+  // The process that accesses the keychain.
+  main: ['@napi-rs/keyring'],
   commands: ['@oclif/core'],
   auth: ['@zxcvbn-ts/language-common', 'jose'],
 }
@@ -245,12 +248,8 @@ function edgesOf(all: readonly Import[]): ReadonlyMap<string, readonly string[]>
 /** What writes past the one place that knows what to do when a write fails, or ends the process before a write has. */
 const direct = /\bstd(?:out|err)\.write\b|\bconsole\.\w|\bprocess\.exit\(/g
 const mayWrite: Record<string, readonly string[]> = {
-  // It exits after an uncaught error.
-  'cli/process.ts': ['stdout.write', 'stderr.write', 'process.exit('],
-  // The log of svc serve.
-  'cli/serve-log.ts': ['stderr.write'],
   // Children of svc, whose standard output is a pipe to it.
-  'cli/keychain/child-main.ts': ['stdout.write'],
+  'keychain-child.ts': ['stdout.write'],
   'core/child/serve.ts': ['stdout.write'],
 }
 
@@ -260,18 +259,90 @@ const directWrites = (file: string, content: string): readonly string[] =>
     .filter((result) => !mayWrite[relative(src, file)]?.includes(result))
     .map((result) => `${relative(src, file)}: ${result}`)
 
-describe('standard output and standard error', () => {
-  test('are written in one place, which handles failures', () => {
-    expect(files.flatMap((file) => directWrites(file, readFileSync(file, 'utf8')))).toEqual([])
+/** The command line: its streams are those of its Io. */
+const isCommandLine = (file: string): boolean =>
+  /^(?:cli\/|commands\/|main\.ts$|registry\.ts$)/.test(relative(src, file))
+/** The one file of the command line that touches the process. */
+const processFile = join(src, 'cli/io/process.ts')
+
+/** Names of what a process has once. Those of functions count as members, too, as in `os.homedir`. */
+const ofProcess = new Set(['process', 'globalThis', 'console'])
+const functionsOfProcess = new Set(['homedir', 'userInfo'])
+const modulesOfProcess = new Set(['process', 'node:process', 'console', 'node:console'])
+
+type Node = { readonly type: string } & Readonly<Record<string, unknown>>
+const isNode = (value: unknown): value is Node =>
+  typeof value === 'object' && value !== null && typeof (value as { readonly type?: unknown }).type === 'string'
+
+/** What a file touches of the process: the names that it uses for it. Texts and comments do not count. */
+function touchesOf(content: string): readonly string[] {
+  const touches = new Set<string>()
+  const visit = (node: unknown, isMember: boolean): void => {
+    if (Array.isArray(node)) for (const one of node) visit(one, isMember)
+    if (!isNode(node)) return
+    const { type, name, source, computed, shorthand } = node
+    if (type === 'Identifier' && typeof name === 'string') {
+      if (functionsOfProcess.has(name) || (!isMember && ofProcess.has(name))) touches.add(name)
+    }
+    const module = isNode(source) ? source['value'] : undefined
+    if (typeof module === 'string' && modulesOfProcess.has(module)) touches.add(module)
+    for (const [key, value] of Object.entries(node)) {
+      visit(value, (key === 'property' || key === 'key') && computed !== true && shorthand !== true)
+    }
+  }
+  visit(parseSync('x.ts', content).program, false)
+  return [...touches]
+}
+
+describe('the process', () => {
+  test('is touched by one file of the command line: everything else gets an Io', () => {
+    const commandLine = files.filter(isCommandLine)
+    const touching = commandLine.filter((file) => touchesOf(readFileSync(file, 'utf8')).length > 0)
+    expect(commandLine.length).toBeGreaterThan(100)
+    expect(touching.map((file) => relative(src, file))).toEqual([relative(src, processFile)])
+  })
+
+  test('becomes an Io in one place: commands and their parts take the one that they get', () => {
+    const makers = files.filter((file) => /\bprocessIo\b/.test(readFileSync(file, 'utf8')))
+    expect(makers.map((file) => relative(src, file)).sort()).toEqual(['cli/io/process.ts', 'main.ts'])
   })
 
   test.each([
-    ["process.stdout.write('x')", 'commands/x.ts: stdout.write'],
-    ["const { stderr } = process\nstderr.write('x')", 'commands/x.ts: stderr.write'],
-    ["console.log('x')", 'commands/x.ts: console.l'],
-    ['process.exit(1)', 'commands/x.ts: process.exit('],
+    ['process.exit(1)', ['process']],
+    ["const { env } = process\nenv['X']", ['process']],
+    ["import { env } from 'node:process'", ['node:process']],
+    ["const { env } = await import('node:process')", ['node:process']],
+    ["import { homedir } from 'node:os'\nhomedir()", ['homedir']],
+    ["import os from 'node:os'\nos.userInfo()", ['userInfo']],
+    ["globalThis['process'].env", ['globalThis']],
+    ['const all = { process }', ['process']],
+    ["console.log('x')", ['console']],
+  ])('a planted %s is detected', (code, touches) => {
+    expect(touchesOf(code)).toEqual(touches)
+  })
+
+  test.each(["say('the process has ended')", 'io.process.end()', 'const x = { process: 1 }', '// process.exit()'])(
+    '%s does not touch it',
+    (code) => {
+      expect(touchesOf(code)).toEqual([])
+    },
+  )
+})
+
+describe('standard output and standard error', () => {
+  const others = files.filter((file) => !isCommandLine(file))
+
+  test('outside of the command line, are written in one place, which handles failures', () => {
+    expect(others.flatMap((file) => directWrites(file, readFileSync(file, 'utf8')))).toEqual([])
+  })
+
+  test.each([
+    ["process.stdout.write('x')", 'core/x.ts: stdout.write'],
+    ["const { stderr } = process\nstderr.write('x')", 'core/x.ts: stderr.write'],
+    ["console.log('x')", 'core/x.ts: console.l'],
+    ['process.exit(1)', 'core/x.ts: process.exit('],
   ])('a planted %s is detected', (code, complaint) => {
-    expect(directWrites(join(src, 'commands/x.ts'), code)).toEqual([complaint])
+    expect(directWrites(join(src, 'core/x.ts'), code)).toEqual([complaint])
   })
 })
 

@@ -34,7 +34,7 @@ const bundle = await rolldown({
   input: {
     main: 'src/main.ts',
     'probe-child': 'src/core/child/child-main.ts',
-    'keychain-child': 'src/cli/keychain/child-main.ts',
+    'keychain-child': 'src/keychain-child.ts',
   },
   platform: 'node',
   resolve: {
@@ -53,7 +53,7 @@ const { output } = await bundle.write({
     // Finding and opening a file costs as much as what is in it, so what is loaded together lies together: each
     // group takes these modules and what they import, as far as no group before it has taken it.
     groups: [
-      { name: 'start', test: modules('src/cli/process.ts', '\0rolldown/runtime.js') },
+      { name: 'start', test: modules('src/cli/io/process.ts', '\0rolldown/runtime.js') },
       // Apart from the core: a command line that needs no oclif must not load it with another module.
       { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
       { name: 'command', test: modules('src/cli/base.ts', 'src/commands/health.ts', 'src/core/loopback.ts') },

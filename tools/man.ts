@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import type { CommandClass } from '../src/cli/base.ts'
 import { argumentLabel, commonFlags, flagLabel, helpTopics, isCommon } from '../src/cli/help.ts'
-import { packageJson } from '../src/cli/process.ts'
+import { packageJson } from '../src/cli/io/process.ts'
 import { exits } from '../src/core/errors.ts'
 import { commands, topics } from '../src/registry.ts'
 

@@ -7,16 +7,17 @@
  *
  * The YAML files in test/snapshot are written by hand; this tool replaces all others.
  */
-import { spawnSync } from 'node:child_process'
-import { fstatSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { packageJson } from '../src/cli/io/process.ts'
+import { main } from '../src/main.ts'
+import { capturedIo } from '../test/support/captured-io.ts'
 
-type Output = { readonly stdout: string; readonly stderr: string; readonly code: number }
-type Svc = (...args: readonly string[]) => Promise<Output>
+type Outcome = { readonly stdout: string; readonly stderr: string; readonly code: number }
+type Svc = (...args: readonly string[]) => Promise<Outcome>
 /** The parts of what `svc monitors … --json` prints that this tool rearranges. */
 type Kind = {
   readonly name: string
@@ -123,7 +124,7 @@ async function json(svc: Svc, ...args: readonly string[]): Promise<unknown> {
 }
 
 /** Several problems at one place of a file come in the order of the settings, which says nothing: they are sorted. */
-function transcript(args: readonly string[], { stdout, stderr, code }: Output): string {
+function transcript(args: readonly string[], { stdout, stderr, code }: Outcome): string {
   const place = (line: string): string | undefined => /^ *<home>.svc\.yaml:\d+:\d+:/.exec(line)?.[0]
   const lines: string[] = []
   let samePlace: string[] = []
@@ -165,39 +166,20 @@ async function replaceFiles(files: readonly File[]): Promise<void> {
 }
 
 /** The program in this process, with an environment of its own; what depends on the machine is masked. */
-async function capture(folder: string): Promise<Svc> {
-  process.env = { PATH: process.env.PATH, HOME: folder, SVC_HOME: folder, NO_COLOR: '1', TZ: 'UTC' }
-  for (const stream of [process.stdout, process.stderr]) {
-    Object.defineProperty(stream, 'isTTY', { value: false })
-    Object.defineProperty(stream, 'columns', { value: undefined })
-  }
-  const { main } = await import('../src/main.ts')
-  const { packageJson } = await import('../src/cli/process.ts')
+function capture(folder: string): Svc {
+  process.env.TZ = 'UTC'
+  const env = { PATH: process.env.PATH, HOME: folder, SVC_HOME: folder, NO_COLOR: '1' }
   const mask = (text: string): string =>
     text.replaceAll(folder, '<home>').replaceAll(`/${packageJson().version}`, '/<version>')
   return async (...args) => {
-    const output = { stdout: '', stderr: '' }
-    const write = { stdout: process.stdout.write, stderr: process.stderr.write }
-    for (const name of ['stdout', 'stderr'] as const) {
-      process[name].write = (chunk: string | Uint8Array) => {
-        output[name] += String(chunk)
-        return true
-      }
-    }
-    try {
-      process.exitCode = 0
-      await main(args)
-      return { stdout: mask(output.stdout), stderr: mask(output.stderr), code: Number(process.exitCode) }
-    } finally {
-      process.stdout.write = write.stdout
-      process.stderr.write = write.stderr
-      process.exitCode = 0
-    }
+    const { io, stdout, stderr } = capturedIo({ env })
+    await main(io, args)
+    return { stdout: mask(stdout()), stderr: mask(stderr()), code: io.exitCode ?? 0 }
   }
 }
 
 async function writeSnapshot(): Promise<void> {
-  const svc = await capture(home)
+  const svc = capture(home)
   const kinds = (await json(svc, 'monitors', 'kinds')) as readonly Kind[]
   await replaceFiles([
     ...(await helpTexts(svc)),
@@ -208,19 +190,8 @@ async function writeSnapshot(): Promise<void> {
   ])
 }
 
-/** svc writes to a pipe through process.stdout, which this tool captures, and to all else through the descriptor. */
-function isPipe(descriptor: number): boolean {
-  const stat = fstatSync(descriptor)
-  return stat.isFIFO() || stat.isSocket()
-}
-
 try {
-  if (isPipe(1)) await writeSnapshot()
-  else {
-    const [program = '', ...args] = process.argv
-    const { status } = spawnSync(program, [...process.execArgv, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
-    process.exitCode = status ?? 1
-  }
+  await writeSnapshot()
 } finally {
   await rm(home, { recursive: true, force: true })
 }

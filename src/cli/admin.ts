@@ -2,8 +2,9 @@ import { Fault } from '../core/errors.ts'
 import { type Admin, type AdminActor, type DigestConsent, serveDefaults, type UserFacts } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { SvcCommand } from './base.ts'
-import { custom, localFlag, type ProcessEnvironment, text } from './flags.ts'
-import { packageJson } from './process.ts'
+import { custom, localFlag, text } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
+import { packageJson } from './io/process.ts'
 import type { ListOutput } from './render/list.ts'
 import { localCall, storePath } from './session.ts'
 
@@ -47,6 +48,7 @@ export async function openAdmin(
     version: packageJson().version,
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
     store: await storePath(flags, env),
+    env,
     shared: false,
     details: 'anyone',
   })
@@ -69,13 +71,13 @@ export abstract class StoreCommand extends SvcCommand {
     this.storeStated = true
     await this.sayLocal(async () => {
       const { shownStore } = await import('../core/store/index.ts')
-      return `the store ${shownStore(await storePath(flags, process.env))}`
+      return `the store ${shownStore(await storePath(flags, this.io.env))}`
     })
   }
 
   /** How this command prints lists. */
   protected listOutput(flags: { readonly json: boolean }): ListOutput {
-    return { json: flags.json, screen: process.stdout, argv: this.argv }
+    return { json: flags.json, screen: this.io.stdout, argv: this.argv }
   }
 
   /** Opens the store for `work`, names it in failures, and closes it. */
@@ -85,7 +87,7 @@ export abstract class StoreCommand extends SvcCommand {
     work: (store: StoreSession) => Promise<R>,
   ): Promise<R> {
     await this.sayStore(flags)
-    const session = await openAdmin(flags, process.env, signal)
+    const session = await openAdmin(flags, this.io.env, signal)
     this.target = session.admin.store
     await this.warnOfOtherStore(session.admin.store)
     try {

@@ -4,6 +4,7 @@ import type { RawAnswer, RawRequest } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine, sanitizeText } from '../core/sanitize.ts'
 import { didYouMean } from '../core/suggest.ts'
+import type { InputStream } from './io/io.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
 type Method = (typeof methods)[number]
@@ -125,17 +126,17 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
 }
 
 /** Reads all of standard input, unchanged. */
-export async function dataFromStdin(signal: AbortSignal): Promise<Buffer> {
-  if (process.stdin.isTTY) {
+export async function dataFromStdin(stdin: InputStream, signal: AbortSignal): Promise<Buffer> {
+  if (stdin.isTTY) {
     throw usage(
       '--data @- requires a pipe or file, but standard input is a terminal',
       'svc api POST /path --data @- < FILE',
     )
   }
-  const stop = (): void => void process.stdin.destroy()
+  const stop = (): void => void stdin.stream.destroy()
   signal.addEventListener('abort', stop, { once: true })
   try {
-    const bytes = await upToLongest(process.stdin)
+    const bytes = await upToLongest(stdin.stream)
     signal.throwIfAborted()
     if (bytes === undefined) throw usage(`--data @-: more than ${maxData / 1024 / 1024} MiB of input`)
     return bytes

@@ -3,12 +3,13 @@ import { Fault } from '../core/errors.ts'
 import { sanitizeLine, sanitizeText } from '../core/sanitize.ts'
 import { settle } from './exit.ts'
 import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
-import { writeError, writeOutput } from './process.ts'
-import { chooseColour } from './terminal.ts'
+import type { Io, Signals } from './io/io.ts'
+import { homeOf } from './io/process.ts'
 
 export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFlags' | 'args'> &
   (new (
     argv: readonly string[],
+    io: Io,
   ) => SvcCommand)
 
 /**
@@ -29,11 +30,13 @@ export abstract class SvcCommand {
   }
 
   protected argv: readonly string[]
+  protected readonly io: Io
   /** As it is typed: `users add`. */
   name: string | undefined
 
-  constructor(argv: readonly string[]) {
+  constructor(argv: readonly string[], io: Io) {
     this.argv = argv
+    this.io = io
   }
 
   /** Does the work. Returns the exit code if it is not 0. `signal` aborts at ctrl-C. */
@@ -43,7 +46,6 @@ export abstract class SvcCommand {
 
   /** Runs the command and reports every failure. */
   async run(): Promise<void> {
-    chooseColour(this.argv)
     try {
       await this.performInterruptibly()
     } catch (error) {
@@ -54,21 +56,22 @@ export abstract class SvcCommand {
   /** Reports a failure and sets the exit code. */
   protected async reportFailure(error: unknown): Promise<void> {
     const { flags, baseFlags } = this.constructor as typeof SvcCommand
-    await settle(error, {
+    const report = {
       json: this.wantsJson(),
       debug: this.argv.includes('--debug'),
       target: this.target,
       flags: Object.keys({ ...flags, ...baseFlags }),
       argv: this.argv,
       command: this.name,
-    })
+    }
+    await settle(error, report, this.io)
   }
 
   private async performInterruptibly(): Promise<void> {
-    const interrupted = interruption()
+    const interrupted = interruption(this.io.signals)
     try {
       const code = await this.perform(interrupted.signal)
-      if (code !== undefined) process.exitCode = code
+      if (code !== undefined) this.io.exitCode = code
     } catch (error) {
       // After the user has asked to stop, the interruption explains any error.
       throw interrupted.signal.aborted ? interrupted.signal.reason : error
@@ -103,7 +106,7 @@ export abstract class SvcCommand {
 
   /** Writes everything except the answer to stderr. Silent with --quiet. */
   protected say(text: string): void {
-    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) writeError(`${text}\n`)
+    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) this.io.stderr.write(`${text}\n`)
   }
 
   /**
@@ -113,7 +116,7 @@ export abstract class SvcCommand {
   protected async sayLocal(describe: () => Promise<string>): Promise<void> {
     if (this.argv.includes('--local') || this.wantsJson()) return
     const { otherTarget } = await import('./other-target.ts')
-    const other = await otherTarget(process.env)
+    const other = await otherTarget(this.io.env)
     if (other !== undefined) this.say(sanitizeLine(`On this machine, not at ${other}: ${await describe()}`))
   }
 
@@ -121,13 +124,13 @@ export abstract class SvcCommand {
   protected async warnOfOtherStore(store: string | undefined): Promise<void> {
     if (store === undefined) return
     const { otherStoreWarning } = await import('./running.ts')
-    const warning = otherStoreWarning(store)
+    const warning = otherStoreWarning(store, homeOf(this.io.env))
     if (warning !== undefined) this.say(sanitizeText(warning))
   }
 
   /** Writes the answer to stdout. */
   protected print(text: string): void {
-    writeOutput(text.endsWith('\n') ? text : `${text}\n`)
+    this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   }
 }
 
@@ -144,41 +147,28 @@ export function requestedOutput(argv: readonly string[]): string | undefined {
 export async function runCommand(
   load: () => Promise<{ readonly default: CommandClass }>,
   argv: readonly string[],
+  io: Io,
   id?: string,
 ): Promise<void> {
   try {
     const { default: Command } = await load()
-    const command = new Command(argv)
+    const command = new Command(argv, io)
     command.name = id?.replaceAll(':', ' ')
     await command.run()
   } catch (error) {
-    await settle(error, { json: argv.includes('--json'), debug: argv.includes('--debug') })
+    await settle(error, { json: argv.includes('--json'), debug: argv.includes('--debug') }, io)
   }
 }
 
 /**
- * A signal that aborts at the first SIGINT or SIGTERM, with a Fault that names it. A second one ends the process at
+ * A signal that aborts at the first SIGINT or SIGTERM, with a Fault that names it. A second one ends the program at
  * once.
  */
-export function interruption(): { readonly signal: AbortSignal; readonly release: () => void } {
+export function interruption(signals: Signals): { readonly signal: AbortSignal; readonly release: () => void } {
   const controller = new AbortController()
-  const onSignal = (name: 'SIGINT' | 'SIGTERM') => (): void => {
-    if (controller.signal.aborted) {
-      process.removeAllListeners(name)
-      process.kill(process.pid, name)
-      return
-    }
-    controller.abort(new Fault('Interrupted', name === 'SIGINT' ? 'Interrupted' : 'Ended by SIGTERM'))
-  }
-  const int = onSignal('SIGINT')
-  const term = onSignal('SIGTERM')
-  process.on('SIGINT', int)
-  process.on('SIGTERM', term)
-  return {
-    signal: controller.signal,
-    release: () => {
-      process.off('SIGINT', int)
-      process.off('SIGTERM', term)
-    },
-  }
+  const release = signals.take(['SIGINT', 'SIGTERM'], (name) => {
+    if (controller.signal.aborted) signals.end(name)
+    else controller.abort(new Fault('Interrupted', name === 'SIGINT' ? 'Interrupted' : 'Ended by SIGTERM'))
+  })
+  return { signal: controller.signal, release }
 }

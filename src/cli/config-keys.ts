@@ -1,7 +1,8 @@
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { serverOf } from './credentials.ts'
-import { oneOf, type ProcessEnvironment, variable } from './flags.ts'
+import { oneOf, variable } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import { profileNamed, type ServerProfile, type Settings } from './profiles.ts'
 
 type Key = {

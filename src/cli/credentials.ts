@@ -1,9 +1,9 @@
 import { type CredentialSource, openClient, readAddress } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import type { Credential, Service } from '../core/service.ts'
-import { type ProcessEnvironment, variable } from './flags.ts'
+import { variable } from './flags.ts'
+import type { Io, ProcessEnvironment } from './io/io.ts'
 import { acquire, type Lock } from './private-file.ts'
-import { writeError } from './process.ts'
 import type { ServerProfile, Settings } from './profiles.ts'
 import { type CommandTarget, newCorrelationId } from './target.ts'
 import {
@@ -163,7 +163,7 @@ export function signedInAt(
   target: ServerTarget,
   settings: Settings,
   connection: Connection,
-  env: ProcessEnvironment,
+  { env, stderr }: Pick<Io, 'env' | 'stderr'>,
 ): CredentialSource | undefined {
   const profile = signedInProfile(target, settings)
   const signIn = profile && signInOf(profile)
@@ -171,7 +171,7 @@ export function signedInAt(
   return storedCredential(signIn, env, {
     always: target.profile?.credentials === 'always',
     service: () => openClient(connection),
-    warn: (text) => writeError(`Warning: ${text}\n`),
+    warn: (text) => stderr.write(`Warning: ${text}\n`),
   })
 }
 

@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { type Discovery, discover, type Proposal } from '../core/discover/index.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 import type { Trial } from '../core/service.ts'
+import type { CommandClock, ProcessEnvironment } from './io/io.ts'
+import { homeOf, machine, packageJson } from './io/process.ts'
 import { servesHere } from './running.ts'
 
 export type ProposedConfig = Discovery & {
@@ -15,9 +17,9 @@ export type ProposedConfig = Discovery & {
  * Examines the services of this machine and runs the monitors that it proposes for them once. Signs in nowhere and
  * changes nothing. Rejects only when the signal aborts.
  */
-export async function proposeForThisMachine(signal: AbortSignal): Promise<ProposedConfig> {
+export async function proposeForThisMachine(env: ProcessEnvironment, signal: AbortSignal): Promise<ProposedConfig> {
   // svc does not monitor itself: its own responses would be part of what they report.
-  const skip = servesHere().map(({ url }) => Number(new URL(url).port))
+  const skip = servesHere(homeOf(env)).map(({ url }) => Number(new URL(url).port))
   const discovered = await discover(signal, { skip })
   const discovery = { ...discovered, proposals: await tryProposals(discovered.proposals, signal) }
   return {
@@ -36,16 +38,12 @@ export async function proposeForThisMachine(signal: AbortSignal): Promise<Propos
  */
 export async function tryProposals(all: readonly Proposal[], signal: AbortSignal): Promise<readonly Proposal[]> {
   if (all.length === 0) return all
-  const [{ openCore }, config, { packageJson }] = await Promise.all([
-    import('../core/open.ts'),
-    import('../core/config/index.ts'),
-    import('./process.ts'),
-  ])
+  const [{ openCore }, config] = await Promise.all([import('../core/open.ts'), import('../core/config/index.ts')])
   const folder = mkdtempSync(join(tmpdir(), 'svc-discover-'))
   try {
     const file = await (await config.proposals()).proposedFile(all, [])
     writeFileSync(join(folder, 'svc.yaml'), file, { mode: 0o600 })
-    const loaded = await config.loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder })
+    const loaded = await config.loadConfig({ env: { SVC_HOME: folder }, platform: machine.platform, home: folder })
     const options = { config: loaded, store: undefined, shared: false, details: 'anyone' } as const
     const { trial, runtime } = await openCore({ version: packageJson().version, ...options })
     try {
@@ -76,8 +74,8 @@ function problemIn({ results }: Trial): string | undefined {
 }
 
 /** Who proposed a file, and when. */
-export const proposedBy = (command: string): string =>
-  `Proposed by ${command} on ${hostname()}, ${new Date().toISOString().slice(0, 10)}.`
+export const proposedBy = (command: string, { now }: CommandClock): string =>
+  `Proposed by ${command} on ${hostname()}, ${now().toISOString().slice(0, 10)}.`
 
 /** The proposals and what was not recognized, one per line. */
 export const discoveryLines = ({ proposals, others }: Discovery): readonly string[] => [

@@ -1,14 +1,13 @@
 import { accessSync, constants, readFileSync, realpathSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { exits, Fault } from '../core/errors.ts'
 import { othersMayWrite } from '../core/own-files.ts'
 import { openAdmin } from './admin.ts'
 import { waysToConfigure } from './first-config.ts'
-import type { ProcessEnvironment } from './flags.ts'
 import { type InForce, inForce } from './in-force.ts'
+import type { Io, ProcessEnvironment } from './io/io.ts'
+import { homeOf, machine, packageRoot } from './io/process.ts'
 import { settingsFolder } from './private-file.ts'
-import { packageRoot } from './process.ts'
 import type { Settings } from './profiles.ts'
 import { otherStoreWarning, servesHere } from './running.ts'
 import { configuration, connectionOf, localCall, openClientAt, type SessionFlags, shownUrl } from './session.ts'
@@ -41,6 +40,7 @@ const failure = (fault: Fault): Outcome => failed(fault.message, fault.details.h
 
 type Examination = {
   readonly flags: SessionFlags
+  readonly io: Io
   readonly env: ProcessEnvironment
   readonly signal: AbortSignal
   readonly settings: Settings | undefined
@@ -50,7 +50,7 @@ type Examination = {
 const serverMs = 10_000
 
 const checks: Readonly<Record<string, (examination: Examination) => Outcome | Promise<Outcome>>> = {
-  node: () => ok(`Node ${process.versions.node} (${process.execPath})`),
+  node: () => ok(`Node ${machine.node} (${machine.execPath})`),
   settings: ({ env, settings }) => checkSettings(env, settings),
   'svc.yaml': checkConfig,
   store: checkStore,
@@ -69,9 +69,10 @@ const checks: Readonly<Record<string, (examination: Examination) => Outcome | Pr
  */
 export async function examine(
   flags: SessionFlags,
-  env: ProcessEnvironment,
+  io: Io,
   signal: AbortSignal,
 ): Promise<readonly InstallationFinding[]> {
+  const { env } = io
   const findings: InstallationFinding[] = []
   const { readSettings } = await import('./profiles.ts')
   let settings: Settings | undefined
@@ -83,7 +84,7 @@ export async function examine(
   }
   for (const [check, look] of Object.entries(checks)) {
     signal.throwIfAborted()
-    findings.push({ check, ...(await outcomeOf(() => look({ flags, env, signal, settings }))) })
+    findings.push({ check, ...(await outcomeOf(() => look({ flags, io, env, signal, settings }))) })
   }
   return findings
 }
@@ -108,7 +109,7 @@ function checkSettings(env: ProcessEnvironment, settings: Settings | undefined):
   const folder = settingsFolder(env)
   const stat = statSync(folder, { throwIfNoEntry: false })
   if (!stat) return ok(`${folder} does not exist yet; svc creates it when there is something to write`)
-  if (process.platform !== 'win32') {
+  if (machine.platform !== 'win32') {
     const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
     if (othersMayWrite(stat)) return failed(`others can write ${folder} (mode ${mode})`, `chmod 700 '${folder}'`)
     if ((stat.mode & 0o077) !== 0) return warning(`others can read ${folder} (mode ${mode})`, `chmod 700 '${folder}'`)
@@ -142,7 +143,7 @@ async function checkStore(examination: Examination): Promise<Outcome> {
   const { admin, close } = await openAdmin(flags, env, signal)
   try {
     const any = await admin.users.any()
-    const other = otherStoreWarning(value)
+    const other = otherStoreWarning(value, homeOf(env))
     if (other !== undefined)
       return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
     return any ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
@@ -197,10 +198,10 @@ async function checkServer(examination: Examination): Promise<Outcome> {
 }
 
 async function checkSignIn(examination: Examination): Promise<Outcome> {
-  const { flags, env, signal } = examination
+  const { flags, io, env, signal } = examination
   const target = await serverOf(examination)
   if (!target) return skipped(onThisMachine)
-  const client = await openClientAt(target, flags, env)
+  const client = await openClientAt(target, flags, io)
   try {
     const call = localCall(signal, { verb: 'GET', timeoutMs: serverMs })
     const { UserName = 'a user', Roles } = await client.authenticate({}, call)
@@ -230,7 +231,7 @@ async function checkClock(examination: Examination): Promise<Outcome> {
   const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
   const theirs = Date.parse(at === -1 ? '' : (rawHeaders[at + 1] ?? ''))
   if (Number.isNaN(theirs)) return notChecked('the server sends no date')
-  const off = Math.abs(Date.now() - theirs)
+  const off = Math.abs(examination.io.clock.now().getTime() - theirs)
   const message = `this clock and the server's differ by ${Math.round(off / 1_000)} s`
   const next = 'Synchronize both with NTP: certificates and tokens depend on the time.'
   if (off > clockFailMs) return failed(message, next)
@@ -238,8 +239,8 @@ async function checkClock(examination: Examination): Promise<Outcome> {
 }
 
 /** Looks at what the servers of this account on this machine have noticed themselves. */
-function checkServing(): Outcome {
-  const serves = servesHere()
+function checkServing({ env }: Examination): Outcome {
+  const serves = servesHere(homeOf(env))
   const relayed = serves.find(({ undeclaredProxy }) => undeclaredProxy)
   if (relayed) {
     const message = `${relayed.url} answers requests of a proxy that is not declared: all its callers share one limit on failed sign-ins`
@@ -249,7 +250,7 @@ function checkServing(): Outcome {
   return serves.length === 0 ? skipped('no svc serve of this account runs here') : ok(`${urls} runs here`)
 }
 
-const programs = process.platform === 'win32' ? ['svc.cmd', 'svc.exe', 'svc.ps1'] : ['svc']
+const programs = machine.platform === 'win32' ? ['svc.cmd', 'svc.exe', 'svc.ps1'] : ['svc']
 
 function checkPath(env: ProcessEnvironment): Outcome {
   const own = real(join(packageRoot(), 'bin', 'run.js'))
@@ -315,7 +316,7 @@ function checkCompletion(env: ProcessEnvironment): Outcome {
   const shell = /([^/\\]*)$/.exec(env['SHELL'] ?? '')?.[1] ?? ''
   const places = Object.hasOwn(completionPlaces, shell) ? completionPlaces[shell] : undefined
   if (!places) return skipped('svc completes command lines in bash, zsh and fish')
-  const home = (path: string): string => path.replace(/^~/, homedir())
+  const home = (path: string): string => path.replace(/^~/, homeOf(env))
   const script = places.scripts.map(home).find((path) => statSync(path, { throwIfNoEntry: false }))
   const profile = places.profiles.map(home).find((path) => mentionsCompletion(path))
   const place = script ?? profile

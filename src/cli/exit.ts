@@ -1,7 +1,7 @@
 import { exits, Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
-import { writeError, writeOutput } from './process.ts'
-import { useColour } from './terminal.ts'
+import type { Io } from './io/io.ts'
+import { machine } from './io/process.ts'
 
 type ExitReport = {
   readonly json: boolean
@@ -19,25 +19,34 @@ type ExitReport = {
  * Turns a failure into an exit code and reports it: what, why, what next. With `--json`, the single JSON value on
  * stdout is the error.
  */
-export async function settle(error: unknown, report: ExitReport): Promise<void> {
+export async function settle(error: unknown, report: ExitReport, io: Io): Promise<void> {
   // Loaded only for failures, which are rare.
   const { renderError } = await import('./render/errors.ts')
   const { repeatTargetFlags } = await import('./hints.ts')
+  const { stdout, stderr } = io
   const { argv = [], command = 'COMMAND' } = report
   const failure = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
   const hints = failure?.details.hints?.map((hint) =>
     hint === helpHint ? `svc ${command} --help shows what it takes.` : repeatTargetFlags(hint, argv),
   )
   const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
-  process.exitCode = fault ? exitOf(fault) : exits.defect.code
+  io.exitCode = fault ? exitOf(fault) : exits.defect.code
   const reported = fault ?? error
-  const written = report.json && writeOutput(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
+  const written = report.json && stdout.write(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
   if (!written) {
-    // 0 for a terminal that does not know its width.
-    const width = process.stderr.columns || undefined
-    writeError(`${renderError.text(reported, { colour: useColour(process.stderr), target: report.target, width })}\n`)
+    const { colour, columns: width } = stderr
+    stderr.write(`${renderError.text(reported, { colour, target: report.target, width })}\n`)
   }
-  if (report.debug && error instanceof Error) writeError(`${error.stack ?? error.message}\n`)
+  if (report.debug && error instanceof Error) stderr.write(`${error.stack ?? error.message}\n`)
+}
+
+/** Reports an answer that could not be written. */
+export async function reportLostOutput(error: unknown, { stderr }: Io): Promise<void> {
+  const { renderError } = await import('./render/errors.ts')
+  const { errno, message } = error as NodeJS.ErrnoException
+  const reason = errno === undefined ? message : machine.errorText(errno)
+  const fault = new Fault('Local', `cannot write to standard output: ${reason}`)
+  stderr.write(`${renderError.text(fault, { colour: stderr.colour, width: stderr.columns })}\n`)
 }
 
 /** The exit code of a failure. That of an interruption depends on the signal. */

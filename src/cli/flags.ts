@@ -10,6 +10,7 @@ import { Fault } from '../core/errors.ts'
 import { ExecutionMode, ServerType } from '../core/protocol/index.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { helpHint } from './exit.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 
 const asWritten = async <T>(input: T): Promise<T> => input
 
@@ -157,8 +158,6 @@ export function required(value: string | undefined, what: string): string {
     hints: [helpHint],
   })
 }
-
-export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
 
 /**
  * A variable that is set but empty is an error, not an absent one: a gate in CI must not turn green by checking its own

@@ -9,7 +9,8 @@ import {
 } from '../core/protocol/index.ts'
 import type { Call, RuntimeFacts } from '../core/service.ts'
 import { waysToConfigure } from './first-config.ts'
-import { type ProcessEnvironment, type TypeOrAll, variable } from './flags.ts'
+import { type TypeOrAll, variable } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import type { CommandSession } from './session.ts'
 
 export type TypesQuestion = {
@@ -51,19 +52,19 @@ export async function chooseTypes(session: CommandSession, question: TypesQuesti
   const { requested } = question
   const everything = requested.length === 0 || requested.includes('all')
   const typeList = everything ? [] : [...new Set(requested as readonly ServerType[])]
-  const { runtime, config } = session
+  const { runtime, config, env } = session
   if (!runtime || !config) {
     return everything ? await allThere(session, question, call) : await typesThere(session, typeList, call)
   }
-  return everything ? allHere(runtime.facts, config) : typesHere(typeList, runtime.facts, config)
+  return everything ? allHere(runtime.facts, config, env) : typesHere(typeList, runtime.facts, config, env)
 }
 
 const without = (types: readonly ServerType[]): readonly ServerType[] =>
   ServerType.values.filter((type) => !types.includes(type))
 
-function allHere({ types, ownTypes }: RuntimeFacts, config: LoadedConfig): ChosenTypes {
+function allHere({ types, ownTypes }: RuntimeFacts, config: LoadedConfig, env: ProcessEnvironment): ChosenTypes {
   if (types.length > 0) return { checked: types, refused: [], notConfigured: without(types) }
-  if (ownTypes.length === 0) throw notConfigured('nothing', config)
+  if (ownTypes.length === 0) throw notConfigured('nothing', config, env)
   return { checked: ownTypes, refused: [], notConfigured: [] }
 }
 
@@ -71,18 +72,19 @@ function typesHere(
   typeList: readonly ServerType[],
   { types, ownTypes }: RuntimeFacts,
   config: LoadedConfig,
+  env: ProcessEnvironment,
 ): ChosenTypes {
   const checked = typeList.filter((type) => types.includes(type) || ownTypes.includes(type))
   const refused = typeList.flatMap((type) =>
-    checked.includes(type) ? [] : [{ type, fault: notConfigured(type, config) }],
+    checked.includes(type) ? [] : [{ type, fault: notConfigured(type, config, env) }],
   )
   return { checked, refused, notConfigured: [] }
 }
 
 /** What is not configured on this machine, and where svc looked for it. */
-function notConfigured(what: ServerType | 'nothing', config: LoadedConfig): Fault {
+function notConfigured(what: ServerType | 'nothing', config: LoadedConfig, env: ProcessEnvironment): Fault {
   const { origin, searched, mistakes, warnings } = config
-  const propose = waysToConfigure(origin, process.env)
+  const propose = waysToConfigure(origin, env)
   if (origin === undefined) {
     const message = what === 'nothing' ? 'nothing is configured' : `${what} is not configured`
     return new Fault('Local', `${message}: there is no svc.yaml`, {

@@ -9,8 +9,8 @@ import { requestedOutput } from './base.ts'
 import { asFault, exitOf } from './exit.ts'
 import { oneOf } from './flags.ts'
 import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
+import type { CommandClock, Io } from './io/io.ts'
 import type { CommandSession } from './session.ts'
-import { isTerminal, showsUnicode, useColour } from './terminal.ts'
 
 /** The answer for one type on one target, or why there was none. It is the unit of every output format. */
 export type HealthOutcome = {
@@ -239,12 +239,11 @@ const betweenAttempts = 1_000
 export async function waitUntilHealthy(
   ask: (attempt: AttemptOptions) => Promise<HealthAnswers>,
   ms: number,
-  signal: AbortSignal,
+  { clock, signal }: { readonly clock: CommandClock; readonly signal: AbortSignal },
   onAttempt: (attempt: WaitAttempt) => void,
   onGivingUp: (line: string) => void,
 ): Promise<HealthAnswers> {
-  const { setTimeout: pause } = await import('node:timers/promises')
-  const began = performance.now()
+  const began = clock.elapsed()
   const ends = began + ms
   let isLast = false
   for (let attempt = 1; ; attempt += 1) {
@@ -252,7 +251,7 @@ export async function waitUntilHealthy(
     const { outcomes, signInPaused } = answers
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return answers
-    const now = performance.now()
+    const now = clock.elapsed()
     // Timers may end a little early.
     const leftMs: number = isLast ? 0 : Math.max(0, ends - now)
     if (leftMs === 0 && !isLast && attempt > 1 && signInPaused) {
@@ -268,7 +267,7 @@ export async function waitUntilHealthy(
     onAttempt({ outcomes, attempt, elapsedMs: now - began, leftMs })
     isLast = leftMs <= betweenAttempts
     try {
-      await pause(Math.min(betweenAttempts, leftMs), undefined, { signal })
+      await clock.pause(Math.min(betweenAttempts, leftMs), signal)
     } catch {
       signal.throwIfAborted()
     }
@@ -363,7 +362,11 @@ type DisplayOptions = {
 }
 
 /** Prints the answers in the requested format. */
-export async function showHealth(outcomes: readonly HealthOutcome[], as: Presentation): Promise<DisplayOptions> {
+export async function showHealth(
+  outcomes: readonly HealthOutcome[],
+  as: Presentation,
+  io: Io,
+): Promise<DisplayOptions> {
   if (as.output === 'json') return { text: await json(outcomes, as) }
   const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
   if (isReport(as.output)) {
@@ -372,28 +375,29 @@ export async function showHealth(outcomes: readonly HealthOutcome[], as: Present
     return {
       text: report.render(entries, as),
       exitCode: as.output === 'nagios' ? nagiosState(entries, as) : undefined,
-      log: as.output === 'junit' && !isTerminal('stdout') ? await screenOf(outcomes, entries, as) : undefined,
+      log: as.output === 'junit' && !io.stdout.isTTY ? await screenOf(outcomes, entries, as, io) : undefined,
     }
   }
   // An explicit table is one in a pipe too.
-  if (as.output === undefined && !isTerminal('stdout')) {
+  if (as.output === undefined && !io.stdout.isTTY) {
     const { renderPlain } = await import('../core/reports/index.ts')
     return { text: renderPlain(entries, { header: as.header }) }
   }
-  return { text: await screenOf(outcomes, entries, as) }
+  return { text: await screenOf(outcomes, entries, as, io) }
 }
 
 async function screenOf(
   outcomes: readonly HealthOutcome[],
   entries: readonly Entry[],
   { output, detail, atServer }: Presentation,
+  io: Io,
 ): Promise<string> {
   const { renderHealth } = await import('./render/health.ts')
-  const stream = output === 'junit' ? process.stderr : process.stdout
+  const screen = output === 'junit' ? io.stderr : io.stdout
   return renderHealth(entries, {
-    width: stream.columns || Number(process.env.COLUMNS) || 80,
-    colour: useColour(stream),
-    unicode: showsUnicode(process.env, process.platform),
+    width: screen.columns ?? (Number(io.env['COLUMNS']) || 80),
+    colour: screen.colour,
+    unicode: screen.unicode,
     detail,
     atServer,
     ages: outcomes.map((outcome) => outcome.ageSeconds),

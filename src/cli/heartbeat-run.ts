@@ -1,15 +1,13 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/errors.ts'
 import { showDuration } from '../core/format.ts'
 import type { ReportHeartbeat } from '../core/protocol/index.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
-import { exitCodeOf, leaveSignalsTo } from './command-child.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import { exitCodeOf, leaveSignalsTo, spawnOn } from './command-child.ts'
+import type { Io, OutputStream } from './io/io.ts'
 import { OutputTail } from './output-tail.ts'
-import { writeError, writeOutput } from './process.ts'
 
 export type JobOptions = {
   /** What both reports contain: the name, and what the flags say. */
@@ -20,7 +18,6 @@ export type JobOptions = {
   readonly output: boolean
   /** Delivers one report. A rejection becomes a warning. */
   readonly deliver: (report: ReportHeartbeat) => Promise<unknown>
-  readonly env: ProcessEnvironment
 }
 
 /** Milliseconds that the streams of an ended program stay open for a program that it has left behind. */
@@ -34,21 +31,22 @@ const notExecutable = 126
  * Runs a program on this terminal and reports its start and its end. Returns its exit code, whether the reports are
  * delivered or not. The program does not wait for the report of its start.
  */
-export async function runReported(command: readonly string[], options: JobOptions): Promise<number> {
-  const { report, maxMs, env } = options
-  const StartedAt = new Date()
-  const started = performance.now()
+export async function runReported(command: readonly string[], options: JobOptions, io: Io): Promise<number> {
+  const { report, maxMs } = options
+  const { clock } = io
+  const StartedAt = clock.now()
+  const started = clock.elapsed()
   const deliver = async (what: string, more: ReportHeartbeat): Promise<void> => {
-    const whole = { ...report, SentAt: new Date(), StartedAt, MaxDuration: maxMs, ...more }
-    await options.deliver(whole).catch((error: unknown) => warn(report.Name, what, error))
+    const whole = { ...report, SentAt: clock.now(), StartedAt, MaxDuration: maxMs, ...more }
+    await options.deliver(whole).catch((error: unknown) => warn(report.Name, what, error, io.stderr))
   }
   const start = deliver('start', {})
   const tail = new OutputTail()
-  const { exitCode, message } = await run(command, options.output ? tail : undefined)
-  const Duration = Math.round(performance.now() - started)
+  const { exitCode, message } = await run(command, options.output ? tail : undefined, io)
+  const Duration = Math.round(clock.elapsed() - started)
   // The reports must arrive in this order.
   await start
-  const Output = options.output ? tail.report(env) : ''
+  const Output = options.output ? tail.report(io.env) : ''
   await deliver('end', {
     Status: exitCode === 0 ? 'Ok' : 'Fail',
     Message: `${message} after ${showDuration(Duration)}`,
@@ -59,33 +57,29 @@ export async function runReported(command: readonly string[], options: JobOption
   return exitCode
 }
 
-function warn(name: string | undefined, what: string, error: unknown): void {
+function warn(name: string | undefined, what: string, error: unknown, stderr: OutputStream): void {
   const reason = error instanceof Error ? error.message : String(error)
   const hints = error instanceof Fault ? (error.details.hints ?? []) : []
   const lines = [
     `Warning: the ${what} of ${name} could not be reported: ${reason}`,
     ...hints.map((hint) => `  ${hint}`),
   ]
-  writeError(`${lines.map((line) => line.slice(0, 2) + sanitizeLine(line.slice(2))).join('\n')}\n`)
+  stderr.write(`${lines.map((line) => line.slice(0, 2) + sanitizeLine(line.slice(2))).join('\n')}\n`)
 }
 
 type Ended = { readonly exitCode: number; readonly message: string }
 
-async function run([program = '', ...args]: readonly string[], tail: OutputTail | undefined): Promise<Ended> {
-  const child = spawn(program, args, { stdio: tail ? ['inherit', 'pipe', 'pipe'] : 'inherit' })
-  const release = leaveSignalsTo(child)
+async function run(command: readonly string[], tail: OutputTail | undefined, io: Io): Promise<Ended> {
+  const child = spawnOn(io, command, io.env, tail ? { output: 'pipe' } : {})
+  const release = leaveSignalsTo(child, io.signals)
   try {
-    const streams = [
-      forward(child.stdout, tail, (part) => writeOutput(part)),
-      forward(child.stderr, tail, (part) => {
-        writeError(part)
-        return true
-      }),
-    ]
+    const streams = tail
+      ? [forward(child.stdout, tail, io.stdout), forward(child.stderr, tail, io.stderr)]
+      : [closed(child.stdout), closed(child.stderr)]
     const ended = await new Promise<Ended>((resolve) => {
       child.once('error', (error: NodeJS.ErrnoException) => {
         const { code = 'unknown' } = error
-        writeError(`Error: ${sanitizeLine(program)} cannot be run (${code})\n`)
+        io.stderr.write(`Error: ${sanitizeLine(command[0] ?? '')} cannot be run (${code})\n`)
         resolve({ exitCode: code === 'ENOENT' ? notFound : notExecutable, message: `cannot be run (${code})` })
       })
       child.once('exit', (code, signal) => {
@@ -105,25 +99,22 @@ async function run([program = '', ...args]: readonly string[], tail: OutputTail 
 }
 
 /** Passes a stream on as it is. Resolves at its end. */
-async function forward(
-  stream: Readable | null,
-  tail: OutputTail | undefined,
-  write: (part: Buffer) => boolean,
-): Promise<void> {
-  if (!stream) return
-  stream.on('data', (part: Buffer) => {
-    tail?.add(part)
+async function forward(from: Readable | null, tail: OutputTail, to: OutputStream): Promise<void> {
+  from?.on('data', (part: Buffer) => {
+    tail.add(part)
     // Nobody reads it any more, so the program learns that by a closed pipe too.
-    if (!write(part)) stream.destroy()
-    else holdBack(stream)
+    if (!to.write(part)) from.destroy()
+    else holdBack(from, to.stream)
   })
-  stream.on('error', () => {})
-  await once(stream, 'close')
+  from?.on('error', () => {})
+  await closed(from)
 }
 
-/** Lets the program wait while the reader of standard output is slow, instead of buffering what it prints. */
-function holdBack(stream: Readable): void {
-  if (!process.stdout.writableNeedDrain) return
-  stream.pause()
-  process.stdout.once('drain', () => stream.resume())
+const closed = async (stream: Readable | null): Promise<unknown> => stream && (await once(stream, 'close'))
+
+/** Lets the program wait while the reader of its output is slow, instead of buffering what it prints. */
+function holdBack(from: Readable, to: Writable): void {
+  if (!to.writableNeedDrain) return
+  from.pause()
+  to.once('drain', () => from.resume())
 }

@@ -1,4 +1,3 @@
-import { homedir, platform } from 'node:os'
 import type { Interfaces } from '@oclif/core'
 import type { Command } from '@oclif/core/command'
 import { Config } from '@oclif/core/config'
@@ -9,7 +8,8 @@ import { storeFlags } from './admin.ts'
 import { type CommandClass, SvcCommand } from './base.ts'
 import { settle } from './exit.ts'
 import { connectionFlags, isRequired } from './flags.ts'
-import { packageJson, packageRoot, writeOutput } from './process.ts'
+import type { Io, OutputStream, ProcessEnvironment } from './io/io.ts'
+import { homeOf, machine, packageJson, packageRoot } from './io/process.ts'
 import { wrap } from './render/width.ts'
 
 type HelpTopic = { readonly summary: string; readonly text: () => string | Promise<string> }
@@ -135,7 +135,7 @@ export type Registry = {
 
 /** oclif's Config without disk access: svc has no plugins, manifest or user settings of oclif. */
 class StaticConfig extends Config {
-  constructor() {
+  constructor(env: ProcessEnvironment) {
     const pjson = packageJson() as unknown as Interfaces.PJSON
     super({ root: packageRoot(), pjson })
     this.pjson = pjson
@@ -145,11 +145,11 @@ class StaticConfig extends Config {
     this.bin = 'svc'
     this.dirname = 'svc'
     this.topicSeparator = ' '
-    this.platform = platform() as Interfaces.PlatformTypes
-    this.windows = platform() === 'win32'
-    this.home = homedir()
+    this.platform = machine.platform as Interfaces.PlatformTypes
+    this.windows = machine.platform === 'win32'
+    this.home = homeOf(env)
     this.shell = 'unknown'
-    this.arch = process.arch as Interfaces.ArchTypes
+    this.arch = machine.arch as Interfaces.ArchTypes
     this.userAgent = `${pjson.name}/${pjson.version}`
     this.valid = true
   }
@@ -166,8 +166,8 @@ class StaticConfig extends Config {
 class HelpConfig extends StaticConfig {
   readonly #commands: readonly Command.Loadable[]
   readonly #topics: Interfaces.Topic[]
-  constructor(loaded: readonly Command.Loadable[], topicTable: Registry['topics']) {
-    super()
+  constructor(loaded: readonly Command.Loadable[], topicTable: Registry['topics'], env: ProcessEnvironment) {
+    super(env)
     this.#commands = loaded
     // oclif shows a topic only if it has a subtopic, and counts commands as such.
     this.#topics = [
@@ -195,9 +195,16 @@ class HelpConfig extends StaticConfig {
 }
 
 class SvcHelp extends Help {
+  readonly #stdout: OutputStream
+
+  constructor(config: HelpConfig, { stdout }: Pick<Io, 'stdout'>) {
+    super(config, { maxWidth: Math.min(stdout.columns ?? maxColumns, maxColumns) })
+    this.#stdout = stdout
+  }
+
   /** oclif's own output ignores every error. */
   protected override log(...lines: string[]): void {
-    writeOutput(`${lines.join(' ')}\n`)
+    this.#stdout.write(`${lines.join(' ')}\n`)
   }
 
   protected override formatCommand(command: Command.Loadable): string {
@@ -218,6 +225,7 @@ export async function showHelp(
   argv: readonly string[],
   commandId: string | undefined,
   registry: Registry,
+  io: Io,
 ): Promise<void> {
   const words = argv.filter((word) => word !== 'help' && !word.startsWith('-'))
   const requested = commandId ?? words.join(':')
@@ -227,21 +235,19 @@ export async function showHelp(
       : unknownCommand(words, registry)
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
-    writeOutput(`${await subject.text()}\n`)
+    io.stdout.write(`${await subject.text()}\n`)
     return
   }
   if (refused) {
-    await settle(refused, { json: argv.includes('--json'), debug: false })
+    await settle(refused, { json: argv.includes('--json'), debug: false }, io)
     return
   }
   const loaded = await Promise.all(Object.entries(registry.commands).map(([id, load]) => loadable(id, load)))
-  const help = new SvcHelp(new HelpConfig(loaded, registry.topics), {
-    maxWidth: Math.min(process.stdout.columns || maxColumns, maxColumns),
-  })
+  const help = new SvcHelp(new HelpConfig(loaded, registry.topics, io.env), io)
   await help.showHelp(requested === '' ? [] : [requested])
   if (requested !== '') return
-  writeOutput(`FIRST STEPS\n${aligned(firstSteps)}\n\n`)
-  writeOutput(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
+  io.stdout.write(`FIRST STEPS\n${aligned(firstSteps)}\n\n`)
+  io.stdout.write(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
 }
 
 async function loadable(

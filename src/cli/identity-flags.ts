@@ -1,5 +1,6 @@
 import { Fault } from '../core/errors.ts'
-import { connectionFlags, type ProcessEnvironment, text } from './flags.ts'
+import { connectionFlags, text } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import { configuration } from './session.ts'
 
 /** The flags that name an identity of an OpenID provider. */

@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { effective } from './config-keys.ts'
-import { type ProcessEnvironment, variable } from './flags.ts'
+import { variable } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
+import { homeOf, machine, packageJson, packageRoot } from './io/process.ts'
 import { settingsFolder } from './private-file.ts'
-import { packageJson, packageRoot } from './process.ts'
 import type { Settings } from './profiles.ts'
 import { type SessionFlags, shownUrl, storePath } from './session.ts'
 
@@ -65,7 +65,7 @@ export async function inForce(
       async () => ({ value: settingsFolder(env), origin: env['SVC_HOME'] === undefined ? 'default' : 'SVC_HOME' }),
     ],
     ['svc', async () => ({ value: packageJson().version, origin: packageRoot() })],
-    ['node', async () => ({ value: process.versions.node, origin: process.execPath })],
+    ['node', async () => ({ value: machine.node, origin: machine.execPath })],
   ])
 }
 
@@ -87,8 +87,8 @@ async function configInForce(flags: InForceFlags, env: ProcessEnvironment): Prom
   const places = candidates({
     ...(flags.config === undefined ? {} : { path: flags.config }),
     env,
-    platform: process.platform,
-    home: homedir(),
+    platform: machine.platform,
+    home: homeOf(env),
   })
   const match = places.find(({ path }) => existsSync(path))
   if (!match) {
@@ -126,7 +126,7 @@ function signInOf(profile: Settings['profiles'][number] | undefined, env: Proces
 /** Whether the keychain answers. Reads an entry that does not exist, and writes nothing. */
 async function keychainInForce(env: ProcessEnvironment): Promise<Omit<InForce, 'key'>> {
   const { keychainEntry } = await import('./keychain/index.ts')
-  const origin = process.platform === 'linux' ? 'DBUS_SESSION_BUS_ADDRESS' : 'default'
+  const origin = machine.platform === 'linux' ? 'DBUS_SESSION_BUS_ADDRESS' : 'default'
   try {
     await keychainEntry('probe', 'probe', env).read()
     return { value: 'usable', origin }

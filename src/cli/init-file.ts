@@ -1,13 +1,14 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../core/config/index.ts'
 import { Fault } from '../core/errors.ts'
 import { makeFolder } from '../core/own-files.ts'
-import { type ProcessEnvironment, variable } from './flags.ts'
+import { spawnOn } from './command-child.ts'
+import { variable } from './flags.ts'
+import type { Io, ProcessEnvironment } from './io/io.ts'
+import { packageRoot } from './io/process.ts'
 import { settingsFolder, writePrivate } from './private-file.ts'
-import { packageRoot } from './process.ts'
 import { configuration } from './session.ts'
 
 export { starterFile } from './starter-file.ts'
@@ -29,9 +30,9 @@ export const schemaLine = (): string =>
   `yaml-language-server: $schema=${join(packageRoot(), 'docs', 'reference', 'svc.schema.json')}`
 
 /** Asks whether to write the file. Rejects with `Fault` Interrupted at ctrl-C. */
-export async function confirmed(path: string, signal: AbortSignal): Promise<boolean> {
+export async function confirmed(path: string, io: Io, signal: AbortSignal): Promise<boolean> {
   const { askLine } = await import('./prompt.ts')
-  const answer = await askLine(`Write ${path}? (y/n)`, signal)
+  const answer = await askLine(`Write ${path}? (y/n)`, io, signal)
   return /^y(?:es)?$/i.test(answer.trim())
 }
 
@@ -43,14 +44,11 @@ export async function writeConfig(path: string, file: string, env: ProcessEnviro
 }
 
 /** Runs `svc health` on the new file, on this terminal. Its result is shown, and is not the result of `svc init`. */
-export async function runHealth(path: string, isNamed: boolean): Promise<void> {
-  const [, program = ''] = process.argv
+export async function runHealth(path: string, isNamed: boolean, io: Io): Promise<void> {
   const args = ['health', '--local', ...(isNamed ? ['--config', path] : [])]
-  const child = spawn(process.execPath, [...process.execArgv, program, ...args], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  })
+  const child = spawnOn(io, [...io.program, ...args], io.env, { stdin: 'ignore' })
   // A health check that cannot be started says so itself; the file is written either way.
-  await Promise.race([once(child, 'exit'), once(child, 'error')]).catch(() => {})
+  await Promise.race([once(child, 'close'), once(child, 'error')]).catch(() => {})
 }
 
 /** What to run next, in words that can be pasted. */

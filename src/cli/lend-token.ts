@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process'
 import { type CredentialSource, openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 import type { Service } from '../core/service.ts'
-import { exitCodeOf, leaveSignalsTo } from './command-child.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import { exitCodeOf, leaveSignalsTo, spawnOn } from './command-child.ts'
+import type { Io } from './io/io.ts'
 import { revoke, type SignedIn } from './login-run.ts'
 import { localCall } from './session.ts'
 import { credentialOf, isToken, type StoredCredential } from './token-store.ts'
@@ -19,29 +18,21 @@ export type LentToken = {
  * Runs a command on this terminal with `SVC_TOKEN` and `SVC_SERVER` in its environment. Returns its exit code, which is
  * 128 plus the signal's number if a signal ended it. Rejects with `Fault` Local when it cannot be started.
  */
-export async function runWithToken(
-  command: readonly string[],
-  lent: LentToken,
-  env: ProcessEnvironment,
-): Promise<number> {
-  const [program = '', ...args] = command
-  const { SVC_PROFILE: _, ...rest } = env
-  const child = spawn(program, args, {
-    stdio: 'inherit',
-    env: {
-      ...rest,
-      SVC_TOKEN: lent.token,
-      SVC_SERVER: lent.server,
-      ...(lent.caFile === undefined ? {} : { SVC_CA_FILE: lent.caFile }),
-    },
+export async function runWithToken(command: readonly string[], lent: LentToken, io: Io): Promise<number> {
+  const { SVC_PROFILE: _, ...rest } = io.env
+  const child = spawnOn(io, command, {
+    ...rest,
+    SVC_TOKEN: lent.token,
+    SVC_SERVER: lent.server,
+    ...(lent.caFile === undefined ? {} : { SVC_CA_FILE: lent.caFile }),
   })
-  const release = leaveSignalsTo(child)
+  const release = leaveSignalsTo(child, io.signals)
   try {
     return await new Promise<number>((resolve, reject) => {
       child.once('error', (error: NodeJS.ErrnoException) => {
-        reject(new Fault('Local', `${program} cannot be run (${error.code ?? 'unknown'})`))
+        reject(new Fault('Local', `${command[0]} cannot be run (${error.code ?? 'unknown'})`))
       })
-      child.once('exit', (code, signal) => resolve(exitCodeOf(code, signal)))
+      child.once('close', (code, signal) => resolve(exitCodeOf(code, signal)))
     })
   } finally {
     release()
@@ -79,6 +70,7 @@ export async function lendToken(
   { tokens: latest, user }: SignedIn,
   at: { readonly connection: Parameters<typeof openClient>[0]; readonly server: string },
   say: (text: string) => void,
+  io: Io,
 ): Promise<number> {
   const { connection, server } = at
   const credential = memoryCredential(latest, () => openClient(connection))
@@ -93,7 +85,7 @@ export async function lendToken(
       )
     }
     say(`Signed in to ${server} as ${sanitizeLine(user)} for this command only: ${sanitizeLine(command[0] ?? '')}`)
-    return await runWithToken(command, { token: latest.at, server, caFile: connection.caFile }, process.env)
+    return await runWithToken(command, { token: latest.at, server, caFile: connection.caFile }, io)
   } finally {
     // ctrl-C may have ended the command; the sign-in must end nevertheless.
     const call = localCall(AbortSignal.timeout(signOutMs))

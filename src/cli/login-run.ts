@@ -3,7 +3,7 @@ import { Fault } from '../core/errors.ts'
 import type { AuthenticateResponse } from '../core/protocol/index.ts'
 import type { Call, Credential } from '../core/service.ts'
 import { signInOf } from './credentials.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import { changeSettings, checkedName, readSettings, type ServerProfile, withProfile } from './profiles.ts'
 import { localCall } from './session.ts'
 import {

@@ -8,10 +8,10 @@ import { isBad, worst } from '../core/reports/index.ts'
 import type { Trial } from '../core/service.ts'
 import { didYouMean } from '../core/suggest.ts'
 import { waysToConfigure } from './first-config.ts'
-import type { ProcessEnvironment } from './flags.ts'
-import { packageJson } from './process.ts'
+import type { ProcessEnvironment, Screen } from './io/io.ts'
+import { packageJson } from './io/process.ts'
 import { findings } from './render/lists.ts'
-import type { Mark, Screen } from './render/table.ts'
+import type { Mark } from './render/table.ts'
 
 import { configuration, mistakesOf, refusalStore, storePath } from './session.ts'
 
@@ -21,7 +21,12 @@ export type NamedMonitor = { readonly type: ServerType; readonly monitor: string
  * Finds a configured monitor by its MonitorName (`postgres orders`) or its own name (`orders`). Throws `Fault` Usage,
  * with the nearest name and all names, for an unknown or ambiguous name.
  */
-export function monitorNamed(config: Config, requestedName: string, type: ServerType | undefined): NamedMonitor {
+export function monitorNamed(
+  config: Config,
+  requestedName: string,
+  type: ServerType | undefined,
+  env: ProcessEnvironment,
+): NamedMonitor {
   const all = Object.entries(config.types).flatMap(([name, entry]) =>
     entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.name })),
   )
@@ -42,7 +47,7 @@ export function monitorNamed(config: Config, requestedName: string, type: Server
   const where = type === undefined ? '' : ` of ${type}`
   if (here.length === 0) {
     throw new Fault('Usage', `no monitor${where} is configured; there is no "${requestedName}"`, {
-      hints: ['svc monitors kinds   lists the kinds of monitors', ...waysToConfigure(config.origin, process.env)],
+      hints: ['svc monitors kinds   lists the kinds of monitors', ...waysToConfigure(config.origin, env)],
     })
   }
   const nearest = didYouMean(requestedName, [...here.map(({ monitor }) => monitor), ...here.map(own)])
@@ -88,13 +93,14 @@ export async function tryMonitor(
   signal: AbortSignal,
 ): Promise<MonitorTrial> {
   const config = await configuration(flags, env, { tolerant: true })
-  const target = monitorNamed(config, name, flags.type)
+  const target = monitorNamed(config, name, flags.type, env)
   refuseWrong(config, target)
   const { mode = 'Advanced' } = flags
   const { trial, runtime } = await openCore({
     version: packageJson().version,
     config,
     store: await storePath(flags, env),
+    env,
     shared: false,
     details: 'anyone',
     refusals: refusalStore(env),

@@ -1,5 +1,5 @@
 import { Fault } from '../core/errors.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import { readSettings, shownUrl } from './session.ts'
 import { chooseTarget } from './target.ts'
 

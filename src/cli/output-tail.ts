@@ -1,5 +1,5 @@
 import { sanitizeText } from '../core/sanitize.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 
 /** Bytes of output that are remembered, so that a secret is recognized even if the reported part begins inside it. */
 const maxRemembered = 64 * 1024

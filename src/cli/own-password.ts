@@ -2,7 +2,7 @@ import { openClient } from '../core/client/index.ts'
 import { Fault } from '../core/errors.ts'
 import type { Call } from '../core/service.ts'
 import { expired, serverOf, signedInAt, signedInProfile, signInOf } from './credentials.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import type { Io } from './io/io.ts'
 import type { Settings } from './profiles.ts'
 import { localCall } from './session.ts'
 import type { CommandTarget } from './target.ts'
@@ -29,8 +29,9 @@ export async function openOwnPassword(
   target: Extract<CommandTarget, { kind: 'server' }>,
   settings: Settings,
   connection: Omit<Parameters<typeof openClient>[0], 'credential'>,
-  env: ProcessEnvironment,
+  io: Pick<Io, 'env' | 'stderr'>,
 ): Promise<OwnPassword> {
+  const { env } = io
   const server = serverOf(target.url)
   const profile = signedInProfile(target, settings)
   const signIn = profile && signInOf(profile)
@@ -38,7 +39,7 @@ export async function openOwnPassword(
   if (!signIn || !store || !(await store.read())) {
     throw new Fault('Unauthorized', `nobody is signed in at ${server}`, { hints: [`svc login --server ${server}`] })
   }
-  const client = openClient({ ...connection, credential: signedInAt(target, settings, connection, env) })
+  const client = openClient({ ...connection, credential: signedInAt(target, settings, connection, io) })
   const verify = async (call: Call): Promise<string> => {
     const { UserName } = await client.authenticate({}, { ...call, verb: 'GET' })
     return UserName || signIn.user

@@ -11,15 +11,16 @@ import {
   type Stats,
   writeSync,
 } from 'node:fs'
-import { homedir } from 'node:os'
 import { dirname, posix, win32 } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../core/errors.ts'
 import { sqlite } from '../core/lazy.ts'
 import { makeFolder, othersMayWrite } from '../core/own-files.ts'
-import { type ProcessEnvironment, variable } from './flags.ts'
+import { variable } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
+import { homeOf, machine } from './io/process.ts'
 
-const windows = process.platform === 'win32'
+const windows = machine.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
 /** The fault for a file that this account cannot use. */
 export const trouble = (path: string, does: string, error: unknown): Fault =>
@@ -27,7 +28,7 @@ export const trouble = (path: string, does: string, error: unknown): Fault =>
 
 function reason(error: unknown): string {
   const { errno } = error as NodeJS.ErrnoException
-  return errno === undefined ? '' : `: ${process.getBuiltinModule('node:util').getSystemErrorMessage(errno)}`
+  return errno === undefined ? '' : `: ${machine.errorText(errno)}`
 }
 
 /** Which modes are refused: those that let others write, or also those that let others read. */
@@ -36,7 +37,7 @@ export type Privacy = 'unwritable' | 'unreadable'
 function refuse(path: string, stat: Stats, privacy: Privacy, allowed: '600' | '700'): void {
   // Windows has access lists instead of modes, and a profile folder belongs to its account.
   if (windows) return
-  const account = process.geteuid?.()
+  const account = machine.accountId()
   if (stat.uid !== account && !(privacy === 'unwritable' && stat.uid === 0)) {
     throw new Fault('Local', `${path} belongs to another account (uid ${stat.uid}; this is uid ${account})`, {
       hints: ['Run svc as the account that owns it, or remove it.'],
@@ -105,7 +106,7 @@ export function writePrivate(path: string, text: string): void {
 
 /** The same for any mode. Throws file system errors and leaves nothing behind then. */
 export function replaceFile(path: string, text: string, mode: number): void {
-  const made = `${path}.${process.pid}-${Math.random().toString(36).slice(2)}`
+  const made = `${path}.${machine.pid}-${Math.random().toString(36).slice(2)}`
   try {
     // `wx` neither follows a link nor overwrites an existing file.
     const descriptor = openSync(made, 'wx', mode)
@@ -195,7 +196,7 @@ function close(database: Database): void {
 }
 
 /** The folder of an account's settings: `SVC_HOME`, else the platform's. svc.yaml is searched for in the same one. */
-export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platform = process.platform): string {
+export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platform = machine.platform): string {
   const paths = platform === 'win32' ? win32 : posix
   const folder = variable(env, 'SVC_HOME')
   if (folder !== undefined) {
@@ -204,7 +205,7 @@ export function settingsFolder(env: ProcessEnvironment, platform: NodeJS.Platfor
       hints: ['A relative path would depend on the current folder.'],
     })
   }
-  const home = homedir()
+  const home = homeOf(env)
   if (platform === 'win32') return win32.join(env['APPDATA'] || win32.join(home, 'AppData', 'Roaming'), 'svc')
   if (platform === 'darwin') return posix.join(home, 'Library', 'Application Support', 'svc')
   const xdg = env['XDG_CONFIG_HOME']

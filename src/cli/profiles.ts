@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
 /** A server that commands can address by a name. It contains no secrets. */

@@ -1,30 +1,38 @@
 import { Fault } from '../core/errors.ts'
-import { writeError } from './process.ts'
+import type { Io } from './io/io.ts'
 
 /** True when a prompt is possible: only on a terminal, and never with `--json`. */
-export const canAsk = (): boolean => process.stdin.isTTY === true && process.stderr.isTTY === true
+export const canAsk = ({ stdin, stderr }: Io): boolean => stdin.isTTY && stderr.isTTY
 
 /** Asks for a line on standard error. Rejects with `Fault` Interrupted at ctrl-C or the end of input (K7). */
-export async function askLine(question: string, signal: AbortSignal): Promise<string> {
+export async function askLine(question: string, io: Io, signal: AbortSignal): Promise<string> {
   const { input } = await import('@inquirer/prompts')
-  return await prompt((context) => input({ message: question, required: true }, context), signal)
+  return await prompt((context) => input({ message: question, required: true }, context), io, signal)
 }
 
 /** Like `askLine`, without echo. */
-export async function askSecret(question: string, signal: AbortSignal): Promise<string> {
+export async function askSecret(question: string, io: Io, signal: AbortSignal): Promise<string> {
   const { password } = await import('@inquirer/prompts')
-  return await prompt((context) => password({ message: question, mask: false, toggleMask: false }, context), signal)
+  return await prompt((context) => password({ message: question, mask: false, toggleMask: false }, context), io, signal)
 }
 
-type Context = { readonly output: NodeJS.WritableStream; readonly signal: AbortSignal }
+type Context = {
+  readonly input: NodeJS.ReadableStream
+  readonly output: NodeJS.WritableStream
+  readonly signal: AbortSignal
+}
 
-async function prompt(ask: (context: Context) => Promise<string>, signal: AbortSignal): Promise<string> {
+async function prompt(
+  ask: (context: Context) => Promise<string>,
+  { stdin, stderr, whenIdle }: Io,
+  signal: AbortSignal,
+): Promise<string> {
   // At ctrl-D the prompt's input closes and the prompt never settles.
   const { promise: ended, reject } = Promise.withResolvers<never>()
-  const end = (): void => reject(new Fault('Interrupted', 'Interrupted: the input ended'))
-  process.once('beforeExit', end)
+  const release = whenIdle(() => reject(new Fault('Interrupted', 'Interrupted: the input ended')))
+  const input = stdin.stream
   try {
-    return await Promise.race([ask({ output: process.stderr, signal }), ended])
+    return await Promise.race([ask({ input, output: stderr.stream, signal }), ended])
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof Error && /^(?:Exit|Abort|Cancel)PromptError$/.test(error.name)) {
@@ -32,9 +40,9 @@ async function prompt(ask: (context: Context) => Promise<string>, signal: AbortS
     }
     throw error
   } finally {
-    process.off('beforeExit', end)
-    if (process.stdin.isTTY) process.stdin.setRawMode(false)
-    process.stdin.pause()
+    release()
+    if (stdin.isTTY) input.setRawMode?.(false)
+    input.pause()
   }
 }
 
@@ -42,18 +50,18 @@ async function prompt(ask: (context: Context) => Promise<string>, signal: AbortS
 const longest = 65_536
 
 /** All of standard input without its final line feed (P7). `flag` is the flag that requested it. */
-export async function secretFromStdin(flag: string, signal: AbortSignal): Promise<string> {
-  if (process.stdin.isTTY) {
+export async function secretFromStdin(flag: string, { stdin }: Io, signal: AbortSignal): Promise<string> {
+  if (stdin.isTTY) {
     throw new Fault('Usage', `${flag} requires a pipe or file, but standard input is a terminal`, {
       hints: [`Omit ${flag} to be prompted, or use a pipe: svc … ${flag} < FILE`],
     })
   }
-  const stop = (): void => void process.stdin.destroy()
+  const stop = (): void => void stdin.stream.destroy()
   signal.addEventListener('abort', stop, { once: true })
   const chunks: Buffer[] = []
   let size = 0
   try {
-    for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    for await (const chunk of stdin.stream as AsyncIterable<Buffer>) {
       chunks.push(chunk)
       size += chunk.length
       if (size > longest) throw new Fault('Usage', `${flag}: more than ${longest} bytes of input`)
@@ -93,26 +101,31 @@ type Ask = {
  * A new password: one line of standard input, or typed twice without echo on a terminal (P7). Throws Fault `Usage`
  * naming the flag when there is no terminal, `Interrupted` at ctrl-C.
  */
-export async function newPassword(ask: Ask, signal: AbortSignal): Promise<string> {
+export async function newPassword(ask: Ask, io: Io, signal: AbortSignal): Promise<string> {
   const { flag = '--password-stdin' } = ask
-  if (ask.stdin) return oneLine(await secretFromStdin(flag, signal), flag)
-  if (!canAsk()) {
+  if (ask.stdin) return oneLine(await secretFromStdin(flag, io, signal), flag)
+  if (!canAsk(io)) {
     throw new Fault('Usage', `${flag} is missing: there is no terminal to prompt for the password`, {
       hints: [...(ask.otherwise ?? []), `Use standard input: svc … ${flag} < FILE`],
     })
   }
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const first = await askSecret(ask.message, signal)
-    if (first === '') writeError('The password is empty. Try again, or press Ctrl-C to cancel.\n')
-    else if (first === (await askSecret('Confirm password:', signal))) return first
-    else writeError('The passwords do not match. Try again.\n')
+    const first = await askSecret(ask.message, io, signal)
+    if (first === '') io.stderr.write('The password is empty. Try again, or press Ctrl-C to cancel.\n')
+    else if (first === (await askSecret('Confirm password:', io, signal))) return first
+    else io.stderr.write('The passwords do not match. Try again.\n')
   }
   throw new Fault('Usage', 'no password entered in three attempts; nothing was changed')
 }
 
 /** Exactly `count` lines of standard input, none of them empty (P7). */
-export async function linesFromStdin(flag: string, count: number, signal: AbortSignal): Promise<readonly string[]> {
-  const lines = (await secretFromStdin(flag, signal)).split(/\r?\n/)
+export async function linesFromStdin(
+  flag: string,
+  count: number,
+  io: Io,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const lines = (await secretFromStdin(flag, io, signal)).split(/\r?\n/)
   if (lines.length === count && !lines.includes('')) return lines
   throw new Fault('Usage', `${flag}: standard input must contain ${count} lines, none of them empty`)
 }

@@ -55,13 +55,13 @@ export abstract class RoleCommand extends SvcCommand {
     make: (asking: Asking) => Promise<RoleChanged>,
     signal: AbortSignal,
   ): Promise<undefined> {
-    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
+    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const changed = await make(asking(session, flags, signal))
       const { renderChange } = await import('./render/details.ts')
-      this.print(renderChange(changed, this.target, { json: flags.json, screen: process.stdout }))
+      this.print(renderChange(changed, this.target, { json: flags.json, screen: this.io.stdout }))
       for (const note of changed.notes) this.say(`Note: ${note}`)
     } finally {
       await session.close()
@@ -76,18 +76,18 @@ export abstract class RoleCommand extends SvcCommand {
   ): Promise<number> {
     const { readRoleFile } = await import('./role-file.ts')
     const changes = await readRoleFile(flags['from-file'], action)
-    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
+    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const { applyFile, fileExit } = await import('./role-file-run.ts')
-      const { progress } = await import('./terminal.ts')
-      const status = progress(`Changing ${changes.length} users at ${session.label}`, !flags.quiet)
+      const { progress } = await import('./io/terminal.ts')
+      const status = progress(`Changing ${changes.length} users at ${session.label}`, !flags.quiet, this.io)
       const outcomes = await applyFile(asking(session, flags, signal), changes, (done) =>
         status.update(`Row ${done} of ${changes.length}`),
       ).finally(() => status.stop())
       const { fileRows } = await import('./render/lists.ts')
-      const output = { json: flags.json, screen: process.stdout }
+      const output = { json: flags.json, screen: this.io.stdout }
       this.print(fileRows.render(outcomes, { Target: this.target }, output))
       if (!flags.json) {
         for (const { change, done } of outcomes) {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { makeFolder } from '../core/own-files.ts'
+import { machine } from './io/process.ts'
 
 /** A `svc serve` of this account on this machine. */
 export type RunningServe = {
@@ -19,7 +19,7 @@ export type RunningServe = {
 const folder = (home: string): string => join(home, '.cache', 'svc', 'running')
 
 /** Registers a server. Returns a function that removes the entry. Ignores a home folder that is not writable. */
-export function announce(serve: RunningServe, home: string = homedir()): () => void {
+export function announce(serve: RunningServe, home: string): () => void {
   const file = join(folder(home), `${serve.pid}.json`)
   try {
     makeFolder(folder(home))
@@ -31,7 +31,7 @@ export function announce(serve: RunningServe, home: string = homedir()): () => v
 }
 
 /** The servers running here. Entries of those that have ended are removed. */
-export function servesHere(home: string = homedir()): readonly RunningServe[] {
+export function servesHere(home: string): readonly RunningServe[] {
   let names: readonly string[]
   try {
     names = readdirSync(folder(home))
@@ -41,14 +41,14 @@ export function servesHere(home: string = homedir()): readonly RunningServe[] {
   return names.slice(0, 100).flatMap((name) => {
     const file = join(folder(home), name)
     const serve = parsed(file)
-    if (serve && alive(serve.pid)) return [serve]
+    if (serve && machine.isRunning(serve.pid)) return [serve]
     rmSync(file, { force: true })
     return []
   })
 }
 
 /** Those that use another store. */
-export const servesOfOtherStores = (store: string, home?: string): readonly RunningServe[] =>
+export const servesOfOtherStores = (store: string, home: string): readonly RunningServe[] =>
   servesHere(home).filter((serve) => serve.store !== store)
 
 function parsed(file: string): RunningServe | undefined {
@@ -62,17 +62,8 @@ function parsed(file: string): RunningServe | undefined {
   }
 }
 
-function alive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
 /** The warning that a change here does not affect the users of a running server, or nothing (P8). */
-export function otherStoreWarning(store: string): string | undefined {
-  const [other] = servesOfOtherStores(store)
+export function otherStoreWarning(store: string, home: string): string | undefined {
+  const [other] = servesOfOtherStores(store, home)
   return other && `Warning: the svc serve at ${other.url} uses another store: ${other.store}`
 }

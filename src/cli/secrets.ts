@@ -1,7 +1,8 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import { type KeptSecret, secretName } from '../core/settings/index.ts'
-import { argument, type ProcessEnvironment, required } from './flags.ts'
+import { argument, required } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 

@@ -1,10 +1,13 @@
 import { constants, fstatSync, openSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Writable } from 'node:stream'
 import { isatty } from 'node:tty'
 import { getSystemErrorMessage } from 'node:util'
 import sonicBoom from 'sonic-boom'
 import { sanitizeText } from '../core/sanitize.ts'
 import type { Log, LogEntry } from '../core/server/index.ts'
+import type { Io } from './io/io.ts'
+import { machine } from './io/process.ts'
 
 /** Bytes of lines that may wait while the log cannot be written. Further lines are dropped and counted. */
 const maxWaitingBytes = 1024 * 1024
@@ -139,7 +142,7 @@ export function openNonBlocking(descriptor: number): number | undefined {
  * Linux has a path for every open descriptor. Elsewhere the terminal is searched among the devices, as ttyname(3) does.
  */
 const pathsOf = (descriptor: number): readonly string[] =>
-  process.platform === 'linux'
+  machine.platform === 'linux'
     ? [`/proc/self/fd/${descriptor}`]
     : readdirSync('/dev')
         .filter((name) => name.startsWith('tty'))
@@ -158,19 +161,19 @@ export type ServeLog = {
  * stalled reader or a closed pipe never stops the server. Until the log is closed, everything else that this process
  * writes to standard error becomes a log line.
  */
-export async function openServeLog(): Promise<ServeLog> {
-  const { stderr } = process
+export async function openServeLog({ stderr }: Pick<Io, 'stderr'>): Promise<ServeLog> {
   const format = stderr.isTTY ? terminalLine : await jsonLine()
   // The Windows console expects its own encoding, which only Node's stream handles.
-  if (stderr.isTTY && process.platform === 'win32') {
+  if (stderr.descriptor === undefined || (stderr.isTTY && machine.platform === 'win32')) {
     return { log: (entry) => void stderr.write(format(entry)), droppedLines: () => 0, close: async () => {} }
   }
   // A pipe or socket that cannot be opened again is non-blocking since Node made `process.stderr` of it. A terminal
   // that cannot (another user's, after sudo) is blocking: there a stalled write occupies one thread.
-  const descriptor = openNonBlocking(stderr.fd) ?? stderr.fd
+  const { stream } = stderr
+  const descriptor = openNonBlocking(stderr.descriptor) ?? stderr.descriptor
   const writer = new LogWriter({ descriptor, gapLine: (lines, reason) => format(gap(lines, reason)) })
   const log: Log = (entry) => writer.write(format(entry))
-  const restore = redirect(stderr, log)
+  const restore = redirect(stream, log)
   return {
     log,
     droppedLines: () => writer.dropped,
@@ -195,7 +198,7 @@ async function jsonLine(): Promise<Format> {
   let line = ''
   const logger = pino(
     {
-      base: { pid: process.pid },
+      base: { pid: machine.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
     },
@@ -220,12 +223,12 @@ const maxTextLength = 8_192
  * Turns what Node and drivers write to standard error, such as warnings, into log lines. Written directly, they would
  * block on a terminal that ctrl-S has stopped.
  */
-function redirect(stream: NodeJS.WriteStream, log: Log): () => void {
+function redirect(stream: Writable, log: Log): () => void {
   stream.write = (data: string | Uint8Array, ...rest: readonly unknown[]): boolean => {
     const text = (typeof data === 'string' ? data : Buffer.from(data).toString()).trimEnd()
     if (text !== '') log({ level: 'warn', msg: text.slice(0, maxTextLength) })
     const done = rest.at(-1)
-    if (typeof done === 'function') process.nextTick(() => done())
+    if (typeof done === 'function') queueMicrotask(() => done())
     return true
   }
   // The stream's own `write` is on its prototype.

@@ -9,11 +9,12 @@ import { preload } from '../core/preload.ts'
 import { stackOf, startServer } from '../core/server/index.ts'
 import type { Runtime } from '../core/service.ts'
 import { testCommand } from './hints.ts'
+import type { Io } from './io/io.ts'
+import { homeOf, machine } from './io/process.ts'
 import { replaceFile } from './private-file.ts'
-import { reportUncaught } from './process.ts'
 import { announce } from './running.ts'
 import { openServeLog, type ServeLog } from './serve-log.ts'
-import { account, localCall, refusalStore } from './session.ts'
+import { localCall, refusalStore } from './session.ts'
 
 /**
  * Writes a file that others wait for, atomically. An existing device or pipe is written to directly. Throws file system
@@ -61,13 +62,14 @@ const maxLogMs = 2_000
 const minLogMs = 100
 
 /** Serves until the signal aborts, then answers pending requests and closes. */
-export async function serve(request: ServeRequest, signal: AbortSignal): Promise<void> {
-  const serveLog = await openServeLog()
+export async function serve(request: ServeRequest, io: Io, signal: AbortSignal): Promise<void> {
+  const serveLog = await openServeLog(io)
   const { log } = serveLog
-  const release = reportUncaught(async (error) => {
+  const { reportUncaught } = io
+  io.reportUncaught = async (error) => {
     log({ level: 'error', msg: 'svc failed unexpectedly and ends', stack: stackOf(error) })
     await serveLog.close(maxLogMs)
-  })
+  }
   let stopBy = Number.POSITIVE_INFINITY
   const stopping = (): void => {
     stopBy = performance.now() + maxStopMs
@@ -78,12 +80,12 @@ export async function serve(request: ServeRequest, signal: AbortSignal): Promise
     for (const { type, name, lines } of request.mistakes) {
       log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
     }
-    await answer(request, serveLog, signal)
+    await answer(request, serveLog, io, signal)
     log({ level: 'info', msg: 'stopped' })
   } finally {
     signal.removeEventListener('abort', stopping)
     await serveLog.close(Math.min(maxLogMs, Math.max(minLogMs, stopBy - performance.now())))
-    release()
+    io.reportUncaught = reportUncaught
   }
 }
 
@@ -97,7 +99,12 @@ function exposedSecrets({ tls, bootstrap }: ServeRequest): readonly string[] {
   )
 }
 
-async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, signal: AbortSignal): Promise<void> {
+async function answer(
+  request: ServeRequest,
+  { log, droppedLines }: ServeLog,
+  { env }: Io,
+  signal: AbortSignal,
+): Promise<void> {
   const tls = request.tls && {
     cert: await pem(request.tls.cert, 'tls-cert'),
     key: await pem(request.tls.key, 'tls-key'),
@@ -112,16 +119,17 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
   // Loaded now, because every run of a monitor with a keychain secret needs it.
   await preload(() => import('./secrets.ts'))
   const { service, runtime } = await openCore({
-    refusals: refusalStore(process.env),
+    refusals: refusalStore(env),
     // Callers read it on other machines, and a sign-in by another account does not end the pause here.
     tryNow: async (...monitor) => {
       const command = testCommand({ config: request.config.origin }, ...monitor)
-      return `try now on ${hostname()} as ${account()}: ${command}`
+      return `try now on ${hostname()} as ${machine.accountName()}: ${command}`
     },
     version: request.version,
     config: request.config,
     requireConfig: request.requireConfig,
     store: request.store,
+    env,
     shared: true,
     details: options.details,
   })
@@ -133,7 +141,8 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
     let url = ''
     let undeclaredProxy = false
-    const register = () => announce({ pid: process.pid, url, store: runtime.facts.store ?? 'none', undeclaredProxy })
+    const register = () =>
+      announce({ pid: machine.pid, url, store: runtime.facts.store ?? 'none', undeclaredProxy }, homeOf(env))
     const server = await startServer({
       service,
       runtime,
@@ -154,7 +163,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
     let forget = (): void => {}
     try {
       // With the marker, `svc health` of this store finds this server.
-      if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: process.pid, url: server.url }), 0o600)
+      if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: machine.pid, url: server.url }), 0o600)
       const { facts } = runtime
       forget = register()
       // Last, because programs that wait for this file then use the server.
@@ -173,7 +182,7 @@ async function answer(request: ServeRequest, { log, droppedLines }: ServeLog, si
       await server.stop()
       forget()
       // Removes only this server's own files: another server may have replaced them.
-      if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${process.pid},`))
+      if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${machine.pid},`))
       if (request.portFile !== undefined)
         await removeOwn(request.portFile, (content) => content.trim() === String(server.port))
     }

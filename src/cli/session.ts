@@ -3,8 +3,9 @@ import type { LoadedConfig, LoadOptions } from '../core/config/index.ts'
 import { lazy } from '../core/lazy.ts'
 import type { OpenOptions } from '../core/open.ts'
 import type { Call, Runtime, Service } from '../core/service.ts'
-import { type ProcessEnvironment, variable } from './flags.ts'
-import { packageJson } from './process.ts'
+import { variable } from './flags.ts'
+import type { Io, ProcessEnvironment } from './io/io.ts'
+import { homeOf, machine, packageJson } from './io/process.ts'
 import type { Settings } from './profiles.ts'
 import { type CommandTarget, chooseEither, newCorrelationId } from './target.ts'
 
@@ -19,6 +20,8 @@ export type SessionFlags = {
 }
 
 export type CommandSession = {
+  /** The environment that decided what it is. */
+  readonly env: ProcessEnvironment
   readonly target: CommandTarget
   /** The target as answers name it: `this machine` or the server's URL. */
   readonly label: string
@@ -39,6 +42,9 @@ export function placeOf({ label, runtime }: CommandSession): string {
 export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =>
   (await import('./profiles.ts')).readSettings(env)
 
+/** Warnings about the sign-in go to standard error. */
+type SessionIo = Pick<Io, 'env' | 'stderr'>
+
 type SessionOptions = {
   readonly tolerant?: boolean
   readonly requireConfig?: boolean
@@ -54,9 +60,10 @@ type SessionOptions = {
  */
 export async function openSession(
   flags: SessionFlags,
-  env: ProcessEnvironment,
+  io: SessionIo,
   { tolerant = false, requireConfig = false, say, chosen }: SessionOptions = {},
 ): Promise<CommandSession> {
+  const { env } = io
   const target = chosen ?? (await chooseEither(flags, env, () => readSettings(env)))
   // A variable that is set but empty is refused for every target.
   const token = variable(env, 'SVC_TOKEN')
@@ -66,8 +73,9 @@ export async function openSession(
       const meaning = name === 'SVC_SERVER' ? '' : ', which means this machine'
       say?.(`Note: ${origin} takes precedence over ${name}${meaning}`)
     }
-    const client = await openClientAt(target, flags, env, token)
+    const client = await openClientAt(target, flags, io, token)
     return {
+      env,
       target,
       label: shownUrl(target.url),
       service: client,
@@ -81,6 +89,7 @@ export async function openSession(
     version: packageJson().version,
     config,
     store: await storePath(flags, env),
+    env,
     shared: false,
     details: 'anyone',
     requireConfig,
@@ -90,21 +99,21 @@ export async function openSession(
       return `try now: ${testCommand(flags, ...monitor)}`
     },
   })
-  return { target, label: 'this machine', service, runtime, config, close: runtime.close }
+  return { env, target, label: 'this machine', service, runtime, config, close: runtime.close }
 }
 
 /** The client of a server, which sends SVC_TOKEN or the credential of the sign-in there. */
 export async function openClientAt(
   target: ServerTarget,
   flags: SessionFlags,
-  env: ProcessEnvironment,
-  token = variable(env, 'SVC_TOKEN'),
+  io: SessionIo,
+  token = variable(io.env, 'SVC_TOKEN'),
 ): Promise<Client> {
   const { openClient } = await import('../core/client/index.ts')
-  const connection = connectionOf(target, flags, env)
+  const connection = connectionOf(target, flags, io.env)
   const provided =
-    token === undefined ? undefined : (await import('./credentials.ts')).tokenFromEnvironment(target, env)
-  return openClient({ ...connection, credential: credentialFor(target, provided, connection, env) })
+    token === undefined ? undefined : (await import('./credentials.ts')).tokenFromEnvironment(target, io.env)
+  return openClient({ ...connection, credential: credentialFor(target, provided, connection, io) })
 }
 
 type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
@@ -113,6 +122,8 @@ type Connection = {
   readonly caFile: string | undefined
   readonly insecureHttp: boolean
   readonly userAgent: string
+  /** Names the proxy. */
+  readonly env: ProcessEnvironment
 }
 
 /** The settings of the connection to a server: flag > environment > profile. */
@@ -122,6 +133,7 @@ export function connectionOf(target: ServerTarget, flags: SessionFlags, env: Pro
     caFile: flags['ca-file'] ?? variable(env, 'SVC_CA_FILE') ?? target.profile?.caFile,
     insecureHttp: flags['insecure-http'] || target.profile?.insecureHttp || false,
     userAgent: `svc/${packageJson().version}`,
+    env,
   }
 }
 
@@ -130,13 +142,13 @@ function credentialFor(
   target: ServerTarget,
   provided: string | undefined,
   connection: Connection,
-  env: ProcessEnvironment,
+  io: SessionIo,
 ): CredentialSource {
   const always = target.profile?.credentials === 'always'
   const source = lazy(async (): Promise<CredentialSource | undefined> => {
     if (provided !== undefined) return (await import('./credentials.ts')).fixedCredential(provided, always)
     const { signedInAt } = await import('./credentials.ts')
-    return signedInAt(target, await readSettings(env), connection, env)
+    return signedInAt(target, await readSettings(io.env), connection, io)
   })
   return {
     always,
@@ -157,8 +169,8 @@ export async function configuration(
     tolerant,
     mustRun,
     env,
-    platform: process.platform,
-    home: process.getBuiltinModule('node:os').homedir(),
+    platform: machine.platform,
+    home: homeOf(env),
     keychain: async (name) => await (await import('./secrets.ts')).readSecret(name, env),
   })
 }
@@ -199,7 +211,7 @@ export async function storePath(flags: Pick<SessionFlags, 'store'>, env: Process
   const { storePathFor } = await import('../core/store/index.ts')
   const provided = flags.store === undefined ? env : { ...env, SVC_STORE: flags.store }
   for (const name of ['SVC_STORE', 'SVC_HOME']) variable(provided, name)
-  return storePathFor(provided, process.platform, process.getBuiltinModule('node:os').homedir())
+  return storePathFor(provided, machine.platform, homeOf(env))
 }
 
 /** A call of this account from this terminal. */
@@ -211,18 +223,8 @@ export function localCall(signal: AbortSignal, more: Partial<Call> = {}): Call {
 const localCaller: Call['caller'] = {
   kind: 'local',
   get account() {
-    return account()
+    return machine.accountName()
   },
-}
-
-/** The account of this process: its name, or its number if it has no name. */
-export function account(): string {
-  try {
-    return process.getBuiltinModule('node:os').userInfo().username
-  } catch {
-    // An account without a name in the user database, as in containers.
-    return String(process.getuid?.() ?? 'unknown')
-  }
 }
 
 export const shownUrl = (url: string): string => url.replace(/(?<!\/)\/+$/, '').replace(/\/\/[^/@]*@/, '//')

@@ -1,5 +1,6 @@
 import { Fault } from '../core/errors.ts'
-import { type ProcessEnvironment, variable } from './flags.ts'
+import { variable } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import type { ServerProfile, Settings } from './profiles.ts'
 
 export type TargetFlags = {

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import type { AuthenticateResponse } from '../core/protocol/index.ts'
 import type { Credential } from '../core/service.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
+import { machine } from './io/process.ts'
 import { keychainEntry } from './keychain/index.ts'
 import { ownFolder, readPrivate, removePrivate, settingsFolder, writePrivate } from './private-file.ts'
 
@@ -93,7 +94,7 @@ function inFile({ server, user }: StoredSignIn, env: ProcessEnvironment): TokenS
     write: async (stored) => write(path, { server, user, ...stored }),
     remove: async () => removePrivate(path),
     prove: async () => {
-      const probe = join(folder, `probe-${process.pid}`)
+      const probe = join(folder, `probe-${machine.pid}`)
       // Refuse a file that is not private now, before the user types the password.
       readPrivate(path, 'unreadable')
       write(probe, {})

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Fault } from '../core/errors.ts'
 import { makeFolder } from '../core/own-files.ts'
-import type { ProcessEnvironment } from './flags.ts'
+import type { ProcessEnvironment } from './io/io.ts'
 import { settingsFolder, writePrivate } from './private-file.ts'
 
 /**

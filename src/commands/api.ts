@@ -2,7 +2,6 @@ import { apiRequest, dataFromStdin, showAnswer } from '../cli/api.ts'
 import { SvcCommand } from '../cli/base.ts'
 import { settle } from '../cli/exit.ts'
 import { boolean, connectionFlags, durationFlag, requiredArgument, text } from '../cli/flags.ts'
-import { writeOutput } from '../cli/process.ts'
 import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session.ts'
 import { chooseTarget } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
@@ -62,22 +61,22 @@ or SVC_TOKEN. GET follows redirects within the server; other methods follow none
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Api)
-    const target = await chooseTarget(flags, process.env, () => readSettings(process.env))
+    const target = await chooseTarget(flags, this.io.env, () => readSettings(this.io.env))
     if (target.kind === 'local') throw noServer()
     this.target = shownUrl(target.url)
     const request = await apiRequest(
       { method: args.method, path: args.path, data: flags.data, headers: flags.header ?? [] },
-      () => dataFromStdin(signal),
+      () => dataFromStdin(this.io.stdin, signal),
     )
-    const client = await openClientAt(target, flags, process.env)
+    const client = await openClientAt(target, flags, this.io)
     try {
       const answer = await client.ask(request, localCall(signal, { timeoutMs: flags.timeout }))
-      const { bytes, note } = showAnswer(answer, { include: flags.include, terminal: process.stdout.isTTY })
-      writeOutput(bytes)
+      const { bytes, note } = showAnswer(answer, { include: flags.include, terminal: this.io.stdout.isTTY })
+      this.io.stdout.write(bytes)
       if (note !== undefined) this.say(note)
       // Standard output contains only the server's response.
       const json = flags.json && bytes.length === 0
-      if (answer.fault) await settle(answer.fault, { json, debug: flags.debug, target: this.target })
+      if (answer.fault) await settle(answer.fault, { json, debug: flags.debug, target: this.target }, this.io)
     } finally {
       client.close()
     }

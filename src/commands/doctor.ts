@@ -17,8 +17,8 @@ a command would have for the same reason, or 12 for several reasons.`
       import('../cli/doctor.ts'),
       import('../cli/render/lists.ts'),
     ])
-    const findings = await examine(flags, process.env, signal)
-    this.print(installation.render(findings, {}, { json: flags.json, screen: process.stdout }))
+    const findings = await examine(flags, this.io, signal)
+    this.print(installation.render(findings, {}, { json: flags.json, screen: this.io.stdout }))
     return examinationExit(findings)
   }
 }

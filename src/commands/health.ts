@@ -32,9 +32,9 @@ import {
   waitUntilHealthy,
   withUnread,
 } from '../cli/health.ts'
-import { exitWhenOutputIsLost, outputUsed, reportUncaught, writeError } from '../cli/process.ts'
+import type { Io } from '../cli/io/io.ts'
+import { progress } from '../cli/io/terminal.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session.ts'
-import { isTerminal, progress } from '../cli/terminal.ts'
 import { Fault } from '../core/errors.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
@@ -116,10 +116,10 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     const requested = [...(flags.type ?? []).flat(), ...(args.types ?? []).flatMap(parseTypes)]
     // Read beside the flag too: a wrong value is a mistake, whatever else requires a configuration.
     const byVariable =
-      process.env.SVC_REQUIRE_CONFIG !== undefined &&
-      (await import('../cli/health-types.ts')).requiresConfig(process.env)
+      this.io.env['SVC_REQUIRE_CONFIG'] !== undefined &&
+      (await import('../cli/health-types.ts')).requiresConfig(this.io.env)
     const requireConfig = flags['require-config'] || byVariable
-    const session = await openSession(flags, process.env, {
+    const session = await openSession(flags, this.io, {
       tolerant: true,
       requireConfig,
       say: (line) => this.say(line),
@@ -145,7 +145,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       }
       const ask = (attempt: AttemptOptions): Promise<HealthAnswers> => askHealth(session, question, attempt)
       const what = requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`
-      const display = progress(`Checking ${what}`, !flags.quiet)
+      const display = progress(`Checking ${what}`, !flags.quiet, this.io)
       let answers: HealthAnswers
       let gaveUp: string | undefined
       try {
@@ -155,7 +155,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
             : await waitUntilHealthy(
                 ask,
                 flags.wait,
-                signal,
+                { clock: this.io.clock, signal },
                 attemptReports(display, (line) => this.say(line)),
                 (line) => {
                   gaveUp = line
@@ -184,8 +184,8 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   /** Plugins have a form and exit codes of their own for whatever happens, an unexpected exception included. */
   override async run(): Promise<void> {
     const plugin = pluginOutput(this.argv)
-    if (plugin !== undefined) reportUncaught((error) => this.reportFailure(error))
-    if (plugin === 'nagios') exitWhenOutputIsLost(nagiosUnknown)
+    if (plugin !== undefined) this.io.reportUncaught = (error) => this.reportFailure(error)
+    if (plugin === 'nagios') this.io.exitCodeOfLostOutput = nagiosUnknown
     await super.run()
   }
 
@@ -193,9 +193,9 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   protected override async reportFailure(error: unknown): Promise<void> {
     const failure = await pluginFailure(this.argv, error, this.target)
     // Standard output contains one answer: after it, no other follows.
-    if (failure === undefined || outputUsed()) await super.reportFailure(error)
+    if (failure === undefined || this.io.stdout.used) await super.reportFailure(error)
     else this.print(failure.text)
-    if (failure !== undefined) process.exitCode = failure.exitCode
+    if (failure !== undefined) this.io.exitCode = failure.exitCode
   }
 
   private async show(
@@ -211,29 +211,29 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
     // A single failed request is an ordinary error. Monitoring formats have a representation for it.
     if (outcomes.length === 1 && only?.fault && !isReport(as.output)) throw only.fault
-    const display = await showHealth(outcomes, as)
+    const display = await showHealth(outcomes, as, this.io)
     const forPeople = (as.output ?? 'table') === 'table'
     // Before the answer: the verdict stays the last line on a terminal.
-    if (forPeople && notConfigured.length > 0) this.say(await wrapped(notConfiguredLine(notConfigured)))
+    if (forPeople && notConfigured.length > 0) this.say(await wrapped(notConfiguredLine(notConfigured), this.io))
     this.print(display.text)
     if (display.log !== undefined) this.say(display.log)
     for (const text of mistakes) {
-      if (unread) writeError(`Error: ${text}\n`)
+      if (unread) this.io.stderr.write(`Error: ${text}\n`)
       else this.say(`Warning: ${text}`)
     }
     const { config } = session
     // In every format: svc checks itself instead of what the file names.
     if (config?.origin === undefined) for (const text of config?.warnings ?? []) this.say(`Warning: ${text}`)
     if (forPeople && session.runtime && session.runtime.facts.configuration === undefined) {
-      this.say(nextSteps())
+      this.say(nextSteps(this.io))
     }
     return display.exitCode ?? code
   }
 }
 
 /** The next steps on a machine without svc.yaml, in words that can be pasted. */
-function nextSteps(): string {
-  const svc = process.env.npm_command === 'exec' ? 'npx svc' : 'svc'
+function nextSteps({ env }: Io): string {
+  const svc = env['npm_command'] === 'exec' ? 'npx svc' : 'svc'
   const steps = [
     ['init', 'writes a svc.yaml with what listens here'],
     ['health -m Advanced -t Sql', 'the embedded store, in depth'],
@@ -244,10 +244,10 @@ function nextSteps(): string {
 }
 
 /** Fits a line for people to the terminal that shows it. */
-async function wrapped(line: string): Promise<string> {
-  if (!isTerminal('stderr')) return line
+async function wrapped(line: string, { stderr }: Io): Promise<string> {
+  if (!stderr.isTTY) return line
   const { wrap } = await import('../cli/render/width.ts')
-  return wrap(line, process.stderr.columns || 80).join('\n')
+  return wrap(line, stderr.columns ?? 80).join('\n')
 }
 
 /** `10 types not configured (FtpApi, Ftp, …)`: no failure of a check of everything. */

@@ -9,6 +9,7 @@ import {
   requiredArgument,
   text,
 } from '../cli/flags.ts'
+import type { JobOptions } from '../cli/heartbeat-run.ts'
 import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
@@ -71,7 +72,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
     const misplaced = (['max-runtime', 'no-output'] as const).find((flag) => flags[flag])
     if (misplaced) throw new Fault('Usage', `--${misplaced} needs a command: svc heartbeat NAME -- COMMAND`)
     const DiskFreePercent = flags.disk === undefined ? undefined : await freePercent(flags.disk)
-    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
+    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
@@ -84,12 +85,12 @@ command, also when a report cannot be delivered: then svc warns on standard erro
           Interval: flags.interval,
           Backlog: flags.backlog,
           DiskFreePercent,
-          SentAt: new Date(),
+          SentAt: this.io.clock.now(),
         },
         localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }),
       )
       const { renderReceipt } = await import('../cli/render/details.ts')
-      this.print(renderReceipt(answer, this.target, { json: flags.json, screen: process.stdout }))
+      this.print(renderReceipt(answer, this.target, { json: flags.json, screen: this.io.stdout }))
     } finally {
       await session.close()
     }
@@ -104,7 +105,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
       })
     }
     const { runReported } = await import('../cli/heartbeat-run.ts')
-    return await runReported(command, {
+    const job: JobOptions = {
       report: {
         Name,
         Version: flags.version,
@@ -114,9 +115,8 @@ command, also when a report cannot be delivered: then svc warns on standard erro
       },
       maxMs: flags['max-runtime'],
       output: !flags['no-output'],
-      env: process.env,
       deliver: async (report) => {
-        const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
+        const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
         try {
           // The job decides when it ends: a signal to it must not cancel its report.
           const { signal } = new AbortController()
@@ -125,7 +125,8 @@ command, also when a report cannot be delivered: then svc warns on standard erro
           await session.close()
         }
       },
-    })
+    }
+    return await runReported(command, job, this.io)
   }
 }
 

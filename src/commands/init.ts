@@ -26,23 +26,23 @@ file to begin with, whose only monitor fails until you edit it.`
       import('../cli/init-file.ts'),
       import('../cli/discovery.ts'),
     ])
-    const path = init.newConfigPath(flags.config, process.env)
-    if (!flags.yes && (flags.json || !canAsk())) {
+    const path = init.newConfigPath(flags.config, this.io.env)
+    if (!flags.yes && (flags.json || !canAsk(this.io))) {
       throw new Fault('Usage', '--yes is missing: there is no terminal to ask', {
         hints: ['svc init --yes writes what it proposes; svc monitors discover only prints it.'],
       })
     }
     this.say('Looking at what listens on this machine …')
-    const discovery = await proposeForThisMachine(signal)
+    const discovery = await proposeForThisMachine(this.io.env, signal)
     for (const line of discoveryLines(discovery)) this.say(`  ${line}`)
     const isStarter = discovery.proposals.every(({ problem }) => problem !== undefined)
-    const head = [init.schemaLine(), proposedBy('svc init')]
+    const head = [init.schemaLine(), proposedBy('svc init', this.io.clock)]
     const file = isStarter ? init.starterFile(head) : await discovery.file(head)
     if (isStarter) this.say('  svc recognizes no service here: the file has one monitor for you to edit.')
-    if (!flags.yes && !(await init.confirmed(path, signal))) {
+    if (!flags.yes && !(await init.confirmed(path, this.io, signal))) {
       throw new Fault('Interrupted', 'nothing was written', { hints: ['svc monitors discover prints the proposal.'] })
     }
-    const { types } = await init.writeConfig(path, file, process.env)
+    const { types } = await init.writeConfig(path, file, this.io.env)
     const monitors = Object.values(types).reduce((sum, entry) => sum + entry.monitors.length, 0)
     if (flags.json) {
       const { proposals, others } = discovery
@@ -50,7 +50,7 @@ file to begin with, whose only monitor fails until you edit it.`
       return
     }
     this.print(`${path} is written and valid: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)
-    if (!isStarter) await init.runHealth(path, flags.config !== undefined)
+    if (!isStarter) await init.runHealth(path, flags.config !== undefined, this.io)
     this.say(init.nextCommands(path, { isStarter, isNamed: flags.config !== undefined }))
   }
 }

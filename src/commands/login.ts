@@ -1,10 +1,11 @@
 import { SvcCommand } from '../cli/base.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags, text, variable } from '../cli/flags.ts'
+import type { Io } from '../cli/io/io.ts'
+import { machine } from '../cli/io/process.ts'
 import type { PresentedSignIn } from '../cli/login-run.ts'
 import type { OpenIdProvider } from '../cli/openid/index.ts'
 import { profileScope } from '../cli/other-target.ts'
-import { writeError } from '../cli/process.ts'
 import type { Settings } from '../cli/profiles.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
@@ -63,38 +64,38 @@ revoked when COMMAND ends.`
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const command = this.takeCommand('svc login --server URL -- bash')
     const { flags } = await this.parse(Login)
-    refuseTokenFromEnvironment('login', process.env)
-    const settings = await readSettings(process.env)
+    refuseTokenFromEnvironment('login', this.io.env)
+    const settings = await readSettings(this.io.env)
     const target = await this.where(flags, settings)
     const { serverOf } = await import('../cli/credentials.ts')
-    const connection = connectionOf(target, flags, process.env)
+    const connection = connectionOf(target, flags, this.io.env)
     const server = serverOf(target.url, connection.insecureHttp)
     this.target = server
     const user = flags.user ?? target.profile?.user
     const openId = await openIdProvider(flags, connection, signal)
-    if (!openId) refuseToAsk(flags, user)
+    if (!openId) refuseToAsk(flags, user, this.io)
     const storage = flags['insecure-storage'] ? 'file' : 'keychain'
     if (!command) {
       const { tokenStore } = await import('../cli/token-store.ts')
       // Before the password prompt, so that nobody types it in vain.
-      await tokenStore({ server, user: user ?? '', storage }, process.env).prove()
+      await tokenStore({ server, user: user ?? '', storage }, this.io.env).prove()
     }
     if (openId && !flags['same-client']) refuseSharedClient(openId, server, settings)
     const presented = openId
-      ? await throughProvider(openId, flags, connection, signal)
-      : await present(flags, user, server, signal)
+      ? await throughProvider(openId, flags, connection, this.io, signal)
+      : await present(flags, user, server, this.io, signal)
     const { signIn } = await import('../cli/login-run.ts')
     const how = { provider: openId?.name ?? flags.provider, rememberMe: flags['remember-me'] }
     const signedIn = await signIn(connection, presented, how, localCall(signal))
     if (command) {
       const { lendToken } = await import('../cli/lend-token.ts')
-      return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text))
+      return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text), this.io)
     }
     const { keepSignIn } = await import('../cli/login-run.ts')
     const client = openId && { issuer: openId.issuer, clientId: openId.clientId }
     const profile = target.profile?.name ?? flags.profile
     const to = { server, storage, connection, profile, openId: client } as const
-    const credential = await keepSignIn(signedIn, to, process.env, signal)
+    const credential = await keepSignIn(signedIn, to, this.io.env, signal)
     this.print(flags.json ? JSON.stringify(credential) : screen(credential).map(sanitizeLine).join('\n'))
     return undefined
   }
@@ -104,9 +105,9 @@ revoked when COMMAND ends.`
     settings: Settings,
   ): Promise<ServerTarget> {
     // With a URL, --profile is only the name to save it under.
-    const hasUrl = flags.server !== undefined || variable(process.env, 'SVC_SERVER') !== undefined
+    const hasUrl = flags.server !== undefined || variable(this.io.env, 'SVC_SERVER') !== undefined
     const choice = { server: flags.server, profile: hasUrl ? undefined : flags.profile }
-    const target = await chooseTarget(choice, process.env, async () => settings)
+    const target = await chooseTarget(choice, this.io.env, async () => settings)
     if (target.kind === 'server') return target
     throw new Fault('Usage', '--server is missing', {
       hints: ['svc login --server https://svc.example.com'],
@@ -194,19 +195,20 @@ async function openIdProvider(
 async function throughProvider(
   provider: OpenIdProvider,
   flags: LoginFlags,
-  { caFile, userAgent }: Connection,
+  { caFile, userAgent, env }: Connection,
+  io: Io,
   signal: AbortSignal,
 ): Promise<PresentedSignIn> {
   const { tokenOfProvider } = await import('../cli/openid/index.ts')
   const token = await tokenOfProvider(
     provider,
     {
-      link: { caFile, userAgent },
-      env: process.env,
-      platform: process.platform,
+      link: { caFile, userAgent, env },
+      env,
+      platform: machine.platform,
       mayOpenBrowser: !flags['no-browser'],
       // Also with --quiet: nobody can sign in without the address.
-      say: (text) => writeError(`${text}\n`),
+      say: (text) => io.stderr.write(`${text}\n`),
     },
     localCall(signal),
   )
@@ -214,9 +216,9 @@ async function throughProvider(
 }
 
 /** Never prompts without a terminal; names the missing input instead. */
-function refuseToAsk(flags: LoginFlags, user: string | undefined): void {
+function refuseToAsk(flags: LoginFlags, user: string | undefined, io: Io): void {
   if (flags['token-stdin']) return
-  const asks = canAsk() && !flags.json
+  const asks = canAsk(io) && !flags.json
   if (user === undefined && (!asks || flags['password-stdin'])) {
     throw new Fault('Usage', '--user is missing', { hints: ['svc login … -u NAME'] })
   }
@@ -233,14 +235,15 @@ async function present(
   flags: LoginFlags,
   user: string | undefined,
   server: string,
+  io: Io,
   signal: AbortSignal,
 ): Promise<PresentedSignIn> {
   if (flags['token-stdin']) {
-    return { kind: 'token', token: (await secretFromStdin('--token-stdin', signal)).trim() }
+    return { kind: 'token', token: (await secretFromStdin('--token-stdin', io, signal)).trim() }
   }
-  const name = user ?? (await askLine(`User at ${server}`, signal))
+  const name = user ?? (await askLine(`User at ${server}`, io, signal))
   const password = flags['password-stdin']
-    ? await secretFromStdin('--password-stdin', signal)
-    : await askSecret(`Password of ${sanitizeLine(name)} at ${server}`, signal)
+    ? await secretFromStdin('--password-stdin', io, signal)
+    : await askSecret(`Password of ${sanitizeLine(name)} at ${server}`, io, signal)
   return { kind: 'password', user: name, password }
 }

@@ -33,12 +33,12 @@ JWTs cannot revoke a token before it expires.`
 
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Logout)
-    refuseTokenFromEnvironment('logout', process.env)
-    const settings = await readSettings(process.env)
+    refuseTokenFromEnvironment('logout', this.io.env)
+    const settings = await readSettings(this.io.env)
     const { signedInProfile } = await import('../cli/credentials.ts')
     let profiles: readonly ServerProfile[] = settings.profiles.filter((profile) => profile.user !== undefined)
     if (!flags.all) {
-      const target = await chooseTarget(flags, process.env, async () => settings)
+      const target = await chooseTarget(flags, this.io.env, async () => settings)
       if (target.kind === 'local') {
         throw new Fault('Usage', 'no profile is current', {
           hints: ['svc logout --server URL, --profile NAME or --all', 'svc profile list shows the profiles.'],
@@ -75,14 +75,14 @@ JWTs cannot revoke a token before it expires.`
     const signIn = signInOf(profile)
     if (!signIn) throw new TypeError('a profile without a user')
     const target = { kind: 'server', url: profile.server, origin: '--profile', profile } as const
-    const connection = connectionOf(target, flags, process.env)
+    const connection = connectionOf(target, flags, this.io.env)
     const problems: string[] = []
     const note = (error: unknown): void => {
       signal.throwIfAborted()
       if (!(error instanceof Fault)) throw error
       problems.push(error.message)
     }
-    const store = tokenStore(signIn, process.env)
+    const store = tokenStore(signIn, this.io.env)
     let revoked: boolean | undefined
     await store.read().then((stored) => {
       revoked = stored !== undefined
@@ -90,19 +90,19 @@ JWTs cannot revoke a token before it expires.`
     let atServer: Result['atServer'] = 'not reached'
     if (revoked === false) atServer = 'ended before'
     if (revoked) {
-      const credential = signedInAt(target, { path: '', current: undefined, profiles: [] }, connection, process.env)
+      const credential = signedInAt(target, { path: '', current: undefined, profiles: [] }, connection, this.io)
       await revoke({ ...connection, credential }, localCall(signal)).then((done) => {
         atServer = done
       }, note)
     }
     let here: Result['here'] = 'not removed'
-    await underLock(signIn, process.env, signal, () => store.remove()).then((removed) => {
+    await underLock(signIn, this.io.env, signal, () => store.remove()).then((removed) => {
       here = removed ? 'forgotten' : 'nothing kept'
     }, note)
     // A token in an unreachable keychain stays listed, so that it can be removed later.
     if (here !== 'not removed') {
       await changeSettings(
-        process.env,
+        this.io.env,
         (settings) => {
           const now = settings.profiles.find((one) => one.name === profile.name)
           return now?.user === profile.user ? now && withProfile(settings, signedOut(now)) : undefined

@@ -1,6 +1,7 @@
 import { SvcCommand } from '../cli/base.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags } from '../cli/flags.ts'
+import type { Io } from '../cli/io/io.ts'
 import { askSecret, canAsk, linesFromStdin, newPassword } from '../cli/prompt.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session.ts'
 import { chooseTarget } from '../cli/target.ts'
@@ -29,26 +30,26 @@ of any user on the machine with the store: svc users passwd NAME.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Passwd)
-    refuseTokenFromEnvironment('passwd', process.env)
-    const settings = await readSettings(process.env)
-    const target = await chooseTarget(flags, process.env, async () => settings)
+    refuseTokenFromEnvironment('passwd', this.io.env)
+    const settings = await readSettings(this.io.env)
+    const target = await chooseTarget(flags, this.io.env, async () => settings)
     if (target.kind === 'local') {
       throw new Fault('Usage', 'nobody is signed in on this machine: svc passwd acts at a server', {
         hints: ['At a server, sign in first: svc login', 'On this machine: svc users passwd NAME'],
       })
     }
     const { openOwnPassword } = await import('../cli/own-password.ts')
-    const own = await openOwnPassword(target, settings, connectionOf(target, flags, process.env), process.env)
+    const own = await openOwnPassword(target, settings, connectionOf(target, flags, this.io.env), this.io)
     try {
       this.target = own.server
-      refuseToPrompt(flags)
+      refuseToPrompt(flags, this.io)
       // Before the prompts, so that nobody types passwords for a sign-in that has expired.
       const user = await own.verify(localCall(signal))
       const passwords = flags['password-stdin']
-        ? await fromStdin(signal)
+        ? await fromStdin(this.io, signal)
         : {
-            current: await askSecret(`Current password of ${user} at ${own.server}:`, signal),
-            next: await newPassword({ message: 'New password:', stdin: false }, signal),
+            current: await askSecret(`Current password of ${user} at ${own.server}:`, this.io, signal),
+            next: await newPassword({ message: 'New password:', stdin: false }, this.io, signal),
           }
       await own.change(passwords, signal)
       this.print(
@@ -65,13 +66,13 @@ of any user on the machine with the store: svc users passwd NAME.`
   }
 }
 
-async function fromStdin(signal: AbortSignal): Promise<{ readonly current: string; readonly next: string }> {
-  const [current = '', next = ''] = await linesFromStdin('--password-stdin', 2, signal)
+async function fromStdin(io: Io, signal: AbortSignal): Promise<{ readonly current: string; readonly next: string }> {
+  const [current = '', next = ''] = await linesFromStdin('--password-stdin', 2, io, signal)
   return { current, next }
 }
 
-function refuseToPrompt(flags: { readonly 'password-stdin': boolean; readonly json: boolean }): void {
-  if (flags['password-stdin'] || (canAsk() && !flags.json)) return
+function refuseToPrompt(flags: { readonly 'password-stdin': boolean; readonly json: boolean }, io: Io): void {
+  if (flags['password-stdin'] || (canAsk(io) && !flags.json)) return
   throw new Fault('Usage', '--password-stdin is missing: there is no terminal to prompt for the passwords', {
     hints: ['Use standard input, the current password first: svc passwd --password-stdin < FILE'],
   })

@@ -1,7 +1,7 @@
 import { integer } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/base.ts'
 import { boolean, custom, delayFlag, oneOf, text } from '../cli/flags.ts'
-import { packageJson } from '../cli/process.ts'
+import { packageJson } from '../cli/io/process.ts'
 import { configuration, storePath } from '../cli/session.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
@@ -76,8 +76,8 @@ it also accepts other addresses, with a warning.`
     const localAccounts = flags['local-account'] ?? []
     for (const account of localAccounts) await refuseUnless('local-account', account)
     const { serve } = await import('../cli/serve-run.ts')
-    const config = await configuration(flags, process.env, { tolerant: 'entries' })
-    const requireConfig = (await import('../cli/health-types.ts')).requiresConfig(process.env)
+    const config = await configuration(flags, this.io.env, { tolerant: 'entries' })
+    const requireConfig = (await import('../cli/health-types.ts')).requiresConfig(this.io.env)
     const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0
     const clear = !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined && !proxied
     if (clear && flags.only === undefined && !flags['insecure-listen']) throw openListening(flags.host)
@@ -86,7 +86,7 @@ it also accepts other addresses, with a warning.`
         version: packageJson().version,
         config,
         requireConfig,
-        store: flags.only === 'health' ? undefined : await storePath(flags, process.env),
+        store: flags.only === 'health' ? undefined : await storePath(flags, this.io.env),
         host: flags.host,
         port: flags.port,
         portFile: flags['port-file'],
@@ -115,6 +115,7 @@ it also accepts other addresses, with a warning.`
             ],
         mistakes: config.wrongEntries,
       },
+      this.io,
       signal,
     )
     return 0

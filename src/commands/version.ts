@@ -1,5 +1,5 @@
 import { SvcCommand } from '../cli/base.ts'
-import { packageJson } from '../cli/process.ts'
+import { machine, packageJson } from '../cli/io/process.ts'
 
 export default class Version extends SvcCommand {
   static override summary = 'Print the versions of svc and Node, and the platform'
@@ -9,8 +9,8 @@ export default class Version extends SvcCommand {
     const { flags } = await this.parse(Version)
     const facts = {
       svc: packageJson().version,
-      node: process.versions.node,
-      platform: `${process.platform}-${process.arch}`,
+      node: machine.node,
+      platform: `${machine.platform}-${machine.arch}`,
     }
     this.print(flags.json ? JSON.stringify(facts) : `svc ${facts.svc} (Node ${facts.node}, ${facts.platform})`)
   }

@@ -1,6 +1,7 @@
 import { SvcCommand } from '../cli/base.ts'
 import { tokenFromEnvironment } from '../cli/credentials.ts'
 import { boolean, connectionFlags } from '../cli/flags.ts'
+import type { ProcessEnvironment } from '../cli/io/io.ts'
 import { localCall, openSession, readSettings } from '../cli/session.ts'
 import { type CommandTarget, chooseTarget } from '../cli/target.ts'
 import { Fault } from '../core/errors.ts'
@@ -34,9 +35,10 @@ export default class Whoami extends SvcCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Whoami)
-    const target = await chooseTarget(flags, process.env, () => readSettings(process.env))
-    const token = tokenFromEnvironment(target, process.env)
-    const stored = target.kind === 'local' ? onThisMachine(signal) : await factsOf(target, token !== undefined)
+    const target = await chooseTarget(flags, this.io.env, () => readSettings(this.io.env))
+    const token = tokenFromEnvironment(target, this.io.env)
+    const stored =
+      target.kind === 'local' ? onThisMachine(signal) : await factsOf(target, token !== undefined, this.io.env)
     if (target.kind === 'server') this.target = stored.server ?? target.url
     const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, target, signal) : stored
     const { factLines } = await import('../cli/render/table.ts')
@@ -49,7 +51,7 @@ export default class Whoami extends SvcCommand {
     chosen: CommandTarget,
     signal: AbortSignal,
   ): Promise<Facts> {
-    const session = await openSession(flags, process.env, { chosen })
+    const session = await openSession(flags, this.io, { chosen })
     try {
       const answer = await session.service.authenticate({}, localCall(signal, { verb: 'GET' }))
       const user = answer.UserName ?? stored.user
@@ -72,19 +74,23 @@ function onThisMachine(signal: AbortSignal): Facts {
 }
 
 /** The locally known facts of the sign-in for a target. Throws `Fault` Unauthorized when there is none. */
-async function factsOf(target: Extract<CommandTarget, { kind: 'server' }>, fromEnvironment: boolean): Promise<Facts> {
+async function factsOf(
+  target: Extract<CommandTarget, { kind: 'server' }>,
+  fromEnvironment: boolean,
+  env: ProcessEnvironment,
+): Promise<Facts> {
   const [{ serverOf, signedInProfile, signInOf }, { tokenStore }] = await Promise.all([
     import('../cli/credentials.ts'),
     import('../cli/token-store.ts'),
   ])
   const server = serverOf(target.url)
   if (fromEnvironment) return { server, where: 'SVC_TOKEN', verified: false }
-  const profile = signedInProfile(target, await readSettings(process.env))
+  const profile = signedInProfile(target, await readSettings(env))
   const signIn = profile && signInOf(profile)
   const nobody = (): Fault =>
     new Fault('Unauthorized', `nobody is signed in at ${server}`, { hints: [`svc login --server ${server}`] })
   if (!profile || !signIn) throw nobody()
-  const store = tokenStore(signIn, process.env)
+  const store = tokenStore(signIn, env)
   const stored = await store.read()
   if (!stored) throw nobody()
   return {

@@ -86,6 +86,8 @@ export type OpenOptions = {
   readonly config: Config
   /** The embedded store's file or `postgres://…`. Undefined: no store (`serve --only health`). */
   readonly store: string | undefined
+  /** May contain SVC_STORE_PASSWORD_FILE. Defaults to the environment of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
   /** True in `svc serve`: callers share runs, and results are cached for a while. */
   readonly shared: boolean
   readonly details: ServeOptions['details']
@@ -117,7 +119,7 @@ export type Core = {
  */
 export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
-  const store = options.store === undefined ? undefined : await holdStore(options.store, options.config)
+  const store = options.store === undefined ? undefined : await holdStore(options.store, options)
   let ownUrl: string | undefined
   const context: EngineContext = {
     now,
@@ -368,12 +370,16 @@ type OpenStore = {
 }
 
 /** The store and everything that works on it. Each part is loaded and opened on first use. */
-async function holdStore(store: string, { serve: { refresh }, auth: ways }: Config): Promise<OpenStore> {
+async function holdStore(store: string, { config, env = process.env }: OpenOptions): Promise<OpenStore> {
+  const {
+    serve: { refresh },
+    auth: ways,
+  } = config
   const { openData, shownStore, storeKind } = await import('./store/index.ts')
   const label = shownStore(store)
   const path = storeKind(store) === 'sqlite' ? store : undefined
   const now = (): number => Date.now()
-  const opened = lazy((create: boolean) => openData({ store, create }))
+  const opened = lazy((create: boolean) => openData({ store, create, env }))
   let closed = false
   const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(stopping()) : opened.get(create))
   const auth = lazy(async () => {

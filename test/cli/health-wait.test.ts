@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health.ts'
 import { Fault } from '../../src/core/errors.ts'
+import { capturedIo } from '../support/captured-io.ts'
 import { http, peer, replies } from '../support/faults.ts'
 import { httpPeer } from '../support/http-peer.ts'
 import { type Home, svcHome } from '../support/svc.ts'
@@ -48,7 +49,8 @@ test.each([
     return { outcomes, notConfigured: [], signInPaused: !repeatsRefused }
   }
   const nothing = (): void => {}
-  await waitUntilHealthy(ask, ms, new AbortController().signal, nothing, nothing)
+  const { clock } = capturedIo().io
+  await waitUntilHealthy(ask, ms, { clock, signal: new AbortController().signal }, nothing, nothing)
   expect(repeats).toEqual(expected)
 })
 

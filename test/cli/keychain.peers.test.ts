@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { ProcessEnvironment } from '../../src/cli/flags.ts'
+import type { ProcessEnvironment } from '../../src/cli/io/io.ts'
 import { askKeychain, keychainEntry } from '../../src/cli/keychain/index.ts'
 import { endsByDeadline } from '../support/deadline.ts'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'

@@ -1,23 +1,16 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { newPassword } from '../../src/cli/prompt.ts'
+import { Fault } from '../../src/core/errors.ts'
+import { capturedIo } from '../support/captured-io.ts'
 
-const module = new URL('../../src/cli/prompt.ts', import.meta.url).href
-
-/** What `--password-stdin` makes of these bytes, in a process of its own. */
-async function read(bytes: Uint8Array | string): Promise<string> {
-  const code = `import(${JSON.stringify(module)})
-    .then(({ newPassword }) => newPassword({ message: '', stdin: true }, new AbortController().signal))
-    .then((secret) => process.stdout.write('read ' + JSON.stringify(secret)), (e) => process.stdout.write(e.fault + ' ' + e.message))`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['pipe', 'pipe', 'inherit'] })
-  let text = ''
-  child.stdout.on('data', (chunk) => {
-    text += String(chunk)
-  })
-  child.stdin.on('error', () => {})
-  child.stdin.end(bytes)
-  await once(child, 'close')
-  return text
+/** What `--password-stdin` makes of these bytes. */
+async function read(stdin: Buffer | string): Promise<string> {
+  const { io } = capturedIo({ stdin })
+  try {
+    return `read ${JSON.stringify(await newPassword({ message: '', stdin: true }, io, new AbortController().signal))}`
+  } catch (error) {
+    return error instanceof Fault ? `${error.fault} ${error.message}` : String(error)
+  }
 }
 
 describe('P4 P7 a password from standard input', () => {
@@ -36,7 +29,7 @@ describe('P4 P7 a password from standard input', () => {
     ['nothing', '', 'standard input is empty'],
     ['a line end alone', '\n', 'standard input is empty'],
     ['two lines', 'one\ntwo\n', 'more than one line'],
-    ['bytes that are no UTF-8', Uint8Array.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
+    ['bytes that are no UTF-8', Buffer.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
     ['more than 64 KiB', 'x'.repeat(70_000), 'more than 65536 bytes'],
   ])('%s is refused, with the flag and not the value in the message', async (_, input, why) => {
     const text = await read(input)

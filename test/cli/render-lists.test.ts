@@ -1,20 +1,18 @@
-import { beforeAll, describe, expect, expectTypeOf, test } from 'vitest'
+import { describe, expect, expectTypeOf, test } from 'vitest'
 import { auditChange } from '../../src/cli/audit-change.ts'
+import type { Screen } from '../../src/cli/io/io.ts'
 import { renderChange } from '../../src/cli/render/details.ts'
 import { list, type RecordList } from '../../src/cli/render/list.ts'
 import * as lists from '../../src/cli/render/lists.ts'
 import { jsvNames, names } from '../../src/cli/render/table.ts'
 import { width } from '../../src/cli/render/width.ts'
-import { chooseColour } from '../../src/cli/terminal.ts'
 import { parseLifetime } from '../../src/commands/keys/create.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
 
-beforeAll(() => chooseColour(['--color', 'never']))
-
 const at = new Date('2026-05-01T10:20:30Z')
-const pipe = { isTTY: false }
-const terminal = (columns: number) => ({ isTTY: true, columns })
+const pipe: Screen = { isTTY: false, columns: undefined, colour: false, unicode: true }
+const terminal = (columns: number): Screen => ({ ...pipe, isTTY: true, columns })
 
 /** Writes a text of a row; every call names another one. */
 type Text = (name: string) => string
@@ -371,7 +369,7 @@ describe('each declared list', () => {
   })
 
   test('prints nothing to a pipe when there are no rows, an empty array in JSON, and a sentence on a terminal', () => {
-    const render = (as: { json: boolean; screen: object }) => lists.users.render([], { store: '/s.db' }, as)
+    const render = (as: { json: boolean; screen: Screen }) => lists.users.render([], { store: '/s.db' }, as)
     expect(render({ json: false, screen: pipe })).toBe('')
     expect(render({ json: true, screen: pipe })).toBe('{"store":"/s.db","users":[]}')
     expect(render({ json: false, screen: terminal(80) })).toMatch(

@@ -7,6 +7,7 @@ import { applyFile, fileExit } from '../../src/cli/role-file-run.ts'
 import { type CommandSession, localCall, openSession } from '../../src/cli/session.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { Service } from '../../src/core/service.ts'
+import { capturedIo } from '../support/captured-io.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-role-change-'))
 const by = { who: 'local:test', correlationId: 'c' }
@@ -14,7 +15,7 @@ let session: CommandSession
 let asking: Asking
 
 beforeAll(async () => {
-  session = await openSession({ local: true }, { SVC_HOME: folder })
+  session = await openSession({ local: true }, capturedIo({ env: { SVC_HOME: folder } }).io)
   asking = { session, call: localCall(new AbortController().signal), dryRun: false, reason: 'why not' }
   await session.runtime?.admin?.users.add({ userName: 'root', roles: ['Admin'] }, by)
 })

@@ -91,7 +91,8 @@ describe('the CPU time of showing text from a server grows in proportion to the 
     expect(await problemsOf(work)).toEqual([])
   }, 120_000)
   test('names and values on a terminal', async () => {
-    expect(await problemsOf((text) => pairs([['roles', text]], { isTTY: true, columns: 80 }))).toEqual([])
+    const screen = { isTTY: true, columns: 80, colour: false, unicode: true }
+    expect(await problemsOf((text) => pairs([['roles', text]], screen))).toEqual([])
   }, 120_000)
   test('text that is sanitized', async () => {
     expect(await problemsOf(sanitizeText)).toEqual([])

@@ -2,19 +2,27 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { main } from '../../src/main.ts'
+import { capturedIo } from './captured-io.ts'
 import { compiledCode } from './compiled-code.ts'
 
 /** The built program: from its sources every start would cost ten times as much. */
 const entry = new URL('../../bin/run.js', import.meta.url).pathname
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+type More = { readonly stdin?: string; readonly env?: Record<string, string> }
 export type Home = {
   readonly folder: string
   /** The svc that runs. */
   readonly program: string
   readonly env: Readonly<Record<string, string>>
-  /** Runs svc with this home; `stdin` is all that it can read. */
-  readonly svc: (args: readonly string[], more?: { stdin?: string; env?: Record<string, string> }) => Promise<Ran>
+  /** Runs svc with this home in a process of its own; `stdin` is all that it can read. */
+  readonly svc: (args: readonly string[], more?: More) => Promise<Ran>
+  /**
+   * Runs svc with this home in this process, from the sources: twenty times as fast. With `columns`, standard output and
+   * standard error are a terminal. For everything but signals, real terminals, and what happens when a process ends.
+   */
+  readonly run: (args: readonly string[], more?: More & { readonly columns?: number }) => Promise<Ran>
   /** Runs a shell line on a terminal of its own, and types what `answer` gives for what it shows. */
   readonly terminal: (
     args: readonly string[],
@@ -44,6 +52,11 @@ export function svcHome(program: string = entry, folder: string = mkdtempSync(jo
     env,
     svc: (args, { stdin = '', env: more = {} } = {}) =>
       run(process.execPath, [program, ...args], { ...env, ...more }, (child) => child.stdin?.end(stdin)),
+    run: async (args, { env: more = {}, ...rest } = {}) => {
+      const { io, stdout, stderr } = capturedIo({ env: { ...env, ...more }, ...rest })
+      await main(io, args)
+      return { code: io.exitCode ?? 0, stdout: stdout(), stderr: stderr() }
+    },
     terminal: (args, answer, more = {}) => {
       const pidFile = join(folder, 'pid')
       const svc = `sh -c 'echo $$ > ${pidFile}; exec ${[process.execPath, program, ...args].join(' ')}'`

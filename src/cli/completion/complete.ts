@@ -1,11 +1,11 @@
-import { homedir } from 'node:os'
 import type { Command } from '@oclif/core/command'
 import { ExecutionMode, HeartbeatStatus, ServerType } from '../../core/protocol/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 import { configKeys } from '../config-keys.ts'
 import { outputs, timeoutStates } from '../health.ts'
 import type { Registry } from '../help.ts'
-import { writeOutput } from '../process.ts'
+import type { Io, ProcessEnvironment } from '../io/io.ts'
+import { homeOf, machine } from '../io/process.ts'
 import { readSettings, storePath } from '../session.ts'
 import { type Shell, shells } from './scripts.ts'
 import { readLine, type TypedLine } from './words.ts'
@@ -33,11 +33,12 @@ const maxCandidates = 1_000
  * the embedded store; contacts no server, asks no keychain, changes nothing and prints no secret. Prints nothing when
  * anything fails: a completion must not disturb the command line.
  */
-export async function printCompletions(argv: readonly string[], registry: Registry): Promise<void> {
+export async function printCompletions(argv: readonly string[], registry: Registry, io: Io): Promise<void> {
   const [shell = '', line = ''] = argv
   if (!shells.includes(shell as Shell)) return
   try {
-    writeOutput(format(shell as Shell, readLine(line), await candidatesFor(readLine(line), registry)))
+    const candidates = await candidatesFor(readLine(line), registry, io.env)
+    io.stdout.write(format(shell as Shell, readLine(line), candidates))
   } catch {
     // For example a svc.yaml with a mistake: svc monitors validate reports it.
   }
@@ -63,25 +64,25 @@ function bashWord(value: string, current: string): string {
 }
 
 /** What may stand at the cursor. */
-async function candidatesFor(line: TypedLine, registry: Registry): Promise<Candidates> {
+async function candidatesFor(line: TypedLine, registry: Registry, env: ProcessEnvironment): Promise<Candidates> {
   const { words, current } = line
   if (words.includes('--')) return 'files'
   const command = await commandOf(words, registry)
   if (!command) return await nextWords(words, registry)
   const before = command.rest.at(-1) ?? ''
   const open = flagNamed(command.flags, before)
-  if (open && open.flag.type === 'option') return await valuesOf(open.name, command, current)
+  if (open && open.flag.type === 'option') return await valuesOf(open.name, command, current, env)
   const [, name, typed] = /^(--[\w-]+=)(.*)$/s.exec(current) ?? []
   if (name !== undefined && typed !== undefined) {
     const flag = flagNamed(command.flags, name.slice(0, -1))
-    const values = flag ? await valuesOf(flag.name, command, typed) : []
+    const values = flag ? await valuesOf(flag.name, command, typed, env) : []
     return values === 'files' ? values : values.map((one) => ({ ...one, value: `${name}${one.value}` }))
   }
   if (current.startsWith('-')) return flagsOf(command)
   const position = positionOf(command)
   const arg = command.args[position] ?? (command.takesMore ? command.args.at(-1) : undefined)
   if (arg === undefined) return current === '' ? flagsOf(command) : []
-  return await argumentsOf(command.id, arg, current)
+  return await argumentsOf(command.id, arg, current, env)
 }
 
 /** The command that begins the line, loaded alone, or undefined while its name is incomplete. */
@@ -162,7 +163,12 @@ function types(current: string): readonly Word[] {
 }
 
 /** The values of a flag, for the value typed so far. Flags that no entry covers have values that cannot be known. */
-async function valuesOf(flag: string, { id, rest }: CommandTable, current: string): Promise<Candidates> {
+async function valuesOf(
+  flag: string,
+  { id, rest }: CommandTable,
+  current: string,
+  env: ProcessEnvironment,
+): Promise<Candidates> {
   if (flag === 'mode') return fixed(ExecutionMode.values)
   if (flag === 'type') return types(current)
   if (flag === 'output') return id === 'health' ? fixed(outputs) : []
@@ -171,11 +177,11 @@ async function valuesOf(flag: string, { id, rest }: CommandTable, current: strin
   if (flag === 'credentials') return fixed(['always', 'when-asked'])
   if (flag === 'fail-on') return fixed(['warn'])
   if (flag === 'nagios-timeout') return fixed(timeoutStates)
-  if (flag === 'profile') return await profiles()
-  if (flag === 'role') return await stored('roles', rest)
-  if (flag === 'permission') return await stored('permissions', rest)
-  if (flag === 'user') return await stored('users', rest)
-  if (flag === 'only' || flag === 'skip') return await monitors(rest)
+  if (flag === 'profile') return await profiles(env)
+  if (flag === 'role') return await stored('roles', rest, env)
+  if (flag === 'permission') return await stored('permissions', rest, env)
+  if (flag === 'user') return await stored('users', rest, env)
+  if (flag === 'only' || flag === 'skip') return await monitors(rest, env)
   const files = [
     'config',
     'store',
@@ -191,16 +197,16 @@ async function valuesOf(flag: string, { id, rest }: CommandTable, current: strin
   return files.includes(flag) ? 'files' : []
 }
 
-async function argumentsOf(id: string, arg: string, current: string): Promise<Candidates> {
+async function argumentsOf(id: string, arg: string, current: string, env: ProcessEnvironment): Promise<Candidates> {
   const [topic = '', verb = ''] = id.split(':')
-  if (topic === 'users' && verb !== 'add') return await stored('users', [])
-  if (id === 'roles:holders') return await stored('roles', [])
-  if (topic === 'roles') return await stored('users', [])
-  if (id === 'keys:revoke') return await stored('keys', [])
-  if (id === 'heartbeats:remove') return await stored('agents', [])
-  if (topic === 'profile' && verb !== 'add') return await profiles()
+  if (topic === 'users' && verb !== 'add') return await stored('users', [], env)
+  if (id === 'roles:holders') return await stored('roles', [], env)
+  if (topic === 'roles') return await stored('users', [], env)
+  if (id === 'keys:revoke') return await stored('keys', [], env)
+  if (id === 'heartbeats:remove') return await stored('agents', [], env)
+  if (topic === 'profile' && verb !== 'add') return await profiles(env)
   if (topic === 'config' && arg === 'key') return fixed(Object.keys(configKeys))
-  if (id === 'monitors:test') return await monitors([])
+  if (id === 'monitors:test') return await monitors([], env)
   if (id === 'monitors:kinds') {
     const { describeKinds } = await import('../../core/plan/index.ts')
     return (await describeKinds()).map(({ name, title }) => ({ value: name, description: title }))
@@ -220,19 +226,19 @@ const typedFlag = (rest: readonly string[], name: string): string | undefined =>
   return at === -1 ? rest.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) : rest[at + 1]
 }
 
-async function profiles(): Promise<readonly Word[]> {
-  const { profiles: all } = await readSettings(process.env)
+async function profiles(env: ProcessEnvironment): Promise<readonly Word[]> {
+  const { profiles: all } = await readSettings(env)
   return all.map(({ name, server }) => ({ value: name, description: server }))
 }
 
-async function monitors(rest: readonly string[]): Promise<readonly Word[]> {
+async function monitors(rest: readonly string[], env: ProcessEnvironment): Promise<readonly Word[]> {
   const { loadConfig } = await import('../../core/config/index.ts')
   const path = typedFlag(rest, 'config')
   const { types } = await loadConfig({
     ...(path === undefined ? {} : { path }),
-    env: process.env,
-    platform: process.platform,
-    home: homedir(),
+    env,
+    platform: machine.platform,
+    home: homeOf(env),
   })
   return Object.entries(types).flatMap(([type, entry]) =>
     entry.monitors.map(({ name }) => ({ value: name, description: type })),
@@ -242,8 +248,9 @@ async function monitors(rest: readonly string[]): Promise<readonly Word[]> {
 async function stored(
   names: 'users' | 'roles' | 'permissions' | 'keys' | 'agents',
   rest: readonly string[],
+  env: ProcessEnvironment,
 ): Promise<readonly Word[]> {
   const { loadStoredNames } = await import('../../core/store/index.ts')
-  const store = await storePath({ store: typedFlag(rest, 'store')?.replace(/^~(?=\/)/, homedir()) }, process.env)
+  const store = await storePath({ store: typedFlag(rest, 'store')?.replace(/^~(?=\/)/, homeOf(env)) }, env)
   return fixed((await loadStoredNames())(store, names))
 }

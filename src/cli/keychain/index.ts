@@ -3,7 +3,8 @@ import { dirname } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { Fault } from '../../core/errors.ts'
-import type { ProcessEnvironment } from '../flags.ts'
+import type { ProcessEnvironment } from '../io/io.ts'
+import { machine } from '../io/process.ts'
 import type { KeychainAnswer, KeychainProblem, KeychainQuestion, ProblemKind } from './question.ts'
 
 /** Milliseconds that one call may take (K2). */
@@ -12,7 +13,9 @@ const maxAnswer = 1024 * 1024
 
 /** The file that the child runs: beside this file in the sources, beside the bundle in a build. */
 const entry = (): string =>
-  fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './child-main.ts' : './keychain-child.cjs', import.meta.url))
+  fileURLToPath(
+    new URL(import.meta.url.endsWith('.ts') ? '../../keychain-child.ts' : './keychain-child.cjs', import.meta.url),
+  )
 
 /** The variables passed to the child: those that lead to the keychain. No secrets, and no options that change Node. */
 const passed = new Set(
@@ -32,13 +35,13 @@ export function askKeychain(
 ): Promise<KeychainAnswer> {
   const { promise, resolve } = Promise.withResolvers<KeychainAnswer>()
   const failed = (message: string): void => resolve({ problem: { kind: 'failed', message } })
-  const child = spawn(process.execPath, [entry()], {
+  const child = spawn(machine.execPath, [entry()], {
     stdio: ['pipe', 'pipe', 'ignore'],
     env: Object.fromEntries(Object.entries(env).filter(([name]) => passed.has(name.toUpperCase()))),
-    cwd: dirname(process.execPath),
+    cwd: dirname(machine.execPath),
     windowsHide: true,
     // ctrl-C in the terminal must not interrupt a write: the child has its own timeout of three seconds.
-    detached: process.platform !== 'win32',
+    detached: machine.platform !== 'win32',
   })
   const timer = setTimeout(() => {
     resolve({ problem: { kind: 'timed out', message: `no answer within ${patienceMs / 1_000} s` } })
@@ -157,12 +160,12 @@ export type Keychain = {
 export function keychainEntry(server: string, user: string, env: ProcessEnvironment, what: What = 'token'): Keychain {
   // No blank here: GNOME Keyring finds no entry whose service has one.
   const place = { service: `svc:${server}`, user }
-  const longest = process.platform === 'win32' ? maxOnWindows : undefined
+  const longest = machine.platform === 'win32' ? maxOnWindows : undefined
   const ask = async (
     question: Pick<KeychainQuestion, 'does' | 'secret'>,
     purpose: Purpose,
   ): Promise<KeychainAnswer> => {
-    if (process.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus(purpose, what)
+    if (machine.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus(purpose, what)
     const answer = await askKeychain({ ...place, ...question, longest }, env)
     if ('problem' in answer) throw keychainFault(answer.problem, purpose, what)
     return answer
@@ -181,7 +184,7 @@ export function keychainEntry(server: string, user: string, env: ProcessEnvironm
   }
 
   async function askProbe(): Promise<void> {
-    if (process.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus('prove', what)
+    if (machine.platform === 'linux' && !env['DBUS_SESSION_BUS_ADDRESS']) throw noSessionBus('prove', what)
     const answer = await askKeychain({ does: 'prove', service: 'svc:probe', user: 'probe' }, env)
     if ('problem' in answer) throw keychainFault(answer.problem, 'prove', what)
   }

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import type { Call } from '../../core/service.ts'
-import type { ProcessEnvironment } from '../flags.ts'
+import type { ProcessEnvironment } from '../io/io.ts'
 import { hasBrowser, openBrowser } from './browser.ts'
 import { listenForCallback } from './callback.ts'
 import { pollForTokens, requestDeviceCode } from './device.ts'

@@ -6,8 +6,9 @@ import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import type { KeyFacts, UserFacts } from '../../core/service.ts'
 import { repeatTargetFlags } from '../hints.ts'
+import type { Screen } from '../io/io.ts'
+import { painter } from '../io/terminal.ts'
 import { isEmpty, type Lists, type RoleChanged } from '../role-change.ts'
-import { painter, useColour } from '../terminal.ts'
 import { type ListOutput, type RecordList, record } from './list.ts'
 import {
   type Holding,
@@ -22,7 +23,7 @@ import {
   settings,
   users,
 } from './lists.ts'
-import { aside, type CellText, headline, moment, names, pairs, type Screen } from './table.ts'
+import { aside, type CellText, headline, moment, names, pairs } from './table.ts'
 
 type Facts = readonly (readonly [name: string, value: CellText])[]
 
@@ -156,7 +157,7 @@ export function renderPlans(
   mode: string,
   screen: Screen,
 ): string {
-  const paint = painter(useColour(screen))
+  const paint = painter(screen.colour)
   return plans
     .map(({ type, monitors }) => {
       const rows = monitors.flatMap(({ MonitorName, Checks }) => Checks.map((check) => ({ MonitorName, ...check })))

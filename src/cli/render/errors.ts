@@ -1,7 +1,7 @@
 import { Fault, type FilePlace } from '../../core/errors.ts'
 import type { ReportedError } from '../../core/reports/index.ts'
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
-import { painter, type Style } from '../terminal.ts'
+import { painter, type Style } from '../io/terminal.ts'
 import { wrap } from './width.ts'
 
 /** An error for people and for scripts, both from the same allow-list. */

@@ -15,7 +15,7 @@ import {
   shownFault,
   stateWord,
 } from '../../core/reports/index.ts'
-import { type Paint, painter } from '../terminal.ts'
+import { type Paint, painter } from '../io/terminal.ts'
 import {
   type Line,
   type Mark,

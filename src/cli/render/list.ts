@@ -1,6 +1,7 @@
 import { sanitizeLine } from '../../core/sanitize.ts'
 import { repeatTargetFlags } from '../hints.ts'
-import { painter, useColour } from '../terminal.ts'
+import type { Screen } from '../io/io.ts'
+import { painter } from '../io/terminal.ts'
 import {
   aside,
   type CellText,
@@ -12,7 +13,6 @@ import {
   type Mark,
   names,
   pairs,
-  type Screen,
   type Shrink,
   type TableCell,
   table,
@@ -152,7 +152,7 @@ function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableC
   const repeats = (y: number, at: number): boolean =>
     JSON.stringify(rows[y]?.[at]) === JSON.stringify(rows[y - 1]?.[at])
   const body = rows.map((row, y) => visible.map(({ once, at }) => (once && repeats(y, at) ? [] : (row[at] ?? []))))
-  const asTable = table(visible, body, { width: screen.columns || 80, shrink, paint: painter(useColour(screen)) })
+  const asTable = table(visible, body, { width: screen.columns || 80, shrink, paint: painter(screen.colour) })
   if (asTable) return asTable.lines.join('\n')
   const block = (row: readonly TableCell[]): string =>
     pairs(

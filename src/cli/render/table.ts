@@ -1,5 +1,6 @@
 import { sanitizeLine } from '../../core/sanitize.ts'
-import { type Paint, painter, type Style, showsUnicode, useColour } from '../terminal.ts'
+import type { Screen } from '../io/io.ts'
+import { type Paint, painter, type Style } from '../io/terminal.ts'
 import { padEnd, width, wrap } from './width.ts'
 
 export type Mark = 'ok' | 'warn' | 'not checked' | 'fail'
@@ -120,9 +121,6 @@ function rowLines(
   })
 }
 
-/** The stream of the answer. */
-export type Screen = { readonly isTTY?: boolean; readonly columns?: number }
-
 /** Text of a list: plain, or with a style. */
 export type StyledText = string | Line
 
@@ -142,7 +140,7 @@ export const isEmptyCell = (cell: TableCell): boolean => cell.every(({ text }) =
 
 /** Names and values, the values aligned and wrapped. A name without a value is left out. */
 export function pairs(rows: readonly (readonly [name: string, value: CellText])[], screen: Screen): string {
-  const paint = painter(useColour(screen))
+  const paint = painter(screen.colour)
   const present = rows.map(([name, value]) => ({ name, cell: cellOf(value) })).filter(({ cell }) => !isEmptyCell(cell))
   const left = Math.max(...present.map(({ name }) => width(name)))
   const room = Math.max(16, (screen.columns || 80) - left - 5)
@@ -161,8 +159,8 @@ export const factLines = (facts: readonly (readonly [name: string, value: string
 
 /** The first line of an answer: a sign and a sentence. */
 export function headline(mark: Mark, sentence: string, screen: Screen): string {
-  const paint = painter(useColour(screen))
-  const sign = marks(showsUnicode(process.env, process.platform))[mark]
+  const paint = painter(screen.colour)
+  const sign = marks(screen.unicode)[mark]
   return wrap(sanitizeLine(sentence), (screen.columns || 80) - 2)
     .map((line, at) => `${at === 0 ? paint(styles[mark], sign) : ' '} ${paint('strong', line)}`)
     .join('\n')
@@ -170,7 +168,7 @@ export function headline(mark: Mark, sentence: string, screen: Screen): string {
 
 /** Secondary text: indented and dim. */
 export function aside(text: string, screen: Screen): string {
-  const paint = painter(useColour(screen))
+  const paint = painter(screen.colour)
   return wrap(sanitizeLine(text), (screen.columns || 80) - 2)
     .map((line) => `  ${paint('dim', line)}`)
     .join('\n')

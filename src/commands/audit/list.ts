@@ -23,7 +23,7 @@ export default class List extends StoreCommand {
       const { audit } = await import('../../cli/render/lists.ts')
       this.printList(audit.render(entries, { store: admin.store }, this.listOutput(flags)))
       const oldest = entries.at(-1)
-      if (flags.json || !process.stdout.isTTY || !oldest || entries.length < flags.limit || oldest.id <= 1) return
+      if (flags.json || !this.io.stdout.isTTY || !oldest || entries.length < flags.limit || oldest.id <= 1) return
       const { repeatTargetFlags } = await import('../../cli/hints.ts')
       this.say(`\n  ${repeatTargetFlags(`Older entries:   svc audit list --before ${oldest.id}`, this.argv)}`)
     })

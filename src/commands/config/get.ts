@@ -16,7 +16,7 @@ export default class ConfigGet extends SvcCommand {
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(ConfigGet)
     const { inForce, inForceKey } = await import('../../cli/in-force.ts')
-    const readers = await inForce(await readSettings(process.env), flags, process.env)
+    const readers = await inForce(await readSettings(this.io.env), flags, this.io.env)
     const key = inForceKey(required(args.key, 'KEY'), [...readers.keys()])
     const row = await readers.get(key)?.()
     if (flags.json) this.print(JSON.stringify({ key, value: row?.value ?? null, origin: row?.origin }))

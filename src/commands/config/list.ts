@@ -27,8 +27,8 @@ contacted. svc config get and svc config set read and change one setting.`
       import('../../cli/in-force.ts'),
       import('../../cli/render/lists.ts'),
     ])
-    const readers = await inForce(await readSettings(process.env), flags, process.env)
+    const readers = await inForce(await readSettings(this.io.env), flags, this.io.env)
     const rows = await Promise.all([...readers].map(async ([key, read]) => ({ key, ...(await read()) })))
-    this.print(configuration.render(rows, {}, { json: flags.json, screen: process.stdout }))
+    this.print(configuration.render(rows, {}, { json: flags.json, screen: this.io.stdout }))
   }
 }

@@ -7,7 +7,7 @@ export default class ConfigPath extends SvcCommand {
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(ConfigPath)
     const { settingsPath } = await import('../../cli/profiles.ts')
-    const path = settingsPath(process.env)
+    const path = settingsPath(this.io.env)
     this.print(flags.json ? JSON.stringify({ path }) : path)
   }
 }

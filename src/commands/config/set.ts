@@ -23,7 +23,7 @@ export default class ConfigSet extends SvcCommand {
     const key = configKey(required(args.key, 'KEY'))
     const value = required(args.value, 'VALUE')
     const change = { key, value }
-    await changeSettings(process.env, (settings) => withSetting(settings, change, flags, process.env), signal)
+    await changeSettings(this.io.env, (settings) => withSetting(settings, change, flags, this.io.env), signal)
     this.print(flags.json ? JSON.stringify(change) : sanitizeLine(`${key} is now ${value}`))
   }
 }

@@ -14,7 +14,7 @@ export default class ConfigUnset extends SvcCommand {
       import('../../cli/profiles.ts'),
     ])
     const change = { key: configKey(required(args.key, 'KEY')), value: undefined }
-    await changeSettings(process.env, (settings) => withSetting(settings, change, flags, process.env), signal)
+    await changeSettings(this.io.env, (settings) => withSetting(settings, change, flags, this.io.env), signal)
     this.print(flags.json ? JSON.stringify({ key: change.key, value: null }) : `${change.key} is not set any more`)
   }
 }

@@ -9,7 +9,7 @@ export default class List extends StoreCommand {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
       const { heartbeatRow, heartbeats } = await import('../../cli/render/lists.ts')
-      const now = new Date()
+      const now = this.io.clock.now()
       const rows = (await admin.heartbeats.list()).map((heartbeat) => heartbeatRow(heartbeat, now))
       this.printList(heartbeats.render(rows, { store: admin.store }, this.listOutput(flags)))
     })

@@ -24,7 +24,7 @@ export default class Remove extends StoreCommand {
       })
       const sentence = `${name} is deleted until it reports again`
       const { renderDone } = await import('../../cli/render/details.ts')
-      this.print(renderDone(name, admin.store, { json: flags.json, screen: process.stdout, sentence, word: 'removed' }))
+      this.print(renderDone(name, admin.store, { json: flags.json, screen: this.io.stdout, sentence, word: 'removed' }))
     })
   }
 }

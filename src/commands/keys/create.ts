@@ -86,12 +86,12 @@ other machines; a user with any role has both.`
       )
       if (flags.json) {
         const { keyRow, keys } = await import('../../cli/render/lists.ts')
-        const facts = keys.json(keyRow(made.key, new Date()))
+        const facts = keys.json(keyRow(made.key, this.io.clock.now()))
         this.print(JSON.stringify({ key: made.secret, store: admin.store, ...facts }))
         return
       }
       const { renderNewKey } = await import('../../cli/render/details.ts')
-      const { before, after } = renderNewKey(made.key, admin.store, process.stderr, this.argv)
+      const { before, after } = renderNewKey(made.key, admin.store, this.io.stderr, this.argv)
       this.say(before)
       this.print(made.secret)
       this.say(after)

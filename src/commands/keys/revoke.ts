@@ -23,7 +23,7 @@ export default class Revoke extends StoreCommand {
       })
       const sentence = `The key ${name} is revoked and no longer valid`
       const { renderDone } = await import('../../cli/render/details.ts')
-      this.print(renderDone(name, admin.store, { json: flags.json, screen: process.stdout, sentence, word: 'revoked' }))
+      this.print(renderDone(name, admin.store, { json: flags.json, screen: this.io.stdout, sentence, word: 'revoked' }))
     })
   }
 }

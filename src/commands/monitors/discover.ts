@@ -21,10 +21,10 @@ never signs in and changes nothing. The file goes to stdout, the list of service
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Discover)
     const { discoveryLines, proposedBy, proposeForThisMachine } = await import('../../cli/discovery.ts')
-    const discovery = await proposeForThisMachine(signal)
+    const discovery = await proposeForThisMachine(this.io.env, signal)
     const { proposals, others } = discovery
     const file = await discovery.file([
-      proposedBy('svc monitors discover'),
+      proposedBy('svc monitors discover', this.io.clock),
       'Each entry has run once. Names, thresholds and accounts are yours to add: svc monitors kinds',
     ])
     if (flags.json) {
@@ -40,7 +40,7 @@ never signs in and changes nothing. The file goes to stdout, the list of service
     const types = [...new Set(proposals.flatMap(({ type, problem }) => (problem === undefined ? [type] : [])))]
     const { writeProposed } = await import('../../cli/write-proposed.ts')
     this.print(
-      `${writeProposed(file, process.env)} is written. Try it: svc health ${types.map((type) => `-t ${type}`).join(' ')}`,
+      `${writeProposed(file, this.io.env)} is written. Try it: svc health ${types.map((type) => `-t ${type}`).join(' ')}`,
     )
   }
 }

@@ -15,11 +15,11 @@ export default class Kinds extends SvcCommand {
     const kinds = await describeKinds()
     if (args.kind === undefined) {
       const lists = await import('../../cli/render/lists.ts')
-      this.print(lists.kinds.render(kinds, {}, { json: flags.json, screen: process.stdout }))
+      this.print(lists.kinds.render(kinds, {}, { json: flags.json, screen: this.io.stdout }))
       return
     }
     const kind = rowNamed(kinds, args.kind, 'kind')
     const { renderKind } = await import('../../cli/render/details.ts')
-    this.print(renderKind(kind, { json: flags.json, screen: process.stdout }))
+    this.print(renderKind(kind, { json: flags.json, screen: this.io.stdout }))
   }
 }

@@ -1,6 +1,6 @@
 import { SvcCommand } from '../../cli/base.ts'
 import { modeFlag, text, typesFlag } from '../../cli/flags.ts'
-import { packageJson } from '../../cli/process.ts'
+import { packageJson } from '../../cli/io/process.ts'
 import { configuration, mistakesOf, storePath } from '../../cli/session.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
@@ -17,12 +17,12 @@ export default class List extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
     const { assemble, describePlan } = await import('../../core/plan/index.ts')
-    const config = await configuration(flags, process.env, { tolerant: true })
+    const config = await configuration(flags, this.io.env, { tolerant: true })
     for (const mistake of mistakesOf(config)) this.say(`Warning: ${mistake}`)
     // With a configuration, a type that it lacks is not replaced by checks of svc itself (K10).
     const parts =
       config.origin === undefined
-        ? { storePath: await storePath(flags, process.env), accounts: true, version: packageJson().version }
+        ? { storePath: await storePath(flags, this.io.env), accounts: true, version: packageJson().version }
         : undefined
     const requested = (flags.type ?? []).flat()
     const types = requested.length === 0 || requested.includes('all') ? ServerType.values : (requested as ServerType[])
@@ -47,6 +47,6 @@ export default class List extends SvcCommand {
       return
     }
     const { renderPlans } = await import('../../cli/render/details.ts')
-    this.print(renderPlans(plans, mode, process.stdout))
+    this.print(renderPlans(plans, mode, this.io.stdout))
   }
 }

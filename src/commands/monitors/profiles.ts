@@ -19,11 +19,11 @@ export default class Profiles extends SvcCommand {
     const profiles = await describeProfiles()
     if (args.profile === undefined) {
       const { monitorProfiles } = await import('../../cli/render/lists.ts')
-      this.print(monitorProfiles.render(profiles, {}, { json: flags.json, screen: process.stdout }))
+      this.print(monitorProfiles.render(profiles, {}, { json: flags.json, screen: this.io.stdout }))
       return
     }
     const profile = rowNamed(profiles, args.profile, 'profile')
     const { renderProfile } = await import('../../cli/render/details.ts')
-    this.print(renderProfile(profile, { json: flags.json, screen: process.stdout }))
+    this.print(renderProfile(profile, { json: flags.json, screen: this.io.stdout }))
   }
 }

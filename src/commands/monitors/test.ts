@@ -35,9 +35,9 @@ export default class MonitorsTest extends SvcCommand {
     const { args, flags } = await this.parse(MonitorsTest)
     const name = required(args.name, 'NAME')
     const { hasPassed, renderTrial, trialJson, tryMonitor } = await import('../../cli/monitor-test.ts')
-    const trial = await tryMonitor(name, flags, process.env, signal)
+    const trial = await tryMonitor(name, flags, this.io.env, signal)
     for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
-    this.print(flags.json ? JSON.stringify(trialJson(trial)) : renderTrial(trial, process.stdout))
+    this.print(flags.json ? JSON.stringify(trialJson(trial)) : renderTrial(trial, this.io.stdout))
     return hasPassed(trial.trial) ? undefined : exits.unhealthy.code
   }
 }

@@ -1,6 +1,7 @@
 import { SvcCommand } from '../../cli/base.ts'
 import { waysToConfigure } from '../../cli/first-config.ts'
 import { text } from '../../cli/flags.ts'
+import type { ProcessEnvironment } from '../../cli/io/io.ts'
 import { configuration } from '../../cli/session.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
@@ -15,9 +16,9 @@ export default class Validate extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(Validate)
-    const config = await configuration(flags, process.env)
+    const config = await configuration(flags, this.io.env)
     for (const warning of config.warnings) this.say(`Warning: ${warning}`)
-    demandMonitors(config)
+    demandMonitors(config, this.io.env)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
       this.print(JSON.stringify({ valid: true, file: config.origin, types, warnings: config.warnings }))
@@ -29,8 +30,11 @@ export default class Validate extends SvcCommand {
 }
 
 /** Throws Local without a file, for one that configures nothing, and for monitors that cannot run here. */
-function demandMonitors({ origin, searched, types, otherSections, cannotRun }: LoadedConfig): void {
-  const propose = waysToConfigure(origin, process.env)
+function demandMonitors(
+  { origin, searched, types, otherSections, cannotRun }: LoadedConfig,
+  env: ProcessEnvironment,
+): void {
+  const propose = waysToConfigure(origin, env)
   if (origin === undefined) {
     throw new Fault('Local', 'there is no svc.yaml to check', {
       hints: [...searched.map((path) => `Looked for ${path}`), ...propose],

@@ -42,7 +42,7 @@ export default class ProfileAdd extends SvcCommand {
       ...(flags.credentials === undefined ? {} : { credentials: flags.credentials }),
     }
     const after = await changeSettings(
-      process.env,
+      this.io.env,
       (settings) => {
         if (settings.profiles.some((one) => one.name === name)) {
           throw new Fault('Usage', `profile "${name}" already exists`, {

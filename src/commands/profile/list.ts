@@ -7,13 +7,13 @@ export default class ProfileList extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(ProfileList)
-    const { current, profiles } = await readSettings(process.env)
+    const { current, profiles } = await readSettings(this.io.env)
     if (profiles.length === 0 && !flags.json) {
       this.say('There is no profile: all commands act on this machine. To create one: svc login --server URL')
       return
     }
     const { serverProfiles } = await import('../../cli/render/lists.ts')
     const rows = profiles.map((profile) => ({ ...profile, current: profile.name === current }))
-    this.print(serverProfiles.render(rows, {}, { json: flags.json, screen: process.stdout }))
+    this.print(serverProfiles.render(rows, {}, { json: flags.json, screen: this.io.stdout }))
   }
 }

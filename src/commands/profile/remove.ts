@@ -16,7 +16,7 @@ export default class ProfileRemove extends SvcCommand {
     const name = required(args.name, 'NAME')
     let wasCurrent = false
     await changeSettings(
-      process.env,
+      this.io.env,
       async (settings) => {
         const profile = await profileNamed(settings, name, 'svc profile remove')
         if (profile.user !== undefined) {

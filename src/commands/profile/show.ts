@@ -11,8 +11,8 @@ export default class ProfileShow extends SvcCommand {
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileShow)
     const { profileNamed } = await import('../../cli/profiles.ts')
-    const settings = await readSettings(process.env)
-    const name = args.name ?? variable(process.env, 'SVC_PROFILE') ?? settings.current
+    const settings = await readSettings(this.io.env)
+    const name = args.name ?? variable(this.io.env, 'SVC_PROFILE') ?? settings.current
     if (name === undefined) {
       throw new Fault('Usage', 'no profile is current: all commands act on this machine', {
         hints: ['svc profile list shows the profiles.'],

@@ -17,7 +17,7 @@ export default class ProfileUse extends SvcCommand {
     const { changeSettings, profileNamed } = await import('../../cli/profiles.ts')
     const name = required(args.name, 'NAME')
     const after = await changeSettings(
-      process.env,
+      this.io.env,
       async (settings) => ({ ...settings, current: (await profileNamed(settings, name, 'svc profile use')).name }),
       signal,
     )

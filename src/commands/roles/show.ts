@@ -18,13 +18,13 @@ export default class Show extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Show)
     const userName = userOf(args.user)
-    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
+    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const lists = await showRoles({ session, call: localCall(signal) }, userName)
       const { renderHoldings } = await import('../../cli/render/details.ts')
-      this.print(renderHoldings({ userName, ...lists }, this.target, { json: flags.json, screen: process.stdout }))
+      this.print(renderHoldings({ userName, ...lists }, this.target, { json: flags.json, screen: this.io.stdout }))
     } finally {
       await session.close()
     }

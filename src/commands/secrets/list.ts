@@ -14,8 +14,8 @@ export default class SecretsList extends SvcCommand {
       import('../../cli/secrets.ts'),
       import('../../cli/render/lists.ts'),
     ])
-    const rows = secretsKnown(process.env).map(({ name, host, port }) => ({ name, for: hostAndPort(host, port) }))
-    const text = secrets.render(rows, {}, { json: flags.json, screen: process.stdout })
+    const rows = secretsKnown(this.io.env).map(({ name, host, port }) => ({ name, for: hostAndPort(host, port) }))
+    const text = secrets.render(rows, {}, { json: flags.json, screen: this.io.stdout })
     if (text !== '') this.print(text)
   }
 }

@@ -15,8 +15,8 @@ export default class SecretsRemove extends SvcCommand {
     await this.sayLocal(async () => 'the OS keychain')
     const name = checkedSecretName(args.name)
     const { removeSecret, secretsKnown } = await import('../../cli/secrets.ts')
-    const names = secretsKnown(process.env).map((secret) => secret.name)
-    if (!(await removeSecret(name, process.env, signal))) {
+    const names = secretsKnown(this.io.env).map((secret) => secret.name)
+    if (!(await removeSecret(name, this.io.env, signal))) {
       const nearest = didYouMean(
         name,
         names.filter((one) => one !== name),

@@ -35,10 +35,10 @@ A daemon has no keychain: if svc serve runs under its own account, use {file: /p
     }
     const { keepSecret, placeOf, proveKeychain } = await import('../../cli/secrets.ts')
     const place = placeOf(flags.for)
-    await proveKeychain(process.env)
+    await proveKeychain(this.io.env)
     const { newPassword } = await import('../../cli/prompt.ts')
-    const secret = await newPassword({ message: `${name}:`, stdin: flags.stdin, flag: '--stdin' }, signal)
-    await keepSecret(name, { secret, ...place }, process.env, signal)
+    const secret = await newPassword({ message: `${name}:`, stdin: flags.stdin, flag: '--stdin' }, this.io, signal)
+    await keepSecret(name, { secret, ...place }, this.io.env, signal)
     const address = hostAndPort(place.host, place.port)
     this.print(
       flags.json

@@ -38,7 +38,7 @@ required.`
         hints: ['Omit one of them.'],
       })
     }
-    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
+    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {

@@ -19,7 +19,7 @@ the sessions of any user with --user; on this machine, --user is required.`
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
-    const session = await openSession(flags, process.env, { say: (line) => this.say(line) })
+    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
@@ -28,7 +28,7 @@ the sessions of any user with --user; on this machine, --user is required.`
         localCall(signal),
       )
       const { sessions } = await import('../../cli/render/lists.ts')
-      const output = { json: flags.json, screen: process.stdout, argv: this.argv }
+      const output = { json: flags.json, screen: this.io.stdout, argv: this.argv }
       const list = sessions.render(Sessions, { Target: this.target, UserName }, output)
       if (list !== '') this.print(list)
     } finally {

@@ -50,6 +50,7 @@ from standard input with --password-stdin; it is never part of the command line.
             stdin: flags['password-stdin'],
             otherwise: ['To create a user without a password, for keys only: --no-password'],
           },
+          this.io,
           signal,
         )
     await this.inStore(flags, signal, async ({ admin, by }) => {
@@ -69,7 +70,7 @@ from standard input with --password-stdin; it is never part of the command line.
       this.print(
         renderUser(user, admin.store, {
           json: flags.json,
-          screen: process.stdout,
+          screen: this.io.stdout,
           sentence: `${user.userName} is added`,
         }),
       )

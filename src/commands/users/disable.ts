@@ -23,7 +23,7 @@ export default class Disable extends StoreCommand {
         ? `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
         : `${user.userName}: unchanged`
       const { renderUser } = await import('../../cli/render/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, changed }))
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }
 }

@@ -21,7 +21,7 @@ export default class Enable extends StoreCommand {
       const user = changed ? await admin.users.enable(before.userName, by) : before
       const sentence = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
       const { renderUser } = await import('../../cli/render/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, changed }))
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }
 }

@@ -20,7 +20,7 @@ subject is the claim sub of the account's tokens; svc audit list --json shows it
     const { args, flags } = await this.parse(Link)
     const name = required(args.name, 'NAME')
     const subject = required(flags.subject, '--subject')
-    const issuer = await issuerNamed(flags, process.env)
+    const issuer = await issuerNamed(flags, this.io.env)
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const user = await userNamed(admin, name)
       const changed = await admin.users.link(user.userName, { issuer, subject }, by)
@@ -28,7 +28,7 @@ subject is the claim sub of the account's tokens; svc audit list --json shows it
         ? `${user.userName} may sign in as ${subject} at ${issuer}`
         : `${user.userName}: unchanged`
       const { renderUser } = await import('../../cli/render/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, changed }))
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }
 }

@@ -37,14 +37,15 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
     await this.sayStore(flags)
     if (flags['no-digest']) return await this.removeDigest(name, flags, signal)
     // Without a terminal, report the missing flag before the store is opened.
-    const piped = stdin || !canAsk() ? await newPassword({ message: '', stdin }, signal) : undefined
+    const piped = stdin || !canAsk(this.io) ? await newPassword({ message: '', stdin }, this.io, signal) : undefined
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const { userName, digest: before } = await userNamed(admin, name)
-      const password = piped ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, signal))
+      const password =
+        piped ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, this.io, signal))
       const user = await admin.users.passwd(userName, password, by, digestConsent(flags))
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
       const { renderUser } = await import('../../cli/render/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence }))
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence }))
       if (before !== 'none' && user.digest === 'none') {
         this.say(`Note: ${user.userName} can no longer sign in by HTTP Digest; --digest keeps that.`)
       }
@@ -63,7 +64,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
         ? `${user.userName} can no longer sign in by HTTP Digest; the password is unchanged`
         : `${user.userName} has no digest secret: nothing changed`
       const { renderUser } = await import('../../cli/render/details.ts')
-      const as = { json: flags.json, screen: process.stdout, sentence, changed: removed }
+      const as = { json: flags.json, screen: this.io.stdout, sentence, changed: removed }
       this.print(renderUser(user, admin.store, as))
     })
   }

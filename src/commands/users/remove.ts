@@ -1,7 +1,7 @@
 import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
 import { shellWord } from '../../cli/hints.ts'
-import { writeError } from '../../cli/process.ts'
+import type { Io } from '../../cli/io/io.ts'
 import { askLine, canAsk } from '../../cli/prompt.ts'
 import { Fault } from '../../core/errors.ts'
 
@@ -23,27 +23,27 @@ prevent sign-in: svc users disable NAME.`
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Remove)
     const name = required(args.name, 'NAME')
-    if (!flags.yes && !canAsk()) {
+    if (!flags.yes && !canAsk(this.io)) {
       throw new Fault('Usage', '--yes is missing: there is no terminal to ask for confirmation', {
         hints: [`svc users remove ${shellWord(name)} --yes`],
       })
     }
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const { userName } = await userNamed(admin, name)
-      if (!flags.yes) await confirm(userName, admin.store, signal)
+      if (!flags.yes) await confirm(userName, admin.store, this.io, signal)
       const user = await admin.users.remove(userName, by)
       const sentence = `${user.userName} is removed`
       const { renderUser } = await import('../../cli/render/details.ts')
       this.print(
-        renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, member: 'removed' }),
+        renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, member: 'removed' }),
       )
     })
   }
 }
 
-async function confirm(userName: string, store: string, signal: AbortSignal): Promise<void> {
-  writeError(`This permanently removes ${userName} from ${store}.\n`)
-  if ((await askLine(`Type ${userName} to confirm:`, signal)) === userName) return
+async function confirm(userName: string, store: string, io: Io, signal: AbortSignal): Promise<void> {
+  io.stderr.write(`This permanently removes ${userName} from ${store}.\n`)
+  if ((await askLine(`Type ${userName} to confirm:`, io, signal)) === userName) return
   throw new Fault('Usage', 'the name does not match: nothing was removed', {
     hints: ['To only stop sign-in: svc users disable NAME'],
   })

@@ -15,7 +15,7 @@ export default class Show extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const user = await userNamed(admin, name)
       const { renderUser } = await import('../../cli/render/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout }))
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout }))
     })
   }
 }

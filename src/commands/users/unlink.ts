@@ -16,7 +16,7 @@ The next sign-in with such an account adds a new user without roles: to prevent 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Unlink)
     const name = required(args.name, 'NAME')
-    const issuer = await issuerNamed(flags, process.env)
+    const issuer = await issuerNamed(flags, this.io.env)
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const user = await userNamed(admin, name)
       const changed = (await admin.users.unlink(user.userName, { issuer, subject: flags.subject }, by)) > 0
@@ -24,7 +24,7 @@ The next sign-in with such an account adds a new user without roles: to prevent 
         ? `${user.userName} can no longer sign in at ${issuer}`
         : `${user.userName}: unchanged, there is no such link`
       const { renderUser } = await import('../../cli/render/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence, changed }))
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }
 }

@@ -29,7 +29,7 @@ which the user signs in, which the limit then no longer affects.`
       const from = flags.from === undefined ? '' : `, and may sign in from ${flags.from} during an attack`
       const sentence = `${user.userName} is no longer locked after failed sign-ins${from}`
       const { renderUser } = await import('../../cli/render/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: process.stdout, sentence }))
+      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence }))
     })
   }
 }

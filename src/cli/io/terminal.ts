@@ -1,9 +1,5 @@
-import { fstatSync } from 'node:fs'
 import { styleText } from 'node:util'
-
-export type ColourFlag = 'auto' | 'always' | 'never'
-
-type Environment = Readonly<Record<string, string | undefined>>
+import type { ColourFlag, Io, ProcessEnvironment, Screen } from './io.ts'
 
 const isSet = (value: string | undefined): value is string => value !== undefined && value !== ''
 const off = (value: string): boolean => value === '0' || value.toLowerCase() === 'false'
@@ -12,7 +8,7 @@ const off = (value: string): boolean => value === '0' || value.toLowerCase() ===
  * Decides about colour for one stream: first the flag, then NO_COLOR, then FORCE_COLOR and CLICOLOR_FORCE, then whether
  * it is a terminal. An empty variable counts as not set (no-color.org).
  */
-export function wantsColour(flag: ColourFlag, env: Environment, isTTY: boolean): boolean {
+export function wantsColour(flag: ColourFlag, env: ProcessEnvironment, isTTY: boolean): boolean {
   if (flag !== 'auto') return flag === 'always'
   if (isSet(env['NO_COLOR'])) return false
   if (isSet(env['FORCE_COLOR'])) return !off(env['FORCE_COLOR'])
@@ -22,36 +18,43 @@ export function wantsColour(flag: ColourFlag, env: Environment, isTTY: boolean):
 }
 
 const flags: readonly string[] = ['auto', 'always', 'never'] satisfies readonly ColourFlag[]
-let chosen: ColourFlag = 'auto'
 
 /**
- * Reads `--color` before the command line is parsed, so that parse errors are coloured too. The choice applies to the
- * whole process. The parser refuses wrong values.
+ * Reads `--color` before the command line is parsed, so that parse errors are coloured too. The parser refuses wrong
+ * values.
  */
-export function chooseColour(argv: readonly string[]): void {
+export function colourOf(argv: readonly string[]): ColourFlag {
   const end = argv.indexOf('--')
   const own = end === -1 ? argv : argv.slice(0, end)
   const at = own.findLastIndex((word) => word === '--color' || word.startsWith('--color='))
   const value = own[at]?.startsWith('--color=') ? own[at].slice('--color='.length) : own[at + 1]
   const match = flags.find((flag) => at !== -1 && flag === value?.toLowerCase())
-  chosen = (match as ColourFlag | undefined) ?? 'auto'
+  return (match as ColourFlag | undefined) ?? 'auto'
 }
 
-const descriptors = { stdout: 1, stderr: 2 } as const
+/** What the environment decides about a stream. */
+export abstract class OutputScreen implements Screen {
+  readonly #env: ProcessEnvironment
+  readonly #platform: NodeJS.Platform
+  readonly #flag: () => ColourFlag
 
-/** Whether this stream is a terminal. Pipes and files are recognized without creating the stream, which takes 4 ms. */
-export function isTerminal(name: keyof typeof descriptors): boolean {
-  try {
-    if (!fstatSync(descriptors[name]).isCharacterDevice()) return false
-  } catch {
-    // Node's stream may still know.
+  constructor(env: ProcessEnvironment, platform: NodeJS.Platform, flag: () => ColourFlag) {
+    this.#env = env
+    this.#platform = platform
+    this.#flag = flag
   }
-  return process[name].isTTY === true
-}
 
-/** Whether to colour one stream of this process. */
-export const useColour = (stream: { readonly isTTY?: boolean }): boolean =>
-  wantsColour(chosen, process.env, stream.isTTY === true)
+  abstract get isTTY(): boolean
+  abstract get columns(): number | undefined
+
+  get colour(): boolean {
+    return wantsColour(this.#flag(), this.#env, this.isTTY)
+  }
+
+  get unicode(): boolean {
+    return showsUnicode(this.#env, this.#platform)
+  }
+}
 
 type Format = Exclude<Parameters<typeof styleText>[0], readonly unknown[]>
 const styles = {
@@ -72,7 +75,7 @@ export const painter =
     !colour || style === undefined || text === '' ? text : styleText(styles[style], text, { validateStream: false })
 
 /** True when the terminal can show `✓`, `✗`, `·` and `…`; otherwise ASCII replaces them. */
-export function showsUnicode(env: Environment, platform: NodeJS.Platform): boolean {
+export function showsUnicode(env: ProcessEnvironment, platform: NodeJS.Platform): boolean {
   if (platform === 'win32') {
     return (
       isSet(env['WT_SESSION']) ||
@@ -94,23 +97,24 @@ export function showsUnicode(env: Environment, platform: NodeJS.Platform): boole
 export function progress(
   label: string,
   enabled: boolean,
+  { env, stderr, clock }: Pick<Io, 'env' | 'stderr' | 'clock'>,
 ): {
   /** Whether a line is shown. */
   readonly live: boolean
   readonly update: (text: string) => void
   readonly stop: () => void
 } {
-  const still = Boolean(process.env.ACCESSIBLE)
-  if (!enabled || process.env.CI || process.env.TERM === 'dumb' || !isTerminal('stderr'))
+  const still = Boolean(env['ACCESSIBLE'])
+  if (!enabled || env['CI'] || env['TERM'] === 'dumb' || !stderr.isTTY) {
     return { live: false, update: () => {}, stop: () => {} }
-  const stream = process.stderr
-  const started = performance.now()
+  }
+  const began = clock.elapsed()
   let text = label
   let drawn = false
   const draw = (): void => {
-    const seconds = ((performance.now() - started) / 1_000).toFixed(1)
+    const seconds = ((clock.elapsed() - began) / 1_000).toFixed(1)
     const line = still ? `${text} …` : `${text} … ${seconds} s`
-    stream.write(`\r\u001b[2K${line.slice(0, Math.max(20, (stream.columns ?? 80) - 1))}`)
+    stderr.write(`\r\u001b[2K${line.slice(0, Math.max(20, (stderr.columns ?? 80) - 1))}`)
     drawn = true
   }
   // Fast operations need no line.
@@ -125,7 +129,7 @@ export function progress(
     stop: () => {
       clearTimeout(first)
       clearInterval(timer)
-      if (drawn) stream.write('\r\u001b[2K')
+      if (drawn) stderr.write('\r\u001b[2K')
     },
   }
 }

@@ -1,0 +1,84 @@
+import type { Readable, Writable } from 'node:stream'
+
+/** The environment variables of one command line. */
+export type ProcessEnvironment = Readonly<Record<string, string | undefined>>
+
+/** `--color`. */
+export type ColourFlag = 'auto' | 'always' | 'never'
+
+/** What a renderer has to know of the stream that shows its text. */
+export type Screen = {
+  readonly isTTY: boolean
+  /** Undefined where nobody knows it, as in a pipe. */
+  readonly columns: number | undefined
+  readonly colour: boolean
+  /** Whether it shows `✓`, `✗`, `·` and `…`. */
+  readonly unicode: boolean
+}
+
+export type OutputStream = Screen & {
+  /** The descriptor behind it, if there is one that a child process can inherit. */
+  readonly descriptor: number | undefined
+  /** Whether anything has been written to it, successfully or not. */
+  readonly used: boolean
+  /** Returns false when the data is known to be lost. Pipes, sockets and terminals report that later. */
+  readonly write: (data: string | Uint8Array) => boolean
+  /** Made on first use, which takes 4 ms in a process. */
+  readonly stream: Writable
+}
+
+export type InputStream = {
+  readonly isTTY: boolean
+  readonly descriptor: number | undefined
+  /** Made on first use. */
+  readonly stream: Readable & { readonly setRawMode?: (raw: boolean) => unknown }
+}
+
+export type CommandClock = {
+  readonly now: () => Date
+  /** Milliseconds from an arbitrary moment. They never go back. */
+  readonly elapsed: () => number
+  /** Rejects when the signal aborts. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+}
+
+export type SignalName = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
+export type Signals = {
+  /** Calls `listener` at these signals instead of all earlier listeners, until the returned function is called. */
+  readonly take: (names: readonly SignalName[], listener: (name: SignalName) => void) => () => void
+  /** Ends the program by a signal, as if nobody listened to it. */
+  readonly end: (name: SignalName) => void
+}
+
+type Report = (error: unknown) => Promise<void>
+
+/**
+ * What a command line reads, writes and leaves behind. `main` and every command reach the process only through it, so
+ * that one process can run several command lines, each with an `Io` of its own.
+ */
+export type Io = {
+  readonly env: ProcessEnvironment
+  /** The words that start this svc again: Node with its options, and the script. */
+  readonly program: readonly [string, ...(readonly string[])]
+  readonly stdin: InputStream
+  /** The answer, and nothing else. A reader that leaves early (`svc … | head -1`) is no error. */
+  readonly stdout: OutputStream
+  /** Everything else. Failures of it are ignored, because there is no other place to report them. */
+  readonly stderr: OutputStream
+  readonly clock: CommandClock
+  readonly signals: Signals
+  /** Calls `listener` when nothing is left that could happen, until the returned function is called. */
+  readonly whenIdle: (listener: () => void) => () => void
+  /** Sets the number of threads for blocking work. Only effective before the first of it, such as reading a file. */
+  readonly reserveThreads: (count: number) => void
+  /** Undefined means 0. */
+  exitCode: number | undefined
+  /** Decides `colour` of the streams. */
+  colour: ColourFlag
+  /** Reports what nobody catches. The program ends afterwards: its state is unknown. */
+  reportUncaught: Report
+  /** Reports that standard output cannot be written, before the program ends with 12 or the exit code of the command. */
+  reportLostOutput: Report
+  /** The exit code of a lost answer for a reader that gives 12 no meaning, whatever the answer was. */
+  exitCodeOfLostOutput: number | undefined
+}

@@ -1,0 +1,144 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { getActiveResourcesInfo } from 'node:process'
+import { PassThrough } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { main } from '../../src/main.ts'
+import { capturedIo } from '../support/captured-io.ts'
+import { svcHome } from '../support/svc.ts'
+
+const home = svcHome()
+const other = svcHome()
+afterAll(() => {
+  home.remove()
+  other.remove()
+})
+
+/** What a command line could leave behind in its process. */
+const traces = () => ({
+  listeners: Object.fromEntries(process.eventNames().map((name) => [String(name), process.listenerCount(name)])),
+  streams: [process.stdin, process.stdout, process.stderr].map((stream) =>
+    stream.eventNames().map((name) => [String(name), stream.listenerCount(name)]),
+  ),
+  env: { ...process.env },
+  exitCode: process.exitCode,
+  folder: process.cwd(),
+  stderr: Object.getOwnPropertyDescriptor(process, 'stderr'),
+})
+
+/** The timers that stay: the least of several counts, because those of the test's own runner come and go. */
+async function lastingTimers(): Promise<number> {
+  const counts: number[] = []
+  for (let count = 0; count < 20; count += 1) {
+    await setTimeout(20)
+    counts.push(getActiveResourcesInfo().filter((name) => name === 'Timeout').length)
+  }
+  return Math.min(...counts)
+}
+
+/** Command lines of every form: answers, mistakes, failures, help, a run of monitors, a store. */
+const commandLines: readonly (readonly string[])[] = [
+  ['--version'],
+  ['version'],
+  ['help'],
+  ['help', 'exit-codes'],
+  ['health', '--help'],
+  ['no-such-command'],
+  ['health', '--type', 'Sqll', '--color', 'always'],
+  ['health', '-m', 'Basic'],
+  ['health', '-m', 'Basic', '--json'],
+  ['health', '-m', 'Basic', '-o', 'nagios'],
+  ['users', 'add', 'ann', '--role', 'Admin', '--no-password'],
+  ['users', 'add', 'ann', '--no-password'],
+  ['users', 'list'],
+  ['roles', 'show', 'ann'],
+  ['config', 'list'],
+  ['profile', 'list', '--json'],
+  ['doctor'],
+  ['api', 'GET', '/', '--server', 'http://127.0.0.1:1'],
+  ['__complete', 'bash', 'svc users show '],
+]
+
+describe('svc runs in the process of its caller', () => {
+  beforeAll(async () => {
+    // What is loaded on first use stays.
+    for (const args of commandLines) await home.run(args)
+  })
+
+  test('and leaves no listener, timer, variable or exit code behind', { timeout: 60_000 }, async () => {
+    const [before, timers] = [traces(), await lastingTimers()]
+    for (const args of commandLines) await home.run(args)
+    expect(traces()).toEqual(before)
+    expect(await lastingTimers()).toBe(timers)
+  })
+
+  test('and takes back every listener for signals that it had', async () => {
+    for (const args of commandLines) {
+      const captured = capturedIo({ env: home.env })
+      await main(captured.io, args)
+      expect([args, captured.listening()]).toEqual([args, 0])
+    }
+  })
+
+  test('with the answers, messages and exit codes of a process of its own', { timeout: 120_000 }, async () => {
+    const steady = commandLines.filter(([name]) => name !== 'health' && name !== 'doctor')
+    for (const args of steady) {
+      const [inside, outside] = [await home.run(args), await home.svc(args)]
+      expect([args, inside]).toEqual([args, outside])
+    }
+  })
+
+  test('each time as if it were the first: no flag and no failure is remembered', async () => {
+    const mistake = ['health', '--type', 'Sqll']
+    const plain = await home.run(mistake)
+    expect(plain.code).toBe(2)
+    expect((await home.run([...mistake, '--color', 'always'])).stderr).toContain('\u001b[')
+    expect(await home.run(mistake)).toEqual(plain)
+    expect(await home.run(['version'])).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  test('several at the same time, each with its own folder, streams and exit code', async () => {
+    const [added, listed, failed] = await Promise.all([
+      home.run(['profile', 'add', 'prod', '--server', 'http://127.0.0.1:9']),
+      other.run(['profile', 'list', '--json']),
+      other.run(['profile', 'show', 'prod']),
+    ])
+    expect(added).toMatchObject({ code: 0, stderr: '' })
+    expect(listed).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
+    expect(failed).toMatchObject({ code: 2, stdout: '' })
+    expect(JSON.parse((await home.run(['profile', 'list', '--json'])).stdout)).toMatchObject([{ name: 'prod' }])
+  })
+
+  test('with the terminal, the clock and the signals of its Io', async () => {
+    expect((await home.run(['users', 'list'], { columns: 80 })).stdout).toMatch(/^✓ 1 user\n/)
+    const now = new Date('2030-01-01T00:00:00Z')
+    await home.run(['keys', 'create', 'ci', '--user', 'ann', '--expires', '1d'])
+    const { io, stdout } = capturedIo({ env: home.env, clock: { now: () => now } })
+    await main(io, ['keys', 'list', '--json'])
+    expect(JSON.parse(stdout())).toMatchObject({ keys: [{ name: 'ci', state: 'expired' }] })
+
+    const waiting = capturedIo({ env: home.env, stdin: new PassThrough() })
+    const ended = main(waiting.io, ['api', 'POST', '/x', '--data', '@-', '--server', 'http://127.0.0.1:9'])
+    while (waiting.listening() === 0) await setTimeout(5)
+    waiting.signal('SIGTERM')
+    await ended
+    expect([waiting.io.exitCode, waiting.stderr()]).toEqual([143, expect.stringContaining('Ended by SIGTERM')])
+  })
+})
+
+test('several command lines of one real process leave what the first one leaves', { timeout: 60_000 }, async () => {
+  const program = `
+    const { main, processIo } = require(${JSON.stringify(new URL('../../dist/main.cjs', import.meta.url).pathname)})
+    const count = () => process.eventNames().map((name) => [String(name), process.listenerCount(name)])
+    const lines = ${JSON.stringify(commandLines)}
+    const run = async () => { for (const line of lines) await main(processIo(), line) }
+    run().then(async () => {
+      const before = JSON.stringify(count())
+      await run()
+      process.exitCode = JSON.stringify(count()) === before ? 0 : 99
+    })`
+  const child = spawn(process.execPath, ['-e', program], { env: home.env, stdio: 'ignore' })
+  const [code] = await once(child, 'exit')
+  expect(code).toBe(0)
+})
