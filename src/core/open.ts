@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks'
+import type { HashCost } from './auth/index.ts'
 import { runInChild } from './child/index.ts'
 import type { Config } from './config/index.ts'
 import {
@@ -100,6 +101,8 @@ export type OpenOptions = {
    * monitor of this name.
    */
   readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
+  /** What a hash of a password costs. Only tests give one: svc itself always uses that of P1. */
+  readonly hashCost?: HashCost | undefined
 }
 
 export type Core = {
@@ -370,7 +373,7 @@ type OpenStore = {
 }
 
 /** The store and everything that works on it. Each part is loaded and opened on first use. */
-async function holdStore(store: string, { config, env = process.env }: OpenOptions): Promise<OpenStore> {
+async function holdStore(store: string, { config, env = process.env, hashCost }: OpenOptions): Promise<OpenStore> {
   const {
     serve: { refresh },
     auth: ways,
@@ -384,7 +387,7 @@ async function holdStore(store: string, { config, env = process.env }: OpenOptio
   const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(stopping()) : opened.get(create))
   const auth = lazy(async () => {
     const room = await import('./auth/index.ts')
-    return { ...room, passwords: room.passwordsOfProcess(), paces: new room.Paces() }
+    return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }
   })
   const accounts = async (): Promise<Accounts> => {
     const [{ openAccess, passwords, paces }, store] = await Promise.all([auth.get(), data(false)])

@@ -4,6 +4,7 @@ import { digestResponse, digestSecret } from '../../src/core/auth/digest/secret.
 import type { Access } from '../../src/core/auth/index.ts'
 import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { recorded } from '../support/recorded-store.ts'
 import { by, faultOf, from, password, type World, withWorld } from './world.ts'
 
@@ -60,7 +61,7 @@ describe('sign-in by digest', () => {
       const calls: string[] = []
       const access = openAccess({
         data: recorded(world.data, calls),
-        passwords: passwords(new HashQueue(2)),
+        passwords: passwords(new HashQueue(2), cheapHash),
         paces: new Paces(),
         now: () => world.clock.at,
         ways,

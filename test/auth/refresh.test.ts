@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { readToken } from '../../src/core/auth/tokens.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { bearer, by, faultOf, from, password, session, type World, withWorld } from './world.ts'
 
 const day = 24 * 60 * 60_000
@@ -176,7 +177,7 @@ describe('serve.refresh: rotating', () => {
   const only = ({ data, clock }: World) =>
     openAccess({
       data,
-      passwords: passwords(new HashQueue(2, 20_000)),
+      passwords: passwords(new HashQueue(2, 20_000), cheapHash),
       paces: new Paces(),
       now: () => clock.at,
       refresh: 'rotating',

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { hashCost } from '../../src/core/auth/passwords.ts'
 import { bearer, by, faultFields, faultOf, from, password, session, withWorld } from './world.ts'
 
 const address = '192.0.2.1'
@@ -249,18 +250,22 @@ describe('signing in', () => {
   }, 30_000)
 
   test('P1 the next sign-in replaces a stored hash that has other parameters, and ends nothing', async () => {
-    await withWorld(async ({ access, data, signIn }) => {
-      const user = await data.users.find('Ann')
-      if (!user) throw new Error('Ann is gone')
-      // Made by the reference implementation of argon2 for the word `password`.
-      const foreign = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
-      await data.users.setPassword(user.id, foreign, { who: 'local:tester', correlationId: 'test' })
-      const { BearerToken } = await signIn({ Password: 'password' })
-      const after = await data.users.find('Ann')
-      expect(after?.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-      expect(await access.identify(bearer(BearerToken))).toBeDefined()
-      await signIn({ Password: 'password' })
-      expect((await data.users.find('Ann'))?.passwordHash).toBe(after?.passwordHash)
-    })
+    await withWorld(
+      async ({ access, data, signIn }) => {
+        const user = await data.users.find('Ann')
+        if (!user) throw new Error('Ann is gone')
+        // Made by the reference implementation of argon2 for the word `password`.
+        const foreign = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
+        await data.users.setPassword(user.id, foreign, { who: 'local:tester', correlationId: 'test' })
+        const { BearerToken } = await signIn({ Password: 'password' })
+        const after = await data.users.find('Ann')
+        expect(after?.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+        expect(await access.identify(bearer(BearerToken))).toBeDefined()
+        await signIn({ Password: 'password' })
+        expect((await data.users.find('Ann'))?.passwordHash).toBe(after?.passwordHash)
+      },
+      undefined,
+      hashCost,
+    )
   })
 })

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { type Access, administration, openAccess, Paces } from '../../src/core/auth/index.ts'
+import { type Access, administration, type HashCost, openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, type Passwords, passwords } from '../../src/core/auth/passwords.ts'
 import type { WaysToSignIn } from '../../src/core/auth/providers/provider.ts'
 import { Fault } from '../../src/core/errors.ts'
@@ -10,6 +10,7 @@ import { isLoopback } from '../../src/core/loopback.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 
 export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
 export const password = 'violet-harbour-42'
@@ -32,8 +33,12 @@ export type World = {
 type Secrets = { readonly SessionId: string; readonly BearerToken: string; readonly RefreshToken: string }
 type SignedIn = Omit<AuthenticateResponse, keyof Secrets> & Secrets
 
-/** `ways`: the ways to sign in besides passwords. */
-export async function withWorld(use: (world: World) => Promise<void>, ways?: WaysToSignIn): Promise<void> {
+/** `ways`: the ways to sign in besides passwords. `cost`: of a hash. */
+export async function withWorld(
+  use: (world: World) => Promise<void>,
+  ways?: WaysToSignIn,
+  cost: HashCost = cheapHash,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-auth-'))
   const store = join(folder, 'store', 'svc.db')
   const clock = { at: 1_800_000_000_000 }
@@ -41,7 +46,7 @@ export async function withWorld(use: (world: World) => Promise<void>, ways?: Way
   const data = await openData({ store, create: true, now })
   try {
     const hashes = { count: 0 }
-    const real = passwords(new HashQueue(2, 20_000))
+    const real = passwords(new HashQueue(2, 20_000), cost)
     const counting: Passwords = {
       ...real,
       check: async (...parts) => {

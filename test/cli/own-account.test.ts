@@ -8,6 +8,7 @@ import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/service.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type Home, type Ran, svcHome } from '../support/svc.ts'
 
@@ -31,6 +32,7 @@ async function context(): Promise<Own> {
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'store', 'svc.db'),
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   const { admin } = runtime

@@ -15,6 +15,7 @@ import { startServer } from '../../src/core/server/index.ts'
 import { type Call, type Service, serveDefaults } from '../../src/core/service.ts'
 import { decodeRun, encodeJson } from '../../src/core/wire/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/postgres.ts'
 import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
@@ -31,6 +32,7 @@ const core = async (shared: boolean): Promise<Core> =>
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'svc.db'),
     shared,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
 

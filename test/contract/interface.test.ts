@@ -10,6 +10,7 @@ import { type Dto, type Schema, schemaOf } from '../../src/core/protocol/index.t
 import { csv } from '../../src/core/wire/csv.ts'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, failing, startSite, withSite } from '../server/site.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 
 const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
 
@@ -77,6 +78,7 @@ describe('operations', () => {
       config,
       store: undefined,
       shared: false,
+      hashCost: cheapHash,
       details: 'anyone',
     })
     const ran = async (ServerType: 'App' | 'Batch'): Promise<readonly (string | undefined)[]> => {
@@ -311,6 +313,7 @@ describe('endpoints', () => {
       config,
       store: undefined,
       shared: false,
+      hashCost: cheapHash,
       details: 'anyone',
     })
     const statusFor = async (SuppressDeploymentErrors: boolean): Promise<string | undefined> => {

@@ -16,6 +16,7 @@ import {
   type Service,
   serveDefaults,
 } from '../../src/core/service.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { localReader } from '../support/peer-process.ts'
 
 type Opened = { readonly service: Service; readonly admin: Admin; readonly close: () => Promise<void> }
@@ -29,6 +30,7 @@ const core = async (shared: boolean, store: string) =>
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, store, 'svc.db'),
     shared,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
 

@@ -12,6 +12,7 @@ import { type ExecutionMode, type HealthCheckResponse, ServerType } from '../../
 import { startServer } from '../../src/core/server/index.ts'
 import { type Call, serveDefaults } from '../../src/core/service.ts'
 import { bearer, by, from, password } from '../auth/world.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { lastsAtLeast } from '../support/deadline.ts'
 import { blackHole, peer, speaks } from '../support/faults.ts'
 import { peerProcess } from '../support/peer-process.ts'
@@ -29,6 +30,7 @@ async function serve(types: string, limits: Parameters<typeof startServer>[0]['l
     config: await loadConfig({ path: file, env: {}, platform: process.platform, home: folder }),
     store: undefined,
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   const server = await startServer({
@@ -164,6 +166,7 @@ test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones
     config: { origin: undefined, types: {}, serve: serveDefaults, warnings: [] },
     store: join(folder, 'store', 'svc.db'),
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   try {

@@ -9,6 +9,7 @@ import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
 import { openData } from '../../src/core/store/index.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { svcHome } from '../support/svc.ts'
 
 export const password = 'violet-harbour-42'
@@ -54,6 +55,7 @@ export async function serveShortLived(accessMs: number) {
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
     store,
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   await runtime.admin?.users.add(
@@ -63,7 +65,7 @@ export async function serveShortLived(accessMs: number) {
   const data = await openData({ store, create: false })
   const access = openAccess({
     data,
-    passwords: passwordsOfProcess(),
+    passwords: passwordsOfProcess(cheapHash),
     paces: new Paces(),
     now: () => Date.now(),
     lifetimes: { ...lifetimes, access: accessMs },

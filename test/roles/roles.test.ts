@@ -13,6 +13,7 @@ import {
   serveDefaults,
 } from '../../src/core/service.ts'
 import { bearer, by, faultOf, from, password, session } from '../auth/world.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 
 type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: Admin; readonly store: string }
 
@@ -25,6 +26,7 @@ async function withCore(use: (core: Core) => Promise<void>, more: { readonly sha
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
     store,
     shared: more.shared ?? true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   try {
@@ -266,6 +268,7 @@ describe('the guard', () => {
       config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
       store: undefined,
       shared: true,
+      hashCost: cheapHash,
       details: 'signed-in',
     })
     try {
@@ -290,6 +293,7 @@ describe('the guard', () => {
       config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
       store,
       shared: false,
+      hashCost: cheapHash,
       details: 'anyone',
     })
     try {

@@ -6,6 +6,7 @@ import { openCore } from '../../src/core/open.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import { type LogEntry, type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { type Admin, type AdminActor, type ServeOptions, serveDefaults } from '../../src/core/service.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { ask, type Got } from './site.ts'
 
 export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
@@ -44,6 +45,7 @@ export async function startAccounts(
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
     store,
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   const { admin } = runtime

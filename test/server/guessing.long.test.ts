@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { backends } from '../support/data-world.ts'
 import { by, password } from './accounts.ts'
 import { ask, type Got } from './site.ts'
@@ -18,6 +19,7 @@ async function startNode(store: string): Promise<Node> {
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
     store,
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   if (!(await runtime.admin?.users.any().catch(() => false))) {

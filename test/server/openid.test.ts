@@ -9,6 +9,7 @@ import { openCore } from '../../src/core/open.ts'
 import { type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/service.ts'
 import { Secret } from '../../src/core/settings/index.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 import { clientId, clientSecret, erin, type OpenIdServer, startOpenId } from '../support/openid-provider.ts'
 import { ask, type Got } from './site.ts'
 
@@ -25,6 +26,7 @@ async function startNode(auth: Config['auth'], store = join(folder, 'svc.db')): 
     config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
     store,
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   const { admin } = runtime

@@ -6,6 +6,7 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-http-'))
 const password = 'violet-harbour-42'
@@ -21,6 +22,7 @@ beforeAll(async () => {
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'store', 'svc.db'),
     shared: true,
+    hashCost: cheapHash,
     details: 'signed-in',
   })
   const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }

@@ -8,6 +8,7 @@ import { openCore } from '../../src/core/open.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
+import { cheapHash } from '../support/cheap-hash.ts'
 
 /** A server of this process with a store, and with this svc.yaml if there is one. */
 async function serving({ yaml, requireConfig = false }: { yaml?: string; requireConfig?: boolean }) {
@@ -18,6 +19,7 @@ async function serving({ yaml, requireConfig = false }: { yaml?: string; require
     config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
     store: join(folder, 'store', 'svc.db'),
     shared: true,
+    hashCost: cheapHash,
     details: 'anyone',
     requireConfig,
   })

@@ -17,7 +17,7 @@ import { commonPasswords } from './common-passwords.ts'
 import type { Identity } from './identify.ts'
 import { changePassword, endSession, getSessions, type OwnCaller } from './own-account.ts'
 import { Paces } from './paces.ts'
-import { HashQueue, type Passwords, passwords } from './passwords.ts'
+import { type HashCost, HashQueue, type Passwords, passwords } from './passwords.ts'
 import { findProvider, loadProviders } from './providers/index.ts'
 import { passwordsOnly, type WaysToSignIn } from './providers/provider.ts'
 import { refresh } from './refresh.ts'
@@ -25,7 +25,7 @@ import { type Lifetimes, lifetimes } from './tokens.ts'
 
 export { administration } from './administration.ts'
 export { probePasswordHash as hashesTellApart, probeUserLookup as lookUpNobody } from './rehearse.ts'
-export { type Identity, type Lifetimes, lifetimes, Paces, type Passwords }
+export { type HashCost, type Identity, type Lifetimes, lifetimes, Paces, type Passwords }
 
 /** Sign-in over one store. */
 export type Access = {
@@ -41,8 +41,8 @@ export type Access = {
   readonly identifyCaller: (call: Presenting) => Promise<Identity | undefined>
 }
 
-/** Passwords with a queue of their own: once per process (P3). */
-export const passwordsOfProcess = (): Passwords => passwords(new HashQueue())
+/** Passwords with a queue of their own: once per process (P3). Only tests give another cost than that of P1. */
+export const passwordsOfProcess = (cost?: HashCost): Passwords => passwords(new HashQueue(), cost)
 
 /** Loads every provider that is turned on, and the common passwords for changes of passwords. */
 export const preloadProviders = async (ways: WaysToSignIn = passwordsOnly): Promise<void> => {

@@ -3,20 +3,18 @@ import { availableParallelism } from 'node:os'
 import { Fault } from '../errors.ts'
 import { longest } from './password-policy.ts'
 
-/** OWASP's first choice for argon2id (P1). Memory in KiB. */
-const parameters = { memory: 19_456, passes: 2, parallelism: 1, saltLength: 16, tagLength: 32 } as const
+/** What one hash costs. Memory in KiB. */
+export type HashCost = { readonly memory: number; readonly passes: number; readonly parallelism: number }
+
+/** OWASP's first choice for argon2id (P1). */
+export const hashCost: HashCost = { memory: 19_456, passes: 2, parallelism: 1 }
+const sizes = { saltLength: 16, tagLength: 32 } as const
 
 /** Upper limits for a stored hash: one from elsewhere must not overload this machine. */
 const bounds = { memory: 1_048_576, passes: 10, parallelism: 16, saltLength: 64, tagLength: 64 } as const
 const least = { saltLength: 8, tagLength: 16 } as const
 
-export type Phc = {
-  readonly memory: number
-  readonly passes: number
-  readonly parallelism: number
-  readonly salt: Buffer
-  readonly tag: Buffer
-}
+export type Phc = HashCost & { readonly salt: Buffer; readonly tag: Buffer }
 
 const shape = /^\$argon2id\$v=19\$m=(\d{1,9}),t=(\d{1,9}),p=(\d{1,9})\$([A-Za-z0-9+/]{1,128})\$([A-Za-z0-9+/]{1,128})$/
 
@@ -46,9 +44,9 @@ export const writePhc = ({ memory, passes, parallelism, salt, tag }: Phc): strin
 
 const unpadded = (bytes: Buffer): string => bytes.toString('base64').replace(/={1,2}$/, '')
 
-/** The PHC string of a password, with the current parameters (P1). */
-export async function hashPassword(password: string): Promise<string> {
-  const blank = { ...parameters, salt: randomBytes(parameters.saltLength), tag: Buffer.alloc(parameters.tagLength) }
+/** The PHC string of a password (P1). */
+export async function hashPassword(password: string, cost: HashCost = hashCost): Promise<string> {
+  const blank = { ...cost, salt: randomBytes(sizes.saltLength), tag: Buffer.alloc(sizes.tagLength) }
   return writePhc({ ...blank, tag: await tagOf(password, blank) })
 }
 
@@ -56,19 +54,19 @@ export async function matches(password: string, phc: Phc): Promise<boolean> {
   return timingSafeEqual(await tagOf(password, phc), phc.tag)
 }
 
-/** True when the hash was made with other than the current parameters. */
-export const outdated = (phc: Phc): boolean =>
-  phc.memory !== parameters.memory ||
-  phc.passes !== parameters.passes ||
-  phc.parallelism !== parameters.parallelism ||
-  phc.salt.length !== parameters.saltLength ||
-  phc.tag.length !== parameters.tagLength
+/** True when the hash was made at another cost, or has other sizes. */
+export const outdated = (phc: Phc, cost: HashCost = hashCost): boolean =>
+  phc.memory !== cost.memory ||
+  phc.passes !== cost.passes ||
+  phc.parallelism !== cost.parallelism ||
+  phc.salt.length !== sizes.saltLength ||
+  phc.tag.length !== sizes.tagLength
 
 /** A hash that matches no password, at the cost of a real one (P2). */
-export const dummyPhc = (): Phc => ({
-  ...parameters,
-  salt: randomBytes(parameters.saltLength),
-  tag: randomBytes(parameters.tagLength),
+export const dummyPhc = (cost: HashCost = hashCost): Phc => ({
+  ...cost,
+  salt: randomBytes(sizes.saltLength),
+  tag: randomBytes(sizes.tagLength),
 })
 
 function tagOf(password: string, phc: Phc): Promise<Buffer> {
@@ -173,8 +171,8 @@ export type Passwords = {
   readonly hash: (password: string, signal: AbortSignal) => Promise<string>
 }
 
-/** Passwords hashed in a queue, which exists once per process (P3). */
-export function passwords(queue: HashQueue): Passwords {
+/** Passwords hashed in a queue, which exists once per process (P3). Tests that need no real hash give a lower cost. */
+export function passwords(queue: HashQueue, cost: HashCost = hashCost): Passwords {
   return {
     inTurn: (work, signal, isKnown) => queue.run(work, signal, isKnown),
     async check(password, stored) {
@@ -182,9 +180,9 @@ export function passwords(queue: HashQueue): Passwords {
       // No user can have such a password (P4), and its length must not cost extra time.
       const possible = password.isWellFormed() && Buffer.byteLength(password) <= longest
       const real = phc !== undefined && possible
-      const same = await matches(possible ? password : '', real ? phc : dummyPhc())
-      return { right: real && same, outdated: real && outdated(phc) }
+      const same = await matches(possible ? password : '', real ? phc : dummyPhc(cost))
+      return { right: real && same, outdated: real && outdated(phc, cost) }
     },
-    hash: (password, signal) => queue.run(() => hashPassword(password), signal),
+    hash: (password, signal) => queue.run(() => hashPassword(password, cost), signal),
   }
 }

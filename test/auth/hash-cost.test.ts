@@ -1,0 +1,37 @@
+import { globSync, readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { cheapHash } from '../support/cheap-hash.ts'
+import { withWorld } from './world.ts'
+
+const cwd = new URL('../..', import.meta.url).pathname
+const sources = globSync('{src,bin}/**/*.{ts,js}', { cwd })
+const linesWith = (pattern: RegExp): readonly string[] =>
+  sources.flatMap((file) =>
+    readFileSync(`${cwd}${file}`, 'utf8')
+      .split('\n')
+      .flatMap((line) => (pattern.test(line) ? [`${file}: ${line.trim()}`] : [])),
+  )
+
+test('P1 no variable, flag or setting changes what a hash costs: only the composition does, and svc gives it no cost', () => {
+  const places = new Set(linesWith(/\b(?:hashCost|HashCost)\b/).map((line) => line.replace(/: .*/s, '')))
+  expect([...places].sort()).toEqual(['src/core/auth/index.ts', 'src/core/auth/passwords.ts', 'src/core/open.ts'])
+  expect(linesWith(/\bpasswordsOfProcess\(/)).toEqual([
+    'src/core/open.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+  ])
+  expect(linesWith(/\bhashCost\b/).filter((line) => line.startsWith('src/core/open.ts'))).toEqual([
+    'src/core/open.ts: readonly hashCost?: HashCost | undefined',
+    'src/core/open.ts: async function holdStore(store: string, { config, env = process.env, hashCost }: OpenOptions): Promise<OpenStore> {',
+    'src/core/open.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+  ])
+  // The queue counts the threads of this process; nothing else of the environment reaches the hash.
+  expect(linesWith(/process\.env/).filter((line) => line.startsWith('src/core/auth/'))).toEqual([
+    'src/core/auth/passwords.ts: constructor(slots = defaultSlots(process.env.UV_THREADPOOL_SIZE), patienceMs = 2_000) {',
+  ])
+})
+
+test('tests that sign in use a cheap hash', async () => {
+  await withWorld(async ({ data }) => {
+    const { memory, passes, parallelism } = cheapHash
+    expect((await data.users.find('Ann'))?.passwordHash).toContain(`$m=${memory},t=${passes},p=${parallelism}$`)
+  })
+})
