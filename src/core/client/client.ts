@@ -25,7 +25,8 @@ import {
 } from './credential.ts'
 import { exchangeDirectly, isDirect } from './direct.ts'
 import { type ClientAsk, exchange, type Progress, type Received } from './exchange.ts'
-import { type SentRequest, timeoutFault, transportFault } from './failure.ts'
+import { hangFault, type SentRequest, timeoutFault, transportFault } from './failure.ts'
+import { type HangWatch, watchHang } from './hang.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
@@ -191,7 +192,7 @@ async function perform<O extends Operation>(
   const { address, options } = link
   const client = { prefix: address.prefix, userAgent: options.userAgent }
   const ms = call.timeoutMs ?? options.timeoutMs ?? patienceFor(request, call.fresh)
-  const response = await inTime(link, call, ms, request, async ({ signal, progress, presented }) => {
+  const response = await inTime(link, call, ms, request, async ({ signal, progress, presented, hasTimeout }) => {
     const json = verbOf(operation, call) === 'GET' ? undefined : await encode(operation, request)
     const ask = askFor(operation, request, call, client, json)
     const sent = { operation, ...placeOf(address, ask) }
@@ -201,7 +202,7 @@ async function perform<O extends Operation>(
       progress.stage = 'connecting'
       // Loads the decoder while the server works on the answer.
       const [received, wire] = await Promise.all([
-        travel(link, ask, credentialHeaders(credential), sent, signal, progress),
+        travel(link, ask, credentialHeaders(credential), sent, { signal, progress, hasTimeout }),
         afterSending().then(() => import('../wire/index.ts')),
       ])
       const run = runOf(received, sent, wire)
@@ -264,11 +265,12 @@ async function anything(link: Link, request: RawRequest, call: Call): Promise<Ra
   const { askRaw, rawAsk } = await import('./raw.ts')
   const ask = rawAsk(request, call, { prefix: address.prefix, userAgent: options.userAgent })
   const ms = call.timeoutMs ?? options.timeoutMs ?? patience.Standard
-  return await inTime(link, call, ms, request, ({ signal, progress, presented }) =>
+  return await inTime(link, call, ms, request, ({ signal, progress, presented, hasTimeout }) =>
     askRaw(ask, placeOf(address, ask), call, options.credential, signal, async (credential, request, came) => {
       presented.push(credential)
       progress.stage = 'connecting'
-      return await travel(link, ask, credentialHeaders(credential), request, signal, progress, came)
+      const underway = { signal, progress, hasTimeout }
+      return await travel(link, ask, credentialHeaders(credential), request, underway, came)
     }),
   )
 }
@@ -283,13 +285,17 @@ const placeOf = ({ prefix, label }: Address, { method, path }: ClientAsk) => ({
 type Underway = {
   readonly signal: AbortSignal
   readonly progress: Progress
+  /** Whether the caller has set the time limit. */
+  readonly hasTimeout: boolean
   /** All credentials presented so far. No message may contain them. */
   readonly presented: (Credential | undefined)[]
 }
 
+type Exchanging = Pick<Underway, 'signal' | 'progress' | 'hasTimeout'>
+
 /** Runs a call with its deadline. Describes failures in our own words, without the secrets of the call. */
 async function inTime<R>(
-  { address, proxy, closed }: Link,
+  { address, proxy, closed, options }: Link,
   call: Call,
   timeoutMs: number,
   request: unknown,
@@ -299,13 +305,14 @@ async function inTime<R>(
   const late = AbortSignal.timeout(ms)
   const signal = AbortSignal.any([call.signal, closed, late])
   const progress: Progress = { stage: 'connecting' }
+  const hasTimeout = call.timeoutMs !== undefined || options.timeoutMs !== undefined
   const presented: (Credential | undefined)[] = []
   try {
-    return await work({ signal, progress, presented })
+    return await work({ signal, progress, presented, hasTimeout })
   } catch (error) {
     if (call.signal.aborted) throw call.signal.reason
     if (error instanceof Fault) throw withoutSecrets(error, secretsOf(request, presented))
-    const where = { address, proxy, stage: progress.stage }
+    const where = { address, proxy, stage: progress.stage, hangs: progress.hangs }
     if (late.aborted) throw timeoutFault(ms, where)
     throw transportFault(error, where) ?? error
   }
@@ -334,14 +341,13 @@ async function travel(
   ask: ClientAsk,
   credential: Readonly<Record<string, string>>,
   request: SentRequest,
-  signal: AbortSignal,
-  progress: Progress,
+  underway: Exchanging,
   came: (received: Received) => void = () => {},
 ): Promise<Received> {
   let path = ask.path
   for (let followed = 0; ; followed += 1) {
     const headers = followed === 0 ? { ...ask.headers, ...credential } : ask.headers
-    const received = await reach(link, { ...ask, headers, path }, request, signal, progress)
+    const received = await reach(link, { ...ask, headers, path }, request, underway)
     came(received)
     const next = redirectPath(received, request, path, followed)
     if (next === undefined) return received
@@ -354,16 +360,17 @@ async function reach(
   link: Link,
   ask: ClientAsk,
   { operation }: SentRequest,
-  signal: AbortSignal,
-  progress: Progress,
+  { signal, progress, hasTimeout }: Exchanging,
 ): Promise<Received> {
-  const { address, proxy, trust } = link
-  // Custom requests may carry any header, so node:http sends them.
-  if (operation !== undefined && !proxy && isDirect(address, ask)) {
-    return await exchangeDirectly(address, ask, signal, progress)
+  const { trust } = link
+  const watch: HangWatch = {
+    hasTimeout,
+    askAlive: (until, alive) => send(link, aliveRequest(link), true, until, alive),
+    notConnected: (ms) => timeoutFault(ms, { ...link, stage: progress.stage }),
+    hanging: (silentMs, aliveMs) => hangFault(silentMs, aliveMs, link),
   }
   const once = (): Promise<Received> =>
-    exchange(address, ask, { proxy, tls: address.secure ? trust.rules() : undefined }, signal, progress)
+    watchHang(signal, progress, watch, (until) => send(link, ask, operation !== undefined, until, progress))
   const widened = trust.widened
   try {
     return await once()
@@ -374,6 +381,26 @@ async function reach(
     return await once()
   }
 }
+
+/** One exchange. `ours`: svc made all headers; custom requests may carry any header, so node:http sends them. */
+function send(
+  { address, proxy, trust }: Link,
+  ask: ClientAsk,
+  ours: boolean,
+  signal: AbortSignal,
+  progress: Progress,
+): Promise<Received> {
+  if (ours && !proxy && isDirect(address, ask)) return exchangeDirectly(address, ask, signal, progress)
+  return exchange(address, ask, { proxy, tls: address.secure ? trust.rules() : undefined }, signal, progress)
+}
+
+/** The question whether the server lives. It carries no credential, and any answer counts. */
+const aliveRequest = ({ address, options }: Link): ClientAsk => ({
+  method: 'GET',
+  path: `${address.prefix}/livez`,
+  headers: { Accept: '*/*', 'User-Agent': options.userAgent },
+  body: undefined,
+})
 
 /**
  * Reports the age of a shared answer. The run's own id does not travel over HTTP, so the answer's correlation id

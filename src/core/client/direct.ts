@@ -74,9 +74,10 @@ export function exchangeDirectly(
     progress.stage = 'asking'
     const remote = socket.remoteAddress ?? ''
     if (address.loopbackOnly && !isLoopback(remote)) reject(leadsElsewhere(address, remote))
-    else socket.write(requestText(address, ask), 'latin1')
+    else socket.write(requestText(address, ask), 'latin1', () => progress.onSent?.())
   })
   socket.on('data', (chunk: Buffer) => {
+    progress.onAnswer?.()
     head ??= readHead(chunk)
     if (!head || arrived.length + chunk.length > head.end + head.length) return handOver(chunk)
     progress.stage = 'reading'

@@ -57,7 +57,15 @@ export class BoundedBuffer {
 
 /** The progress of an exchange, for the messages of timeouts and broken connections. */
 export type Stage = 'resolving' | 'connecting' | 'tunnel' | 'handshake' | 'asking' | 'reading'
-export type Progress = { stage: Stage }
+export type Progress = {
+  stage: Stage
+  /** Called when the request is written. */
+  onSent?: (() => void) | undefined
+  /** Called at each piece of the answer. */
+  onAnswer?: (() => void) | undefined
+  /** True when the server sent nothing, not even on a second connection. */
+  hangs?: boolean | undefined
+}
 
 export type ClientAsk = {
   readonly method: string
@@ -145,9 +153,12 @@ export function exchange(
   const abort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', abort, { once: true })
   request.on('error', reject)
-  request.once('socket', () => {
+  request.once('socket', (socket) => {
     if (means.proxy && address.secure) progress.stage = 'asking'
+    // node:http already reads the socket here, so that nothing is lost.
+    socket.once('data', () => progress.onAnswer?.())
   })
+  if (!means.sent) request.once('finish', () => progress.onSent?.())
   request.once('response', (response: IncomingMessage) => {
     progress.stage = 'reading'
     readAll(response).then((bytes) => {

@@ -210,6 +210,8 @@ export type FailurePlace = {
   readonly address: Address
   readonly proxy: ProxyServer | undefined
   readonly stage: Stage
+  /** Whether the server sent nothing, not even on a second connection. */
+  readonly hangs?: boolean | undefined
 }
 
 /**
@@ -228,8 +230,8 @@ export function transportFault(error: unknown, where: FailurePlace): Fault | und
 
 /** The fault of a call that exceeded its deadline (C2). Says how far the exchange had come. */
 export function timeoutFault(ms: number, where: FailurePlace): Fault {
-  const { address, proxy, stage } = where
-  const span = `${Number((ms / 1_000).toFixed(1))} s`
+  const { address, proxy, stage, hangs = false } = where
+  const span = seconds(ms)
   const next = nextStop(where)
   const descriptions: Record<Stage, readonly [what: string, hint: string]> = {
     resolving: [`the name ${hostOf(where)} was not resolved`, 'Is a DNS server reachable from this machine?'],
@@ -239,10 +241,12 @@ export function timeoutFault(ms: number, where: FailurePlace): Fault {
     ],
     tunnel: [`${next} did not connect to ${address.label}`, 'Can the proxy reach that server?'],
     handshake: [`${next} accepted the connection, but did not finish the TLS handshake`, 'Does that port use TLS?'],
-    asking: [
-      `${address.label} accepted the connection, but did not answer`,
-      'The server may hang, or its checks may take longer: --timeout allows more time.',
-    ],
+    asking: hangs
+      ? [`${address.label} accepts connections, but hangs: it does not answer /livez either`, hangHint]
+      : [
+          `${address.label} accepted the connection, but did not answer`,
+          'The server may hang, or its checks may take longer: --timeout allows more time.',
+        ],
     reading: [`${address.label} began to answer, but did not finish`, 'The server or the network may have stalled.'],
   }
   const [what, hint] = descriptions[stage]
@@ -250,12 +254,25 @@ export function timeoutFault(ms: number, where: FailurePlace): Fault {
   return new Fault('Timeout', `No answer within ${span}: ${what}`, { hints })
 }
 
+/**
+ * The fault of a server that accepts connections and says nothing, in milliseconds without an answer to the request and
+ * to `/livez`.
+ */
+export function hangFault(silentMs: number, aliveMs: number, where: Pick<FailurePlace, 'address' | 'proxy'>): Fault {
+  const message = `${where.address.label} accepts connections, but hangs: no answer for ${seconds(silentMs)}, and none to /livez for ${seconds(aliveMs)}`
+  const hints = [hangHint, '--timeout 60s waits that long, whatever the server does.', ...byProxy(where)]
+  return new Fault('Timeout', message, { hints })
+}
+
+const hangHint = 'On its machine: is the process frozen, out of memory, or blocked? A restart may help.'
+const seconds = (ms: number): string => `${Number((ms / 1_000).toFixed(1))} s`
+
 const hostOf = ({ address, proxy }: FailurePlace): string => (proxy ?? address).host
 /** The next hop: the server, or the proxy in front of it. */
 const nextStop = ({ address, proxy }: FailurePlace): string =>
   proxy ? `the proxy of ${proxy.variable} (${proxy.label})` : address.label
 
-const byProxy = ({ proxy }: FailurePlace): readonly string[] =>
+const byProxy = ({ proxy }: Pick<FailurePlace, 'proxy'>): readonly string[] =>
   proxy
     ? [
         `The request used the proxy of ${proxy.variable} (${proxy.label}). To bypass it for a host, add the host to NO_PROXY.`,
