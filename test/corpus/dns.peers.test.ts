@@ -29,6 +29,8 @@ type Zones = {
   readonly fiveDays: Bind
   readonly oneDay: Bind
   readonly expired: Bind
+  /** Answers what it has asked `good`. */
+  readonly forwarding: Bind
 }
 
 const lookUp =
@@ -62,6 +64,74 @@ const bindRows: readonly Row<Zones>[] = [
     },
     peers: ({ good }) => ask(good, 'gone.svc.test'),
   },
+  {
+    fault: 'healthy alias of a name in another zone, asked at its own server',
+    monitor: lookUp('cdn.svc.test'),
+    expected: { state: 'healthy' },
+    before: 'no A record',
+    peers: ({ good }) => ask(good, 'cdn.svc.test'),
+  },
+  {
+    fault: 'the address of an alias in another zone cannot be compared at its own server',
+    monitor: lookUp('cdn.svc.test', { expect: ['192.0.2.1'] }),
+    expected: { state: 'not checked', check: 'expected', says: /alias of edge\.cdn\.example.*another zone/ },
+    peers: ({ good }) => ask(good, 'cdn.svc.test', 'A', '192.0.2.1'),
+  },
+  {
+    fault: 'aliases that form a loop',
+    monitor: lookUp('loop.svc.test'),
+    expected: {
+      state: 'unhealthy',
+      check: 'answer',
+      fault: 'dns',
+      says: /loop\.svc\.test is an alias of itself: loop\.svc\.test -> back\.svc\.test -> loop\.svc\.test/,
+    },
+    peers: ({ good }) => ask(good, 'loop.svc.test'),
+  },
+  {
+    fault: 'a name of a zone that is delegated to other servers',
+    monitor: lookUp('www.sub.svc.test'),
+    expected: {
+      state: 'unhealthy',
+      check: 'answer',
+      fault: 'dns',
+      says: /does not serve www\.sub\.svc\.test, but refers to ns\.sub\.svc\.test for sub\.svc\.test/,
+      never: /knows www/,
+    },
+    peers: ({ good }) => ask(good, 'www.sub.svc.test'),
+  },
+  ...['mail MX', 'none MX', '_good._tcp SRV', 'svc.test NS'].map((question): Row<Zones> => {
+    const [name = '', type = ''] = question.split(' ')
+    const query = name === 'svc.test' ? name : `${name}.svc.test`
+    return {
+      fault: `healthy targets of ${question}`,
+      monitor: ({ good, same }) => ({
+        kind: 'dns',
+        query,
+        type,
+        server: good.server,
+        ...(type === 'NS' ? { nameServers: [good.server, same.server] } : {}),
+      }),
+      expected: { state: 'healthy' },
+      peers: ({ good }) => ask(good, query, type),
+    }
+  }),
+  ...['lost MX', '_lost._tcp SRV'].map((question): Row<Zones> => {
+    const [name = '', type = ''] = question.split(' ')
+    return {
+      fault: `a target without an address: ${question}`,
+      monitor: ({ good }) => ({
+        kind: 'dns',
+        query: `${name}.svc.test`,
+        type,
+        server: good.server,
+      }),
+      mode: 'Standard',
+      expected: { state: 'warning', check: 'targets', says: /gone\.svc\.test.*no address|no address.*gone\.svc\.test/ },
+      before: 'ok',
+      peers: ({ good }) => ask(good, `${name}.svc.test`, type),
+    }
+  }),
   {
     fault: 'an alias of a name that was removed',
     monitor: lookUp('dangling.svc.test'),
@@ -157,6 +227,19 @@ const bindRows: readonly Row<Zones>[] = [
     peers: ({ good }) => ask(good, 'www.svc.test'),
   },
   {
+    fault: 'a name server of the zone answers from its cache, without authority',
+    monitor: ({ good, forwarding }) => ({
+      kind: 'dns',
+      query: 'svc.test',
+      type: 'SOA',
+      server: forwarding.server,
+      nameServers: [good.server, forwarding.server],
+    }),
+    expected: { state: 'warning', check: 'serial', says: /1 name server of 2.*not authoritative/ },
+    before: 'ok',
+    peers: ({ good }) => ask(good, 'svc.test', 'SOA'),
+  },
+  {
     fault: 'a name server of the zone is stopped',
     monitor: ({ good, same }) => ({
       kind: 'dns',
@@ -193,9 +276,25 @@ corpus<Zones>({
   server: `BIND${version('named', bindMissing, '-v')}`,
   missing: bindMissing,
   start: async () => {
-    const records = ['pool A 192.0.2.8', 'pool A 192.0.2.9']
+    const records = [
+      'pool A 192.0.2.8',
+      'pool A 192.0.2.9',
+      'cdn CNAME edge.cdn.example.',
+      'loop CNAME back',
+      'back CNAME loop',
+      'sub NS ns.sub',
+      'ns.sub A 192.0.2.53',
+      'mail MX 10 www',
+      'none MX 0 .',
+      'lost MX 10 www',
+      'lost MX 20 gone',
+      '_good._tcp SRV 0 0 5060 www',
+      '_lost._tcp SRV 0 0 5060 gone',
+    ]
+    const good = await startBind({ serial: 7, signedForDays: 30.5, records, brokenZone: 'broken.test' })
     return {
-      good: await startBind({ serial: 7, signedForDays: 30.5, records, brokenZone: 'broken.test' }),
+      good,
+      forwarding: await startBind({ forwardsTo: good.port }),
       same: await startBind({ serial: 7 }),
       late: await startBind({ serial: 4 }),
       fiveDays: await startBind({ signedForDays: 5.5 }),
@@ -304,6 +403,25 @@ const unboundRows: readonly Row<Resolvers>[] = [
     peers: ({ validating }) => ask(validating, 'www.svc.test', 'A', '192.0.2.1'),
   },
   {
+    fault: 'a name server of the zone is a resolver',
+    monitor: ({ zone, validating }) => ({
+      kind: 'dns',
+      query: 'svc.test',
+      type: 'SOA',
+      server: zone.server,
+      nameServers: [zone.server, validating.server],
+    }),
+    expected: { state: 'warning', check: 'serial', says: /1 name server of 2.*did not report a serial/ },
+    before: 'ok',
+    peers: ({ zone }) => ask(zone, 'svc.test', 'SOA'),
+  },
+  {
+    fault: 'aliases that form a loop',
+    monitor: resolve('loop.svc.test'),
+    expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /alias of itself/ },
+    peers: ({ validating }) => ask(validating, 'loop.svc.test'),
+  },
+  {
     fault: 'the signatures of the zone have expired',
     monitor: resolve('www.svc.test', {}, 'ofExpired'),
     expected: { state: 'unhealthy', check: 'answer', fault: 'dns', says: /SERVFAIL.*DNSSEC/ },
@@ -360,7 +478,7 @@ corpus<Resolvers>({
   server: `Unbound${version('unbound', unboundMissing, '-V')}`,
   missing: bindMissing ?? unboundMissing,
   start: async () => {
-    const zone = await startBind({ signedForDays: 30.5 })
+    const zone = await startBind({ signedForDays: 30.5, records: ['loop CNAME back', 'back CNAME loop'] })
     const expired = await startBind({ signedForDays: -3 })
     const gone = await startBind()
     const cutOff = await startUnbound({ upstream: gone })

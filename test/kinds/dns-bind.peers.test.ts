@@ -32,6 +32,38 @@ peerSuite(bindMissing, 'dns with a real BIND', () => {
       `${server.server} reports that gone.svc.test does not exist (NXDOMAIN)`,
     )
   })
+
+  test('H19 a name server passes with an alias of another zone, and names a referral and a loop', async () => {
+    const records = [
+      'cdn CNAME edge.cdn.example.',
+      'loop CNAME back',
+      'back CNAME loop',
+      'sub NS ns.sub',
+      'mx MX 5 gone',
+    ]
+    const zone = await startBind({ records: [...records, 'ns.sub A 192.0.2.53'], signedForDays: 20 })
+    try {
+      const look = async (query: string, settings: Partial<Settings> = {}) =>
+        await run({ query: `${query}.svc.test`, server: zone.server, ...settings } as Settings, 'Standard')
+      expect(checked(await look('cdn'), 'answer')).toMatchObject({
+        status: 'ok',
+        message: 'cdn.svc.test is an alias of edge.cdn.example, which is in another zone',
+      })
+      for (const settings of [{ records: { limit: 1 } }, { expect: ['192.0.2.1'] }]) {
+        const [, , undecided] = await look('cdn', settings)
+        expect(undecided).toMatchObject({ status: 'failed', notChecked: 'missing' })
+      }
+      expect(checked(await look('loop'), 'answer').message).toContain('loop.svc.test is an alias of itself: loop')
+      expect(checked(await look('www.sub'), 'answer').message).toContain('refers to ns.sub.svc.test for sub.svc.test')
+      expect(checked(await look('mx', { type: 'MX' }), 'targets')).toMatchObject({
+        status: 'warning',
+        message: 'mx.svc.test MX names gone.svc.test, which has no address',
+      })
+    } finally {
+      await zone.remove()
+    }
+  })
+
   test('an empty list of expected records is a mistake in svc.yaml', () => {
     const wrong = (expect: readonly string[]) => dns.validate?.({ query: 'a.test', type: 'A', expect } as never)
     expect(wrong([])).toBe('expect is empty: list the records, or remove it')

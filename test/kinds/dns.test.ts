@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import dns, { latency, records } from '../../src/core/kinds/dns.ts'
+import { aliasElsewhere, readMessage } from '../../src/core/net/dns-message.ts'
 import { signaturesIn } from '../../src/core/net/dns-query.ts'
 import { endsByDeadline } from '../support/deadline.ts'
 import { refusedPort, settled } from '../support/faults.ts'
@@ -314,5 +315,26 @@ describe('dns faults', () => {
     expect(wrong.message).toBe('server "ns1.test" is not of the form ip, ip:port or [ip6]:port')
     const { fault: result } = await fault(() => ({ code: 3 }), { query: `${'a'.repeat(64)}.test` })
     expect(result).toBe('data')
+  })
+})
+
+describe('dns messages', () => {
+  const header = (answers: number) => Buffer.from([0, 1, 0x84, 0, 0, 0, 0, answers, 0, 0, 0, 0])
+
+  test('a name that points to itself, a cut record and an endless name are refused, and no name takes long', () => {
+    const circle = Buffer.concat([header(1), Buffer.from([0xc0, 12, 0, 1])])
+    const cut = Buffer.concat([header(1), Buffer.from([0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 1])])
+    const endless = Buffer.concat([header(1), Buffer.alloc(60_000, Buffer.from([1, 97]))])
+    for (const message of [circle, cut, endless]) expect(() => readMessage(message)).toThrow(RangeError)
+  })
+
+  test('a name may end with a pointer to an earlier one', () => {
+    const name = Buffer.from([1, 97, 4, 84, 69, 83, 84, 0])
+    const alias = Buffer.from([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 60, 0, 4, 1, 98, 0xc0, 14])
+    const message = readMessage(
+      Buffer.concat([Buffer.from([0, 1, 0x84, 0, 0, 1, 0, 1, 0, 0, 0, 0]), name, Buffer.from([0, 1, 0, 1]), alias]),
+    )
+    expect(message).toMatchObject({ code: 0, isAuthoritative: true, resolvesOthers: false })
+    expect(aliasElsewhere(message)).toBe('b.test')
   })
 })

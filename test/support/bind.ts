@@ -28,6 +28,8 @@ export type BindOptions = {
   readonly signedForDays?: number
   /** How many days before now the signatures become valid; default 30. */
   readonly signedSinceDays?: number
+  /** Serves no zone itself, but answers what it has asked the server of this port. */
+  readonly forwardsTo?: number
   /** A second zone, whose file is missing. */
   readonly brokenZone?: string
 }
@@ -43,6 +45,7 @@ export async function startBind({
   signedForDays,
   signedSinceDays = 30,
   brokenZone,
+  forwardsTo,
 }: BindOptions = {}): Promise<Bind> {
   const folder = serverFolder('bind')
   const [port, statisticsPort] = [await freePort(), await freePort()]
@@ -74,13 +77,19 @@ export async function startBind({
   session-keyfile none;
   listen-on port ${port} { 127.0.0.1; };
   listen-on-v6 { none; };
-  recursion no;
+  recursion ${forwardsTo === undefined ? 'no' : 'yes'};
+  allow-recursion { any; };
+  allow-query-cache { any; };
   allow-query { any; };
   dnssec-validation no;
 };
 controls { };
 statistics-channels { inet 127.0.0.1 port ${statisticsPort} allow { 127.0.0.1; }; };
-zone "svc.test" { type primary; file "${folder}/${file}"; };
+${
+  forwardsTo === undefined
+    ? `zone "svc.test" { type primary; file "${folder}/${file}"; };`
+    : `zone "svc.test" { type forward; forward only; forwarders { 127.0.0.1 port ${forwardsTo}; }; };`
+}
 ${brokenZone === undefined ? '' : `zone "${brokenZone}" { type primary; file "${folder}/missing"; };`}
 `,
   )

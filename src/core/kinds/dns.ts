@@ -15,8 +15,9 @@ import {
 } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import { daysBetween, formatDay } from '../net/certificates.ts'
-import { aliasOf } from '../net/connect.ts'
-import { queryCode, querySignatures } from '../net/dns-query.ts'
+import { type Aliases, aliasesOf, aliasLoop } from '../net/connect.ts'
+import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../net/dns-message.ts'
+import { queryCode, queryMessage, querySignatures } from '../net/dns-query.ts'
 import { count, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -36,6 +37,8 @@ const questionSettings = {
 type Question = Values<typeof questionSettings>
 
 type NameServers = {
+  /** The answer that all checks share. */
+  answer?: Promise<Answer>
   readonly resolver: Resolver
   /** Their addresses, as shown in messages. */
   readonly servers: string
@@ -46,14 +49,19 @@ type Answer = {
   readonly server: string
   readonly ms: number
   readonly records: readonly string[]
-  /** Without records: the name at the end of the aliases (CNAME), if it is another one. */
-  readonly alias?: string | undefined
+  /** Without records: the name is an alias of this one, in a zone that the server leaves to others. */
+  readonly elsewhere?: string
 }
 
 const check = checksOn<NameServers>()
 
 /** Queries once for all checks. Throws ProbeError. */
-async function lookUp(
+async function lookUp(nameServers: NameServers, question: Question, context: CheckContext): Promise<Answer> {
+  nameServers.answer ??= queryRecords(nameServers, question, context)
+  return await nameServers.answer
+}
+
+async function queryRecords(
   { resolver, servers }: NameServers,
   { query: name, type }: Question,
   { signal, now, step }: CheckContext,
@@ -63,18 +71,34 @@ async function lookUp(
   signal.addEventListener('abort', cancel, { once: true })
   const start = now()
   try {
-    const records = recordTexts(type, await resolver.resolve(name, type))
+    const [records, failure] = await resolver.resolve(name, type).then(
+      (all) => [recordTexts(type, all), 'ENODATA'] as const,
+      (error: NodeJS.ErrnoException) => [[], error.code ?? ''] as const,
+    )
     const ms = now() - start
-    const alias = records.length === 0 ? await aliasOf(resolver, name, 'ENODATA') : undefined
-    return { server: servers, ms, records, alias }
-  } catch (error) {
-    if (signal.aborted) throw error
-    const afterMs = now() - start
-    const code = await readableCode(resolver, (error as NodeJS.ErrnoException).code ?? '', { name, type, signal })
-    const alias = await aliasOf(resolver, name, code)
-    throw dnsFault(code, { name, type, servers, afterMs, alias })
+    signal.throwIfAborted()
+    if (records.length > 0) return { server: servers, ms, records }
+    const code = await readableCode(resolver, failure, { name, type, signal })
+    const message = code === 'ENODATA' ? await messageOf(resolver, { name, type, signal }) : undefined
+    const alias = message && aliasElsewhere(message)
+    if (alias !== undefined) return { server: servers, ms, records, elsewhere: alias }
+    const aliases = await aliasesOf(resolver, name, code)
+    throw dnsFault(code, { name, type, servers, afterMs: ms, aliases, referral: message && referralIn(message) })
   } finally {
     signal.removeEventListener('abort', cancel)
+  }
+}
+
+type NameQuestion = { readonly name: string; readonly type: RecordType; readonly signal: AbortSignal }
+
+/** The whole answer of the first name server: c-ares gives no reason for a lack of records. Undefined without one. */
+async function messageOf(resolver: Resolver, { name, type, signal }: NameQuestion): Promise<DnsMessage | undefined> {
+  const { host: ip, port } = placeOf(resolver.getServers()[0] ?? '')
+  try {
+    return await queryMessage({ ip, port, name, type, signal })
+  } catch {
+    signal.throwIfAborted()
+    return undefined
   }
 }
 
@@ -82,11 +106,7 @@ async function lookUp(
  * The error code of a look-up. c-ares calls an answer without the question unreadable, and Unbound refuses a client in
  * this way: then the response code is read over TCP. Rejects only when the signal aborts.
  */
-async function readableCode(
-  resolver: Resolver,
-  code: string,
-  { name, type, signal }: { readonly name: string; readonly type: RecordType; readonly signal: AbortSignal },
-): Promise<string> {
+async function readableCode(resolver: Resolver, code: string, { name, type, signal }: NameQuestion): Promise<string> {
   if (code !== 'EBADRESP') return code
   const { host: ip, port } = placeOf(resolver.getServers()[0] ?? '')
   const limit = AbortSignal.any([signal, AbortSignal.timeout(overTcpMs)])
@@ -99,24 +119,38 @@ async function readableCode(
 }
 
 /** The codes of RFC 1035, 4.1.1, that come without a question, as c-ares names them. */
-const responseCodes: Readonly<Record<number, string>> = { 2: 'ESERVFAIL', 5: 'EREFUSED' }
+const responseCodes: Readonly<Record<number, string>> = { 2: 'ESERVFAIL', 3: 'ENOTFOUND', 5: 'EREFUSED' }
 
 const answer = check({
   depth: 'Basic',
   results: { answer: 'The server returns records' },
   settings: questionSettings,
   observe: lookUp,
-  evaluate: ({ server, records, alias }, { query, type }) => {
+  evaluate: ({ server, records, elsewhere }, { query, type }) => {
     const about: Partial<Result> = {
       address: server,
       measurement: { value: records.length, unit: 'count' },
       details: recordDetails(records),
     }
-    return records.length > 0
-      ? ok('answer', `${sanitize(query, 128)} ${type} is ${summaryOf(records)}`, about)
-      : fail('answer', 'dns', noRecord({ server, alias }, query, type), about)
+    const what = elsewhere === undefined ? `${type} is ${summaryOf(records)}` : aliasText(elsewhere)
+    return ok('answer', `${sanitize(query, 128)} ${what}`, about)
   },
 })
+
+/** An alias that the server leaves to others: continues the name. */
+const aliasText = (alias: string): string => `is an alias of ${sanitize(alias, 128)}, which is in another zone`
+
+/** The result of a check of records where the server leaves the alias to others. Undefined where it does not. */
+const undecided = <const Name extends string>(
+  name: Name,
+  { elsewhere, server }: Answer,
+  query: string,
+): Result<Name> | undefined => {
+  if (elsewhere === undefined) return undefined
+  const what = `${sanitize(query, 128)} ${aliasText(elsewhere)}`
+  const why = `${what}, and ${server} does not resolve it: set server to a resolver, or type: CNAME`
+  return notChecked(name, 'missing', why, { address: server })
+}
 
 /** Maximum number of records in the details. An answer over TCP may have thousands. */
 const maxDetails = 50
@@ -125,11 +159,6 @@ function recordDetails(records: readonly string[]): readonly string[] {
   const first = records.slice(0, maxDetails).map((record) => sanitize(record))
   return records.length > maxDetails ? [...first, `and ${records.length - maxDetails} more`] : first
 }
-
-const noRecord = ({ server, alias }: Pick<Answer, 'server' | 'alias'>, query: string, type: RecordType): string =>
-  alias === undefined
-    ? `${server} returned no ${type} record for ${sanitize(query, 128)}`
-    : `${server} reports that ${sanitize(query, 128)} is an alias of ${sanitize(alias, 128)}, which has no ${type} record`
 
 export const latency = check({
   depth: 'Basic',
@@ -156,7 +185,10 @@ const expected = check({
   },
   applies: (_, { expect }) => expect !== undefined,
   observe: lookUp,
-  evaluate: ({ server, records }, { query, type, expect = [], exact }) => {
+  evaluate: (looked, { query, type, expect = [], exact }) => {
+    const { server, records } = looked
+    const open = undecided('expected', looked, query)
+    if (open) return open
     const required = expect.map((record) => canonical(type, record))
     const actual = records.map((record) => canonical(type, record))
     const missing = expect.filter((_, index) => !actual.includes(required[index] ?? ''))
@@ -181,7 +213,13 @@ export const records = check({
   },
   applies: (_, settings) => settings.records !== undefined,
   observe: lookUp,
-  evaluate: ({ server, records: { length: value } }, { query, type, records: threshold = {} }) => {
+  evaluate: (looked, { query, type, records: threshold = {} }) => {
+    const {
+      server,
+      records: { length: value },
+    } = looked
+    const open = undecided('records', looked, query)
+    if (open) return open
     const what = `${sanitize(query, 128)} ${type} records:`
     return atLeast({ check: 'records', what, value, unit: 'count', threshold, address: server })
   },
@@ -204,17 +242,11 @@ export const serials = check({
     zone,
     serials: await Promise.all(
       (nameServers ?? (await nameServersOf(resolver, zone))).slice(0, maxNameServers).map(async (place) => {
-        const own = new Resolver({ timeout: firstTryMs, tries: 2 })
-        const cancel = (): void => own.cancel()
-        signal.addEventListener('abort', cancel, { once: true })
         try {
-          own.setServers([isIP(place) === 6 ? `[${place}]` : place])
-          return { place, serial: (await own.resolveSoa(zone)).serial }
+          return { place, ...(await serialAt(place, zone, signal)) }
         } catch (error) {
           signal.throwIfAborted()
-          return { place, problem: (error as NodeJS.ErrnoException).code ?? 'unknown' }
-        } finally {
-          signal.removeEventListener('abort', cancel)
+          return { place, problem: causeOf(error) }
         }
       }),
     ),
@@ -225,6 +257,7 @@ export const serials = check({
     const details = all.map(({ place, serial, problem }) =>
       serial === undefined ? `${place}: no serial (${sanitize(problem ?? '', 32)})` : `${place}: serial ${serial}`,
     )
+    const silent = all.length - reported.length
     if (reported.length === 0)
       return notChecked(
         'serial',
@@ -234,21 +267,40 @@ export const serials = check({
       )
     const value = Math.max(...reported) - Math.min(...reported)
     const more: Partial<Result> = { details, measurement: { value, unit: 'count', warn: 0, bound: 'atMost' } }
-    const silent = all.length - reported.length
     if (value > 0) {
       const different = summaryOf([...new Set(reported)].map(String))
       const message = `${subject} has the serials ${different} at ${count(reported.length, 'name server')}: a zone transfer is late or fails`
       return warn('serial', message, more)
     }
-    if (silent > 0)
-      return warn(
-        'serial',
-        `${count(silent, 'name server')} of ${all.length} of ${subject} did not report a serial`,
-        more,
-      )
+    if (silent > 0) {
+      const lame = all.filter(({ problem }) => problem === withoutAuthority)
+      const what =
+        lame.length === silent
+          ? `${silent === 1 ? 'is' : 'are'} not authoritative: the zone is missing there`
+          : 'did not report a serial'
+      return warn('serial', `${count(silent, 'name server')} of ${all.length} of ${subject} ${what}`, more)
+    }
     return ok('serial', `${subject} has the serial ${reported[0]} at ${count(reported.length, 'name server')}`, more)
   },
 })
+
+/** What a server is said to lack that answers for a zone from a cache, or by asking others. */
+const withoutAuthority = 'not authoritative'
+
+type Serial = { readonly serial?: number; readonly problem?: string }
+
+/** The serial of a zone at one of its name servers, or why it has none. Throws ProbeError, or a socket's error. */
+async function serialAt(place: string, zone: string, signal: AbortSignal): Promise<Serial> {
+  const { host: ip, port } = placeOf(place)
+  const message = await queryMessage({ ip, port, name: zone, type: 'SOA', recursion: false, signal })
+  const serial = serialOf(message)
+  const code = message.code === 0 ? 'ENODATA' : (responseCodes[message.code] ?? `code ${message.code}`)
+  if (message.code === 0 && !message.isAuthoritative) return { problem: withoutAuthority }
+  return serial === undefined ? { problem: code } : { serial }
+}
+
+const causeOf = (error: unknown): string =>
+  (error instanceof ProbeError ? error.details[0] : undefined) ?? (error as NodeJS.ErrnoException).code ?? 'unknown'
 
 export const signatures = check({
   depth: 'Advanced',
@@ -308,6 +360,98 @@ export const signatures = check({
   },
 })
 
+/** The types whose records name other hosts, and how to read the name. */
+const targetNames: Readonly<Partial<Record<RecordType, (record: string) => string>>> = {
+  MX: (record) => record.split(' ').at(-1) ?? '',
+  SRV: (record) => record.split(' ').at(-1) ?? '',
+  NS: (record) => record,
+}
+
+/** Maximum number of targets that are looked up. */
+const maxTargets = 16
+
+export const targets = check({
+  depth: 'Standard',
+  results: { targets: 'With type MX, NS or SRV: the hosts that the records name have addresses' },
+  settings: questionSettings,
+  applies: (_, { type }) => targetNames[type] !== undefined,
+  observe: async (servers, settings, context) => {
+    // The check `answer` reports a failure.
+    const { records, server } = await lookUp(servers, settings, context).catch(() => ({ records: [], server: '' }))
+    context.signal.throwIfAborted()
+    const names = records.map((record) => targetNames[settings.type]?.(record) ?? '')
+    // A name that consists of the root only says that there is no such service (RFC 7505, RFC 2782).
+    const hosts = [...new Set(names.filter((name) => name !== '' && name !== '.'))].slice(0, maxTargets)
+    context.step('targets', server)
+    const looked = hosts.map(async (host) => ({ host, problem: await addressProblem(servers, host, context.signal) }))
+    return { server, all: await Promise.all(looked) }
+  },
+  evaluate: ({ server: address, all }, { query, type }) => {
+    if (all.length === 0) return []
+    const subject = `${sanitize(query, 128)} ${type}`
+    const details = all.flatMap(({ host, problem }) => (problem ? [`${sanitize(host, 128)}: ${problem.code}`] : []))
+    const lost = all.filter(({ problem }) => problem?.isAbsent)
+    if (lost.length > 0) {
+      const names = summaryOf(lost.map(({ host }) => host))
+      return warn('targets', `${subject} names ${names}, which ${lost.length === 1 ? 'has' : 'have'} no address`, {
+        address,
+        details,
+      })
+    }
+    if (details.length > 0) {
+      const why = `not checked: ${count(details.length, 'host')} of ${subject} could not be looked up`
+      return warn('targets', why, { address, details, notChecked: 'missing' })
+    }
+    return ok('targets', `${count(all.length, 'host')} of ${subject} ${all.length === 1 ? 'has' : 'have'} an address`, {
+      address,
+    })
+  },
+})
+
+type AddressProblem = { readonly code: string; readonly isAbsent: boolean }
+
+/**
+ * Why a host has no address, asked at the same server and, if that does not serve its zone, at the resolvers of this
+ * machine. Undefined when it has one. Rejects only when the signal aborts.
+ */
+async function addressProblem(
+  { resolver }: NameServers,
+  host: string,
+  signal: AbortSignal,
+): Promise<AddressProblem | undefined> {
+  const own = new Resolver({ timeout: firstTryMs, tries: 2 })
+  const cancel = (): void => {
+    resolver.cancel()
+    own.cancel()
+  }
+  signal.addEventListener('abort', cancel, { once: true })
+  try {
+    const first = await addressCode(resolver, host)
+    if (first === undefined) return undefined
+    if (first === 'ENOTFOUND') return { code: first, isAbsent: true }
+    const message = first === 'ENODATA' ? await messageOf(resolver, { name: host, type: 'A', signal }) : undefined
+    const isElsewhere =
+      first !== 'ENODATA' || (message && (aliasElsewhere(message) ?? referralIn(message)) !== undefined)
+    const code = isElsewhere ? await addressCode(own, host) : first
+    signal.throwIfAborted()
+    return code === undefined ? undefined : { code, isAbsent: code === 'ENOTFOUND' || code === 'ENODATA' }
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+/** The error code of a look-up of both types of address. Undefined when there is an address. */
+async function addressCode(resolver: Resolver, host: string): Promise<string | undefined> {
+  const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)])
+  const codes = answers.flatMap((answer) => {
+    if (answer.status === 'fulfilled') return answer.value.length > 0 ? [undefined] : ['ENODATA']
+    return [(answer.reason as NodeJS.ErrnoException).code ?? 'unknown']
+  })
+  if (codes.includes(undefined)) return undefined
+  // One type that could not be looked up may have had the address.
+  return codes.find((code) => code !== 'ENOTFOUND' && code !== 'ENODATA') ?? codes[0]
+}
+
 /** Milliseconds for a query over TCP: a firewall may drop it without a word. */
 const overTcpMs = 3_000
 /** Maximum number of name servers that are compared; zones have two to thirteen. */
@@ -363,7 +507,7 @@ export default machineKind({
   validate: ({ expect }) => (expect?.length === 0 ? 'expect is empty: list the records, or remove it' : undefined),
   open: openResolver,
   close: ({ resolver }) => resolver.cancel(),
-  checks: [answer, latency, expected, records, serials, signatures],
+  checks: [answer, latency, expected, records, targets, serials, signatures],
 })
 
 /** Names a few records and counts the rest. */
@@ -404,25 +548,35 @@ type FailedLookUp = {
   readonly type: RecordType
   readonly servers: string
   readonly afterMs: number
-  /** The name at the end of the aliases (CNAME), if it is another one. */
-  readonly alias: string | undefined
+  readonly aliases: Aliases
+  /** The servers to which the answer refers. */
+  readonly referral: ReturnType<typeof referralIn>
 }
 
 /** Classifies a failed look-up: a fault of the name, of the server, or of the path to it. */
 function dnsFault(code: string, lookUp: FailedLookUp): ProbeError {
-  const { servers, type } = lookUp
+  const { servers, type, aliases, referral } = lookUp
+  const alias = aliases.names.at(-1)
+  if (aliases.loops) return new ProbeError('dns', `${servers} reports that ${aliasLoop(lookUp.name, aliases)}`, [code])
   const name = sanitize(lookUp.name, 128)
   const took = showDuration(lookUp.afterMs)
   switch (code) {
     case 'ENOTFOUND':
-      if (lookUp.alias !== undefined) {
-        const what = `${name} is an alias of ${sanitize(lookUp.alias, 128)}, which does not exist (NXDOMAIN)`
+      if (alias !== undefined) {
+        const what = `${name} is an alias of ${sanitize(alias, 128)}, which does not exist (NXDOMAIN)`
         return new ProbeError('dns', `${servers} reports that ${what}`, [code])
       }
       return new ProbeError('dns', `${servers} reports that ${name} does not exist (NXDOMAIN)`, [code])
     case 'ENODATA':
-      if (lookUp.alias !== undefined)
-        return new ProbeError('dns', noRecord({ server: servers, alias: lookUp.alias }, lookUp.name, type), [code])
+      if (alias !== undefined) {
+        const what = `${name} is an alias of ${sanitize(alias, 128)}, which has no ${type} record`
+        return new ProbeError('dns', `${servers} reports that ${what}`, [code])
+      }
+      if (referral) {
+        const zone = sanitize(referral.zone, 128) || 'the root'
+        const what = `does not serve ${name}, but refers to ${summaryOf(referral.servers)} for ${zone}`
+        return new ProbeError('dns', `${servers} ${what}: set server to one of these, or to a resolver`, [code])
+      }
       return new ProbeError('dns', `${servers} knows ${name}, but has no ${type} record for it`, [code])
     case 'ESERVFAIL':
       return new ProbeError(

@@ -47,8 +47,10 @@ export async function resolveHost(host: string, signal: AbortSignal): Promise<re
     if (addresses.length > 0) return addresses
     const [first] = answers
     const code = first.status === 'rejected' ? ((first.reason as { readonly code?: string }).code ?? '') : 'ENODATA'
-    const alias = await aliasOf(resolver, bare, code)
+    const aliases = await aliasesOf(resolver, bare, code)
     signal.throwIfAborted()
+    if (aliases.loops) throw new ProbeError('dns', aliasLoop(bare, aliases), [code])
+    const alias = aliases.names.at(-1)
     const what = alias === undefined ? bare : `${bare} is an alias of ${sanitize(alias, 128)}, which`
     throw new ProbeError('dns', `${what} does not resolve: ${dnsMeaning(code)}`, [code])
   } finally {
@@ -59,20 +61,29 @@ export async function resolveHost(host: string, signal: AbortSignal): Promise<re
 /** Maximum number of aliases followed: they may form a loop. */
 const maxAliases = 8
 
-/**
- * The name at the end of the aliases (CNAME) of a name that does not resolve. Undefined when it is no alias, or when the
- * code of the failed look-up does not concern names. Never rejects.
- */
-export async function aliasOf(resolver: Resolver, name: string, code: string | undefined): Promise<string | undefined> {
-  if (code !== 'ENOTFOUND' && code !== 'ENODATA') return undefined
-  let alias: string | undefined
+/** The aliases (CNAME) of a name, in their order. `loops`: the last of them leads back to an earlier one. */
+export type Aliases = { readonly names: readonly string[]; readonly loops: boolean }
+
+/** The codes of failed look-ups that aliases can cause. A resolver that follows a loop gives up with SERVFAIL. */
+const aliasCodes: ReadonlySet<string | undefined> = new Set(['ENOTFOUND', 'ENODATA', 'ESERVFAIL'])
+
+/** The aliases of a name that does not resolve. Empty when the failed look-up has another cause. Never rejects. */
+export async function aliasesOf(resolver: Resolver, name: string, code: string | undefined): Promise<Aliases> {
+  const names: string[] = []
+  if (!aliasCodes.has(code)) return { names, loops: false }
   for (let hops = 0; hops < maxAliases; hops += 1) {
-    const [next] = await resolver.resolveCname(alias ?? name).catch(() => [])
+    const [next] = await resolver.resolveCname(names.at(-1) ?? name).catch(() => [])
     if (next === undefined) break
-    alias = next
+    const loops = [name, ...names].some((one) => one.toLowerCase() === next.toLowerCase())
+    names.push(next)
+    if (loops) return { names, loops }
   }
-  return alias
+  return { names, loops: false }
 }
+
+/** The sentence about aliases that form a loop. */
+export const aliasLoop = (name: string, { names }: Aliases): string =>
+  `${sanitize(name, 128)} is an alias of itself: ${[name, ...names].map((one) => sanitize(one, 64)).join(' -> ')}`
 
 function dnsMeaning(code: string): string {
   if (code === 'ENOTFOUND') return 'no such name'

@@ -1,19 +1,8 @@
+import { isIP } from 'node:net'
 import { ProbeError } from '../probe-error.ts'
 import { connectTcp, hostPort } from './connect.ts'
+import { type DnsMessage, readMessage, typeNumbers } from './dns-message.ts'
 
-/** Numbers of record types (RFC 1035, RFC 4034), for queries that the resolver of Node does not support. */
-export const typeNumbers = {
-  A: 1,
-  NS: 2,
-  CNAME: 5,
-  SOA: 6,
-  PTR: 12,
-  MX: 15,
-  TXT: 16,
-  AAAA: 28,
-  SRV: 33,
-  CAA: 257,
-} as const
 const rrsigType = 46
 
 /** A signature over the records of one type (RFC 4034, 3). */
@@ -31,12 +20,17 @@ type Query = {
   readonly name: string
   readonly type: keyof typeof typeNumbers
   readonly signal: AbortSignal
+  /** Whether the server shall ask others. Default: true. */
+  readonly recursion?: boolean
 }
 
 const classIn = 1
 const optType = 41
 /** The bit that requests signatures (RFC 3225). */
 const dnssecOk = 0x8000
+const recursionDesired = 0x0100
+/** Bytes that fit into a datagram without fragments (DNS flag day 2020). */
+const maxDatagram = 1_232
 const headerBytes = 12
 
 /**
@@ -49,14 +43,73 @@ export const querySignatures = async (query: Query): Promise<readonly Signature[
 /** The response code (RFC 1035, 4.1.1) of the answer to a question, asked over TCP. Throws ProbeError, or a socket's error. */
 export const queryCode = async (query: Query): Promise<number> => (await ask(query)).readUInt16BE(2) & 15
 
-/** The answer to a question, at least its header. */
-async function ask({ ip, port, name, type, signal }: Query): Promise<Buffer> {
-  const address = hostPort(ip, port)
+/**
+ * The answer to a question, by datagram or, if it does not fit, over TCP. Throws ProbeError `timeout` or `protocol`, or a
+ * socket's error.
+ */
+export async function queryMessage(query: Query): Promise<DnsMessage> {
+  const datagram = await askByDatagram(query)
+  const isCut = (datagram.readUInt8(2) & 2) !== 0
+  try {
+    return readMessage(isCut ? await ask(query) : datagram)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new ProbeError('protocol', `${hostPort(query.ip, query.port)} sent an unreadable answer`)
+  }
+}
+
+/** How often a question is sent, and how many milliseconds svc waits for each answer: a datagram may get lost. */
+const datagrams = { sent: 3, waitMs: 1_000 }
+
+async function askByDatagram(query: Query): Promise<Buffer> {
+  const { ip, port, signal } = query
+  const { createSocket } = process.getBuiltinModule('node:dgram')
+  const { id, message } = messageOf(query)
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const socket = createSocket(isIP(ip) === 6 ? 'udp6' : 'udp4')
+  const abort = (): void => reject(signal.reason as Error)
+  if (signal.aborted) abort()
+  signal.addEventListener('abort', abort, { once: true })
+  let sent = 0
+  const send = (): void => {
+    if (sent >= datagrams.sent) {
+      reject(new ProbeError('timeout', `${hostPort(ip, port)} did not answer by datagram`, ['ETIMEOUT']))
+      return
+    }
+    sent += 1
+    socket.send(message)
+  }
+  const timer = setInterval(send, datagrams.waitMs)
+  socket.on('error', reject)
+  socket.on('message', (answer) => {
+    if (answer.length >= headerBytes && answer.readUInt16BE(0) === id) resolve(answer)
+  })
+  try {
+    // A connected socket takes answers of this server only, and learns that nothing listens there.
+    socket.connect(port, ip, send)
+    return await promise
+  } finally {
+    clearInterval(timer)
+    signal.removeEventListener('abort', abort)
+    socket.close()
+  }
+}
+
+/** A question as it is sent. */
+function messageOf({ name, type, recursion = true }: Query): { readonly id: number; readonly message: Buffer } {
   const id = Math.floor(Math.random() * 65_536)
   const question = Buffer.concat([encodeName(name), u16(typeNumbers[type], classIn)])
-  const extended = Buffer.concat([Buffer.from([0]), u16(optType, 4_096, 0, dnssecOk, 0)])
-  // Recursion desired, one question, one additional record.
-  const message = Buffer.concat([u16(id, 0x0100, 1, 0, 0, 1), question, extended])
+  const extended = Buffer.concat([Buffer.from([0]), u16(optType, maxDatagram, 0, dnssecOk, 0)])
+  // One question, one additional record.
+  const header = u16(id, recursion ? recursionDesired : 0, 1, 0, 0, 1)
+  return { id, message: Buffer.concat([header, question, extended]) }
+}
+
+/** The answer to a question over TCP, at least its header. */
+async function ask(query: Query): Promise<Buffer> {
+  const { ip, port, signal } = query
+  const address = hostPort(ip, port)
+  const { id, message } = messageOf(query)
   const socket = await connectTcp(ip, port, signal)
   try {
     socket.write(Buffer.concat([u16(message.length), message]))
