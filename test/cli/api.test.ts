@@ -76,7 +76,7 @@ describe('svc api', () => {
     const at = home()
     writeFileSync(join(at.folder, 'body.bin'), Buffer.from([0, 1, 0xff]))
     const api = (args: readonly string[], stdin = '') =>
-      at.svc(['api', ...args, '--server', `${server.url}/ops/`], { stdin })
+      at.run(['api', ...args, '--server', `${server.url}/ops/`], { stdin })
     expect(await api(['get', '/auth?x=a b&y=ü'])).toEqual({ code: 0, stdout: '{"fine":true}', stderr: '' })
     await api(['POST', 'nothing'])
     await api(['POST', '/text', '--data', '{"UserName":"zoë"}'])
@@ -134,15 +134,15 @@ describe('svc api', () => {
     const at = home()
     ends.push(server.close)
     const login = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
-    expect((await at.svc(login, { stdin: password })).code).toBe(0)
+    expect((await at.run(login, { stdin: password })).code).toBe(0)
     server.expire()
-    const ran = await at.svc(['api', 'GET', '/auth'])
+    const ran = await at.run(['api', 'GET', '/auth'])
     expect([ran.code, JSON.parse(ran.stdout)]).toMatchObject([0, { UserName: user }])
     expect(server.rotations()).toBe(1)
     // Kept: the next one needs no renewal.
-    expect((await at.svc(['api', 'POST', '/assignroles', '--data', '{"UserName":"bob"}'])).code).toBe(0)
+    expect((await at.run(['api', 'POST', '/assignroles', '--data', '{"UserName":"bob"}'])).code).toBe(0)
     expect(server.rotations()).toBe(1)
-    await at.svc(['api', 'GET', '/auth', '--server', elsewhere.url])
+    await at.run(['api', 'GET', '/auth', '--server', elsewhere.url])
     expect(elsewhere.requests[0]?.headers).not.toHaveProperty('authorization')
   })
 
@@ -150,12 +150,12 @@ describe('svc api', () => {
     const server = await signInServer({ dialect: 'rotating' })
     const at = home()
     ends.push(server.close)
-    await at.svc(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
+    await at.run(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })
     const before = server.requests.length
     const body = '{"UserName":"alice","Password":"wrong"}'
-    const ran = await at.svc(['api', 'POST', '/auth/credentials', '--data', '@-'], { stdin: body })
+    const ran = await at.run(['api', 'POST', '/auth/credentials', '--data', '@-'], { stdin: body })
     expect(ran.code).toBe(4)
     expect(ran.stdout).toContain('Invalid Username or Password')
     expect(server.requests.slice(before).map(({ path }) => path)).toEqual(['/auth/credentials'])
@@ -166,14 +166,14 @@ describe('svc api', () => {
     const server = await signInServer({ dialect: 'rotating' })
     const at = home()
     ends.push(server.close)
-    await at.svc(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
+    await at.run(['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage'], {
       stdin: password,
     })
     server.forget()
-    const ran = await at.svc(['api', 'GET', '/auth'])
+    const ran = await at.run(['api', 'GET', '/auth'])
     expect([ran.code, ran.stdout]).toMatchObject([4, expect.stringContaining('Not Authenticated')])
     expect(ran.stderr).toContain(`svc login --server ${server.url} -u ${user}`)
-    const withVariable = await at.svc(['api', 'GET', '/auth', '--server', server.url], {
+    const withVariable = await at.run(['api', 'GET', '/auth', '--server', server.url], {
       env: { SVC_TOKEN: 'svct_no-good-0001' },
     })
     expect(withVariable.code).toBe(4)
@@ -226,7 +226,7 @@ describe('svc api', () => {
         const writer = spawn('sh', ['-c', 'head -c "$1" /dev/zero > "$2"', 'sh', String(bytes), pipe], {
           stdio: 'ignore',
         })
-        const ran = await at.svc(['api', 'POST', '/x', '--data', `@${pipe}`, '--server', server.url])
+        const ran = await at.run(['api', 'POST', '/x', '--data', `@${pipe}`, '--server', server.url])
         writer.kill()
         return ran
       }
@@ -299,14 +299,14 @@ describe('svc api', () => {
 
   test('with --json an error without an answer is one JSON value, and an answer is unchanged', async () => {
     const at = home()
-    const unreachable = await at.svc(['api', 'GET', '/x', '--json', '--server', 'http://127.0.0.1:1'])
+    const unreachable = await at.run(['api', 'GET', '/x', '--json', '--server', 'http://127.0.0.1:1'])
     expect(unreachable.code).toBe(6)
     expect(JSON.parse(unreachable.stdout)).toMatchObject({ error: { exitCode: 6, target: 'http://127.0.0.1:1' } })
     const empty = await serverThat(answering(401, ''))
-    const nothing = await at.svc(['api', 'GET', '/x', '--json', '--server', empty.url])
+    const nothing = await at.run(['api', 'GET', '/x', '--json', '--server', empty.url])
     expect([nothing.code, JSON.parse(nothing.stdout)]).toMatchObject([4, { error: { exitCode: 4 } }])
     const server = await serverThat(answering(404, '{"a":1}'))
-    const answered = await at.svc(['api', 'GET', '/x', '--json', '--server', server.url])
+    const answered = await at.run(['api', 'GET', '/x', '--json', '--server', server.url])
     expect([answered.code, answered.stdout]).toEqual([9, '{"a":1}'])
   })
 

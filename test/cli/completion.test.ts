@@ -27,13 +27,13 @@ beforeAll(async () => {
     ['keys', 'create', 'robot', '--user', 'bob'],
     ['profile', 'add', 'prod', '--server', 'https://svc.example.com:8443'],
   ]) {
-    expect((await home.svc(args)).code).toBe(0)
+    expect((await home.run(args)).code).toBe(0)
   }
 })
 afterAll(() => home.remove())
 
 const complete = async (line: string, env: Record<string, string> = {}): Promise<readonly string[]> => {
-  const { code, stdout, stderr } = await home.svc(['__complete', 'fish', line], { env })
+  const { code, stdout, stderr } = await home.run(['__complete', 'fish', line], { env })
   expect([code, stderr]).toEqual([0, ''])
   return stdout.split('\n').flatMap((one) => (one === '' ? [] : [one.split('\t', 1)[0] ?? '']))
 }
@@ -106,7 +106,7 @@ describe('svc __complete', () => {
     writeFileSync(broken, 'types: [\n', { mode: 0o600 })
     expect(await complete('svc health --only ', { SVC_CONFIG: broken })).toEqual([])
     expect(await complete('svc users show ', { SVC_STORE: join(home.folder, 'svc.yaml') })).toEqual([])
-    expect((await home.svc(['__complete', 'ksh', 'svc '])).stdout).toBe('')
+    expect((await home.run(['__complete', 'ksh', 'svc '])).stdout).toBe('')
   })
 
   test('makes no store', async () => {
@@ -177,13 +177,13 @@ describe.each(['zsh', 'fish'])('the script for %s', (shell) => {
   })
 
   test('passes the line up to the cursor to svc', async () => {
-    const { code, stdout } = await home.svc(['completion', shell])
+    const { code, stdout } = await home.run(['completion', shell])
     expect([code, stdout]).toEqual([0, expect.stringContaining(`svc __complete ${shell}`)])
   })
 })
 
 test('an unknown shell is exit 2', async () => {
-  const { code, stderr } = await home.svc(['completion', 'fihs'])
+  const { code, stderr } = await home.run(['completion', 'fihs'])
   expect([code, stderr]).toEqual([2, expect.stringContaining('Did you mean fish?')])
-  expect((await home.svc(['completion'])).code).toBe(2)
+  expect((await home.run(['completion'])).code).toBe(2)
 })

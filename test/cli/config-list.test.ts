@@ -16,7 +16,7 @@ async function listed(
   args: readonly string[] = [],
   env: Record<string, string> = {},
 ): Promise<Readonly<Record<string, Row>>> {
-  const { code, stdout, stderr } = await home.svc(['config', 'list', '--json', ...args], { env })
+  const { code, stdout, stderr } = await home.run(['config', 'list', '--json', ...args], { env })
   expect([code, stderr]).toEqual([0, ''])
   return Object.fromEntries((JSON.parse(stdout) as readonly Row[]).map((row) => [row.key, row]))
 }
@@ -70,7 +70,7 @@ describe('svc config list', () => {
     const broken = join(home.folder, 'folder', 'svc.yaml')
     writeFileSync(broken, 'types: [\n', { mode: 0o600 })
     const env = { SVC_CONFIG: broken }
-    const { code, stderr } = await home.svc(['health'], { env })
+    const { code, stderr } = await home.run(['health'], { env })
     expect([code, stderr]).toEqual([12, expect.stringContaining(`${broken}:`)])
     // A file that is not valid is still in force, so it is listed.
     expect((await listed([], env))['config']).toMatchObject({ value: broken, origin: 'SVC_CONFIG' })
@@ -88,24 +88,24 @@ describe('svc config list', () => {
     expect(rows['store']).toMatchObject({ value: 'postgres://svc@db.example.com/svc', origin: 'SVC_STORE' })
     expect(rows['proxy']).toMatchObject({ value: 'proxy.example.com:3128', origin: 'HTTPS_PROXY' })
     expect(rows['sign-in']).toMatchObject({ value: 'token', origin: 'SVC_TOKEN' })
-    const text = await home.svc(['config', 'list'], { env })
+    const text = await home.run(['config', 'list'], { env })
     expect(text.stdout + text.stderr).not.toContain('hunter2')
   })
 
   test('prints records in a pipe: key, value, origin and note', async () => {
-    const { stdout } = await home.svc(['config', 'list'])
+    const { stdout } = await home.run(['config', 'list'])
     expect(stdout).toContain(`store\t${join(home.folder, 'store', 'svc.db')}\tSVC_HOME\tdoes not exist yet\n`)
   })
 
   test('a profile that does not exist is a mistake, not a default', async () => {
-    const { code, stderr } = await home.svc(['config', 'list', '--profile', 'prod'])
+    const { code, stderr } = await home.run(['config', 'list', '--profile', 'prod'])
     expect([code, stderr]).toEqual([2, expect.stringContaining('unknown profile "prod"')])
   })
 })
 
 test('svc config get prints one value as it is in force', async () => {
   const store = join(home.folder, 'store', 'svc.db')
-  expect(await home.svc(['config', 'get', 'store'])).toMatchObject({ code: 0, stdout: `${store}\n` })
-  const unknown = await home.svc(['config', 'get', 'stor'])
+  expect(await home.run(['config', 'get', 'store'])).toMatchObject({ code: 0, stdout: `${store}\n` })
+  const unknown = await home.run(['config', 'get', 'stor'])
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('Did you mean store?')])
 })

@@ -22,7 +22,7 @@ afterEach(() => {
 
 async function doctor(args: readonly string[] = [], env: Record<string, string> = {}) {
   const path = { PATH: `${join(home.folder, 'bin')}:/usr/bin:/bin`, SHELL: '/bin/bash' }
-  const { code, stdout, stderr } = await home.svc(['doctor', '--json', ...args], { env: { ...path, ...env } })
+  const { code, stdout, stderr } = await home.run(['doctor', '--json', ...args], { env: { ...path, ...env } })
   expect(stderr).toBe('')
   const { checks } = JSON.parse(stdout) as { readonly checks: readonly Finding[] }
   return { code, finding: (check: string) => checks.find((one) => one.check === check), checks }
@@ -153,7 +153,7 @@ describe('svc doctor', () => {
   })
 
   test('prints one record a check in a pipe', async () => {
-    const { stdout } = await home.svc(['doctor'])
+    const { stdout } = await home.run(['doctor'])
     expect(stdout).toMatch(/^svc\.yaml\twarning\tno svc\.yaml: .*\tsvc init/m)
   })
 })

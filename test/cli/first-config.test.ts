@@ -20,7 +20,7 @@ describe('the next step where nothing is configured', () => {
     [['monitors', 'validate']],
     [['monitors', 'test', 'orders']],
   ])('without a svc.yaml, svc %j names svc init', async (args) => {
-    const { code, stderr } = await home.svc(args)
+    const { code, stderr } = await home.run(args)
     expect(code).not.toBe(0)
     expect(lastLine(stderr)).toBe('  svc init   writes a svc.yaml for this machine')
   })
@@ -28,14 +28,14 @@ describe('the next step where nothing is configured', () => {
   test('with a svc.yaml of the account that configures nothing, it is no command that would refuse to write', async () => {
     writeFileSync(join(home.folder, 'svc.yaml'), 'types: {}\n', { mode: 0o600 })
     for (const args of [['health'], ['monitors', 'validate']]) {
-      const { code, stderr } = await home.svc(args)
+      const { code, stderr } = await home.run(args)
       expect(code).toBe(12)
       expect(lastLine(stderr)).toBe('  svc monitors discover   proposes monitors for this file')
     }
   })
 
   test('svc health without any svc.yaml proposes svc init first', async () => {
-    const { stderr } = await home.svc(['health', '-o', 'table'])
+    const { stderr } = await home.run(['health', '-o', 'table'])
     expect(stderr).toMatch(/Try next:\n {2}svc init {2,}\S/)
   })
 })

@@ -25,11 +25,11 @@ describe('the formats of plug-ins', () => {
     ['a missing svc.yaml', ['--config', '/nowhere/svc.yaml'], /svc\.yaml/],
     ['an unknown profile', ['--profile', 'nobody', '-t', 'App'], /nobody/],
   ])('nagios gets UNKNOWN and exit code 3 for %s, prtg an error', async (_, args, message) => {
-    const nagios = await home.svc(['health', '-o', 'nagios', ...args])
+    const nagios = await home.run(['health', '-o', 'nagios', ...args])
     expect([nagios.code, nagios.stderr]).toEqual([3, ''])
     expect(nagios.stdout).toMatch(/^SVC UNKNOWN - /)
     expect(nagios.stdout).toMatch(message)
-    const prtg = await home.svc(['health', '--output=prtg', ...args])
+    const prtg = await home.run(['health', '--output=prtg', ...args])
     expect(prtg.code).not.toBe(0)
     const { prtg: body } = JSON.parse(prtg.stdout) as {
       readonly prtg: { readonly error: number; readonly text: string }
@@ -39,7 +39,7 @@ describe('the formats of plug-ins', () => {
   })
 
   test('nagios gets CRITICAL and exit code 2 for a failed monitor', async () => {
-    const { code, stdout } = await home.svc(['health', '-o', 'nagios'])
+    const { code, stdout } = await home.run(['health', '-o', 'nagios'])
     expect(code).toBe(2)
     expect(stdout).toMatch(
       /^SVC CRITICAL - Batch: tcp worker connect: 127\.0\.0\.1:1 refused the connection .*\| failed=1/,
@@ -55,7 +55,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test.each(cases)(
     '%s has the state and the exit code of Nagios, with performance data when something answered',
     async (_, outcome) => {
-      const { code, stdout, stderr } = await home.svc(['health', '-o', 'nagios', ...outcome.args(world)])
+      const { code, stdout, stderr } = await home.run(['health', '-o', 'nagios', ...outcome.args(world)])
       const [line = ''] = stdout.split('\n')
       expect([line.split(' - ')[0], code]).toEqual([`SVC ${outcome.state}`, states.indexOf(outcome.state)])
       expect(line).toMatch(outcome.message)
@@ -68,7 +68,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   test.each(cases.filter(([name]) => !name.includes('nagios')))(
     '%s is a document that PRTG accepts, with the usual exit code',
     async (_, outcome) => {
-      const { code, stdout } = await home.svc(['health', '-o', 'prtg', ...outcome.args(world)])
+      const { code, stdout } = await home.run(['health', '-o', 'prtg', ...outcome.args(world)])
       const body = JSON.parse(stdout) as { readonly prtg: { readonly error?: number; readonly text: string } }
       expect({ valid: prtgSchema(body), errors: prtgSchema.errors }).toEqual({ valid: true, errors: null })
       expect([code, body.prtg.error]).toEqual([outcome.exit, outcome.isError ? 1 : undefined])
@@ -124,7 +124,7 @@ describe('each outcome, at a simulated server and on this machine', () => {
   )
 
   test('--nagios-timeout without the format is a mistake', async () => {
-    const { code, stderr } = await home.svc(['health', ...at('healthy')(world), '--nagios-timeout', 'unknown'])
+    const { code, stderr } = await home.run(['health', ...at('healthy')(world), '--nagios-timeout', 'unknown'])
     expect([code, stderr.split('\n')[0]]).toEqual([
       2,
       'Error: --nagios-timeout has an effect only with --output nagios',
@@ -150,35 +150,35 @@ async function interrupted(args: readonly string[], signal: NodeJS.Signals): Pro
 
 describe('a pipe', () => {
   test('gets records with a header line, which --no-header leaves out', async () => {
-    const { stdout } = await home.svc(['health'])
+    const { stdout } = await home.run(['health'])
     expect(stdout).toMatch(/^Target\tServerType\t/)
-    expect((await home.svc(['health', '--no-header'])).stdout).toMatch(/^this machine\tBatch\t/)
+    expect((await home.run(['health', '--no-header'])).stdout).toMatch(/^this machine\tBatch\t/)
   })
 
   test('gets a table where it is requested, every check with -v, and the verdict alone with -q', async () => {
-    const table = await home.svc(['health', '-o', 'table'])
+    const table = await home.run(['health', '-o', 'table'])
     expect(table.stdout).toMatch(/^ {2}✗ Batch {2}tcp worker +connect +127\.0\.0\.1:1 refused/)
     expect(table.stdout.trimEnd().split('\n').at(-1)).toMatch(
       /^✗ UNHEALTHY {2}this machine · 1 monitor failed · Standard/,
     )
-    expect((await home.svc(['health', '-o', 'table', '-v'])).stdout).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)
-    expect((await home.svc(['health', '-o', 'table', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
-    expect((await home.svc(['health', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
+    expect((await home.run(['health', '-o', 'table', '-v'])).stdout).toMatch(/MONITOR +CHECK +STATUS +MESSAGE/)
+    expect((await home.run(['health', '-o', 'table', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
+    expect((await home.run(['health', '-q'])).stdout).toMatch(/^✗ UNHEALTHY [^\n]*\n$/)
   })
 })
 
 describe('a JUnit report in a pipe', () => {
   test('leaves the failures and the verdict in the log of the job', async () => {
-    const { code, stdout, stderr } = await home.svc(['health', '-o', 'junit'])
+    const { code, stdout, stderr } = await home.run(['health', '-o', 'junit'])
     expect(code).toBe(3)
     expect(stdout).toMatch(/^<\?xml /)
     expect(stderr).toMatch(/^ {2}✗ Batch {2}tcp worker +connect +127\.0\.0\.1:1 refused/m)
     expect(stderr.trimEnd().split('\n').at(-1)).toMatch(/^✗ UNHEALTHY {2}this machine · 1 monitor failed · Standard/)
-    expect((await home.svc(['health', '-o', 'junit', '-q'])).stderr).toBe('')
+    expect((await home.run(['health', '-o', 'junit', '-q'])).stderr).toBe('')
   })
 
   test('leaves the reason in the log when nothing is configured', async () => {
-    const { code, stderr } = await home.svc(['health', '-o', 'junit', '-t', 'Ftp'])
+    const { code, stderr } = await home.run(['health', '-o', 'junit', '-t', 'Ftp'])
     expect(code).toBe(12)
     expect(stderr).toMatch(/does not configure Ftp/)
     expect(stderr).toMatch(/^✗ NOT CHECKED /m)
@@ -195,7 +195,7 @@ test('a failure of a selected monitor is shown once', async () => {
 `
   writeFileSync(join(home.folder, 'two.yaml'), yaml, { mode: 0o600 })
   const config = join(home.folder, 'two.yaml')
-  const { stdout } = await home.svc(['health', '-o', 'table', '--only', 'worker', '--config', config])
+  const { stdout } = await home.run(['health', '-o', 'table', '--only', 'worker', '--config', config])
   expect(stdout.match(/127\.0\.0\.1:1 refused/g)).toHaveLength(1)
   expect(stdout).not.toContain('selected monitors failed')
 })
@@ -229,7 +229,7 @@ test('an error is broken between words on a terminal, and a command in it is not
 })
 
 test('--wait reports an attempt where no line can move, and says that it gave up', async () => {
-  const { code, stderr } = await home.svc(['health', '--wait', '2s'], { env: { CI: '1' } })
+  const { code, stderr } = await home.run(['health', '--wait', '2s'], { env: { CI: '1' } })
   expect(code).toBe(3)
   expect(stderr).toMatch(/^Attempt 1 after [\d.]+ m?s, [12] s left: Batch is unhealthy/m)
   expect(stderr).toMatch(/^Gave up after \d+ attempts? in [\d.]+ s: Batch is unhealthy/m)

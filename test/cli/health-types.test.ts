@@ -49,7 +49,7 @@ test('K10 --type all checks the configured types, and reports the others on one 
   const port = await wellPort()
   const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)
   for (const args of [['health'], ['health', '--type', 'all']]) {
-    const { code, stdout, stderr } = await home.svc([...args, '-m', 'Basic'])
+    const { code, stdout, stderr } = await home.run([...args, '-m', 'Basic'])
     expect(code).toBe(0)
     expect(stdout).toContain('http')
     expect(stderr).toContain(
@@ -61,10 +61,10 @@ test('K10 --type all checks the configured types, and reports the others on one 
 test('K10 a named type that svc.yaml does not configure is exit 12, also where svc could check itself', async () => {
   const port = await wellPort()
   const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)
-  const { code, stderr } = await home.svc(['health', '-t', 'Sql', '-m', 'Basic'])
+  const { code, stderr } = await home.run(['health', '-t', 'Sql', '-m', 'Basic'])
   expect(code).toBe(12)
   expect(stderr).toMatch(/svc\.yaml does not configure Sql/)
-  const both = await home.svc(['health', '-t', 'App,Sql', '-m', 'Basic', '--json'])
+  const both = await home.run(['health', '-t', 'App,Sql', '-m', 'Basic', '--json'])
   expect(both.code).toBe(12)
   expect(JSON.parse(both.stdout)).toMatchObject({
     Results: [
@@ -82,7 +82,7 @@ test('K11 one bad entry is not checked, everything else runs, and the type never
     - {kind: http, name: worker, ulr: "http://127.0.0.1:${port}/"}
   Sql: [{kind: tcp, name: db, host: 127.0.0.1, port: ${port}}]
 `)
-  const all = await home.svc(['health', '-m', 'Basic', '-o', 'ndjson'])
+  const all = await home.run(['health', '-m', 'Basic', '-o', 'ndjson'])
   expect(all.code).toBe(12)
   const results = records(all.stdout)
   expect(results.find(({ MonitorName }) => MonitorName === 'http shop')?.Status).toBe('Success')
@@ -90,10 +90,10 @@ test('K11 one bad entry is not checked, everything else runs, and the type never
   const worker = results.find(({ MonitorName }) => MonitorName === 'http worker')
   expect(worker?.Status).toBe('Failure')
   expect(worker?.StatusMessage).toMatch(/^not checked: .*svc\.yaml:4:\d+: types\.App\[1\]/)
-  expect((await home.svc(['health', '-t', 'Sql', '-m', 'Basic'])).code).toBe(0)
-  expect((await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'nagios'])).stdout).toMatch(/^SVC UNKNOWN/)
+  expect((await home.run(['health', '-t', 'Sql', '-m', 'Basic'])).code).toBe(0)
+  expect((await home.run(['health', '-t', 'App', '-m', 'Basic', '-o', 'nagios'])).stdout).toMatch(/^SVC UNKNOWN/)
   const wide = { env: { COLUMNS: '200' } }
-  const { stdout } = await home.svc(['health', '-t', 'App', '-m', 'Basic', '-o', 'table'], wide)
+  const { stdout } = await home.run(['health', '-t', 'App', '-m', 'Basic', '-o', 'table'], wide)
   expect(stdout.trimEnd().split('\n').at(-1)).toMatch(/^. NOT CHECKED .* 1 of 3 monitors not checked /)
 })
 
@@ -101,14 +101,14 @@ test('K11 an unhealthy monitor takes precedence over one that is not checked', a
   const home = homeWith(`types:
   App: [{kind: tcp, name: down, host: 127.0.0.1, port: 1}, {kind: tcp, name: wrong}]
 `)
-  expect((await home.svc(['health', '-m', 'Basic'])).code).toBe(3)
+  expect((await home.run(['health', '-m', 'Basic'])).code).toBe(3)
 })
 
 test('K11 a monitor that depends on one that is not checked is not unhealthy', async () => {
   const home = homeWith(`types:
   App: [{kind: tcp, name: wrong}, {kind: tcp, name: after, host: 127.0.0.1, port: 1, dependsOn: wrong}]
 `)
-  const { code, stdout } = await home.svc(['health', '-m', 'Basic', '-o', 'ndjson'])
+  const { code, stdout } = await home.run(['health', '-m', 'Basic', '-o', 'ndjson'])
   expect(code).toBe(12)
   expect(records(stdout).find(({ MonitorName }) => MonitorName === 'tcp after')?.StatusMessage).toBe(
     'not run: tcp wrong was not checked',
@@ -121,10 +121,10 @@ test('K11 a mistake outside of the server types is exit 12 where everything is c
   App: [{kind: tcp, name: a, host: 127.0.0.1, port: ${port}}]
   Sqll: [{kind: tcp, name: a, host: 127.0.0.1, port: 1}]
 `)
-  const all = await home.svc(['health', '-m', 'Basic', '-q'])
+  const all = await home.run(['health', '-m', 'Basic', '-q'])
   expect(all.code).toBe(12)
   expect(all.stderr).toMatch(/^Error: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
-  const oneType = await home.svc(['health', '-t', 'App', '-m', 'Basic'])
+  const oneType = await home.run(['health', '-t', 'App', '-m', 'Basic'])
   expect(oneType.code).toBe(0)
   expect(oneType.stderr).toMatch(/^Warning: .*svc\.yaml:3:3: types\.Sqll is not a server type/)
 })
@@ -136,7 +136,7 @@ test('K11 no format passes where a mistake outside of the server types may hide 
   Sqll: [{kind: tcp, name: a, host: 127.0.0.1, port: 1}]
 `)
   const shown = async (format: string) => {
-    const { code, stdout } = await home.svc(['health', '-m', 'Basic', '-o', format], { env: { COLUMNS: '200' } })
+    const { code, stdout } = await home.run(['health', '-m', 'Basic', '-o', format], { env: { COLUMNS: '200' } })
     expect([format, code]).toEqual([format, format === 'nagios' ? 3 : 12])
     expect(stdout).toMatch(format === 'prometheus' ? /^svc_type_answered\{type="App",[^}]*\} 1$/m : /App/)
     return stdout
@@ -162,12 +162,12 @@ test('K10 --only leaves out the types without a match, and is an error only wher
   App: [{kind: tcp, name: worker, host: 127.0.0.1, port: ${port}}]
   Sql: [{kind: tcp, name: db, host: 127.0.0.1, port: 1}]
 `)
-  const worker = await home.svc(['health', '-m', 'Basic', '--only', 'worker', '-o', 'ndjson'])
+  const worker = await home.run(['health', '-m', 'Basic', '--only', 'worker', '-o', 'ndjson'])
   expect(worker.code).toBe(0)
   expect(records(worker.stdout).map(({ ServerType, MonitorName }) => [ServerType, MonitorName])).toEqual([
     ['App', 'tcp worker'],
   ])
-  const nothing = await home.svc(['health', '-m', 'Basic', '--only', 'nonsense'])
+  const nothing = await home.run(['health', '-m', 'Basic', '--only', 'nonsense'])
   expect(nothing.code).toBe(2)
   expect(nothing.stderr).toContain('--only "nonsense" matches no monitor')
   expect(nothing.stderr).toContain('tcp worker: ')
@@ -357,7 +357,7 @@ test('K10 --wait also waits for a simulated server that does not list its types 
 
 test('K10 --wait ends at once where nothing is configured', async () => {
   const home = homeWith('types: {}\n')
-  const { code, stderr } = await home.svc(['health', '--wait', '10m'])
+  const { code, stderr } = await home.run(['health', '--wait', '10m'])
   expect(code).toBe(12)
   expect(stderr).toContain('configures no monitors')
 })

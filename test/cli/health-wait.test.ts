@@ -29,7 +29,7 @@ test.each([
   const home = svcHome()
   try {
     await using server = await peer(replies(healthy))
-    const ran = await home.svc(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
+    const ran = await home.run(['health', '-t', 'Sql', '--server', `http://127.0.0.1:${server.port}`, ...flags])
     expect(ran.code).toBe(0)
     expect(/^Cache-Control: no-cache\r$/im.test(server.input())).toBe(fresh)
   } finally {
@@ -81,9 +81,9 @@ test('H11 svc health --wait repeats a refused sign-in in its first and its last 
   const { server, signIns } = await accountServer(() => 'new')
   try {
     writeConfig(home, server.origin)
-    await home.svc(['health', '-m', 'Standard'])
+    await home.run(['health', '-m', 'Standard'])
     expect(signIns.length).toBe(1)
-    const { code, stderr } = await home.svc([...waiting, '5s'])
+    const { code, stderr } = await home.run([...waiting, '5s'])
     const attempts = Number(/Gave up after (\d+) attempts/.exec(stderr)?.[1])
     expect([code, attempts > 3]).toEqual([3, true])
     expect(signIns.length).toBe(3)
@@ -104,7 +104,7 @@ test('H11 svc health --wait ends healthy when the password is corrected at the s
     setTimeout(() => {
       password = 'old'
     }, 2_500)
-    const { code } = await home.svc([...waiting, '5s'])
+    const { code } = await home.run([...waiting, '5s'])
     // One is refused. The monitors of both types then sign in.
     expect([code, signIns.length]).toEqual([0, 3])
   } finally {
@@ -124,7 +124,7 @@ test('H11 svc health --wait signs in once more when its time ends within an atte
     writeConfig(home, server.origin)
     const more = `  Sql: [{kind: http, name: slow, url: "${slow.origin}/"}]\n`
     writeFileSync(join(home.folder, 'svc.yaml'), more, { flag: 'a' })
-    const { code, stderr } = await home.svc(['health', '-m', 'Standard', '--wait', '4s', '-o', 'ndjson'])
+    const { code, stderr } = await home.run(['health', '-m', 'Standard', '--wait', '4s', '-o', 'ndjson'])
     expect([code, signIns.length]).toEqual([3, 2])
     expect(stderr).toContain('Gave up after 3 attempts')
   } finally {
@@ -141,14 +141,14 @@ test('H11 the message of a sign-in that pauses offers a command that tries it no
   try {
     writeConfig(home, server.origin)
     const file = join(home.folder, 'svc.yaml')
-    const health = () => home.svc(['health', '-m', 'Standard', '-o', 'table', '--config', file])
+    const health = () => home.run(['health', '-m', 'Standard', '-o', 'table', '--config', file])
     await health()
     const paused = (await health()).stdout.replace(/\s+/g, ' ')
     expect(paused).toMatch(/refused: status 401 \(.+? ago\); next attempt in 5 min, so that the account is not locked/)
     expect(paused).toContain(`try now: svc monitors test --config ${file} 'http job queue' --type App`)
     expect(signIns.length).toBe(1)
     password = 'old'
-    const tried = await home.svc(['monitors', 'test', '--config', file, 'http job queue', '--type', 'App'])
+    const tried = await home.run(['monitors', 'test', '--config', file, 'http job queue', '--type', 'App'])
     expect([tried.code, signIns.length > 1]).toEqual([0, true])
     expect((await health()).code).toBe(0)
   } finally {

@@ -36,7 +36,7 @@ const all = ({ stdout, stderr }: Ran): string => `${stdout}${stderr}`
 describe('svc login without a keychain', () => {
   test('K3 refuses with exit 11 before it reads the password, and names three remedies', async () => {
     const { server, home } = await context()
-    const ran = await home.svc(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
+    const ran = await home.run(['login', '--server', server.url, '-u', user, '--password-stdin'], { stdin: password })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toMatch(/SVC_TOKEN=….*\n.*--insecure-storage.*\n.*-- bash/)
     for (const remedy of ['--insecure-storage', '-- bash']) {
@@ -48,7 +48,7 @@ describe('svc login without a keychain', () => {
 
   test('K3 --insecure-storage stores the token in a 0600 file of a 0700 folder, and reports that', async () => {
     const { server, home, name } = await context()
-    const ran = await home.svc(inFile(server), { stdin: `${password}\n` })
+    const ran = await home.run(inFile(server), { stdin: `${password}\n` })
     expect(ran.code).toBe(0)
     const file = credentialFile(home)
     expect(ran.stdout).toContain(`Token stored in: ${file}`)
@@ -62,18 +62,18 @@ describe('svc login without a keychain', () => {
     // Only the sign-in itself was asked, with rotation.
     expect(server.requests.map(({ path }) => path)).toEqual(['/auth/credentials'])
     expect(server.requests[0]?.body).toContain('"Meta":{"refresh":"rotate"}')
-    const health = await home.svc(['health', '-t', 'App', '--json'])
+    const health = await home.run(['health', '-t', 'App', '--json'])
     expect(health.code).toBe(0)
   })
 
   test('K3 a file that others can read, a link and a folder that others can access are refused', async () => {
     const { server, home } = await context()
-    await home.svc(inFile(server), { stdin: password })
+    await home.run(inFile(server), { stdin: password })
     const file = credentialFile(home)
     const refused = async (): Promise<void> => {
       const before = server.requests.length
       for (const args of [['whoami', '--verify'], inFile(server)]) {
-        const ran = await home.svc(args, { stdin: password })
+        const ran = await home.run(args, { stdin: password })
         expect(ran.code).toBe(12)
         expect(ran.stderr).toMatch(/accessible to other accounts|symbolic link|is not a folder/)
       }
@@ -92,9 +92,9 @@ describe('svc login without a keychain', () => {
 
   test('K5 settings that others can change are refused: they decide where a password goes', async () => {
     const { server, home } = await context()
-    await home.svc(inFile(server), { stdin: password })
+    await home.run(inFile(server), { stdin: password })
     chmodSync(join(home.folder, 'config.json'), 0o666)
-    const ran = await home.svc(['health', '-t', 'App'])
+    const ran = await home.run(['health', '-t', 'App'])
     expect(ran.code).toBe(12)
     expect(ran.stderr).toContain('chmod 600')
   })
@@ -103,18 +103,18 @@ describe('svc login without a keychain', () => {
     const { server, home } = await context('old', { echoes: true })
     const wrong = 'Wr0ng-and-secret'
     for (const more of [[], ['--json'], ['--debug']]) {
-      const ran = await home.svc([...inFile(server), ...more], { stdin: wrong })
+      const ran = await home.run([...inFile(server), ...more], { stdin: wrong })
       expect(ran.code).toBe(4)
       expect(all(ran)).not.toContain(wrong)
       expect(all(ran)).toContain('rejects the sign-in (401)')
     }
     const variables = { SVC_TOKEN: 'svct_a-token-that-nobody-should-see-0001' }
-    const refused = await home.svc(['whoami', '--verify', '--json', '--debug', '--server', server.url], {
+    const refused = await home.run(['whoami', '--verify', '--json', '--debug', '--server', server.url], {
       env: variables,
     })
     expect(refused.code).toBe(4)
     expect(all(refused)).not.toContain('nobody-should-see')
-    const odd = await home.svc(['whoami', '--server', server.url, '--json'], { env: { SVC_TOKEN: 'two words' } })
+    const odd = await home.run(['whoami', '--server', server.url, '--json'], { env: { SVC_TOKEN: 'two words' } })
     expect(odd.code).toBe(2)
     expect(all(odd)).not.toContain('two words')
     expect(home.files().filter((file) => file.startsWith('config'))).toEqual([])
@@ -122,11 +122,11 @@ describe('svc login without a keychain', () => {
 
   test('C6 a server that returns a session and no token can be signed in to', async () => {
     const { server, home } = await context('session')
-    expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
-    const ran = await home.svc(['whoami', '--verify', '--json'])
+    expect((await home.run(inFile(server), { stdin: password })).code).toBe(0)
+    const ran = await home.run(['whoami', '--verify', '--json'])
     expect(JSON.parse(ran.stdout)).toMatchObject({ user, verified: true, roles: ['Admin'] })
     expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
-    expect((await home.svc(['logout'])).stdout).toContain('at the server: the token is revoked')
+    expect((await home.run(['logout'])).stdout).toContain('at the server: the token is revoked')
     expect(server.alive()).toEqual([])
   })
 
@@ -134,13 +134,13 @@ describe('svc login without a keychain', () => {
     'C4 sign-in, renewal and sign-out work at a server of the kind "%s"',
     async (kind) => {
       const { server, home } = await context(kind)
-      expect((await home.svc(inFile(server), { stdin: password })).code).toBe(0)
+      expect((await home.run(inFile(server), { stdin: password })).code).toBe(0)
       server.expire()
-      const health = await home.svc(['health', '-t', 'App', '--json'])
+      const health = await home.run(['health', '-t', 'App', '--json'])
       expect(health.code).toBe(0)
       expect(server.rotations()).toBe(1)
       server.expire()
-      const out = await home.svc(['logout', '--json'])
+      const out = await home.run(['logout', '--json'])
       // The access token had expired: it was renewed, so that there was something to revoke.
       expect(JSON.parse(out.stdout)).toMatchObject({ Results: [{ atServer: 'revoked', here: 'forgotten' }] })
       expect(server.alive()).toEqual([])
@@ -149,19 +149,19 @@ describe('svc login without a keychain', () => {
 
   test('A8 a second sign-in ends the first, on the server and here', async () => {
     const { server, home } = await context()
-    await home.svc(inFile(server), { stdin: password })
+    await home.run(inFile(server), { stdin: password })
     const [first] = server.alive()
-    await home.svc(inFile(server), { stdin: password })
+    await home.run(inFile(server), { stdin: password })
     expect(server.alive()).toHaveLength(1)
     expect(server.alive()).not.toContain(first)
-    expect((await home.svc(['whoami', '--verify'])).code).toBe(0)
+    expect((await home.run(['whoami', '--verify'])).code).toBe(0)
   })
 })
 
 describe('missing values', () => {
   test('K7 without a terminal there is no prompt: exit 2 names the flag', async () => {
     const { server, home } = await context()
-    const ask = async (...args: string[]) => await home.svc(['login', ...args])
+    const ask = async (...args: string[]) => await home.run(['login', ...args])
     expect(await ask()).toMatchObject({ code: 2, stderr: expect.stringContaining('--server is missing') })
     expect(await ask('--server', server.url)).toMatchObject({
       code: 2,
@@ -176,28 +176,28 @@ describe('missing values', () => {
 
   test('K5 SVC_TOKEN applies to the server that the call names, and login and logout refuse it', async () => {
     const { server, home, name } = await context()
-    await home.svc(inFile(server), { stdin: password })
+    await home.run(inFile(server), { stdin: password })
     const [token = ''] = server.alive()
     const env = { SVC_TOKEN: token }
     for (const args of [inFile(server), ['logout']]) {
-      const ran = await home.svc(args, { stdin: password, env })
+      const ran = await home.run(args, { stdin: password, env })
       expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set') })
     }
-    const current = await home.svc(['whoami', '--verify'], { env })
+    const current = await home.run(['whoami', '--verify'], { env })
     expect(current).toMatchObject({ code: 2, stderr: expect.stringContaining('no server is specified') })
     for (const args of [
       ['--server', server.url],
       ['--profile', name],
     ]) {
-      const ran = await home.svc(['whoami', '--verify', '--json', ...args], { env })
+      const ran = await home.run(['whoami', '--verify', '--json', ...args], { env })
       expect(JSON.parse(ran.stdout)).toMatchObject({ user, where: 'SVC_TOKEN' })
     }
     server.expire()
-    const expired = await home.svc(['whoami', '--verify', '--server', server.url], { env })
+    const expired = await home.run(['whoami', '--verify', '--server', server.url], { env })
     expect(expired.code).toBe(4)
     // Neither renewed nor replaced by the stored sign-in.
     expect(server.rotations()).toBe(0)
-    const empty = await home.svc(['health', '-t', 'App'], { env: { SVC_TOKEN: '' } })
+    const empty = await home.run(['health', '-t', 'App'], { env: { SVC_TOKEN: '' } })
     expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set but empty') })
   })
 
@@ -205,8 +205,8 @@ describe('missing values', () => {
     const { server, home } = await context()
     const other = await signInServer({ dialect: 'rotating' })
     ends.push(other.close)
-    await home.svc(inFile(server), { stdin: password })
-    const ran = await home.svc(['health', '-t', 'App', '--server', other.url])
+    await home.run(inFile(server), { stdin: password })
+    const ran = await home.run(['health', '-t', 'App', '--server', other.url])
     expect(ran.code).toBe(4)
     expect(other.requests).toHaveLength(1)
     expect(other.requests[0]?.headers.authorization).toBeUndefined()
@@ -219,7 +219,7 @@ describe('svc login -- COMMAND', () => {
     const { server, home } = await context()
     const line = 'echo "$SVC_TOKEN $SVC_SERVER"; exit 7'
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--', 'sh', '-c', line]
-    const ran = await home.svc(args, { stdin: password })
+    const ran = await home.run(args, { stdin: password })
     expect(ran.code).toBe(7)
     expect(ran.stdout).toMatch(new RegExp(`^AT\\d+-x+ ${server.url}\n$`))
     expect(server.alive()).toEqual([])
@@ -229,9 +229,9 @@ describe('svc login -- COMMAND', () => {
   test('K3 revokes the token of a command that is killed or cannot be started', async () => {
     const { server, home } = await context()
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--']
-    const killed = await home.svc([...args, 'sh', '-c', 'kill -9 $$'], { stdin: password })
+    const killed = await home.run([...args, 'sh', '-c', 'kill -9 $$'], { stdin: password })
     expect(killed.code).toBe(137)
-    const missing = await home.svc([...args, '/no/such/program'], { stdin: password })
+    const missing = await home.run([...args, '/no/such/program'], { stdin: password })
     expect(missing.code).toBe(12)
     expect(server.requests.filter(({ path }) => path === '/auth/logout')).toHaveLength(2)
     expect(server.alive()).toEqual([])
@@ -284,55 +284,55 @@ suiteWith(
 describe('profiles and settings', () => {
   test('a flag overrides the variable, which overrides the profile; an unknown profile is exit 2', async () => {
     const { server, home, name } = await context()
-    await home.svc(inFile(server), { stdin: password })
+    await home.run(inFile(server), { stdin: password })
     const where = async (args: string[], env: Record<string, string> = {}) => {
-      const ran = await home.svc(['config', 'get', 'server', '--json', ...args], { env })
+      const ran = await home.run(['config', 'get', 'server', '--json', ...args], { env })
       return JSON.parse(ran.stdout) as { value: string; origin: string }
     }
     expect(await where([])).toEqual({ key: 'server', value: server.url, origin: `profile ${name}` })
-    await home.svc(['profile', 'add', 'prod', '--server', 'https://prod.example.com/ops/'])
+    await home.run(['profile', 'add', 'prod', '--server', 'https://prod.example.com/ops/'])
     expect(await where(['--profile', 'prod'])).toMatchObject({ value: 'https://prod.example.com/ops' })
     expect(await where([], { SVC_PROFILE: 'prod' })).toMatchObject({ value: 'https://prod.example.com/ops' })
     const variable = { SVC_SERVER: 'https://x.example.com' }
     expect(await where([], variable)).toMatchObject({ origin: 'SVC_SERVER' })
     expect(await where(['--profile', 'prod'], variable)).toMatchObject({ value: 'https://prod.example.com/ops' })
-    const who = await home.svc(['whoami', '--profile', 'prod', '--json'], { env: variable })
+    const who = await home.run(['whoami', '--profile', 'prod', '--json'], { env: variable })
     expect(who.stdout).toContain('nobody is signed in at https://prod.example.com/ops')
     // A sign-in at SVC_SERVER names its profile.
     const again = inFile(server).filter((word) => word !== '--server' && word !== server.url)
     const env = { SVC_SERVER: server.url }
-    const signedIn = await home.svc([...again, '--profile', 'again'], { stdin: password, env })
+    const signedIn = await home.run([...again, '--profile', 'again'], { stdin: password, env })
     expect(signedIn).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('Profile again is now the current one.'),
     })
-    expect((await home.svc(['profile', 'use', name])).code).toBe(0)
-    const typo = await home.svc(['whoami', '--profile', 'prdo'])
+    expect((await home.run(['profile', 'use', name])).code).toBe(0)
+    const typo = await home.run(['whoami', '--profile', 'prdo'])
     expect(typo).toMatchObject({ code: 2, stderr: expect.stringContaining('Did you mean prod?') })
-    expect((await home.svc(['whoami', '--local', '--json'])).stdout).toContain('"server":null')
-    const both = await home.svc(['whoami', '--local', '--profile', 'prod'])
+    expect((await home.run(['whoami', '--local', '--json'])).stdout).toContain('"server":null')
+    const both = await home.run(['whoami', '--local', '--profile', 'prod'])
     expect(both.code).toBe(2)
-    const list = await home.svc(['config', 'list', '--profile', 'prod'])
+    const list = await home.run(['config', 'list', '--profile', 'prod'])
     expect(list.stdout).toMatch(/^server\thttps:\/\/prod\.example\.com\/ops\tprofile prod\t$/m)
     expect(list.stdout).toMatch(/^profile\tprod\t--profile\t$/m)
-    await home.svc(['config', 'set', 'credentials', 'always', '--profile', 'prod'])
-    expect((await home.svc(['config', 'get', 'credentials', '--profile', 'prod'])).stdout).toBe('always\n')
+    await home.run(['config', 'set', 'credentials', 'always', '--profile', 'prod'])
+    expect((await home.run(['config', 'get', 'credentials', '--profile', 'prod'])).stdout).toBe('always\n')
     // The token belongs to the server that gave it.
-    const moved = await home.svc(['config', 'set', 'server', 'https://evil.example.com'])
+    const moved = await home.run(['config', 'set', 'server', 'https://evil.example.com'])
     expect(moved).toMatchObject({ code: 2, stderr: expect.stringContaining('svc logout') })
-    expect((await home.svc(['profile', 'remove', name])).code).toBe(2)
-    expect((await home.svc(['profile', 'remove', 'prod'])).code).toBe(0)
+    expect((await home.run(['profile', 'remove', name])).code).toBe(2)
+    expect((await home.run(['profile', 'remove', 'prod'])).code).toBe(0)
   })
 
   test('two commands that change the settings concurrently lose nothing', async () => {
     const { home } = await context()
     const names = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(
-      names.map((name) => home.svc(['profile', 'add', name, '--server', `https://${name}.example.com`])),
+      names.map((name) => home.run(['profile', 'add', name, '--server', `https://${name}.example.com`])),
     )
-    const list = JSON.parse((await home.svc(['profile', 'list', '--json'])).stdout) as { name: string }[]
+    const list = JSON.parse((await home.run(['profile', 'list', '--json'])).stdout) as { name: string }[]
     expect(list.map(({ name }) => name).sort()).toEqual(names)
-    const { stdout } = await home.svc(['profile', 'list'])
+    const { stdout } = await home.run(['profile', 'list'])
     expect(stdout.split('\n').sort()[1]).toBe('\ta\thttps://a.example.com\t')
   })
 
@@ -341,7 +341,7 @@ describe('profiles and settings', () => {
     const file = join(home.folder, 'config.json')
     for (const text of ['{', '[]', '{"profiles":{"x":{"server":5}}}']) {
       writeFileSync(file, text, { mode: 0o600 })
-      const ran = await home.svc(['profile', 'list'])
+      const ran = await home.run(['profile', 'list'])
       expect(ran).toMatchObject({ code: 12, stderr: expect.stringContaining(file) })
     }
   })

@@ -31,16 +31,16 @@ describe('a mistake on the command line', () => {
       'Error: --server is missing\n  svc profile add prod --server https://svc.example.com\n',
     ],
   ])('svc %j is answered with the next step', async (args, text) => {
-    const { code, stderr } = await home.svc(args)
+    const { code, stderr } = await home.run(args)
     expect([code, stderr]).toEqual([2, expect.stringContaining(text)])
   })
 
   test('a missing or relative store names the flag that can name another one', async () => {
-    const missing = await home.svc(['users', 'list', '--store', '/nonexistent/svc.db'])
+    const missing = await home.run(['users', 'list', '--store', '/nonexistent/svc.db'])
     expect(missing.code).toBe(12)
     expect(missing.stderr).toContain('To use another file: --store or SVC_STORE')
     expect(missing.stderr).toContain('svc users add --store /nonexistent/svc.db NAME --role Admin')
-    const relative = await home.svc(['users', 'list', '--store', 'svc.db'])
+    const relative = await home.run(['users', 'list', '--store', 'svc.db'])
     expect(relative.stderr).toContain('the store (--store or SVC_STORE) must be the absolute path of a file')
   })
 })

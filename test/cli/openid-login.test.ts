@@ -40,7 +40,7 @@ const tokensOf = (provider: PeopleProvider): readonly string[] =>
 describe('svc login --provider at a real provider, with a simulated server', () => {
   test('A13 signs in with the browser of this machine, and stores only the tokens of svc', async () => {
     const { provider, server, home, args } = await context()
-    const ran = await home.svc(args, { env: { BROWSER: person } })
+    const ran = await home.run(args, { env: { BROWSER: person } })
     expect(ran.stderr).toContain(`Sign in at ${provider.issuer} in the browser`)
     expect(ran).toMatchObject({ code: 0 })
     expect(ran.stdout).toContain(`Signed in to ${server.url} as carol by corp (roles: Deploy)`)
@@ -49,7 +49,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     expect(filesOf(home)).toContain('bearer-of-svc')
     expect(tokensOf(provider)).toHaveLength(2)
     for (const token of tokensOf(provider)) expect(`${filesOf(home)}${ran.stdout}${ran.stderr}`).not.toContain(token)
-    const whoami = await home.svc(['whoami', '--json'])
+    const whoami = await home.run(['whoami', '--json'])
     expect(JSON.parse(whoami.stdout)).toMatchObject({ user: 'carol', provider: 'corp' })
   })
 
@@ -70,7 +70,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
 
   test('A13 a code that was used, its verifier and a used device code are refused by the provider', async () => {
     const { provider, home, args } = await context()
-    expect(await home.svc(args, { env: { BROWSER: person } })).toMatchObject({ code: 0 })
+    expect(await home.run(args, { env: { BROWSER: person } })).toMatchObject({ code: 0 })
     let opened: Promise<unknown> | undefined
     const ran = await home.terminal([...args, '--no-browser'], (shown) => {
       const [, address] = /(http:\/\/\S+user_code=\S+)/.exec(shown) ?? []
@@ -122,11 +122,11 @@ describe('svc login --provider at a real provider, with a simulated server', () 
 
   test('A13 an unknown provider is exit code 2 and names those of the server; others are refused by type', async () => {
     const { provider, server, home } = await context()
-    const unknown = await home.svc(['login', '--server', server.url, '--provider', 'copr', '--insecure-storage'])
+    const unknown = await home.run(['login', '--server', server.url, '--provider', 'copr', '--insecure-storage'])
     expect(unknown.code).toBe(2)
     expect(unknown.stderr).toContain(`${server.url} has no sign-in provider "copr"`)
     expect(unknown.stderr).toContain('Its providers: credentials, corp, badge')
-    const other = await home.svc(['login', '--server', server.url, '--provider', 'badge', '--insecure-storage'])
+    const other = await home.run(['login', '--server', server.url, '--provider', 'badge', '--insecure-storage'])
     expect(other.code).toBe(2)
     expect(other.stderr).toContain('Its type is saml')
     expect(provider.requests()).toEqual([])
@@ -134,7 +134,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
 
   test('A13 a token that the server refuses is exit code 4, and nothing is stored', async () => {
     const { home, args } = await context()
-    const ran = await home.svc([...args, '--token-stdin'], { stdin: 'an-opaque-token-of-another-provider' })
+    const ran = await home.run([...args, '--token-stdin'], { stdin: 'an-opaque-token-of-another-provider' })
     expect(ran.code).toBe(4)
     expect(`${ran.stdout}${ran.stderr}`).not.toContain('an-opaque-token')
     expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
@@ -142,7 +142,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
 
   test('A13 --quiet and --json keep the answer apart from the address, which is always shown', async () => {
     const { provider, home, args } = await context()
-    const ran = await home.svc([...args, '--quiet', '--json'], { env: { BROWSER: person } })
+    const ran = await home.run([...args, '--quiet', '--json'], { env: { BROWSER: person } })
     expect(ran.stderr).toContain(`${provider.issuer}/auth?`)
     expect(JSON.parse(ran.stdout)).toMatchObject({ user: 'carol', provider: 'corp' })
   })
@@ -150,7 +150,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
   test('A13 a sign-in for one command ends with it', async () => {
     const { server, home, args } = await context()
     const some = args.filter((arg) => arg !== '--insecure-storage')
-    const ran = await home.svc([...some, '--', 'printenv', 'SVC_TOKEN'], { env: { BROWSER: person } })
+    const ran = await home.run([...some, '--', 'printenv', 'SVC_TOKEN'], { env: { BROWSER: person } })
     expect(ran.stdout).toContain('bearer-of-svc')
     expect(server.requests.map(({ path }) => path).slice(0, 2)).toEqual(['GET /metadata/app.json', 'POST /auth/corp'])
     expect(home.files().filter((file) => file.endsWith('.json'))).toEqual([])
@@ -158,30 +158,30 @@ describe('svc login --provider at a real provider, with a simulated server', () 
 
   test('A13 svc refuses a second server with the client of the first before the browser opens, unless --same-client accepts it', async () => {
     const { provider, server, home, args } = await context()
-    const ran = await home.svc(args, { env: { BROWSER: person } })
+    const ran = await home.run(args, { env: { BROWSER: person } })
     expect(ran.stderr).not.toContain('Warning')
-    expect((await home.svc(args, { env: { BROWSER: person } })).stderr).not.toContain('Warning')
-    await home.svc(['logout'])
+    expect((await home.run(args, { env: { BROWSER: person } })).stderr).not.toContain('Warning')
+    await home.run(['logout'])
     const second = await startStandIn({ issuer: provider.issuer, clientId: svcClient })
     ends.push(second.close)
     const asked = provider.requests().length
     const login = ['login', '--server', second.url, '--provider', 'corp', '--insecure-storage']
-    const refused = await home.svc(login, { env: { BROWSER: person } })
+    const refused = await home.run(login, { env: { BROWSER: person } })
     expect(refused.code).toBe(2)
     expect(refused.stderr).toContain(
       `${second.url} uses the same client of ${provider.issuer} as ${server.url}: each of the two could sign in`,
     )
     expect(provider.requests()).toHaveLength(asked)
-    expect((await home.svc([...login, '--same-client'], { env: { BROWSER: person } })).code).toBe(0)
+    expect((await home.run([...login, '--same-client'], { env: { BROWSER: person } })).code).toBe(0)
   })
 
   test('A13 with a password or a token, no provider is looked up', async () => {
     const { provider, server, home, args } = await context()
-    await home.svc([...args, '-u', 'carol', '--password-stdin'], { stdin: 'word' })
-    await home.svc([...args, '--token-stdin'], { stdin: 'opaque' })
+    await home.run([...args, '-u', 'carol', '--password-stdin'], { stdin: 'word' })
+    await home.run([...args, '--token-stdin'], { stdin: 'opaque' })
     expect(server.requests.map(({ path }) => path)).toEqual(['POST /auth/corp', 'POST /auth/corp'])
     expect(provider.requests()).toEqual([])
-    const misplaced = await home.svc(['login', '--server', server.url, '-u', 'carol', '--no-browser'])
+    const misplaced = await home.run(['login', '--server', server.url, '-u', 'carol', '--no-browser'])
     expect(misplaced).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('--no-browser is for OpenID providers'),
@@ -195,14 +195,14 @@ suiteWith(opensslMissing(), 'svc login --provider over TLS, with a simulated ser
     ends.push(certificates.remove)
     const { provider, home, args } = await context({ tls: certificates.good })
     expect(provider.issuer).toMatch(/^https:/)
-    const distrusted = await home.svc(args, { env: { BROWSER: person } })
+    const distrusted = await home.run(args, { env: { BROWSER: person } })
     expect(distrusted.code).toBe(6)
     expect(distrusted.stderr).toMatch(/identity provider: TLS with .* failed/)
     expect(distrusted.stderr).toContain('--ca-file')
     expect(provider.requests()).toEqual([])
     // The simulated server does not trust the certificate, so the sign-in gets as far as its refusal.
     const BROWSER = `env NODE_TLS_REJECT_UNAUTHORIZED=0 ${person}`
-    const trusted = await home.svc([...args, '--ca-file', certificates.caFile], { env: { BROWSER } })
+    const trusted = await home.run([...args, '--ca-file', certificates.caFile], { env: { BROWSER } })
     expect(trusted.code).toBe(4)
     expect(provider.exchanges().map(({ status }) => status)).toEqual([200])
   })

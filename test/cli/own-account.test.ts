@@ -52,7 +52,7 @@ async function context(): Promise<Own> {
 
 async function signIn(home: Home, url: string, secret = password): Promise<void> {
   const args = ['login', '--server', url, '-u', 'bob', '--password-stdin', '--insecure-storage']
-  expect(await home.svc(args, { stdin: secret })).toMatchObject({ code: 0 })
+  expect(await home.run(args, { stdin: secret })).toMatchObject({ code: 0 })
 }
 
 async function elsewhere(url: string): Promise<Home> {
@@ -63,8 +63,8 @@ async function elsewhere(url: string): Promise<Home> {
 }
 
 const passwd = (home: Home, current: string, wanted: string) =>
-  home.svc(['passwd', '--password-stdin'], { stdin: `${current}\n${wanted}\n` })
-const signedIn = async (home: Home): Promise<number | null> => (await home.svc(['whoami', '--verify'])).code
+  home.run(['passwd', '--password-stdin'], { stdin: `${current}\n${wanted}\n` })
+const signedIn = async (home: Home): Promise<number | null> => (await home.run(['whoami', '--verify'])).code
 
 describe('svc passwd', () => {
   test('P9 changes the password, stays signed in here, and ends the sign-in elsewhere', async () => {
@@ -76,7 +76,7 @@ describe('svc passwd', () => {
     expect([await signedIn(home), await signedIn(other)]).toEqual([0, 4])
     expect(
       (
-        await home.svc(['login', '--server', url, '-u', 'bob', '--password-stdin', '--insecure-storage'], {
+        await home.run(['login', '--server', url, '-u', 'bob', '--password-stdin', '--insecure-storage'], {
           stdin: next,
         })
       ).code,
@@ -104,16 +104,16 @@ describe('svc passwd', () => {
   test('P7 standard input must have two lines', async () => {
     const { home } = await context()
     for (const stdin of [password, `${password}\n\n`, `${password}\n${next}\nmore\n`]) {
-      const ran = await home.svc(['passwd', '--password-stdin'], { stdin })
+      const ran = await home.run(['passwd', '--password-stdin'], { stdin })
       expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('must contain 2 lines') })
     }
-    const ran = await home.svc(['passwd'])
+    const ran = await home.run(['passwd'])
     expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('--password-stdin is missing') })
   })
 
   test('P8 on this machine it says which command to use', async () => {
     const { home } = await context()
-    const ran = await home.svc(['passwd', '--local'])
+    const ran = await home.run(['passwd', '--local'])
     expect(ran).toMatchObject({ code: 2, stderr: expect.stringMatching(/nobody is signed in.*svc users passwd/s) })
   })
 
@@ -130,7 +130,7 @@ describe('svc passwd', () => {
 
   test('K5 it is refused while SVC_TOKEN is set', async () => {
     const { home } = await context()
-    const ran = await home.svc(['passwd'], { env: { SVC_TOKEN: 'svc_at_x' } })
+    const ran = await home.run(['passwd'], { env: { SVC_TOKEN: 'svc_at_x' } })
     expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('SVC_TOKEN is set') })
   })
 })
@@ -191,7 +191,7 @@ suiteWith(
 describe('svc sessions', () => {
   type Listed = { readonly Sessions: readonly { readonly Id: string; readonly Current: boolean }[] }
   const listed = async (home: Home, ...more: string[]): Promise<Listed['Sessions']> =>
-    (JSON.parse((await home.svc(['sessions', 'list', '--json', ...more])).stdout) as Listed).Sessions
+    (JSON.parse((await home.run(['sessions', 'list', '--json', ...more])).stdout) as Listed).Sessions
 
   test('T8 lists the sessions and ends one by the beginning of its id', async () => {
     const { url, home } = await context()
@@ -199,19 +199,19 @@ describe('svc sessions', () => {
     const sessions = await listed(home)
     expect(sessions.map(({ Current }) => Current).toSorted()).toEqual([false, true])
     const id = sessions.find(({ Current }) => !Current)?.Id.slice(0, 8) ?? ''
-    expect(await home.svc(['sessions', 'end', id])).toMatchObject({ code: 0, stdout: '1 session has ended\n' })
+    expect(await home.run(['sessions', 'end', id])).toMatchObject({ code: 0, stdout: '1 session has ended\n' })
     expect([await signedIn(home), await signedIn(other)]).toEqual([0, 4])
-    const again = await home.svc(['sessions', 'end', id])
+    const again = await home.run(['sessions', 'end', id])
     expect(again).toMatchObject({ code: 9, stderr: expect.stringContaining(`there is no session "${id}"`) })
   })
 
   test('T8 ends all others, then all', async () => {
     const { url, home } = await context()
     const others = [await elsewhere(url), await elsewhere(url)]
-    const ran = await home.svc(['sessions', 'end', '--others'])
+    const ran = await home.run(['sessions', 'end', '--others'])
     expect(ran).toMatchObject({ code: 0, stdout: '2 sessions have ended\n' })
     expect(await Promise.all([home, ...others].map(signedIn))).toEqual([0, 4, 4])
-    const last = await home.svc(['sessions', 'end', '--all'])
+    const last = await home.run(['sessions', 'end', '--all'])
     expect(last).toMatchObject({ code: 0, stderr: expect.stringContaining('your present session has ended too') })
     expect(await signedIn(home)).toBe(4)
   })
@@ -219,7 +219,7 @@ describe('svc sessions', () => {
   test('T8 without a choice, and with two, nothing ends', async () => {
     const { home } = await context()
     for (const args of [[], ['x', '--all'], ['--others', '--all'], ['']]) {
-      expect((await home.svc(['sessions', 'end', ...args])).code).not.toBe(0)
+      expect((await home.run(['sessions', 'end', ...args])).code).not.toBe(0)
     }
     expect(await signedIn(home)).toBe(0)
   })
@@ -227,10 +227,10 @@ describe('svc sessions', () => {
   test('T8 P8 the account of the machine names the user', async () => {
     const { home, admin } = await context()
     const local = ['--local', '--store', admin.store]
-    const unnamed = await home.svc(['sessions', 'list', ...local])
+    const unnamed = await home.run(['sessions', 'list', ...local])
     expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('--user NAME') })
     expect((await listed(home, '--user', 'bob', ...local)).map(({ Current }) => Current)).toEqual([false])
-    const ran = await home.svc(['sessions', 'end', '--all', '--user', 'bob', ...local])
+    const ran = await home.run(['sessions', 'end', '--all', '--user', 'bob', ...local])
     expect(ran).toMatchObject({ code: 0, stdout: '1 session has ended\n' })
     expect(await signedIn(home)).toBe(4)
     const [entry] = await admin.audit.list({ limit: 1 })

@@ -12,7 +12,7 @@ describe('without a keychain', () => {
   afterAll(() => home.remove())
 
   test('K8 set reports that before it prompts, with the remedies', async () => {
-    const ran = await home.svc(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })
+    const ran = await home.run(['secrets', 'set', 'shop', '--for', 'db1:5432', '--stdin'], { stdin: secret })
     expect(ran.code).toBe(11)
     expect(ran.stderr).toContain(
       'no keychain for the secret: this machine has no OS keychain (the secret was not requested)',
@@ -28,7 +28,7 @@ describe('without a keychain', () => {
     [['secrets', 'set', 'my secret', '--for', 'db1:1'], 'invalid secret name'],
     [['secrets', 'set'], 'NAME'],
   ])('%j is refused by name', async (args, words) => {
-    const ran = await home.svc(args)
+    const ran = await home.run(args)
     expect(ran.code).toBe(2)
     expect(ran.stderr).toContain(words)
   })
@@ -48,7 +48,7 @@ describe('without a keychain', () => {
       `types:\n  App:\n    - kind: http\n      url: http://127.0.0.1:${port}/\n      token: {keychain: shop}\n`,
       { mode: 0o600 },
     )
-    const ran = await home.svc(['health', '-m', 'Standard', '-t', 'App', '--json'])
+    const ran = await home.run(['health', '-m', 'Standard', '-t', 'App', '--json'])
     listening.close()
     expect(ran.code).toBe(3)
     expect(ran.stdout).toContain('{keychain: shop}: the secret cannot be read: this machine has no OS keychain')

@@ -17,9 +17,9 @@ const url = 'https://svc.example.com'
 async function homeWithProfile(): Promise<Home> {
   const home = svcHome()
   ends.push(home.remove)
-  await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
-  await home.svc(['profile', 'add', 'prod', '--server', url])
-  await home.svc(['profile', 'use', 'prod'])
+  await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+  await home.run(['profile', 'add', 'prod', '--server', url])
+  await home.run(['profile', 'use', 'prod'])
   return home
 }
 
@@ -56,7 +56,7 @@ describe('a command that acts on this machine while a profile is current', () =>
     const home = await homeWithProfile()
     const note = `On this machine, not at prod (${url}): the store ${join(home.folder, 'store', 'svc.db')}`
     for (const args of Object.values(storeCommands)) {
-      const ran = await home.svc(args, { stdin: 'correct horse battery' })
+      const ran = await home.run(args, { stdin: 'correct horse battery' })
       expect([args.join(' '), firstLine(ran.stderr)]).toEqual([args.join(' '), note])
     }
   })
@@ -64,7 +64,7 @@ describe('a command that acts on this machine while a profile is current', () =>
   test('names the keychain when it uses secrets', async () => {
     const home = await homeWithProfile()
     for (const args of Object.values(secretCommands)) {
-      const ran = await home.svc(args, { stdin: 'correct horse battery' })
+      const ran = await home.run(args, { stdin: 'correct horse battery' })
       expect(firstLine(ran.stderr)).toBe(`On this machine, not at prod (${url}): the OS keychain`)
     }
   })
@@ -82,7 +82,7 @@ describe('a command that acts on this machine while a profile is current', () =>
         ['users', 'list', flag],
         ['secrets', 'list', flag],
       ]) {
-        const ran = await home.svc(args)
+        const ran = await home.run(args)
         expect([args, ran.code, ran.stderr]).toEqual([args, 0, ''])
       }
     }
@@ -91,8 +91,8 @@ describe('a command that acts on this machine while a profile is current', () =>
   test('names SVC_SERVER when that chose the server, without the password in its URL', async () => {
     const home = svcHome()
     ends.push(home.remove)
-    await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
-    const ran = await home.svc(['users', 'list'], { env: { SVC_SERVER: 'https://me:s3cret@svc.example.com' } })
+    await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+    const ran = await home.run(['users', 'list'], { env: { SVC_SERVER: 'https://me:s3cret@svc.example.com' } })
     expect(firstLine(ran.stderr)).toMatch(/^On this machine, not at https:\/\/svc\.example\.com: the store \//)
     expect(ran.stderr).not.toContain('s3cret')
   })
@@ -100,9 +100,9 @@ describe('a command that acts on this machine while a profile is current', () =>
   test('prints no such line without a profile, and still works with a damaged settings file', async () => {
     const home = svcHome()
     ends.push(home.remove)
-    await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
-    expect((await home.svc(['users', 'list'])).stderr).toBe('')
-    const unknown = await home.svc(['users', 'list'], { env: { SVC_PROFILE: 'nowhere' } })
+    await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+    expect((await home.run(['users', 'list'])).stderr).toBe('')
+    const unknown = await home.run(['users', 'list'], { env: { SVC_PROFILE: 'nowhere' } })
     expect([unknown.code, unknown.stderr]).toEqual([0, ''])
   })
 })
@@ -113,7 +113,7 @@ describe('svc login', () => {
     const home = svcHome()
     ends.push(server.close, home.remove)
     const args = ['login', '--server', server.url, '-u', user, '--password-stdin', '--insecure-storage']
-    const { stdout } = await home.svc(args, { stdin: password })
+    const { stdout } = await home.run(args, { stdin: password })
     expect(stdout).not.toContain('commands act there')
     const [, there = '', here = ''] = /^At this server: (.*)\nOn this machine: (.*)$/m.exec(stdout) ?? []
     const commandsOf = (list: string): readonly string[] => list.replace(/\..*/, '').split(', ').sort()
@@ -137,8 +137,8 @@ describe('svc profile use', () => {
   test('lists the commands that act at the server and those that never do', async () => {
     const home = svcHome()
     ends.push(home.remove)
-    await home.svc(['profile', 'add', 'prod', '--server', url])
-    const { stdout } = await home.svc(['profile', 'use', 'prod'])
+    await home.run(['profile', 'add', 'prod', '--server', url])
+    const { stdout } = await home.run(['profile', 'use', 'prod'])
     expect(stdout).toMatch(
       /^Profile prod is now the current one: .*\nAt this server: health, .*\nOn this machine: users, /,
     )
@@ -150,20 +150,20 @@ describe('a hint that suggests a command', () => {
     const home = svcHome()
     ends.push(home.remove)
     const store = join(home.folder, 'other store.db')
-    await home.svc(['users', 'add', 'root', '--no-password', '--store', store])
-    const ran = await home.svc(['users', 'show', 'rot', '--store', store])
+    await home.run(['users', 'add', 'root', '--no-password', '--store', store])
+    const ran = await home.run(['users', 'show', 'rot', '--store', store])
     expect(ran.stderr).toContain(`svc users list --store '${store}' shows the users.`)
-    const equals = await home.svc(['keys', 'revoke', 'ci', `--store=${store}`])
+    const equals = await home.run(['keys', 'revoke', 'ci', `--store=${store}`])
     expect(equals.stderr).toContain(`svc keys list --store '${store}' shows the keys.`)
   })
 
   test('repeats --server and --ca-file, and --profile, for commands that have these flags', async () => {
     const home = svcHome()
     ends.push(home.remove)
-    const one = await home.svc(['roles', 'assign', 'bob', '--server', url, '--ca-file', 'a b.pem'])
+    const one = await home.run(['roles', 'assign', 'bob', '--server', url, '--ca-file', 'a b.pem'])
     expect(one.stderr).toContain(`svc roles assign --server ${url} --ca-file 'a b.pem' bob --role ROLE`)
     expect(one.stderr).toContain(`svc roles show --server ${url} --ca-file 'a b.pem' bob`)
-    const two = await home.svc(['roles', 'unassign', 'bob', '--profile', 'prod'])
+    const two = await home.run(['roles', 'unassign', 'bob', '--profile', 'prod'])
     expect(two.stderr).toContain('svc roles unassign --profile prod bob --role ROLE')
   })
 
@@ -197,7 +197,7 @@ describe('a hint that suggests a command', () => {
     const config = join(home.folder, 'two types.yaml')
     const monitor = '[{kind: tcp, name: a, host: 127.0.0.1, port: 1}]'
     writeFileSync(config, `types:\n  App: ${monitor}\n  Sql: ${monitor}\n`, { mode: 0o600 })
-    const ran = await home.svc(['monitors', 'test', 'tcp a', '--config', config])
+    const ran = await home.run(['monitors', 'test', 'tcp a', '--config', config])
     expect(ran.code).toBe(2)
     expect(ran.stderr).toContain(`svc monitors test --config '${config}' "KIND NAME" --type TYPE`)
   })
@@ -205,10 +205,10 @@ describe('a hint that suggests a command', () => {
   test('never repeats a password of a URL', async () => {
     const home = svcHome()
     ends.push(home.remove)
-    const server = await home.svc(['roles', 'assign', 'bob', '--server', 'https://me:s3cret@svc.example.com/x'])
+    const server = await home.run(['roles', 'assign', 'bob', '--server', 'https://me:s3cret@svc.example.com/x'])
     expect(server.stderr).toContain('svc roles assign --server https://svc.example.com/x bob')
     const store = 'postgres://me:s3cret@127.0.0.1:1/svc?password=s3cret2'
-    const refused = await home.svc(['users', 'remove', 'bob', '--store', store])
+    const refused = await home.run(['users', 'remove', 'bob', '--store', store])
     expect(refused.stderr).toContain('svc users remove --store postgres://127.0.0.1:1/svc bob --yes')
     expect(`${server.stderr}${refused.stderr}`).not.toContain('s3cret')
   })
@@ -216,7 +216,7 @@ describe('a hint that suggests a command', () => {
   test('is the same with --json', async () => {
     const home = svcHome()
     ends.push(home.remove)
-    const ran = await home.svc(['roles', 'assign', 'bob', '--server', url, '--json'])
+    const ran = await home.run(['roles', 'assign', 'bob', '--server', url, '--json'])
     expect(JSON.parse(ran.stdout).error.hints[0]).toBe(`svc roles assign --server ${url} bob --role ROLE`)
   })
 })
@@ -225,18 +225,18 @@ describe('svc roles assign with a role that nobody holds', () => {
   test('assigns it and notes the nearest role, and notes nothing for a role that somebody holds', async () => {
     const home = svcHome()
     ends.push(home.remove)
-    await home.svc(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
-    await home.svc(['users', 'add', 'bob', '--no-password'])
-    const mistyped = await home.svc(['roles', 'assign', 'bob', '--role', 'Admn'])
+    await home.run(['users', 'add', 'root', '--no-password', '--role', 'Admin'])
+    await home.run(['users', 'add', 'bob', '--no-password'])
+    const mistyped = await home.run(['roles', 'assign', 'bob', '--role', 'Admn'])
     expect(mistyped.code).toBe(0)
     expect(mistyped.stdout).toContain('Admn')
     expect(mistyped.stderr).toBe('Note: "Admn" is not a role that anyone holds; did you mean "Admin"?\n')
-    await home.svc(['users', 'add', 'carol', '--no-password'])
-    const assignment = await home.svc(['roles', 'assign', 'carol', '--role', 'Admn', '--role', 'Admin'])
+    await home.run(['users', 'add', 'carol', '--no-password'])
+    const assignment = await home.run(['roles', 'assign', 'carol', '--role', 'Admn', '--role', 'Admin'])
     expect(assignment.stderr).toBe('')
-    const unlike = await home.svc(['roles', 'assign', 'carol', '--role', 'Warehouse'])
+    const unlike = await home.run(['roles', 'assign', 'carol', '--role', 'Warehouse'])
     expect(unlike.stderr).toBe('')
-    const near = await home.svc(['roles', 'assign', 'bob', '--role', 'Warehuose'])
+    const near = await home.run(['roles', 'assign', 'bob', '--role', 'Warehuose'])
     expect(near.stderr).toContain('did you mean "Warehouse"?')
   })
 })

@@ -35,7 +35,7 @@ afterAll(() => {
 
 describe('an entry of svc.yaml with a mistake', () => {
   test('leaves the others in the list of what would run, with the mistake on standard error', async () => {
-    const { code, stdout, stderr } = await home.svc(['monitors', 'list', '-t', 'App', '--json'])
+    const { code, stdout, stderr } = await home.run(['monitors', 'list', '-t', 'App', '--json'])
     expect(code).toBe(0)
     const names = (JSON.parse(stdout) as readonly { readonly MonitorName: string }[]).map((one) => one.MonitorName)
     expect(names).toEqual(['tcp shop', 'tcp worker'])
@@ -43,18 +43,18 @@ describe('an entry of svc.yaml with a mistake', () => {
   })
 
   test('leaves the others to be tested', async () => {
-    const { code, stdout, stderr } = await home.svc(['monitors', 'test', 'shop'])
+    const { code, stdout, stderr } = await home.run(['monitors', 'test', 'shop'])
     expect(code).toBe(0)
     expect(stdout).toContain('connect')
     expect(stderr).toMatch(mistake)
   })
 
   test.each(['worker', 'tcp worker'])('cannot be tested itself, as %s: exit code 12 and the mistake', async (name) => {
-    const { code, stdout, stderr } = await home.svc(['monitors', 'test', name])
+    const { code, stdout, stderr } = await home.run(['monitors', 'test', name])
     expect([code, stdout]).toEqual([12, ''])
     expect(stderr).toMatch(/^Error: .*svc\.yaml:6/)
     expect(stderr).toMatch(mistake)
-    const json = await home.svc(['monitors', 'test', name, '--json'])
+    const json = await home.run(['monitors', 'test', name, '--json'])
     expect(JSON.parse(json.stdout)).toMatchObject({ error: { exitCode: 12, line: 6 } })
   })
 
@@ -82,7 +82,7 @@ test.each([
 ])('svc serve does not start with a mistake in %s of svc.yaml', async (_, text, message) => {
   const config = join(home.folder, 'other.yaml')
   writeFileSync(config, text, { mode: 0o600 })
-  const { code, stderr } = await home.svc(['serve', '--only', 'health', '--port', '0', '--config', config])
+  const { code, stderr } = await home.run(['serve', '--only', 'health', '--port', '0', '--config', config])
   expect(code).toBe(12)
   expect(stderr).toMatch(message)
 })
@@ -98,7 +98,7 @@ describe('a slip in the structure of svc.yaml', () => {
   })
 
   test('is the first problem, followed by a handful and the number of the others', async () => {
-    const { code, stderr } = await home.svc(['monitors', 'validate', '--config', config])
+    const { code, stderr } = await home.run(['monitors', 'validate', '--config', config])
     expect(code).toBe(12)
     const problems = stderr.split('\n').filter((line) => line.includes('slip.yaml:'))
     expect(problems[0]).toMatch(/slip\.yaml:6:7: types\.Sql\.kind belongs to a monitor: begin it with "- "/)
@@ -107,13 +107,13 @@ describe('a slip in the structure of svc.yaml', () => {
   })
 
   test('is in the JSON with all of them', async () => {
-    const { stdout } = await home.svc(['monitors', 'validate', '--config', config, '--json'])
+    const { stdout } = await home.run(['monitors', 'validate', '--config', config, '--json'])
     const { error } = JSON.parse(stdout) as { readonly error: { readonly mistakes: readonly unknown[] } }
     expect(error.mistakes).toHaveLength(23)
   })
 
   test('is one line of svc health, with the number of the others', async () => {
-    const { code, stdout } = await home.svc(['health', '-t', 'Sql', '-o', 'nagios', '--config', config])
+    const { code, stdout } = await home.run(['health', '-t', 'Sql', '-o', 'nagios', '--config', config])
     expect(code).toBe(3)
     expect(stdout).toMatch(
       /types\.Sql\.kind belongs to a monitor.*; and 16 more problems, which may follow from the first/,

@@ -1,0 +1,99 @@
+import { afterAll, describe, expect, test } from 'vitest'
+import { commands } from '../../src/registry.ts'
+import { type Home, type Ran, svcHome } from '../support/svc.ts'
+
+/**
+ * Every command once as the built program in a process of its own, and once in this process: both give the same. All
+ * other tests of a command may therefore run in this process. The order counts: later lines use what earlier ones made.
+ */
+const nowhere = ['--server', 'http://127.0.0.1:1']
+const lines: readonly { readonly args: readonly string[]; readonly code: number; readonly stdin?: string }[] = [
+  { args: ['users', 'add', 'ann', '--role', 'Admin', '--password-stdin'], stdin: 'correct horse 7\n', code: 0 },
+  { args: ['users', 'add', 'bob', '--no-password'], code: 0 },
+  { args: ['users', 'list'], code: 0 },
+  { args: ['users', 'show', 'ann'], code: 0 },
+  { args: ['users', 'disable', 'bob'], code: 0 },
+  { args: ['users', 'enable', 'bob'], code: 0 },
+  { args: ['users', 'unlock', 'bob'], code: 0 },
+  { args: ['users', 'passwd', 'bob', '--password-stdin'], stdin: 'quiet meadow 17\n', code: 0 },
+  { args: ['users', 'link', 'bob', '--provider', 'https://login.example.com', '--subject', 'b'], code: 0 },
+  { args: ['users', 'unlink', 'bob', '--provider', 'https://login.example.com'], code: 0 },
+  { args: ['roles', 'assign', 'bob', '--role', 'Ops'], code: 0 },
+  { args: ['roles', 'show', 'bob'], code: 0 },
+  { args: ['roles', 'holders', 'Ops'], code: 0 },
+  { args: ['roles', 'unassign', 'bob', '--role', 'Ops'], code: 0 },
+  { args: ['keys', 'create', 'ci', '--user', 'ann', '--expires', '90d'], code: 0 },
+  { args: ['keys', 'list'], code: 0 },
+  { args: ['keys', 'revoke', 'ci'], code: 0 },
+  { args: ['heartbeat', 'nightly'], code: 0 },
+  { args: ['heartbeats', 'list', '--json'], code: 0 },
+  { args: ['heartbeats', 'remove', 'nightly'], code: 0 },
+  { args: ['sessions', 'list', '--user', 'ann'], code: 0 },
+  { args: ['sessions', 'end', '--all', '--user', 'ann'], code: 0 },
+  { args: ['audit', 'list'], code: 0 },
+  { args: ['users', 'remove', 'bob', '--yes'], code: 0 },
+  { args: ['monitors', 'kinds', 'tcp'], code: 0 },
+  { args: ['monitors', 'profiles'], code: 0 },
+  { args: ['monitors', 'list', '--type', 'Sql'], code: 0 },
+  { args: ['monitors', 'validate'], code: 12 },
+  { args: ['monitors', 'test', 'shop'], code: 2 },
+  { args: ['monitors', 'discover', '--no-such-flag'], code: 2 },
+  { args: ['secrets', 'list'], code: 0 },
+  { args: ['secrets', 'set', 'db', '--for', 'db1:5432', '--stdin'], stdin: 'x', code: 11 },
+  { args: ['secrets', 'remove', 'db'], code: 11 },
+  { args: ['profile', 'add', 'prod', ...nowhere], code: 0 },
+  { args: ['profile', 'use', 'prod'], code: 0 },
+  { args: ['profile', 'list'], code: 0 },
+  { args: ['profile', 'show'], code: 0 },
+  { args: ['config', 'set', 'credentials', 'always'], code: 0 },
+  { args: ['config', 'get', 'credentials'], code: 0 },
+  { args: ['config', 'list', '--json'], code: 0 },
+  { args: ['config', 'path'], code: 0 },
+  { args: ['config', 'unset', 'credentials'], code: 0 },
+  { args: ['health', '-t', 'App'], code: 6 },
+  { args: ['whoami'], code: 4 },
+  { args: ['passwd', '--password-stdin'], stdin: 'a\nb\n', code: 4 },
+  { args: ['logout'], code: 0 },
+  { args: ['login', ...nowhere, '-u', 'ann', '--password-stdin', '--insecure-storage'], stdin: 'x', code: 6 },
+  { args: ['api', 'GET', '/auth'], code: 6 },
+  { args: ['doctor', '--json'], code: 6 },
+  { args: ['profile', 'remove', 'prod'], code: 0 },
+  { args: ['init'], code: 2 },
+  { args: ['serve', '--port', 'abc'], code: 2 },
+  { args: ['completion', 'bash'], code: 0 },
+  { args: ['version'], code: 0 },
+]
+
+const inside = svcHome()
+const outside = svcHome()
+afterAll(() => {
+  inside.remove()
+  outside.remove()
+})
+
+/** What two runs of one command never share: the folder, times, and what is drawn at random. */
+function comparable(home: Home, { code, stdout, stderr }: Ran): object {
+  const text = (written: string): string =>
+    written
+      .replaceAll(home.folder, '<home>')
+      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+      .replace(/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g, '<id>')
+      .replace(/svc_key_[\w-]+/g, '<key>')
+      .replace(/("ageSeconds"|"clockSkewMs"):-?\d+/g, '$1:<ms>')
+  return { code, stdout: text(stdout), stderr: text(stderr) }
+}
+
+describe('svc in a process of its own, and in the process of its caller', () => {
+  test.each(lines)('$args give the same', async ({ args, code, stdin = '' }) => {
+    const [own, other] = await Promise.all([inside.run(args, { stdin }), outside.svc(args, { stdin })])
+    expect(comparable(inside, own)).toEqual(comparable(outside, other))
+    expect(other.code).toBe(code)
+  })
+
+  test('are compared for every command', () => {
+    const ids = lines.map(({ args: [first = '', second = ''] }) =>
+      Object.hasOwn(commands, `${first}:${second}`) ? `${first}:${second}` : first,
+    )
+    expect(Object.keys(commands).filter((id) => !ids.includes(id))).toEqual([])
+  })
+})
