@@ -56,20 +56,23 @@ const law: Record<string, readonly string[]> = {
   preload: ['errors'],
   service: ['protocol'],
   // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
-  auth: ['service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],
+  auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],
   roles: ['protocol', 'errors', 'store', 'names'],
   heartbeats: ['service', 'protocol', 'errors', 'store'],
   wire: ['protocol', 'errors'],
   'probe-error': [],
+  // Below everything that reads a path of the configuration.
+  files: ['sanitize', 'system', 'probe-error', 'lazy'],
   format: ['settings'],
-  settings: ['errors', 'suggest', 'probe-error'],
-  net: ['sanitize', 'settings', 'format', 'probe-error', 'loopback'],
-  engine: ['net', 'settings', 'protocol', 'errors', 'format', 'probe-error', 'loopback', 'lazy'],
+  settings: ['files', 'errors', 'suggest', 'probe-error'],
+  net: ['files', 'sanitize', 'settings', 'format', 'probe-error', 'loopback'],
+  engine: ['files', 'net', 'settings', 'protocol', 'errors', 'format', 'probe-error', 'loopback', 'lazy'],
   assert: ['engine', 'net', 'settings', 'protocol', 'format'],
   system: ['net', 'protocol', 'probe-error', 'loopback'],
-  database: ['engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
+  database: ['files', 'engine', 'net', 'assert', 'settings', 'protocol', 'format', 'probe-error', 'loopback'],
   folders: ['engine', 'net', 'settings', 'format', 'probe-error'],
   kinds: [
+    'files',
     'wire',
     'engine',
     'net',
@@ -91,6 +94,7 @@ const law: Record<string, readonly string[]> = {
   discover: ['kinds', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: [
+    'files',
     'sanitize',
     'protocol',
     'errors',
@@ -251,6 +255,7 @@ const mayWrite: Record<string, readonly string[]> = {
   // Children of svc, whose standard output is a pipe to it.
   'keychain-child.ts': ['stdout.write'],
   'core/child/serve.ts': ['stdout.write'],
+  'core/files/serve.ts': ['stdout.write'],
 }
 
 const directWrites = (file: string, content: string): readonly string[] =>

@@ -8,6 +8,7 @@ import http from '../src/core/kinds/http/index.ts'
 import { connectSettings, refuseReadable } from '../src/core/kinds/ldap/connection.ts'
 import redis from '../src/core/kinds/redis/index.ts'
 import { isLoopback, isLoopbackHost } from '../src/core/loopback.ts'
+import { files } from './support/files.ts'
 import { checked, runKind, secret, withDefaults } from './support/run-kind.ts'
 
 const loopback = [
@@ -129,13 +130,13 @@ describe('the address of the connection decides whether a credential goes in cle
     expect(refusal?.message).toContain('without TLS: use rediss://, or insecure: true')
     expect(mayHear(ip, false, false)).toBe(false)
     expect(() => refuseReadable({ chain: undefined }, target(ip), ldap)).toThrow(/plain ldap/)
-    expect(await tlsChoice(database, ip)).toMatchObject({ rejectUnauthorized: true })
+    expect(await tlsChoice(database, ip, files)).toMatchObject({ rejectUnauthorized: true })
   })
 
   test.each(loopback)('to %s it is sent', async (ip) => {
     expect(mayHear(ip, false, false)).toBe(true)
     expect(refuseReadable({ chain: undefined }, target(ip), ldap)).toBeUndefined()
-    expect(await tlsChoice(database, ip)).toBeUndefined()
+    expect(await tlsChoice(database, ip, files)).toBeUndefined()
   })
 })
 

@@ -34,6 +34,7 @@ const bundle = await rolldown({
   input: {
     main: 'src/main.ts',
     'probe-child': 'src/core/child/child-main.ts',
+    'file-reader': 'src/core/files/reader-main.ts',
     'keychain-child': 'src/keychain-child.ts',
   },
   platform: 'node',

@@ -187,9 +187,9 @@ export const mistakesOf = ({ mistakeLines, wrongEntries }: LoadedConfig): readon
  */
 export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['refusals']> {
   const load = () => import('./private-file.ts')
-  type Files = Awaited<ReturnType<typeof load>>
-  const folderIn = ({ settingsFolder }: Files): string => `${settingsFolder(env)}/state`
-  const fileIn = (files: Files): string => `${folderIn(files)}/refused-sign-ins.json`
+  type ConfiguredFiles = Awaited<ReturnType<typeof load>>
+  const folderIn = ({ settingsFolder }: ConfiguredFiles): string => `${settingsFolder(env)}/state`
+  const fileIn = (files: ConfiguredFiles): string => `${folderIn(files)}/refused-sign-ins.json`
   return {
     read: async () => {
       const files = await load()

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { files } from '../support/files.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const corp = (more: string): string =>
@@ -21,7 +22,7 @@ describe('the section auth of svc.yaml', () => {
   test('A13 its secret is read at each use and never shown', async () => {
     const { auth } = await load(corp('clientSecret: {env: OIDC_SECRET}'), { OIDC_SECRET: 'a secret' })
     const [provider] = auth?.openid ?? []
-    expect(await provider?.clientSecret?.reveal()).toBe('a secret')
+    expect(await provider?.clientSecret?.reveal(files)).toBe('a secret')
     expect(JSON.stringify(auth)).not.toContain('a secret')
   })
 

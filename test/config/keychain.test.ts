@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { hostAndPort, type Secret } from '../../src/core/settings/index.ts'
+import { files } from '../support/files.ts'
 import { file, folder, here } from './given.ts'
 
 const keychainEntry = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }
@@ -15,7 +16,7 @@ async function revealed(lines: readonly string[]): Promise<string> {
   const [monitor] = types.App?.monitors ?? []
   if (!monitor) throw new Error('the file has no monitor')
   const { password } = monitor.settings as { readonly password: Secret }
-  return await password.reveal().catch(({ message }: Error) => message)
+  return await password.reveal(files).catch(({ message }: Error) => message)
 }
 
 const account = ['username: u', 'password: {keychain: mail}']

@@ -15,6 +15,7 @@ import {
 import { SignIns } from '../../src/core/engine/sign-ins.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import { engineWorld } from '../support/engine-world.ts'
+import { files } from '../support/files.ts'
 import { httpPeer } from '../support/http-peer.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
@@ -248,7 +249,7 @@ const account = { account: 'svc-monitor', secrets: ['hunter2'] }
 
 test('H11 the pause after a refused sign-in is 5 min at first and doubles to an hour, until one succeeds', async () => {
   const signIns = await limits().signIns()
-  const key = await signIns.keyOf(target, account)
+  const key = await signIns.keyOf(target, account, files)
   let now = 0
   const pauseAfterRefusal = async (): Promise<number> => {
     await signIns.refused(key, wrongPassword, now)
@@ -280,17 +281,17 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('another process does not repeat one, waits longer after the next, and tries a corrected secret', async () => {
     const file = shared()
     const first = file.process()
-    await first.refused(await first.keyOf(target, account), ldapCorp, 0)
+    await first.refused(await first.keyOf(target, account, files), ldapCorp, 0)
     const second = file.process()
-    const key = await second.keyOf(target, account)
+    const key = await second.keyOf(target, account, files)
     expect(await second.blocked(key, minute)).toEqual({ ...ldapCorp, ago: '1 min', next: '4 min' })
     await second.refused(key, ldapCorp, 6 * minute)
     const third = file.process()
-    expect((await third.blocked(await third.keyOf(target, account), 7 * minute))?.next).toBe('9 min')
-    const corrected = await third.keyOf(target, { ...account, secrets: ['corrected'] })
+    expect((await third.blocked(await third.keyOf(target, account, files), 7 * minute))?.next).toBe('9 min')
+    const corrected = await third.keyOf(target, { ...account, secrets: ['corrected'] }, files)
     expect(await third.blocked(corrected, 7 * minute)).toBeUndefined()
     await third.accepted(corrected, 7 * minute)
-    const old = await third.keyOf(target, account)
+    const old = await third.keyOf(target, account, files)
     expect(await third.blocked(old, 7 * minute)).toMatchObject({ by: 'ldap corp' })
     await third.accepted(old, 7 * minute)
     expect(JSON.parse(file.text())).toMatchObject({ refusals: [] })
@@ -299,10 +300,10 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('another process names the cause, which nobody can read who does not know the server and the account', async () => {
     const file = shared()
     const first = file.process()
-    await first.refused(await first.keyOf(target, account), ldapCorp, 0)
+    await first.refused(await first.keyOf(target, account, files), ldapCorp, 0)
     expect(file.text()).not.toMatch(/wrong password|refused the sign-in/)
     const second = file.process()
-    expect((await second.blocked(await second.keyOf(target, account), 1))?.cause).toBe(ldapCorp.cause)
+    expect((await second.blocked(await second.keyOf(target, account, files), 1))?.cause).toBe(ldapCorp.cause)
     // Whoever knows the server and the account reads the cause without the secret: it cannot confirm a guess.
     const { refusals } = JSON.parse(file.text()) as { readonly refusals: readonly { readonly sealed: string }[] }
     expect(Buffer.from(refusals[0]?.sealed ?? '', 'base64').length).toBe(28 + ldapCorp.cause.length)
@@ -312,11 +313,11 @@ describe('H11 refused sign-ins outlive the process', () => {
     for (const damage of [(sealed: string) => `AAAA${sealed.slice(4)}`, () => 'AAAA', () => 5, () => undefined]) {
       const file = shared()
       const first = file.process()
-      await first.refused(await first.keyOf(target, account), wrongPassword, 0)
+      await first.refused(await first.keyOf(target, account, files), wrongPassword, 0)
       const content = JSON.parse(file.text()) as { refusals: { sealed: unknown }[] }
       for (const entry of content.refusals) entry.sealed = damage(String(entry.sealed))
       const second = shared(JSON.stringify(content)).process()
-      const blocked = await second.blocked(await second.keyOf(target, account), minute)
+      const blocked = await second.blocked(await second.keyOf(target, account, files), minute)
       expect(blocked).toEqual({ by: 'a', cause: undefined, ago: '1 min', next: '4 min' })
     }
   })
@@ -324,11 +325,11 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('a process that keeps running signs in again as soon as the same sign-in has succeeded in another one', async () => {
     const file = shared()
     const server = file.process()
-    const key = await server.keyOf(target, account)
+    const key = await server.keyOf(target, account, files)
     await server.refused(key, wrongPassword, 0)
     expect(await server.blocked(key, minute)).toMatchObject({ cause: 'wrong password' })
     const other = file.process()
-    const same = await other.keyOf(target, account)
+    const same = await other.keyOf(target, account, files)
     await other.blocked(same, minute, minute)
     await other.accepted(same, minute)
     expect(await server.blocked(key, minute)).toBeUndefined()
@@ -337,10 +338,10 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('a process that keeps running respects a later refusal of another one', async () => {
     const file = shared()
     const server = file.process()
-    const key = await server.keyOf(target, account)
+    const key = await server.keyOf(target, account, files)
     await server.refused(key, wrongPassword, 0)
     const other = file.process()
-    const same = await other.keyOf(target, account)
+    const same = await other.keyOf(target, account, files)
     await other.blocked(same, 6 * minute)
     await other.refused(same, { by: 'b', cause: 'the account is locked' }, 6 * minute)
     expect(await server.blocked(key, 7 * minute)).toEqual({
@@ -369,7 +370,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     const keys = await Promise.all(
       names.map(async (name, at) => {
         const signIns = processes[at % 2] as SignIns
-        const key = await signIns.keyOf(target, { ...account, account: name })
+        const key = await signIns.keyOf(target, { ...account, account: name }, files)
         await signIns.blocked(key, 0)
         return { signIns, key, name }
       }),
@@ -381,10 +382,10 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('a full file forgets no refusal of this process', async () => {
     const file = shared()
     const signIns = file.process()
-    const first = await signIns.keyOf(target, account)
+    const first = await signIns.keyOf(target, account, files)
     await signIns.refused(first, wrongPassword, 0)
     for (let n = 0; n < 100; n += 1) {
-      await signIns.refused(await signIns.keyOf(target, { ...account, account: `a${n}` }), wrongPassword, 1)
+      await signIns.refused(await signIns.keyOf(target, { ...account, account: `a${n}` }, files), wrongPassword, 1)
     }
     expect(file.text()).not.toContain('"at":0')
     expect(await signIns.blocked(first, minute)).toMatchObject({ by: 'a' })
@@ -403,7 +404,7 @@ describe('H11 refused sign-ins outlive the process', () => {
   test('S3 the file has neither server, account nor secret, and too few bits of the secret to confirm a guess', async () => {
     const file = shared()
     const signIns = file.process()
-    await signIns.refused(await signIns.keyOf(target, account), ldapCorp, 0)
+    await signIns.refused(await signIns.keyOf(target, account, files), ldapCorp, 0)
     expect(file.text()).not.toMatch(/hunter2|svc-monitor|dc1/)
     const { refusals } = JSON.parse(file.text()) as { readonly refusals: readonly { readonly check: string }[] }
     expect(refusals.map(({ check }) => check)).toEqual([expect.stringMatching(/^[0-9a-f]{4}$/)])
@@ -414,7 +415,7 @@ describe('H11 refused sign-ins outlive the process', () => {
     const signIns = file.process()
     for (let n = 0; n < 105; n += 1) {
       await signIns.refused(
-        await signIns.keyOf(target, { ...account, account: `a${n}` }),
+        await signIns.keyOf(target, { ...account, account: `a${n}` }, files),
         { by: `m${n}`, cause: undefined },
         n,
       )
@@ -433,7 +434,7 @@ describe('H11 refused sign-ins outlive the process', () => {
   ])('a file that is %s counts as having no refusals, and is replaced', async (_, text) => {
     const file = shared(text)
     const signIns = file.process()
-    const key = await signIns.keyOf(target, account)
+    const key = await signIns.keyOf(target, account, files)
     expect(await signIns.blocked(key, 0)).toBeUndefined()
     await signIns.refused(key, wrongPassword, 0)
     expect(JSON.parse(file.text())).toMatchObject({ version: 1, refusals: [{ by: 'a' }] })
@@ -444,14 +445,14 @@ describe('H11 refused sign-ins outlive the process', () => {
       read: () => Promise.reject(new Error('EACCES')),
       write: () => Promise.reject(new Error('EROFS')),
     })
-    const key = await failing.keyOf(target, account)
+    const key = await failing.keyOf(target, account, files)
     await failing.refused(key, wrongPassword, 0)
     expect(await failing.blocked(key, minute)).toMatchObject({ by: 'a' })
   })
 
   test('a refusal from the future, after the clock was set back, does not block', async () => {
     const signIns = shared().process()
-    const key = await signIns.keyOf(target, account)
+    const key = await signIns.keyOf(target, account, files)
     await signIns.refused(key, wrongPassword, 10 * minute)
     expect(await signIns.blocked(key, 0)).toBeUndefined()
   })

@@ -1,5 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -15,8 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
-import fileAge, { age as ageCheck, backlog } from '../../src/core/kinds/file-age/index.ts'
-import { runInChild } from '../support/cached-child.ts'
+import fileAge, { age as ageCheck, backlog } from '../../src/core/kinds/file-age.ts'
 import { ownChildren } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 import { asServer } from '../support/server.ts'
@@ -33,7 +31,7 @@ afterEach(() => {
 
 type Overrides = Parameters<typeof runKind<typeof fileAge.settings>>[1]
 const look = (overrides: Overrides, mode: 'Basic' | 'Standard' = 'Standard', options: RunKindOptions = {}) =>
-  runKind(fileAge, overrides, mode, { inChild: runInChild, ...options })
+  runKind(fileAge, overrides, mode, options)
 const one = async (check: string, ...args: Parameters<typeof look>): Promise<Result> =>
   checked(await look(...args), check)
 
@@ -186,9 +184,9 @@ describe('paths that cannot be checked', () => {
       aged('job', 70)
       chmodSync(folder, 0o000)
       if (asServer.uid !== undefined) chownSync(folder, 0, 0)
-      const result = await one('there', { path: folder }, 'Basic', { inChild: asNobody })
+      const result = asNobody({ path: folder })
       expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(result.message).toBe(`${folder} is not readable by this account`)
+      expect(result?.message).toBe(`${folder} is not readable by this account`)
     },
   )
   test('files that disappear during the check are ignored', async () => {
@@ -203,30 +201,14 @@ describe('paths that cannot be checked', () => {
     expect(checked(results, 'there').status).toBe('ok')
     expect(checked(results, 'backlog').measurement?.value).toBeLessThanOrEqual(3_000)
   })
-  test('simulated: a share that hangs ends at the deadline, with the path', async () => {
-    const result = await one('there', { path: folder }, 'Standard', {
-      timeoutMs: 200,
-      inChild: () => new Promise(() => {}),
-    })
-    expect(result).toMatchObject({
-      status: 'failed',
-      fault: 'timeout',
-      message: `${folder} did not answer within 0.2 s`,
-    })
-  })
-  test('at the deadline the child process ends as well', async () => {
-    await look({ path: folder }, 'Standard', { timeoutMs: 1 })
-    await expect.poll(() => ownChildren()).toEqual([])
-  })
 })
 
-/** The real child, but under an account that root's rights do not help. */
-async function asNobody(probe: string, input: unknown): Promise<unknown> {
-  const entry = new URL('../../src/core/child/child-main.ts', import.meta.url).pathname
-  const child = spawn(process.execPath, [entry], { ...asServer, cwd: '/', stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.write(`${JSON.stringify({ probe, input })}\n`)
-  const [line] = (await once(child.stdout, 'data')) as [Buffer]
-  child.kill('SIGKILL')
-  await once(child, 'exit')
-  return (JSON.parse(line.toString()) as { readonly value: unknown }).value
+/** The kind under an account that root's rights do not help. */
+function asNobody(settings: object): Result | undefined {
+  const child = new URL('../support/kind-child.ts', import.meta.url).pathname
+  const args = [child, 'file-age', JSON.stringify(settings), 'Basic']
+  const [result] = JSON.parse(
+    execFileSync(process.execPath, args, { ...asServer, cwd: '/', encoding: 'utf8' }),
+  ) as Result[]
+  return result
 }

@@ -13,6 +13,7 @@ import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { endsByDeadline } from '../support/deadline.ts'
 import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
+import { files } from '../support/files.ts'
 import {
   deepBson,
   type MongoAnswer,
@@ -555,7 +556,7 @@ describe('a run at a simulated node closes what it opened', () => {
     await using server = await mongoPeer(healthy)
     const control = new AbortController()
     const settings = withDefaults(connectSettings, { url: url(server.port), password: secret(word) })
-    const way = { ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+    const way = { ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000, files }
     const opening = openMongo(mongoTarget(settings), way)
     control.abort(new Error('too late'))
     await expect(opening).rejects.toThrow('too late')

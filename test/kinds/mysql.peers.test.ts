@@ -11,6 +11,7 @@ import mysql from '../../src/core/kinds/mysql/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { endless, type Peer, peer, speaks } from '../support/faults.ts'
+import { files } from '../support/files.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import {
   autoIncrementAt,
@@ -641,7 +642,7 @@ sqlSuite(
         while ((await idNow(first)) < ahead);
         next = 'first'
         const socket = await PeerSocket.reach('127.0.0.1', balancer.port, signal)
-        const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft }
+        const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft, files }
         const url = `mysql://monitor@127.0.0.1:${balancer.port}/orders`
         return { socket, session: await openMysql(databaseTarget({ url, password: secret(word) }, balancer.port), way) }
       }

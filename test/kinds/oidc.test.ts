@@ -22,6 +22,7 @@ import {
   replies,
   reset,
 } from '../support/faults.ts'
+import { files } from '../support/files.ts'
 import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../support/oidc.ts'
 import { suiteWith } from '../support/peer.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
@@ -598,7 +599,7 @@ describe('providers with defects', () => {
         keychain: () => Promise.resolve({ secret: secretWord, host: '127.0.0.1', port: there.port }),
         target: () => place,
       })
-      expect(await keychainEntry.reveal()).toBe(secretWord)
+      expect(await keychainEntry.reveal(files)).toBe(secretWord)
       const listed: Overrides = { issuer: there.issuer, endpointHosts: [`127.0.0.1:${other.port}`], clientId: 'svc' }
       const bound = checked(await runKind(oidc, { ...listed, clientSecret: keychainEntry }, 'Advanced'), 'token')
       expect(bound).toMatchObject({ status: 'failed', fault: 'data' })

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { databaseTarget, PeerSocket, type TlsSetting } from '../../src/core/database/index.ts'
 import { openPostgres } from '../../src/core/kinds/postgres/driver.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { files } from '../support/files.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/postgres.ts'
 import { proxy } from '../support/proxy.ts'
@@ -42,7 +43,7 @@ suiteWith(postgresMissing ?? opensslMissing(), 'PostgreSQL: cancelling', () => {
     const socket = await PeerSocket.reach('127.0.0.1', between.port, control.signal)
     const tls: TlsSetting = { mode, caFile: certificates.caFile, servername: 'svc.test' }
     const target = databaseTarget({ url: server.url('monitor'), password: secret(word), tls }, between.port)
-    const way = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+    const way = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000, files }
     const session = await openPostgres({ ...target, port: between.port }, way)
     const sleeping = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)
     const running = async (): Promise<number> =>

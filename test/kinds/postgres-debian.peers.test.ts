@@ -113,7 +113,7 @@ peerSuite(debianPostgresMissing, 'PostgreSQL 15 of Debian', () => {
       })
       expect(await age({ pgbackrest: '/nowhere/info.json' })).toMatchObject({
         fault: 'data',
-        message: '/nowhere/info.json cannot be read: ENOENT',
+        message: '/nowhere/info.json does not exist',
       })
       expect(await age({ pgbackrest: '/etc/passwd' })).toMatchObject({
         message: '/etc/passwd is not the output of pgbackrest info --output=json',

@@ -19,6 +19,7 @@ import { slots } from '../../src/core/kinds/postgres/slots.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { endless, peer, speaks } from '../support/faults.ts'
+import { files } from '../support/files.ts'
 import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/postgres.ts'
 import { proxy } from '../support/proxy.ts'
 import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
@@ -294,7 +295,7 @@ sqlSuite(
       await using late = await proxy(server.port, 0, 50, 150)
       const control = new AbortController()
       const socket = await PeerSocket.reach('127.0.0.1', late.port, control.signal)
-      const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+      const opened = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000, files }
       const target = databaseTarget({ url: server.url('monitor'), password: secret(word) }, late.port)
       const session = await openPostgres({ ...target, port: late.port }, opened)
       const query = session.ask('SELECT pg_sleep(60)').catch((error: unknown) => error)

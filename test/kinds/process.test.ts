@@ -17,12 +17,12 @@ import {
   type Usage,
 } from '../../src/core/system/processes.ts'
 import { resultsWithoutDescriptors } from '../support/exhausted.ts'
+import { files } from '../support/files.ts'
 import { mountsMissing, resultsOfStuckProcess } from '../support/mounts.ts'
 import { suiteWith } from '../support/peer.ts'
 import { checked, evaluated, runKind } from '../support/run-kind.ts'
 import { until } from '../support/until.ts'
 
-const never = new AbortController().signal
 /** Longer than the 15 characters that the kernel keeps of a name. */
 const name = `svc-test-sleeper-${process.pid}`
 let folder = ''
@@ -240,11 +240,11 @@ describe('a process id file', () => {
     ])
     for (const content of ['', 'abc', '-1', '0', '12x', '99999999999']) {
       const path = await file(content)
-      expect(await pidIn(path, never)).toBe(`${path} contains no process id`)
+      expect(await pidIn(path, files)).toBe(`${path} contains no process id`)
     }
-    expect(await pidIn(await file(' 42 \nanything\n'), never)).toBe(42)
-    expect(await pidIn(folder, never)).toBe(`${folder} is not a regular file`)
-    expect(await pidIn(await file('1'.repeat(5_000)), never)).toContain('is larger than 4096 bytes')
+    expect(await pidIn(await file(' 42 \nanything\n'), files)).toBe(42)
+    expect(await pidIn(folder, files)).toBe(`${folder} is not a regular file`)
+    expect(await pidIn(await file('1'.repeat(5_000)), files)).toContain('is larger than 4096 bytes')
   })
 })
 

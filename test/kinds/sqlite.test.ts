@@ -25,17 +25,18 @@ import { storeApplicationId } from '../../src/core/kinds/sqlite/file.ts'
 import sqlite, {
   backup as backupCheck,
   disk,
+  newestBackup,
   open as openCheck,
   query,
   roundTrip,
   wal,
 } from '../../src/core/kinds/sqlite/index.ts'
-import probe, { type Backup } from '../../src/core/kinds/sqlite/probe.ts'
 import { withoutSqliteWarning } from '../../src/core/lazy.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
 import { runInChild } from '../support/cached-child.ts'
+import { files } from '../support/files.ts'
 import { ownChildren as children } from '../support/processes.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
 
@@ -396,7 +397,7 @@ describe('what cannot be cancelled runs in a child', () => {
     try {
       const file = { path, database, openMs: 0 }
       await expect(
-        wal.observe(file, { ownStore: false, walSize: {} }, undefined as never) as Promise<unknown>,
+        wal.observe(file, { ownStore: false, walSize: {} }, { files, now: () => 0 } as never) as Promise<unknown>,
       ).rejects.toMatchObject({ cause: { code: 'ELOOP' } })
     } finally {
       rmSync(`${path}-wal`)
@@ -409,8 +410,8 @@ describe('what cannot be cancelled runs in a child', () => {
 describe('backup', () => {
   /** As the child would answer, and judged as the kind would. */
   const at = async (backup: string): Promise<Result> => {
-    const observed = (await probe({ task: 'backup', path: backup })) as Backup
-    return evaluated(backupCheck, { ...observed, ageMs: Date.now() - observed.modifiedAt })[0] as Result
+    const newest = await newestBackup(backup, files)
+    return evaluated(backupCheck, { ...newest, ageMs: Date.now() - newest.modified })[0] as Result
   }
   const aged = (file: string, hours: number, text = 'x'): void => {
     writeFileSync(file, text)
@@ -453,7 +454,7 @@ describe('backup', () => {
 describe('figures against limits', () => {
   test.runIf(process.platform === 'linux')('SQLite: a file system without a size is not 100 % free', async () => {
     const file = { path: '/proc/version', database: new DatabaseSync(':memory:'), openMs: 0 }
-    const observed = await (disk.observe(file, { diskFree: {} }, undefined as never) as Promise<never>)
+    const observed = await (disk.observe(file, { diskFree: {} }, { files } as never) as Promise<never>)
     expect(evaluated(disk, observed)[0]).toMatchObject({ check: 'disk', status: 'failed', notChecked: 'missing' })
   })
   const status = (results: readonly Result[]): string => results[0]?.status ?? ''

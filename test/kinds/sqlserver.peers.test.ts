@@ -18,6 +18,7 @@ import { dataSpace, logSpace, spaces, tempdb } from '../../src/core/kinds/sqlser
 import type { Values } from '../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
 import { endless, escapeSequences, peer, replies, settled } from '../support/faults.ts'
+import { files } from '../support/files.ts'
 import { peerSuite, suiteWith } from '../support/peer.ts'
 import {
   checked,
@@ -669,7 +670,7 @@ describe('what runs on the simulated server ends with the run', () => {
       async *run(_, { signal }) {
         const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
         // What a statement may take is read off the time that is left.
-        const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 200 }
+        const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => 200, files }
         try {
           const session = await openSqlserver(databaseTarget({ url: url(server.port) }, 0), way)
           yield rowsAsResult(

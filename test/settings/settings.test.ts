@@ -18,6 +18,7 @@ import {
   writeDuration,
 } from '../../src/core/settings/index.ts'
 import { didYouMean } from '../../src/core/suggest.ts'
+import { files } from '../support/files.ts'
 
 const nowhere: SettingsContext = { env: {}, folder: '/' }
 
@@ -282,9 +283,9 @@ test('a secret in the file itself is refused and not repeated', () => {
 test('a secret is read from the variable when it is used, and is never shown', async () => {
   const env: Record<string, string> = { DB_PASSWORD: 'first' }
   const secret = secretOf({ env: 'DB_PASSWORD' }, { env, folder: '/' })
-  expect(await secret.reveal()).toBe('first')
+  expect(await secret.reveal(files)).toBe('first')
   env['DB_PASSWORD'] = 'rotated'
-  expect(await secret.reveal()).toBe('rotated')
+  expect(await secret.reveal(files)).toBe('rotated')
   const output = [
     String(secret),
     JSON.stringify({ secret }),
@@ -304,7 +305,7 @@ test('a missing variable warns when it is validated and fails when it is used', 
   expect(warnings).toEqual([
     { path: ['password'], message: 'names the variable NOT_SET, which is not set here: checks that need it will fail' },
   ])
-  const error: unknown = await values.password?.reveal().catch((reason: unknown) => reason)
+  const error: unknown = await values.password?.reveal(files).catch((reason: unknown) => reason)
   expect(error).toBeInstanceOf(ProbeError)
   expect(error).toMatchObject({
     fault: 'internal',
@@ -329,7 +330,7 @@ test('a secret file is read at each use, beside svc.yaml when its path is relati
     ['x'.repeat(65_536), 'x'.repeat(65_536)],
   ] as const) {
     await writeFile(join(folder, 'key'), content)
-    expect(await secret.reveal()).toBe(expected)
+    expect(await secret.reveal(files)).toBe(expected)
   }
 })
 
@@ -349,7 +350,7 @@ test('an unusable secret file reports why, and none of its content', async () =>
     ['.', 'it is not a regular file'],
   ] as const) {
     const error: unknown = await secretOf({ file }, { env: {}, folder })
-      .reveal()
+      .reveal(files)
       .catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(ProbeError)
     expect(error).toMatchObject({ fault: 'internal', message: `the secret {file: ${file}} cannot be read: ${why}` })

@@ -4,6 +4,5 @@ export type Probes = Readonly<Record<string, () => Promise<{ readonly default: P
 
 /** Every probe that runs in a child process, by name. */
 export const probes: Probes = {
-  backlog: () => import('../kinds/file-age/backlog-probe.ts'),
   sqlite: () => import('../kinds/sqlite/probe.ts'),
 }

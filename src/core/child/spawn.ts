@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type FaultClass, ProbeError } from '../probe-error.ts'
+import { childEnvironment } from '../system/child-environment.ts'
 import { killGroup, killTree, reaped } from '../system/end-process.ts'
 import type { ProbeAnswer, ProbeQuestion } from './serve.ts'
 
@@ -18,7 +19,7 @@ export async function spawnProbe(entry: URL, question: ProbeQuestion, signal: Ab
     // A process group of its own, so that the probe's children are killed with it.
     detached: !windows,
     stdio: ['pipe', 'pipe', 'pipe'],
-    env: allowed(process.env),
+    env: childEnvironment(),
     // The working directory of a long-lived process may no longer exist.
     cwd: dirname(process.execPath),
     windowsHide: true,
@@ -89,21 +90,3 @@ function broken(probe: string, what: string, stderr = ''): ProbeError {
     .slice(0, 5)
   return new ProbeError('internal', `the child process for ${probe} ${what}`, details)
 }
-
-/** The environment variables passed to a child: no secrets, and no options that change Node. */
-const passed = new Set([
-  'HOME',
-  'LANG',
-  'LC_ALL',
-  'LOCALAPPDATA',
-  'PATH',
-  'SYSTEMROOT',
-  'TEMP',
-  'TMP',
-  'TMPDIR',
-  'TZ',
-  'USERPROFILE',
-  'WINDIR',
-])
-const allowed = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => passed.has(name.toUpperCase())))

@@ -1,5 +1,6 @@
 import type { ExecConfig } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
+import { filesWithin } from '../files/index.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
 import { readFile, systemConfig, type WhereOptions } from './find.ts'
 
@@ -11,6 +12,9 @@ export const execSettings = {
     doc: 'Absolute paths of folders whose programs svc may run, for example /usr/lib/nagios/plugins',
   },
 } as const satisfies SettingsSpec
+
+/** Milliseconds that a share with the system's svc.yaml may take. */
+const maxMs = 5_000
 
 /** Reads the `exec:` section. Paths of problems are relative to it. */
 export function readExecPart(
@@ -41,7 +45,7 @@ export async function readExec(options: WhereOptions): Promise<ExecConfig> {
   let text: string | undefined
   try {
     // Trust only root's files here; elsewhere, those of this account are trusted too.
-    text = await readFile({ path, from: 'system' }, { platform: options.platform, uid: 0 })
+    text = await readFile({ path, from: 'system' }, { platform: options.platform, uid: 0, files: filesWithin(maxMs) })
   } catch (error) {
     if (error instanceof Fault) return off(error.message)
     throw error

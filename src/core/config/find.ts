@@ -1,7 +1,6 @@
-import type { Stats } from 'node:fs'
-import { access, constants, type FileHandle, lstat, open, realpath, stat } from 'node:fs/promises'
 import { dirname, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
+import { type ConfiguredFiles, type FileContent, type FileStatus, SilentShareError } from '../files/index.ts'
 import { othersMayWrite } from '../own-files.ts'
 
 export type WhereOptions = {
@@ -76,6 +75,7 @@ export type TrustOptions = {
   readonly platform: NodeJS.Platform
   /** The numeric id of this account, whose files are trusted besides root's. */
   readonly uid: number | undefined
+  readonly files: ConfiguredFiles
 }
 
 /**
@@ -84,31 +84,31 @@ export type TrustOptions = {
  */
 export async function readFile(candidate: ConfigCandidate, options: TrustOptions): Promise<string | undefined> {
   const { path } = candidate
-  const file = await opened(candidate)
-  if (!file) return undefined
   try {
-    const stats = await file.stat()
-    if (!stats.isFile()) throw local(`${path} is not a regular file`, ['Name a regular file.'])
+    const file = await opened(candidate, options.files)
+    if (!file) return undefined
     // Windows has access lists, which a mode does not show. There the folder's own rights protect the file.
-    if (options.platform !== 'win32') await demandTrust(path, stats, options.uid)
-    return decode(path, await content(path, file))
-  } finally {
-    await file.close()
+    if (options.platform !== 'win32') await demandTrust(path, file.status, options)
+    return decode(path, Buffer.from(file.content, 'base64'))
+  } catch (error) {
+    if (!(error instanceof SilentShareError)) throw error
+    throw local(`${path} cannot be read: ${error.message}`, ['Check the mount.'], error)
   }
 }
 
-async function opened(candidate: ConfigCandidate): Promise<FileHandle | undefined> {
-  const { path, from } = candidate
+async function opened({ path, from }: ConfigCandidate, files: ConfiguredFiles): Promise<FileContent | undefined> {
   try {
-    // Non-blocking, so that a named pipe is refused instead of waited for.
-    return await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    return await files('read', { path, maxBytes: maxFile })
   } catch (error) {
+    if (error instanceof SilentShareError) throw error
     const code = (error as NodeJS.ErrnoException).code
     const missing = code === 'ENOENT' || code === 'ENOTDIR'
-    if (missing) await refuseIfPresent(path)
+    if (missing) await refuseIfPresent(path, files)
     if (missing && (from === 'user' || from === 'system')) return undefined
     if (missing) throw local(`${from} names ${path}, which does not exist`, [`Correct ${from}, or create the file.`])
     if (code === 'EACCES') throw local(`${path} is not readable for this account`, [`chmod u+r ${quoted(path)}`])
+    if (code === 'EFTYPE') throw local(`${path} is not a regular file`, ['Name a regular file.'])
+    if (code === 'EFBIG') throw local(`${path} is larger than 1 MiB`, ['Is it the right file?'])
     throw local(`${path} cannot be read (${code ?? 'unknown error'})`, ['Check the file.'], error)
   }
 }
@@ -117,32 +117,33 @@ async function opened(candidate: ConfigCandidate): Promise<FileHandle | undefine
  * Throws Local for a name that exists although nothing can be read under it: the configuration is lost, and what svc
  * checks without one would pass.
  */
-async function refuseIfPresent(path: string): Promise<void> {
+async function refuseIfPresent(path: string, files: ConfiguredFiles): Promise<void> {
   for (const name of [path, dirname(path)]) {
-    const stats = await lstat(name).catch(() => undefined)
-    if (stats?.isSymbolicLink() && (await stat(name).catch(() => undefined)) === undefined) {
+    const status = await files('status', { path: name, link: true }).catch(() => undefined)
+    if (status?.isLink && (await files('status', { path: name }).catch(() => undefined)) === undefined) {
       throw local(`${name} is a link to a file that does not exist`, ['Correct the link, or remove it.'])
     }
-    if (name !== path && stats?.isFile()) throw local(`${name} is a file and not a folder`, ['Rename or remove it.'])
+    if (name !== path && status?.isFile) throw local(`${name} is a file and not a folder`, ['Rename or remove it.'])
   }
 }
 
 /** A warning for a `svc.yml` in place of the svc.yaml that is missing: svc does not read it. */
-export async function misnamedFile(candidate: ConfigCandidate): Promise<string | undefined> {
-  const misnamed = candidate.path.replace(/\.yaml$/, '.yml')
-  if (misnamed === candidate.path || !(await lstat(misnamed).catch(() => undefined))) return undefined
-  return `${misnamed} is not read: rename it to ${fileName}`
+export async function misnamedFile({ path }: ConfigCandidate, files: ConfiguredFiles): Promise<string | undefined> {
+  const misnamed = path.replace(/\.yaml$/, '.yml')
+  if (misnamed === path) return undefined
+  const there = await files('status', { path: misnamed, link: true }).catch(() => undefined)
+  return there && `${misnamed} is not read: rename it to ${fileName}`
 }
 
 /**
  * Only the owner, who must be this account or root, may have write access to the file and its folder. A group that only
  * the owner has is no other.
  */
-async function demandTrust(path: string, stats: Stats, uid: number | undefined): Promise<void> {
+async function demandTrust(path: string, status: FileStatus, { uid, files }: TrustOptions): Promise<void> {
   // For a link, both its own folder and that of its target decide what is read.
-  const folders = new Set([dirname(path), dirname(await realpath(path))])
-  const looked = [{ path, stats }]
-  for (const folder of folders) looked.push({ path: folder, stats: await stat(folder) })
+  const folders = new Set([dirname(path), dirname(await files('realPath', { path }))])
+  const looked = [{ path, stats: status }]
+  for (const folder of folders) looked.push({ path: folder, stats: await files('status', { path: folder }) })
   const reasons: string[] = []
   const cures: string[] = []
   for (const place of looked) {
@@ -150,7 +151,8 @@ async function demandTrust(path: string, stats: Stats, uid: number | undefined):
       reasons.push(`${place.path} belongs to another user (uid ${place.stats.uid})`)
       cures.push(`chown ${uid === 0 ? 'root' : uid} ${quoted(place.path)}`)
     }
-    if (othersMayWrite(place.stats) && !(await readOnly(place.path))) {
+    if (othersMayWrite(place.stats) && (await files('mayWrite', { path: place.path })) !== 'read-only file system') {
+      // A read-only file system, as in containers, lets nobody write.
       reasons.push(`${place.path} can be written by others (mode ${(place.stats.mode & 0o7777).toString(8)})`)
       cures.push(`chmod go-w ${quoted(place.path)}`)
     }
@@ -160,24 +162,6 @@ async function demandTrust(path: string, stats: Stats, uid: number | undefined):
     'Anyone who can write it controls what svc checks and where it sends passwords.',
     ...cures,
   ])
-}
-
-/** Whether nobody can write it, whatever its mode: a read-only file system, as in containers. */
-async function readOnly(path: string): Promise<boolean> {
-  const error: unknown = await access(path, constants.W_OK).catch((reason: unknown) => reason)
-  return (error as NodeJS.ErrnoException | undefined)?.code === 'EROFS'
-}
-
-async function content(path: string, file: FileHandle): Promise<Uint8Array> {
-  const buffer = Buffer.alloc(maxFile + 1)
-  let length = 0
-  while (length < buffer.length) {
-    const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
-    if (bytesRead === 0) break
-    length += bytesRead
-  }
-  if (length > maxFile) throw local(`${path} is larger than 1 MiB`, ['Is it the right file?'])
-  return buffer.subarray(0, length)
 }
 
 function decode(path: string, bytes: Uint8Array): string {

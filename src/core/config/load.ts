@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import type { ExecConfig } from '../engine/index.ts'
 import { Fault, type FilePlace } from '../errors.ts'
-import { everyoneMayRead } from '../own-files.ts'
+import { filesWithin } from '../files/index.ts'
 import { monitorName, uncheckedMonitor } from '../plan/index.ts'
 import { nameStyles, type ServerType } from '../protocol/index.ts'
 import {
@@ -230,14 +230,15 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const places = candidates(options)
   const searched = places.map(({ path }) => path)
   const misnamed: string[] = []
+  const files = filesWithin(maxFileMs)
   for (const candidate of places) {
     const uid = options.uid ?? process.getuid?.()
-    const text = await readFile(candidate, { platform: options.platform, uid })
+    const text = await readFile(candidate, { platform: options.platform, uid, files })
     if (text !== undefined) {
       const read = await readConfig(text, candidate, options)
       return { ...read, searched, warnings: [...misnamed, ...read.warnings] }
     }
-    const warning = await misnamedFile(candidate)
+    const warning = await misnamedFile(candidate, files)
     if (warning !== undefined) misnamed.push(warning)
   }
   return {
@@ -260,24 +261,13 @@ async function readConfig(
   options: LoadOptions,
 ): Promise<Omit<LoadedConfig, 'searched'>> {
   const { env, keychain } = options
-  const [{ parseDocument }, { existsSync }, paths] = await Promise.all([
-    import('./document.ts'),
-    import('node:fs'),
-    import('node:path'),
-  ])
+  const [{ parseDocument }, paths] = await Promise.all([import('./document.ts'), import('node:path')])
   const document = await parseDocument(text)
   if (document.problems.length > 0) throw await refusal(path, document.problems, text, true)
   const folder = paths.dirname(path)
-  const secretFile = (file: string) => {
-    const path = paths.resolve(folder, file)
-    if (!existsSync(path)) return 'missing'
-    return everyoneMayRead(path) ? 'readable by everyone' : 'private'
-  }
-  const context: SettingsContext = { env, folder, keychain, secretFile }
-  const read = await readSections(
-    document.value,
-    context,
-    systemConfig(options) === path ? undefined : systemConfig(options),
+  const elsewhere = systemConfig(options) === path ? undefined : systemConfig(options)
+  const read = await withSecretFiles(folder, (secretFile) =>
+    readSections(document.value, { env, folder, keychain, secretFile }, elsewhere),
   )
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
@@ -410,6 +400,38 @@ async function readSections(
     problems,
     warnings: [...inTypes(readType.warnings), ...inSection('auth', readAuth?.warnings ?? [])],
   }
+}
+
+/** Milliseconds that a share with svc.yaml may take. */
+const maxFileMs = 5_000
+/** Milliseconds that shares with files of secrets may take for a warning. Monitors wait longer. */
+const maxSecretsMs = 500
+
+/**
+ * Reads the sections, and again with the state of the files of secrets when these are known, for warnings. Files on a
+ * share that does not answer in time are left to the monitors.
+ */
+async function withSecretFiles(
+  folder: string,
+  read: (secretFile: SettingsContext['secretFile']) => Promise<Sections>,
+): Promise<Sections> {
+  const names = new Set<string>()
+  const first = await read((name) => {
+    names.add(name)
+    return 'private'
+  })
+  if (names.size === 0) return first
+  const paths = await import('node:path')
+  const files = filesWithin(maxSecretsMs)
+  const states = await Promise.all(
+    [...names].map(async (name) => {
+      const state = await files('exposure', { path: paths.resolve(folder, name) }).catch(() => 'private' as const)
+      return [name, state] as const
+    }),
+  )
+  if (states.every(([, state]) => state === 'private')) return first
+  const stateOf = new Map(states)
+  return await read((name) => stateOf.get(name) ?? 'private')
 }
 
 /** Few files define profiles, so their reader is loaded on demand. */

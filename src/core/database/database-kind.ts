@@ -143,7 +143,7 @@ export async function connectDatabase(
   socket.verify = (secure) => whyUnpinned(secure, target, address)
   try {
     commit()
-    const session = await open(target, { socket, ip, address, signal, msLeft: context.msLeft })
+    const session = await open(target, { socket, ip, address, signal, msLeft: context.msLeft, files: context.files })
     const as = session.encryption ? `${target.user} over ${session.encryption}` : target.user
     return {
       address,

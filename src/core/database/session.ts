@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { TLSSocket } from 'node:tls'
+import type { ConfiguredFiles } from '../files/index.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { PeerSocket } from './peer-socket.ts'
 import type { Column, Row } from './rows.ts'
@@ -43,6 +44,7 @@ export type Transport = {
   readonly signal: AbortSignal
   /** Milliseconds left until the deadline. */
   readonly msLeft: () => number
+  readonly files: ConfiguredFiles
 }
 
 /**

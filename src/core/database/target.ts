@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
+import type { ConfiguredFiles } from '../files/index.ts'
 import { isLoopback } from '../loopback.ts'
 import { pinOf, pinProblem } from '../net/certificates.ts'
 import { sanitize } from '../net/text.ts'
@@ -80,9 +81,13 @@ export type TlsChoice = {
 }
 
 /** How to encrypt the connection to an address, or undefined for no encryption. */
-export async function tlsChoice(target: DatabaseTarget, ip: string): Promise<TlsChoice | undefined> {
+export async function tlsChoice(
+  target: DatabaseTarget,
+  ip: string,
+  files: ConfiguredFiles,
+): Promise<TlsChoice | undefined> {
   const { mode, servername } = target.tls
-  const { ca, pinned } = await readTrust(target.tls)
+  const { ca, pinned } = await readTrust(target.tls, files)
   if (mode === 'off' || (mode === 'auto' && pinned.length === 0 && isLoopback(ip))) return undefined
   const name = servername ?? target.host
   const { checkServerIdentity } = process.getBuiltinModule('node:tls')

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
+import type { ConfiguredFiles } from '../files/index.ts'
 import type { ExecutionMode, JobRun } from '../protocol/index.ts'
 import type { Secret, SettingsSpec, Target, Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
@@ -120,6 +121,8 @@ export type CheckContext = {
   readonly resolve: (host: string) => Promise<readonly string[]>
   /** The same, for drivers that accept a `lookup`. */
   readonly lookup: LookupFunction
+  /** What is done with a path of the settings. It never blocks this process, whatever the path leads to (H30). */
+  readonly files: ConfiguredFiles
   /** Runs a probe of `health/child` in a child process, which is killed at the deadline. */
   readonly inChild: (probe: string, input: unknown) => Promise<unknown>
   /** Undefined where svc has no accounts of its own. */

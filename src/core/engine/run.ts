@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { type AwaitedShare, filesUntil, filesWithin, SilentShareError } from '../files/index.ts'
 import { lazy } from '../lazy.ts'
 import { lookupWith } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
@@ -283,6 +284,8 @@ async function attempts(
   try {
     signIn = await beginSignIn(monitor, context, options, run)
   } catch (error) {
+    if (error instanceof SilentShareError)
+      return base(monitor, [silentShare(monitor, error)], context.now() - started, 1)
     if (!(error instanceof NoSlot)) throw error
     return base(monitor, [neverBegun(options, run, [...waits, waitText(context.now() - started, error.message)])], 0, 0)
   }
@@ -316,6 +319,15 @@ async function attempts(
   }
 }
 
+/** The monitor did not begin: its secret lies on a share that does not answer. */
+const silentShare = ({ kind }: PlannedMonitor, { fault, message, details }: SilentShareError): Result => ({
+  check: kind.checks[0]?.name ?? 'probe',
+  status: 'failed',
+  fault,
+  message,
+  details,
+})
+
 /** The sign-in of one monitor in one run. */
 type HeldSignIn = {
   readonly waitedFor: string | undefined
@@ -330,7 +342,8 @@ type HeldSignIn = {
 
 /**
  * Waits for the turn of a monitor that signs in. Undefined for one that does not, or whose secret cannot be read: it
- * reports that itself. Rejects with `NoSlot` when the run ends first.
+ * reports that itself. Rejects with `NoSlot` when the run ends first, and with `SilentShareError` when a secret lies on
+ * a share that does not answer within the time of the monitor.
  */
 async function beginSignIn(
   monitor: PlannedMonitor,
@@ -342,7 +355,10 @@ async function beginSignIn(
   if (!account) return undefined
   const signIns = await context.limits.signIns()
   const target = monitor.kind.target?.(monitor.settings as never) ?? {}
-  const key = await orAborted(signIns.keyOf(target, account), signal).catch(() => undefined)
+  const files = filesWithin(ownTime(monitor, mode))
+  const key = await orAborted(signIns.keyOf(target, account, files), signal).catch((error: unknown) => {
+    if (error instanceof SilentShareError) throw error
+  })
   if (!key) return undefined
   const { waitedFor, end } = await signIns.turn(key, monitor.name, accepted, signal)
   const now = (): number => context.date().getTime()
@@ -446,6 +462,7 @@ async function observeOnce(
     address: undefined,
     since: started,
   }
+  const awaited = new Set<AwaitedShare>()
   const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
   const checkContext: CheckContext = {
     mode: options.mode,
@@ -459,6 +476,13 @@ async function observeOnce(
     },
     resolve,
     lookup: lookupWith(resolve),
+    files: filesUntil(signal, (share) => {
+      awaited.add(share)
+      // What has not answered by the deadline is named in the result.
+      return () => {
+        if (!signal.aborted) awaited.delete(share)
+      }
+    }),
     inChild: (probe, input) => context.inChild(probe, input, signal),
     ownSignIn: context.ownSignIn,
     heartbeats: context.heartbeats,
@@ -475,13 +499,7 @@ async function observeOnce(
   const failedStep = (error: unknown): Result => {
     const took = context.now() - step.since
     // An error after the deadline is a consequence of the deadline.
-    const cause =
-      signal.aborted && !(error instanceof ProbeError)
-        ? new ProbeError(
-            'timeout',
-            `${step.address ? `${step.address} did not answer` : 'no answer'} within ${time.text}`,
-          )
-        : error
+    const cause = signal.aborted && !(error instanceof ProbeError) ? noAnswer(step.address, awaited, time) : error
     const classified = classify(cause, step.address, took)
     return judged({ check: step.check, status: 'failed', ...classified, address: step.address })
   }
@@ -520,6 +538,21 @@ async function observeOnce(
   return results
 }
 
+/** The error at a deadline. A share that hangs keeps everything waiting that comes after it. */
+function noAnswer(address: string | undefined, [silent]: ReadonlySet<AwaitedShare>, { text }: Time): ProbeError {
+  if (silent)
+    return new ProbeError('timeout', `the share ${silent.share} did not answer within ${text}`, [
+      `while reading ${silent.path}`,
+    ])
+  return new ProbeError(
+    'timeout',
+    `${address === undefined ? 'no answer' : `${address} did not answer`} within ${text}`,
+  )
+}
+
+/** Milliseconds that a monitor may take, if the run does not end before. */
+const ownTime = ({ timeoutMs }: PlannedMonitor, mode: ExecutionMode): number => timeoutMs ?? deadlines[mode].monitor
+
 /** How long a monitor may run, and how that reads: `3 s of its 10 s: the run ended after 20 s`. */
 type Time = { readonly own: number; readonly allowed: number; readonly isCut: boolean; readonly text: string }
 
@@ -529,7 +562,7 @@ type Time = { readonly own: number; readonly allowed: number; readonly isCut: bo
  */
 function timeOf(monitor: PlannedMonitor, options: RunOptions, run: RunClock, started: number): Time {
   const { mode } = options
-  const own = monitor.timeoutMs ?? deadlines[mode].monitor
+  const own = ownTime(monitor, mode)
   const allowed = Math.min(own, Math.max(1, run.ends - started))
   const full = Math.min(own, Math.max(run.ms, deadlines[mode].run))
   const isCut = full - allowed > toleranceMs

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
+import type { ConfiguredFiles } from '../files/index.ts'
 import { showDuration } from '../format.ts'
 import { hostAndPort, type Target } from '../settings/index.ts'
 import type { SignIn } from './kind.ts'
@@ -44,9 +45,13 @@ export class SignIns {
   }
 
   /** Rejects like `Secret.reveal`. */
-  async keyOf({ host = '', port = 0 }: Target, { account, secrets }: SignIn): Promise<SignInKey> {
+  async keyOf(
+    { host = '', port = 0 }: Target,
+    { account, secrets }: SignIn,
+    files: ConfiguredFiles,
+  ): Promise<SignInKey> {
     const texts = await Promise.all(
-      secrets.map(async (secret) => (typeof secret === 'object' ? await secret.reveal() : secret)),
+      secrets.map(async (secret) => (typeof secret === 'object' ? await secret.reveal(files) : secret)),
     )
     // Directories compare account names without case.
     const place = JSON.stringify([hostAndPort(host, port), account.trim().toLowerCase()])

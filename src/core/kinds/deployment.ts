@@ -1,12 +1,13 @@
 import { parseJsonPath, readJsonPath } from '../assert/document.ts'
 import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok, withThreshold } from '../engine/index.ts'
+import { readText } from '../files/index.ts'
 import { show } from '../format.ts'
 import { get } from '../net/http/get.ts'
 import { deepestJson, readJson } from '../net/json.ts'
 import { safeUrl, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
-import { fileTrouble, isMissing, readSmallFile } from '../system/files.ts'
+import { fileTrouble, isMissing } from '../system/files.ts'
 
 const maxBytes = 65_536
 const maxVersionLength = 100
@@ -57,10 +58,9 @@ export const progress = check({
 
 /** Milliseconds since the marker was written; undefined if there is no marker. Throws ProbeError `data`. */
 async function markerAgeMs(path: string, context: CheckContext): Promise<number | undefined> {
-  const { stat } = await import('node:fs/promises')
   try {
-    const { mtime } = await stat(path)
-    return Math.max(0, context.date().getTime() - mtime.getTime())
+    const { modified } = await context.files('status', { path })
+    return Math.max(0, context.date().getTime() - modified)
   } catch (error) {
     if (isMissing(error)) return undefined
     throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
@@ -120,7 +120,7 @@ export const version = check({
 })
 
 async function versionInFile(path: string, key: string | undefined, context: CheckContext): Promise<string> {
-  const file = await readSmallFile(path, maxBytes, context.signal).catch((error: unknown) => {
+  const file = await readText(context.files, path, maxBytes).catch((error: unknown) => {
     context.signal.throwIfAborted()
     throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
   })

@@ -13,9 +13,10 @@ import {
   showThreshold,
   warn,
 } from '../engine/index.ts'
+import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { showDuration } from '../format.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
-import { fileTrouble, preloadSystemInformation, readSmallFile, throwIfExhausted } from '../system/files.ts'
+import { fileTrouble, preloadSystemInformation, throwIfExhausted } from '../system/files.ts'
 import { type Candidate, findProcesses, type Usage, uninterruptibleWait, usage } from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
 
@@ -273,10 +274,10 @@ function greatest(
 }
 
 /** The processes that match all settings. The name guards against a process id that another process now has. */
-async function open(settings: Selection, { signal, step }: CheckContext): Promise<Processes> {
+async function open(settings: Selection, { signal, step, files }: CheckContext): Promise<Processes> {
   const { executable, match, pidFile } = settings
   step('running')
-  const pid = pidFile ? await pidIn(pidFile, signal) : undefined
+  const pid = pidFile ? await pidIn(pidFile, files) : undefined
   if (typeof pid === 'string') return { alive: [], zombies: 0, stopped: [], details: [pid] }
   const fitting = await findProcesses({ name: executable, match, pid }, signal)
   // svc itself never counts as a match, unless its own process id file is configured.
@@ -288,12 +289,11 @@ async function open(settings: Selection, { signal, step }: CheckContext): Promis
 }
 
 /** The process id in a file, or why the file has none. */
-export async function pidIn(path: string, signal: AbortSignal): Promise<number | string> {
+export async function pidIn(path: string, files: ConfiguredFiles): Promise<number | string> {
   try {
-    const [, digits] = /^\s*(\d{1,10})\s*(?:\n|$)/.exec((await readSmallFile(path, 4096, signal)).text) ?? []
+    const [, digits] = /^\s*(\d{1,10})\s*(?:\n|$)/.exec((await readText(files, path, 4096)).text) ?? []
     return digits === undefined || Number(digits) < 1 ? `${path} contains no process id` : Number(digits)
   } catch (error) {
-    signal.throwIfAborted()
     throwIfExhausted(error)
     return `${path} ${fileTrouble(error)}`
   }

@@ -12,10 +12,11 @@ import {
   ok,
   warn,
 } from '../engine/index.ts'
+import { readText } from '../files/index.ts'
 import { get } from '../net/http/get.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec } from '../settings/index.ts'
-import { isMissing, readSmallFile } from '../system/files.ts'
+import { isMissing } from '../system/files.ts'
 import { isAlive, startedAt } from '../system/processes.ts'
 import { markerBytes, markerPath, onThisMachine, ownAddresses, parseMarker } from '../system/serve-marker.ts'
 
@@ -87,7 +88,7 @@ export const serve = check({
 async function locate(store: string | undefined, context: CheckContext): Promise<URL | Serve> {
   if (store === undefined) return { absent: true }
   const path = markerPath(store)
-  const file = await readSmallFile(path, markerBytes, context.signal).catch((error: unknown) => {
+  const file = await readText(context.files, path, markerBytes).catch((error: unknown) => {
     context.signal.throwIfAborted()
     return isMissing(error) ? undefined : null
   })
@@ -96,7 +97,7 @@ async function locate(store: string | undefined, context: CheckContext): Promise
   if (!file || !marker) return { unusable: `${path} was not written by svc serve` }
   if (marker.pid === process.pid) return { ownOrigin: marker.url.origin }
   const began = await startedAt(marker.pid, context.date().getTime())
-  const recycled = began !== undefined && began > file.modified.getTime() + recycledMs
+  const recycled = began !== undefined && began > file.status.modified + recycledMs
   if (recycled || !isAlive(marker.pid)) return { absent: true, why: `its process ${marker.pid} has exited` }
   const url = onThisMachine(marker.url, ownAddresses())
   return url ?? { unusable: `${path} names another machine, which is not queried` }

@@ -99,7 +99,7 @@ async function preparePeer(settings: PeerSettings, context: CheckContext): Promi
   const { token, insecureHttp, verify, servername, caFile, fingerprint } = settings
   const trust = { verify, servername, caFile, fingerprint }
   const request = { url: url.href, method: 'GET', headers, token, insecureHttp, redirects: 0, ...trust } as const
-  return await routeOf(request, url, { mode: context.mode, accept, asksPeer: true })
+  return await routeOf(request, url, { mode: context.mode, accept, asksPeer: true, files: context.files })
 }
 
 const openPeer = (at: AddressTurn, _: PeerSettings, context: CheckContext, route: Route): Promise<RequestConnection> =>

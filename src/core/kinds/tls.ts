@@ -112,7 +112,7 @@ export default networkKind({
   settings: tlsSettings,
   target: ({ host, port }) => ({ host, port }),
   addresses: addressesIn,
-  prepare: (settings: TlsSettings) => readTrust(settings),
+  prepare: (settings: TlsSettings, { files }: CheckContext) => readTrust(settings, files),
   connect: {
     results: { handshake: 'The port accepts a connection and completes a TLS handshake in time' },
     open: shakeHands,

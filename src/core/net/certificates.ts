@@ -1,16 +1,22 @@
 import type { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { ProbeError } from '../probe-error.ts'
 import { count, sanitize } from './text.ts'
 
+/** Bytes. The bundle of a distribution has 250 KB. */
+const maxCaFile = 8 * 1024 * 1024
+
 /** The CAs of a `caFile`. Throws ProbeError `data`, naming the file. */
-export async function readCaFile(path: string | undefined): Promise<string | undefined> {
+export async function readCaFile(path: string | undefined, files: ConfiguredFiles): Promise<string | undefined> {
   if (path === undefined) return undefined
-  const pem = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new ProbeError('data', `caFile ${path} cannot be read: ${error.code ?? 'unknown'}`)
+  const { text: pem } = await readText(files, path, maxCaFile).catch((error: NodeJS.ErrnoException) => {
+    if (error instanceof ProbeError) throw error
+    const why =
+      error.code === 'EFTYPE' || error.code === 'EFBIG' ? `it ${error.message}` : (error.code ?? error.message)
+    throw new ProbeError('data', `caFile ${path} cannot be read: ${why}`)
   })
   if (certificatesOf(pem).length === 0) throw new ProbeError('data', `caFile ${path} contains no PEM certificate`)
   return pem

@@ -1,5 +1,5 @@
 import { Resolver } from 'node:dns/promises'
-import { readFile } from 'node:fs/promises'
+import { readFileSync, statSync } from 'node:fs'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
@@ -9,6 +9,23 @@ const hostsFile =
   process.platform === 'win32'
     ? `${process.env.SystemRoot ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts`
     : '/etc/hosts'
+
+let last: { readonly version: string; readonly content: string } | undefined
+
+/**
+ * The hosts file; empty without one. Reads it in this thread, because those of the pool may all wait for a file, and
+ * keeps it as long as it does not change.
+ */
+export function hosts(path: string = hostsFile): string {
+  try {
+    const { mtimeMs, ctimeMs, size, ino } = statSync(path)
+    const version = [path, mtimeMs, ctimeMs, size, ino].join(' ')
+    if (last?.version !== version) last = { version, content: readFileSync(path, 'utf8') }
+    return last.content
+  } catch {
+    return ''
+  }
+}
 
 /** The addresses of a name in the hosts file. */
 export function parseHosts(content: string, host: string): string[] {
@@ -28,14 +45,10 @@ export function parseHosts(content: string, host: string): string[] {
 export async function resolveHost(host: string, signal: AbortSignal): Promise<readonly string[]> {
   const bare = host.replace(/^\[(.*)\]$/, '$1').toLowerCase()
   if (isIP(bare)) return [bare]
-  const fromFile = await readFile(hostsFile, 'utf8').then(
-    (content) => parseHosts(content, bare),
-    () => [],
-  )
+  const fromFile = parseHosts(hosts(), bare)
   if (fromFile.length > 0) return fromFile
   // RFC 6761: localhost never goes to DNS.
   if (isLoopbackHost(bare)) return ['127.0.0.1']
-  // The signal may have aborted while the file was read; its event would never come.
   signal.throwIfAborted()
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = (): void => resolver.cancel()

@@ -1,3 +1,4 @@
+import type { ConfiguredFiles } from '../files/index.ts'
 import type { SettingsSpec } from '../settings/index.ts'
 import { readCaFile } from './certificates.ts'
 
@@ -39,8 +40,11 @@ export type TlsTrust = {
 }
 
 /** Reads the `caFile`. Throws ProbeError `data`, naming the file. */
-export const readTrust = async ({ caFile, fingerprint = [] }: TrustValues): Promise<TlsTrust> => ({
-  ca: await readCaFile(caFile),
+export const readTrust = async (
+  { caFile, fingerprint = [] }: TrustValues,
+  files: ConfiguredFiles,
+): Promise<TlsTrust> => ({
+  ca: await readCaFile(caFile, files),
   pinned: pinnedOf(fingerprint),
 })
 

@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts'
+import type { ConfiguredFiles } from '../files/index.ts'
 import { ProbeError } from '../probe-error.ts'
 import { Secret } from './setting.ts'
 
@@ -44,8 +45,8 @@ export function envSecret(name: string, sources: SecretSources): Secret {
 /** A secret in a file. It is read at each use, so that a rotated one takes effect. Throws like `envSecret`. */
 export function fileSecret(path: string, sources: SecretSources): Secret {
   const origin = `{file: ${path}}`
-  return new Secret(origin, async () => {
-    const value = await readSecret(path, sources.folder).catch((error: unknown) => {
+  return new Secret(origin, async (files) => {
+    const value = await readSecret(path, sources.folder, files).catch((error: unknown) => {
       throw error instanceof ProbeError ? error : unread(origin, whyNot(error))
     })
     if (value === undefined) throw unread(origin, 'it is not UTF-8 text')
@@ -102,25 +103,11 @@ export function hostAndPort(host: string, port: number): string {
   return `${url?.hostname ?? written.toLowerCase()}:${port}`
 }
 
-async function readSecret(path: string, folder: string): Promise<string | undefined> {
-  const [{ constants, open }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
-  // Non-blocking, so that a named pipe cannot block the run. Links are followed, because mounts use them.
-  const file = await open(paths.resolve(folder, path), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-  try {
-    const stat = await file.stat()
-    if (!stat.isFile()) throw unread(`{file: ${path}}`, 'it is not a regular file')
-    const buffer = Buffer.alloc(maxSecret + 1)
-    let length = 0
-    while (length < buffer.length) {
-      const { bytesRead } = await file.read(buffer, length, buffer.length - length, length)
-      if (bytesRead === 0) break
-      length += bytesRead
-    }
-    if (length > maxSecret) throw unread(`{file: ${path}}`, 'it is larger than 64 KiB: is it the right file?')
-    return decode(buffer.subarray(0, length))
-  } finally {
-    await file.close()
-  }
+async function readSecret(path: string, folder: string, files: ConfiguredFiles): Promise<string | undefined> {
+  const paths = await import('node:path')
+  // Links are followed, because mounts use them.
+  const { content } = await files('read', { path: paths.resolve(folder, path), maxBytes: maxSecret })
+  return decode(Buffer.from(content, 'base64'))
 }
 
 /** The text without the final newline that editors and `echo` add. Undefined when it is not UTF-8. */
@@ -139,6 +126,7 @@ function whyNot(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code
   if (code === 'ENOENT') return 'there is no such file'
   if (code === 'EACCES' || code === 'EPERM') return 'this account has no permission to read the file'
-  if (code === 'EISDIR') return 'it is a folder'
+  if (code === 'EFTYPE') return 'it is not a regular file'
+  if (code === 'EFBIG') return 'it is larger than 64 KiB: is it the right file?'
   return typeof code === 'string' ? code : 'reading it failed'
 }

@@ -1,3 +1,5 @@
+import type { ConfiguredFiles } from '../files/index.ts'
+
 /**
  * The settings that svc.yaml may contain, with descriptions. One table validates the file, generates its JSON Schema
  * and the output of `svc monitors kinds`, and types the values that a monitor gets.
@@ -69,9 +71,9 @@ export type Values<S> = { readonly [K in Present<S>]: ValueOf<S[K]> } & {
  * JSON, in a template string or in an inspection.
  */
 export class Secret {
-  readonly #read: () => Promise<string>
+  readonly #read: (files: ConfiguredFiles) => Promise<string>
   readonly #origin: string
-  constructor(origin: string, read: () => Promise<string>) {
+  constructor(origin: string, read: (files: ConfiguredFiles) => Promise<string>) {
     this.#origin = origin
     this.#read = read
   }
@@ -80,8 +82,8 @@ export class Secret {
     return this.#origin
   }
   /** Reads the secret. Rejects with an error that names the origin when it cannot be read. */
-  reveal(): Promise<string> {
-    return this.#read()
+  reveal(files: ConfiguredFiles): Promise<string> {
+    return this.#read(files)
   }
   toString(): string {
     return '[secret]'

@@ -1,6 +1,7 @@
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { ProbeError } from '../probe-error.ts'
 import {
+  diskTypes,
   isMissing,
   loadSystemInformation,
   type Mount,
@@ -8,13 +9,6 @@ import {
   readOnlyInFstab,
   throwIfExhausted,
 } from './files.ts'
-
-/** File systems on disks of this machine. Reading their usage cannot hang on a peer. */
-const localTypes = new Set(
-  'ext2 ext3 ext4 xfs btrfs zfs f2fs jfs nilfs2 reiserfs bcachefs vfat exfat ntfs ntfs3 ufs hfs hfsplus apfs'.split(
-    ' ',
-  ),
-)
 
 /** A local file system, and the mount points at which it may be visible. */
 export type LocalDisk = {
@@ -51,7 +45,7 @@ export function localDisks(
   const devices = new Map<string, Mount[]>()
   for (const mount of mounts) {
     const local =
-      localTypes.has(mount.type) ||
+      diskTypes.has(mount.type) ||
       (mount.type === 'overlay' && mount.point === '/') ||
       (mount.type === 'tmpfs' && inMemory.includes(mount.point))
     const byDesign =

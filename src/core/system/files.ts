@@ -1,5 +1,4 @@
-import { constants, readFileSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 
 /** Reads a small system text file. Undefined when it is missing or not readable. */
 export type ReadText = (path: string) => string | undefined
@@ -45,34 +44,6 @@ export const readTextOrThrow: ReadText = (path) => {
   }
 }
 
-export type SmallFile = { readonly text: string; readonly modified: Date }
-
-/**
- * Reads a small regular file completely. It refuses a pipe or a device without waiting for it, so a replaced path
- * cannot block a run. Throws file system errors (`ENOENT` for a missing file), or an Error that says why the file is
- * not suitable.
- */
-export async function readSmallFile(path: string, maxBytes: number, signal: AbortSignal): Promise<SmallFile> {
-  signal.throwIfAborted()
-  const handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-  try {
-    const stats = await handle.stat()
-    if (!stats.isFile()) throw new Error('is not a regular file')
-    const buffer = Buffer.alloc(maxBytes + 1)
-    let length = 0
-    while (length < buffer.length) {
-      signal.throwIfAborted()
-      const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length)
-      if (bytesRead === 0) break
-      length += bytesRead
-    }
-    if (length > maxBytes) throw new Error(`is larger than ${maxBytes} bytes`)
-    return { text: buffer.toString('utf8', 0, length), modified: stats.mtime }
-  } finally {
-    await handle.close()
-  }
-}
-
 /** True when an error means that the file does not exist. */
 export const isMissing = (error: unknown): boolean => {
   const code = (error as { code?: unknown } | undefined)?.code
@@ -84,7 +55,8 @@ export function fileTrouble(error: unknown): string {
   const { code, message } = error as { code?: unknown; message?: unknown }
   if (isMissing(error)) return 'does not exist'
   if (code === 'EACCES' || code === 'EPERM') return 'is not readable by this account'
-  if (code === 'EISDIR') return 'is not a regular file'
+  // Not an error of the system: the message says it.
+  if ((code === 'EFTYPE' || code === 'EFBIG') && typeof message === 'string') return message
   if (typeof code === 'string') return `cannot be read (${code})`
   return typeof message === 'string' ? message : 'cannot be read'
 }
@@ -98,6 +70,9 @@ export const isWaiting = (name: string, ending: string): boolean =>
 
 /** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
 export type Mount = {
+  readonly id: string
+  /** The id of the mount that it is mounted on. */
+  readonly parent: string
   /** `major:minor` of the file system, the same for every bind of it. */
   readonly device: string
   /** The part of the file system that is mounted: `/` for all of it. */
@@ -106,31 +81,43 @@ export type Mount = {
   /** The mount point is read-only, e.g. in the sandbox of a service; the file system may be writable elsewhere. */
   readonly isReadOnly: boolean
   readonly type: string
+  /** What is mounted: a device, or the address of a share, e.g. `nas:/media`. */
+  readonly source: string
   /** Options of the file system itself, e.g. `ro`, or the controllers of a cgroup hierarchy. */
   readonly options: readonly string[]
 }
 
 /** The visible mounts: the last of several at one mount point hides the others. */
-export function parseMountinfo(content: string): Mount[] {
+export const parseMountinfo = (content: string): Mount[] => {
   const byPoint = new Map<string, Mount>()
-  for (const line of content.split('\n')) {
-    const [front, back] = line.split(' - ')
-    const [, , device, root, point, mountOptions] = (front ?? '').split(' ')
-    const [type, , superOptions] = (back ?? '').split(' ')
-    if (!device || !root || !point || !mountOptions || !type) continue
-    const path = unescaped(point)
-    byPoint.delete(path)
-    byPoint.set(path, {
-      device,
-      root: unescaped(root),
-      point: path,
-      isReadOnly: mountOptions.split(',').includes('ro'),
-      type,
-      options: (superOptions ?? '').split(','),
-    })
+  for (const mount of everyMount(content)) {
+    byPoint.delete(mount.point)
+    byPoint.set(mount.point, mount)
   }
   return [...byPoint.values()]
 }
+
+/** All mounts, also those that others hide. */
+export const everyMount = (content: string): Mount[] =>
+  content.split('\n').flatMap((line) => {
+    const [front, back] = line.split(' - ')
+    const [id, parent, device, root, point, mountOptions] = (front ?? '').split(' ')
+    const [type, source, superOptions] = (back ?? '').split(' ')
+    if (!id || !parent || !device || !root || !point || !mountOptions || !type) return []
+    return [
+      {
+        id,
+        parent,
+        device,
+        root: unescaped(root),
+        point: unescaped(point),
+        isReadOnly: mountOptions.split(',').includes('ro'),
+        type,
+        source: unescaped(source ?? ''),
+        options: (superOptions ?? '').split(','),
+      },
+    ]
+  })
 
 /** The mount points that /etc/fstab mounts read-only (fstab(5)). */
 export const readOnlyInFstab = (content: string): ReadonlySet<string> =>
@@ -146,6 +133,13 @@ export const readOnlyInFstab = (content: string): ReadonlySet<string> =>
 /** The kernel writes blanks, tabs, line feeds and backslashes of a path in octal. */
 const unescaped = (path: string): string =>
   path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
+
+/** File systems on disks of this machine. Reading their usage cannot hang on a peer. */
+export const diskTypes: ReadonlySet<string> = new Set(
+  'ext2 ext3 ext4 xfs btrfs zfs f2fs jfs nilfs2 reiserfs bcachefs vfat exfat ntfs ntfs3 ufs hfs hfsplus apfs'.split(
+    ' ',
+  ),
+)
 
 /** Provides on macOS and Windows what Linux has in /proc. */
 export const loadSystemInformation = async () => (await import('systeminformation')).default

@@ -21,6 +21,11 @@ export type Program = {
   readonly env: Readonly<Record<string, string>>
   /** Bytes kept of stdout and of stderr. The rest is read and discarded. */
   readonly keep: number
+  /**
+   * Whether it lies on a share. Node waits until the system has begun a program, which a share that does not answer keeps
+   * it from. So a shell, in a process of its own, becomes that program. It interprets nothing.
+   */
+  readonly isOnShare?: boolean
 }
 
 /** Maximum bytes of output before the program is ended: endless output must not use up the whole deadline. */
@@ -32,10 +37,15 @@ const windows = process.platform === 'win32'
  * are killed, and the promise rejects with the signal's reason. Throws ProbeError `internal` when it cannot be started,
  * and `data` when its output does not end.
  */
-export async function runProgram({ file, args, env, keep }: Program, signal: AbortSignal): Promise<Ended> {
+export async function runProgram(
+  { file, args, env, keep, isOnShare = false }: Program,
+  signal: AbortSignal,
+): Promise<Ended> {
   signal.throwIfAborted()
   const { spawn } = process.getBuiltinModule('node:child_process')
-  const child = spawn(file, [...args], {
+  const [program, all] =
+    isOnShare && !windows ? ['/bin/sh', ['-c', 'exec "$0" "$@"', file, ...args]] : [file, [...args]]
+  const child = spawn(program, all, {
     // A process group of its own, so that its children are killed with it.
     detached: !windows,
     stdio: ['ignore', 'pipe', 'pipe'],

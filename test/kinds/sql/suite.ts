@@ -14,6 +14,7 @@ import type { ExecutionMode } from '../../../src/core/protocol/index.ts'
 import type { Values } from '../../../src/core/settings/index.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../../support/certs.ts'
 import { type Behaviour, blackHole, peer, refusedPort, settled, speaks } from '../../support/faults.ts'
+import { files } from '../../support/files.ts'
 import { suiteWith } from '../../support/peer.ts'
 import { proxy } from '../../support/proxy.ts'
 import { checked, type RunKindOptions, rowsAsResult, runKind, secret } from '../../support/run-kind.ts'
@@ -225,7 +226,7 @@ function toolsOf(database: SqlDatabase) {
     { server = network().server(), tls }: { readonly server?: SqlServer; readonly tls?: TlsSetting } = {},
   ) => {
     const socket = await PeerSocket.reach('127.0.0.1', server.port, signal)
-    const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft }
+    const way = { socket, ip: '127.0.0.1', address: 'here', signal, msLeft: () => msLeft, files }
     // A test that fails leaves the server without a session for the next.
     onTestFinished(() => void socket.destroy())
     const settings = { url: server.url('monitor', network().database), password: secret(word), ...(tls ? { tls } : {}) }
@@ -261,7 +262,7 @@ function toolsOf(database: SqlDatabase) {
           port,
         )
         const socket = await PeerSocket.reach('127.0.0.1', port, signal)
-        const way = { socket, ip: '127.0.0.1', address: '', signal, msLeft: () => msLeft(context.msLeft()) }
+        const way = { socket, ip: '127.0.0.1', address: '', signal, msLeft: () => msLeft(context.msLeft()), files }
         try {
           const session = await network().open({ ...target, port }, way)
           try {
@@ -455,7 +456,7 @@ function ending(
   test(`${name}: an end that comes while the driver is loaded is not missed`, async () => {
     const control = new AbortController()
     const opening = PeerSocket.reach('127.0.0.1', server().port, control.signal).then(async (socket) => {
-      const way = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000 }
+      const way = { socket, ip: '127.0.0.1', address: '', signal: control.signal, msLeft: () => 60_000, files }
       const target = databaseTarget({ url: server().url('monitor'), password: secret(word) }, 0)
       const session = network.open(target, way)
       control.abort(new Error('too late'))

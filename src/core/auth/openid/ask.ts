@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
+import { filesWithin } from '../../files/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import { readCaFile } from '../../net/certificates.ts'
 import { readJson } from '../../net/json.ts'
@@ -96,7 +97,7 @@ async function send(
 
 async function trustOf(caFile: string | undefined): Promise<{ readonly ca: string[] }> {
   const { getCACertificates } = process.getBuiltinModule('node:tls')
-  const own = await readCaFile(caFile)
+  const own = await readCaFile(caFile, filesWithin(maxMs))
   return { ca: [...getCACertificates('default'), ...getCACertificates('system'), ...(own === undefined ? [] : [own])] }
 }
 

@@ -1,4 +1,5 @@
 import type { JSONWebKeySet, JWK } from 'jose'
+import { filesWithin } from '../../files/index.ts'
 import { isLoopbackHost } from '../../loopback.ts'
 import type { OpenIdSettings } from '../providers/provider.ts'
 import { ask, ProviderProblem } from './ask.ts'
@@ -51,7 +52,7 @@ export class OpenIdIssuer {
     this.#running += 1
     try {
       const { clientId, clientSecret, caFile } = this.settings
-      const secret = await clientSecret?.reveal().catch((error: unknown) => {
+      const secret = await clientSecret?.reveal(filesWithin(maxSecretMs)).catch((error: unknown) => {
         throw new ProviderProblem(error instanceof Error ? error.message : 'the secret cannot be read')
       })
       if (secret !== undefined && basic) {
@@ -99,6 +100,8 @@ export class OpenIdIssuer {
 }
 
 const mostAtOnce = 16
+/** Milliseconds that a share with the secret may take. */
+const maxSecretMs = 5_000
 const mostKeys = 100
 
 /** Both parts are encoded as in a form (RFC 6749, 2.3.1). */

@@ -1,3 +1,4 @@
+import type { ConfiguredFiles } from '../../files/index.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { BrowserSignIn, Call } from '../../service.ts'
 import type { Data, User } from '../../store/index.ts'
@@ -10,7 +11,7 @@ export type OpenIdSettings = {
   readonly name: string
   readonly issuer: string
   readonly clientId: string
-  readonly clientSecret?: { readonly reveal: () => Promise<string> } | undefined
+  readonly clientSecret?: { readonly reveal: (files: ConfiguredFiles) => Promise<string> } | undefined
   readonly audience?: string | undefined
   readonly scope: string
   readonly label?: string | undefined

@@ -1,4 +1,3 @@
-import type { Stats } from 'node:fs'
 import {
   checksOn,
   type ExecConfig,
@@ -9,6 +8,7 @@ import {
   showThreshold,
   warn,
 } from '../../engine/index.ts'
+import { type ConfiguredFiles, type FileStatus, isOnShare } from '../../files/index.ts'
 import { show, showDuration } from '../../format.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -20,35 +20,41 @@ import { maxFigures, type PluginFigure, type PluginFigures, readFigures, splitOu
  * The real path of a program that may run: it lies in an allowed folder, and only root and this account can change it
  * or its parent folders. Otherwise throws ProbeError `data` with the reason.
  */
-export async function admitted(command: string, exec: ExecConfig | undefined): Promise<string> {
-  const [{ realpath, stat }, paths] = await Promise.all([import('node:fs/promises'), import('node:path')])
+export async function admitted(command: string, exec: ExecConfig | undefined, files: ConfiguredFiles): Promise<string> {
+  const paths = await import('node:path')
   if (!paths.isAbsolute(command)) throw refused(`${command} is not an absolute path`)
   if (!exec || exec.allow.length === 0) {
     throw refused(`exec is off: ${exec?.off ?? "only the system's svc.yaml can turn it on"}`)
   }
-  const real = await realpath(command).catch((error: unknown) => {
+  const real = await files('realPath', { path: command }).catch((error: unknown) => {
     throw refused(`${command} ${missing(error) ? 'does not exist' : 'cannot be accessed'}`)
   })
-  const folders = await Promise.all(exec.allow.map((folder) => realpath(folder).catch(() => undefined)))
   // The target of a link is what runs, so the target must be in an allowed folder.
-  const folder = folders.find(
-    (one) => one !== undefined && real.startsWith(one.endsWith(paths.sep) ? one : `${one}${paths.sep}`),
-  )
+  const folder = await folderOf(real, exec.allow, files)
   if (folder === undefined) {
     const leads = real === command ? '' : ` leads to ${real}, which`
     throw refused(`${command}${leads} is in no folder that the system's svc.yaml allows: ${exec.allow.join(', ')}`)
   }
   // Anyone who can write to the program, its folder or a parent up to the allowed folder could choose the program.
   for (let place = real; ; place = paths.dirname(place)) {
-    const stats = await stat(place)
-    if (place === real && !stats.isFile()) throw refused(`${command} is not a program`)
+    const stats = await files('status', { path: place })
+    if (place === real && !stats.isFile) throw refused(`${command} is not a program`)
     const why = changeable(stats)
     if (why !== undefined) throw refused(`${place} ${why}: not run`)
     if (place === folder || place === paths.dirname(place)) return real
   }
 }
 
-function changeable({ uid, mode }: Stats): string | undefined {
+/** The allowed folder that a path is in. Folders on shares come last, so that a local program does not wait for them. */
+async function folderOf(path: string, allowed: readonly string[], files: ConfiguredFiles): Promise<string | undefined> {
+  for (const folder of allowed.toSorted((a, b) => Number(isOnShare(a)) - Number(isOnShare(b)))) {
+    const real = await files('realPath', { path: folder }).catch(() => undefined)
+    if (real !== undefined && path.startsWith(real.endsWith('/') ? real : `${real}/`)) return real
+  }
+  return undefined
+}
+
+function changeable({ uid, mode }: FileStatus): string | undefined {
   const account = process.geteuid?.()
   if (account === undefined) return undefined
   if (uid !== 0 && uid !== account) return `belongs to another account (uid ${uid})`
@@ -84,9 +90,10 @@ export const result = checksOn<object>()({
   settings: commandSettings,
   async observe(_, { command, args = [] }, context) {
     context.step('result', command)
-    const file = await admitted(command, context.exec)
+    const file = await admitted(command, context.exec, context.files)
     const start = context.now()
-    const ended = await runProgram({ file, args, env: plainEnvironment(), keep }, context.signal)
+    const program = { file, args, env: plainEnvironment(), keep, isOnShare: isOnShare(file) }
+    const ended = await runProgram(program, context.signal)
     return { ...ended, ms: context.now() - start }
   },
   evaluate(ended, { command }) {

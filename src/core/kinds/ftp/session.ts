@@ -1,6 +1,12 @@
 import type { Socket } from 'node:net'
 import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
-import { type Backlog, type Files, type FolderConnection, maxEntries, type Trip } from '../../folders/index.ts'
+import {
+  type Backlog,
+  type Files,
+  type FolderConnection,
+  maxEntries,
+  type Trip,
+} from '../../folders/index.ts'
 import { type Chain, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
 import { createRedactor, noRedaction, type Redact } from '../../net/text.ts'
@@ -65,7 +71,7 @@ export async function readAccount(settings: AccountSettings, context: CheckConte
   if (settings.username === undefined || !includes(context.mode, 'Standard'))
     return { password: undefined, redact: noRedaction }
   context.step('sign-in', hostPort(settings.host, portOf(settings)))
-  const password = await settings.password?.reveal()
+  const password = await settings.password?.reveal(context.files)
   return { password, redact: password === undefined ? noRedaction : createRedactor([password]) }
 }
 
@@ -215,7 +221,7 @@ export class FtpSession implements Connection, FolderConnection {
     }
     let socket: Socket | undefined = tls === 'explicit' ? await begin() : undefined
     const host = servername ?? name.replace(/^\[(.*)\]$/, '$1')
-    const trust = await readTrust(this.#settings)
+    const trust = await readTrust(this.#settings, this.#context.files)
     const open = async (): Promise<Socket> => {
       const first = socket
       socket = undefined

@@ -103,12 +103,12 @@ function validate(settings: GrpcSettings): string | undefined {
 }
 
 /** Reads the secret and the CA file, which all addresses share. Throws their errors. */
-async function prepare(settings: ConnectSettings, { mode }: CheckContext) {
-  const token = includes(mode, 'Standard') ? await settings.token?.reveal() : undefined
+async function prepare(settings: ConnectSettings, { mode, files }: CheckContext) {
+  const token = includes(mode, 'Standard') ? await settings.token?.reveal(files) : undefined
   if (token !== undefined && (token.trim() !== token || !/^[ -~]+$/.test(token))) {
     throw new ProbeError('data', 'the token contains a character that a header does not allow')
   }
-  return { trust: await readTrust(settings), token }
+  return { trust: await readTrust(settings, files), token }
 }
 type Prepared = Awaited<ReturnType<typeof prepare>>
 

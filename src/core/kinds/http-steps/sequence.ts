@@ -40,7 +40,7 @@ export async function* runSteps(settings: StepsSettings, context: CheckContext):
   const url = new URL(settings.url)
   const [host, port] = [hostOf(url), portOf(url)]
   context.step('connect', url.host)
-  const [values, trust] = await Promise.all([firstValues(settings), readTrust(settings)])
+  const [values, trust] = await Promise.all([firstValues(settings, context.files), readTrust(settings, context.files)])
   const route: Route = {
     url,
     method: 'GET',

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import { createRedactor, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { StepsSettings } from './settings.ts'
@@ -86,11 +87,11 @@ export class StepValues {
 }
 
 /** Reads the secrets. Throws ProbeError if one cannot be read. */
-export async function firstValues(settings: StepsSettings): Promise<StepValues> {
+export async function firstValues(settings: StepsSettings, files: ConfiguredFiles): Promise<StepValues> {
   const values = new StepValues()
   const { username } = settings
-  const password = await settings.password?.reveal()
-  const token = await settings.token?.reveal()
+  const password = await settings.password?.reveal(files)
+  const token = await settings.token?.reveal(files)
   if (username !== undefined) values.set('username', username, false)
   if (password !== undefined) values.set('password', password, true)
   if (token !== undefined) values.set('token', token, true)

@@ -86,7 +86,7 @@ export const asksPeer = ({ url, health }: Pick<ConnectionSettings, 'url' | 'heal
 export async function prepareHttp(settings: ConnectionSettings, context: CheckContext): Promise<Prepared> {
   const url = new URL(settings.url)
   context.step('connect', url.host)
-  const options = { mode: context.mode, accept: acceptOf(settings), asksPeer: asksPeer(settings) }
+  const options = { mode: context.mode, accept: acceptOf(settings), asksPeer: asksPeer(settings), files: context.files }
   return { route: await routeOf(settings, url, options), links: { taken: false } }
 }
 

@@ -9,6 +9,7 @@ import {
   type SignIn,
   warn,
 } from '../../engine/index.ts'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import type { Chain } from '../../net/certificates.ts'
 import { type Arrival, open, type Route, travel, verifySetting } from '../../net/http/route.ts'
@@ -83,6 +84,7 @@ type RouteOptions = {
   readonly accept: string
   /** True if the URL is the health check of another svc. */
   readonly asksPeer: boolean
+  readonly files: ConfiguredFiles
 }
 
 /**
@@ -92,11 +94,11 @@ type RouteOptions = {
 export async function routeOf(
   settings: RequestSettings,
   url: URL,
-  { mode, accept, asksPeer }: RouteOptions,
+  { mode, accept, asksPeer, files }: RouteOptions,
 ): Promise<RequestRoute> {
   const configured = hasCredentials(settings)
   const signing = signsIn(settings, mode) !== undefined
-  const { headers, secrets } = signing ? await credentialsOf(settings) : { headers: {}, secrets: [] }
+  const { headers, secrets } = signing ? await credentialsOf(settings, files) : { headers: {}, secrets: [] }
   return {
     url,
     method: settings.method,
@@ -115,7 +117,7 @@ export async function routeOf(
     insecureHttp: settings.insecureHttp,
     redirects: settings.redirects,
     verify: settings.verify,
-    trust: await readTrust(settings),
+    trust: await readTrust(settings, files),
     servername: settings.servername,
     redact: createRedactor(secrets),
   }
@@ -135,14 +137,14 @@ export function routeWithNonce(route: RequestRoute, nonce: string): RequestRoute
 
 type Credentials = Pick<RequestSettings, 'username' | 'password' | 'token' | 'tokenHeader'>
 
-async function credentialsOf(settings: Credentials) {
+async function credentialsOf(settings: Credentials, files: ConfiguredFiles) {
   if (settings.token !== undefined) {
-    const token = await settings.token.reveal()
+    const token = await settings.token.reveal(files)
     const headers =
       settings.tokenHeader === undefined ? { Authorization: `Bearer ${token}` } : { [settings.tokenHeader]: token }
     return { headers, secrets: [token] }
   }
-  const password = (await settings.password?.reveal()) ?? ''
+  const password = (await settings.password?.reveal(files)) ?? ''
   const packed = Buffer.from(`${settings.username ?? ''}:${password}`).toString('base64')
   return { headers: { Authorization: `Basic ${packed}` }, secrets: [password, packed] }
 }

@@ -11,6 +11,7 @@ import {
   warn,
   withThreshold,
 } from '../../engine/index.ts'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import { showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -285,10 +286,10 @@ export const wrongPassword = onLdap({
     },
   },
   when: ['refusesWrongPassword'],
-  observe: async (ldap, { refusesWrongPassword: dedicated = { user: '' } }) => {
+  observe: async (ldap, { refusesWrongPassword: dedicated = { user: '' } }, { files }) => {
     // Each attempt opens its own connection, because servers may disconnect after a refusal.
     await ldap.close()
-    return { address: ldap.address, ...(await observeRefusal(ldap, dedicated)) }
+    return { address: ldap.address, ...(await observeRefusal(ldap, dedicated, files)) }
   },
   evaluate: ({ address, right, why, wrong, user }) => {
     const account = quote(user, 120)
@@ -308,11 +309,15 @@ export const wrongPassword = onLdap({
  * Sends a wrong password, and then the correct one if it is configured. If that is accepted, the refusal was due to the
  * wrong password.
  */
-async function observeRefusal(ldap: LdapConnection, { user, password }: Dedicated): Promise<Refusal> {
+async function observeRefusal(
+  ldap: LdapConnection,
+  { user, password }: Dedicated,
+  files: ConfiguredFiles,
+): Promise<Refusal> {
   // A random password, so that it is nobody's real one.
   const refusal = await refusalOf(ldap, user, randomBytes(18).toString('base64url'))
   if (refusal === undefined) return { user, wrong: 'accepted', right: false }
-  const right = await password?.reveal()
+  const right = await password?.reveal(files)
   if (right !== undefined) {
     const problem = await refusalOf(ldap, user, right)
     if (problem) throw problem

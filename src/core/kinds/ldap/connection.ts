@@ -99,7 +99,8 @@ export class LdapConnection implements Connection {
    */
   async prepareSignIn(user: string): Promise<() => Promise<void>> {
     refuseReadable(this.#link, this.#at, this.#route.settings)
-    const password = (await this.#route.settings.password?.reveal()) ?? ''
+    const { settings, context } = this.#route
+    const password = (await settings.password?.reveal(context.files)) ?? ''
     this.#session = this.#speak(this.#link, password)
     const session = await this.#session
     return () => session.bind(user, password)
@@ -148,7 +149,9 @@ export class LdapConnection implements Connection {
 export const onLdap = checksOn<LdapConnection>()
 
 /** Reads the CA file, which all addresses share. Throws its errors. */
-export const prepareLdap = async (settings: LdapConnectSettings) => ({ trust: await readTrust(settings) })
+export const prepareLdap = async (settings: LdapConnectSettings, { files }: CheckContext) => ({
+  trust: await readTrust(settings, files),
+})
 
 export async function connectLdap(
   at: AddressTurn,

@@ -107,11 +107,11 @@ export async function prepareMongo(settings: Values<typeof connectSettings>): Pr
 export async function connectMongo(
   { ip, address, signal, commit }: AddressTurn,
   _: unknown,
-  { msLeft }: CheckContext,
+  { msLeft, files }: CheckContext,
   target: DatabaseTarget,
 ): Promise<MongoConnection> {
   const { user } = target
-  const { command, encrypted, close } = await openMongo(target, { ip, address, signal, msLeft }).catch(
+  const { command, encrypted, close } = await openMongo(target, { ip, address, signal, msLeft, files }).catch(
     (cause: unknown) => {
       // A refused sign-in is not repeated at another address.
       if (cause instanceof ProbeError && cause.fault === 'auth' && !signal.aborted) commit()

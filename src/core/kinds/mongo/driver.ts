@@ -8,6 +8,7 @@ import {
   tlsChoice,
   whyUnpinned,
 } from '../../database/index.ts'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import { hostPort } from '../../net/connect.ts'
 import { optionalDriver } from '../../net/driver.ts'
 import { createRedactor, type Redact, sanitize } from '../../net/text.ts'
@@ -39,6 +40,7 @@ export type MongoWay = {
   readonly signal: AbortSignal
   /** Milliseconds left until the deadline. */
   readonly msLeft: () => number
+  readonly files: ConfiguredFiles
 }
 export type MongoSession = {
   readonly command: Command
@@ -60,8 +62,8 @@ export const loadMongodb = () => optionalDriver('mongodb', () => import('mongodb
  * socket's error.
  */
 export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<MongoSession> {
-  const { ip, address, signal, msLeft } = way
-  const password = (await target.password?.reveal()) ?? ''
+  const { ip, address, signal, msLeft, files } = way
+  const password = (await target.password?.reveal(files)) ?? ''
   if (target.user !== '' && password === '') {
     throw new ProbeError(
       'auth',
@@ -70,7 +72,7 @@ export async function openMongo(target: DatabaseTarget, way: MongoWay): Promise<
   }
   const redact = createRedactor([password])
   const at = (phase: MongoPlace['phase']): MongoPlace => ({ target, address, phase, redact })
-  const tls = await tlsChoice(target, ip)
+  const tls = await tlsChoice(target, ip, files)
   const { MongoClient: Client } = await loadMongodb()
   // Checked here, because nothing listened to the signal while the driver was loaded.
   signal.throwIfAborted()

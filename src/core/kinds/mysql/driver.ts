@@ -14,6 +14,7 @@ import {
   type TlsChoice,
   tlsChoice,
 } from '../../database/index.ts'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { closedBeforeAnswer, mysqlFault } from './errors.ts'
 import { type MysqlField, queried, readOnly, signedIn } from './statements.ts'
@@ -29,8 +30,8 @@ export async function loadMysql() {
 }
 
 export const openMysql: OpenDatabase = async (target, way) => {
-  const { socket, ip, address, signal } = way
-  const options = await optionsFor(target, ip)
+  const { socket, ip, address, signal, files } = way
+  const options = await optionsFor(target, ip, files)
   const { createConnection } = await loadMysql()
   const connect = (over: PeerSocket): Connection => {
     // The second connection signs in too.
@@ -91,8 +92,8 @@ const sslOf = ({ ca, rejectUnauthorized }: TlsChoice) => ({
   verifyIdentity: rejectUnauthorized,
 })
 
-async function optionsFor(target: DatabaseTarget, ip: string): Promise<ConnectionOptions> {
-  const tls = await tlsChoice(target, ip)
+async function optionsFor(target: DatabaseTarget, ip: string, files: ConfiguredFiles): Promise<ConnectionOptions> {
+  const tls = await tlsChoice(target, ip, files)
   if (tls?.rejectUnauthorized && tls.servername === undefined) {
     // The driver can verify a certificate only against a name.
     throw new ProbeError(
@@ -104,7 +105,7 @@ async function optionsFor(target: DatabaseTarget, ip: string): Promise<Connectio
     // The socket is already connected; this is the name to verify in the certificate.
     host: tls?.servername ?? ip,
     user: target.user,
-    password: (await target.password?.reveal()) ?? '',
+    password: (await target.password?.reveal(files)) ?? '',
     ...(target.database === '' ? {} : { database: target.database }),
     ...(tls ? { ssl: sslOf(tls) } : {}),
     connectAttributes: { program_name: 'svc-health' },

@@ -73,12 +73,17 @@ export function endpointAt({ document, settings, provider }: OidcSession, name: 
  * a secret is never sent to another host, even if that is listed. Throws ProbeError `data`, or the error of reading the
  * secret.
  */
-export async function secretFor(url: URL, secret: Secret, name: string, settings: EndpointSettings): Promise<string> {
+export async function secretFor(
+  url: URL,
+  secret: Secret,
+  name: string,
+  { settings, provider }: Pick<OidcSession, 'settings' | 'provider'>,
+): Promise<string> {
   const issuer = new URL(settings.issuer)
   const [bound, place] = [hostAndPort(hostOf(issuer), portOf(issuer)), hostAndPort(hostOf(url), portOf(url))]
   if (secret.origin.startsWith('{keychain:') && bound !== place) {
     const why = `${name} ${secret.origin} is bound to ${bound}, but the provider requires it at ${place}: nothing was sent`
     throw new ProbeError('data', `${why}. If it belongs there, use {file: /path}`)
   }
-  return secret.reveal()
+  return secret.reveal(provider.files)
 }

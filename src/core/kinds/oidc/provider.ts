@@ -1,4 +1,5 @@
 import { type CheckContext, latencySetting } from '../../engine/index.ts'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import type { Chain } from '../../net/certificates.ts'
@@ -77,6 +78,8 @@ export type OidcProvider = {
   readonly address: string
   /** On loopback, plain http is no risk. */
   readonly loopback: boolean
+  /** Where the secrets of its settings are read. */
+  readonly files: ConfiguredFiles
   /** Sends a GET, or a POST with a form. Throws ProbeError, or a socket's error. */
   readonly ask: (url: URL, ask?: OidcAsk) => Promise<OidcAnswer>
   /** The certificate chains of the hosts that were contacted over https. `issuer` is undefined for an http issuer. */
@@ -93,7 +96,7 @@ export async function providerAt(
   context: CheckContext,
 ): Promise<OidcProvider> {
   const issuer = new URL(settings.issuer)
-  const trust = await readTrust(settings)
+  const trust = await readTrust(settings, context.files)
   const chains = new Map<string, Chain>()
   const hidden = new Set<string>()
   const redact: Redact = (text) => createRedactor([...hidden])(text)
@@ -159,6 +162,7 @@ export async function providerAt(
   return {
     address: at.address,
     loopback: isLoopback(at.ip),
+    files: context.files,
     ask,
     chains: () => ({
       issuer: chains.get(issuer.host),

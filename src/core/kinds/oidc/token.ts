@@ -31,7 +31,7 @@ async function credentials(session: OidcSession, url: URL, secret?: string): Pro
       'accepts no client secret (token_endpoint_auth_methods_supported), and this monitor has no other credential'
     throw new ProbeError('data', `${provider.address} ${why}: nothing was sent`)
   }
-  const clientSecret = secret ?? (await secretFor(url, settings.clientSecret, 'clientSecret', settings))
+  const clientSecret = secret ?? (await secretFor(url, settings.clientSecret, 'clientSecret', session))
   if (!basic)
     return { fields: { client_id: id, client_secret: clientSecret }, secrets: [clientSecret, encoded(clientSecret)] }
   const packed = Buffer.from(`${encoded(id)}:${encoded(clientSecret)}`).toString('base64')
@@ -77,7 +77,7 @@ export async function byPassword(session: OidcSession): Promise<Tokens> {
     throw new ProbeError('data', `${provider.address} does not offer the password grant: remove user and password`)
   }
   const url = endpointAt(session, 'token_endpoint')
-  const password = settings.password === undefined ? '' : await secretFor(url, settings.password, 'password', settings)
+  const password = settings.password === undefined ? '' : await secretFor(url, settings.password, 'password', session)
   const fields = { grant_type: 'password', username: settings.user, password, ...tokenParameters(settings) }
   return tokensOf(await post(session, url, fields, { secrets: [password] }), session, quote(settings.user ?? '', 64))
 }

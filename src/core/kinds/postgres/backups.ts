@@ -1,9 +1,10 @@
-import { open } from 'node:fs/promises'
 import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
 import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
+import { type ConfiguredFiles, readText } from '../../files/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Threshold } from '../../settings/index.ts'
+import { fileTrouble } from '../../system/files.ts'
 import { privilege, worstFirst } from './checks.ts'
 
 export const archiveBacklog = onDatabase({
@@ -71,8 +72,8 @@ export const backupAge = onDatabase({
   },
   when: ['pgbackrest'],
   elsewhere: true,
-  observe: async (_, { pgbackrest: path = '', stanza }, { date }) => {
-    const all = stanzasOf(await readInfo(path), path)
+  observe: async (_, { pgbackrest: path = '', stanza }, { date, files }) => {
+    const all = stanzasOf(await readInfo(path, files), path)
     const stanzas = all.filter(({ name }) => stanza === undefined || name === stanza)
     if (stanzas.length > 0) return { stanzas, now: date().getTime() }
     const which = stanza === undefined ? 'no stanza' : `no stanza ${sanitize(stanza, 64)}`
@@ -109,18 +110,11 @@ function evaluateStanza(
 }
 
 /** The text of the file. Throws ProbeError `data`, naming the file. */
-async function readInfo(path: string): Promise<string> {
-  const unreadable = (why: string): ProbeError =>
-    new ProbeError('data', `${sanitize(path, 200)} cannot be read: ${why}`)
+async function readInfo(path: string, files: ConfiguredFiles): Promise<string> {
   try {
-    await using file = await open(path, 'r')
-    const status = await file.stat()
-    if (!status.isFile()) throw unreadable('it is not a file')
-    if (status.size > maxInfoBytes) throw unreadable('it is too large')
-    return await file.readFile('utf8')
+    return (await readText(files, path, maxInfoBytes)).text
   } catch (error) {
-    if (error instanceof ProbeError) throw error
-    throw unreadable((error as NodeJS.ErrnoException).code ?? 'unknown')
+    throw new ProbeError('data', `${sanitize(path, 200)} ${fileTrouble(error)}`)
   }
 }
 

@@ -18,6 +18,7 @@ import {
   tlsChoice,
   whyUnpinned,
 } from '../../database/index.ts'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import { showDuration } from '../../format.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { inspectPools, postgresFault } from './errors.ts'
@@ -75,8 +76,8 @@ const isPooled = ({ processID }: Key): boolean => processID < 0 || processID > m
 const reserveMs = 300
 
 async function makeClient(target: DatabaseTarget, way: Transport) {
-  const { socket, ip, address, msLeft } = way
-  const ssl = await tlsChoice(target, ip)
+  const { socket, ip, address, msLeft, files } = way
+  const ssl = await tlsChoice(target, ip, files)
   const pg = await loadPg()
   const client = new pg.Client({
     host: ip,
@@ -88,7 +89,7 @@ async function makeClient(target: DatabaseTarget, way: Transport) {
     stream: () => socket,
     // Called only if the server asks for a password, so another server never receives it. A function also keeps the
     // driver from using PGPASSWORD and ~/.pgpass.
-    password: () => passwordOf(target, address),
+    password: () => passwordOf(target, address, files),
     types: plainTypes,
   })
   // A broken connection also fails the pending query, which reports the error.
@@ -176,8 +177,8 @@ const plainTypes = {
     oid === boolean ? value === 't' : numbers.has(oid) ? Number(value) : value,
 }
 
-async function passwordOf(target: DatabaseTarget, address: string): Promise<string> {
-  if (target.password) return await target.password.reveal()
+async function passwordOf(target: DatabaseTarget, address: string, files: ConfiguredFiles): Promise<string> {
+  if (target.password) return await target.password.reveal(files)
   throw new ProbeError('auth', `${address} requires a password, and none is configured: add \`password:\``)
 }
 

@@ -80,7 +80,7 @@ export async function openManagement(
   const base = new URL(url)
   const prefix = base.pathname.replace(/(?<!\/)\/+$/, '')
   const common = { Host: base.host, 'User-Agent': 'svc', Accept: 'application/json', Connection: 'close' }
-  const trust = await readTrust(trustValues)
+  const trust = await readTrust(trustValues, context.files)
   let chain: Chain | undefined
   const getter =
     (own: Readonly<Record<string, string>>, redact: Redact) =>
@@ -113,7 +113,7 @@ export async function openManagement(
       }
     }
   const signIn = async (): Promise<Account> => {
-    const word = await password.reveal()
+    const word = await password.reveal(context.files)
     const packed = Buffer.from(`${username}:${word}`).toString('base64')
     const redact = createRedactor([word, packed])
     return { address: at.address, username, redact, get: getter({ Authorization: `Basic ${packed}` }, redact) }

@@ -151,14 +151,14 @@ export class RedisConnection implements Connection {
 export const onRedis = checksOn<RedisConnection>()
 
 /** Reads the secret and the CA file, which all addresses share. Throws their errors. */
-export async function prepareRedis(settings: ConnectSettings) {
+export async function prepareRedis(settings: ConnectSettings, { files }: CheckContext) {
   const target = targetOf(settings)
-  const password = await settings.password?.reveal()
+  const password = await settings.password?.reveal(files)
   return {
     target,
     password,
     redact: createRedactor(password === undefined ? [] : [password]),
-    trust: await readTrust(settings),
+    trust: await readTrust(settings, files),
   }
 }
 type Prepared = Awaited<ReturnType<typeof prepareRedis>>

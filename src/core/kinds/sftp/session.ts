@@ -3,8 +3,8 @@ import { PeerSocket } from '../../database/index.ts'
 import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
 import {
   type Backlog,
-  type DatedFile,
   type Files,
+  type DatedFile,
   type FolderConnection,
   maxEntries,
   type Trip,
@@ -36,7 +36,7 @@ export async function readAccount(settings: ConnectionSettings, context: CheckCo
   if (settings.username === undefined || !includes(context.mode, 'Standard'))
     return { credentials: undefined, redact: noRedaction }
   context.step('sign-in', hostPort(settings.host, settings.port))
-  const { credentials, secrets } = await credentialsOf(settings)
+  const { credentials, secrets } = await credentialsOf(settings, context.files)
   return { credentials, redact: createRedactor(secrets) }
 }
 

@@ -3,6 +3,7 @@ import type { AnyAuthMethod, AuthenticationType, Client, ParsedKey } from 'ssh2'
 import { listen } from '../../assert/conversation.ts'
 import type { PeerSocket } from '../../database/index.ts'
 import type { CheckContext } from '../../engine/index.ts'
+import type { ConfiguredFiles } from '../../files/index.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import { optionalDriver } from '../../net/driver.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
@@ -84,10 +85,11 @@ type CredentialSettings = {
  */
 export async function credentialsOf(
   settings: CredentialSettings,
+  files: ConfiguredFiles,
 ): Promise<{ readonly credentials: Credentials; readonly secrets: readonly string[] }> {
-  const password = await settings.password?.reveal()
-  const pem = await settings.privateKey?.reveal()
-  const passphrase = await settings.passphrase?.reveal()
+  const password = await settings.password?.reveal(files)
+  const pem = await settings.privateKey?.reveal(files)
+  const passphrase = await settings.passphrase?.reveal(files)
   const secrets = [password, passphrase].filter((secret) => secret !== undefined)
   const username = settings.username ?? ''
   if (pem === undefined) return { credentials: { username, password, key: undefined }, secrets }

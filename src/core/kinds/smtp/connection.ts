@@ -277,10 +277,10 @@ export async function openSmtp(
 ): Promise<SmtpConnection> {
   const { username } = settings
   const signsIn = username !== undefined && includes(context.mode, 'Standard')
-  const password = signsIn ? await settings.password?.reveal() : undefined
+  const password = signsIn ? await settings.password?.reveal(context.files) : undefined
   const credentials = username === undefined || password === undefined ? undefined : { username, password }
   const secrets = credentials ? [credentials.password, base64(credentials.password), plainCredentials(credentials)] : []
-  const trust = await readTrust(settings)
+  const trust = await readTrust(settings, context.files)
   const smtp = new SmtpConnection(at, { settings, trust, redact: createRedactor(secrets), credentials }, context)
   if (smtp.implicit) at.step('TLS')
   try {

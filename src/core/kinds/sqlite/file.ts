@@ -1,42 +1,61 @@
-import { access, constants, lstat, open, stat } from 'node:fs/promises'
 import { dirname, isAbsolute } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type CheckContext, ObservationError } from '../../engine/index.ts'
+import { type ConfiguredFiles, isOnShare } from '../../files/index.ts'
 import { sqlite } from '../../lazy.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 
-/** A database file that this process has open for reading, until a child process opens it. */
+/**
+ * A database file. A local one is open for reading in this process, until a child process opens it. One on a share is
+ * opened by a child process for each observation, because a share that does not answer would block this process.
+ */
 export type SqliteFile = {
   readonly path: string
-  readonly database: DatabaseSync
+  readonly database: DatabaseSync | 'on a share'
   /** The duration of opening it, in milliseconds. */
   readonly openMs: number
   /** `wal`, `delete` and so on; undefined until the check `wal` has read it. */
   journalMode?: string
 }
 
+export type SqliteChoice = { readonly path: string; readonly ownStore: boolean }
+
 /** Throws ProbeError, or a file system error. */
-export async function openFile(
-  { path, ownStore }: { readonly path: string; readonly ownStore: boolean },
-  context: CheckContext,
-): Promise<SqliteFile> {
+export async function openFile(choice: SqliteChoice, context: CheckContext): Promise<SqliteFile> {
+  const { path, ownStore } = choice
   context.step('open', path)
   const start = context.now()
-  await refuseFile(path, ownStore)
-  const database = await openToRead(path, context.signal)
-  try {
-    if (ownStore) refuseForeign(path, database)
-    return { path, database, openMs: context.now() - start }
-  } catch (error) {
-    database.close()
-    throw error
+  await refuseFile(choice, context.files)
+  if (isOnShare(path)) {
+    const { ms } = (await context.inChild('sqlite', { task: 'values', path, ownStore, statements: [] })) as SqlValues
+    return { path, database: 'on a share', openMs: ms }
   }
+  const database = await openToRead(choice, context.signal)
+  return { path, database, openMs: context.now() - start }
 }
 
 export const closeFile = ({ database }: SqliteFile): void => {
-  if (database.isOpen) database.close()
+  if (database !== 'on a share' && database.isOpen) database.close()
+}
+
+/** The first column of the first row of each statement, and the milliseconds that they took. */
+export type SqlValues = { readonly values: readonly SqlValue[]; readonly ms: number }
+export type SqlValue = string | number | null
+
+/** Throws the errors of SQLite, and those of a child process. */
+export async function valuesOf(
+  { path, database }: SqliteFile,
+  statements: readonly string[],
+  { inChild, now }: CheckContext,
+): Promise<SqlValues> {
+  if (database === 'on a share') {
+    return (await inChild('sqlite', { task: 'values', path, ownStore: false, statements })) as SqlValues
+  }
+  const start = now()
+  const values = statements.map((statement) => value(database, statement))
+  return { values, ms: now() - start }
 }
 
 /** Runs one observation. Explains its errors with `sqliteFault`, for this file. */
@@ -56,25 +75,28 @@ const againMs = 25
  * Opens a database for reading, and reads its first page. Never waits inside SQLite, which would block this whole
  * process. Throws ProbeError.
  */
-async function openToRead(path: string, signal: AbortSignal): Promise<DatabaseSync> {
+export async function openToRead({ path, ownStore }: SqliteChoice, signal?: AbortSignal): Promise<DatabaseSync> {
   for (let waited = 0; ; waited += againMs) {
     const database = new (sqlite().DatabaseSync)(path, { readOnly: true, timeout: 0, open: false })
     try {
       database.open()
       pragma(database, 'schema_version')
+      if (ownStore) refuseForeign(path, database)
       return database
     } catch (error) {
       if (database.isOpen) database.close()
       if (!isBusy(error) || waited >= maxWaitMs) throw sqliteFault(error, path)
-      await pause(againMs, undefined, { signal })
+      await pause(againMs, undefined, signal && { signal })
     }
   }
 }
 
 /** The first column of the first row. Throws the errors of SQLite. */
-export const value = (database: DatabaseSync, sql: string): unknown =>
-  Object.values(database.prepare(sql).get() ?? {})[0]
-export const pragma = (database: DatabaseSync, name: string): unknown => value(database, `PRAGMA ${name}`)
+export function value(database: DatabaseSync, sql: string): SqlValue {
+  const [first = null] = Object.values(database.prepare(sql).get() ?? {})
+  return typeof first === 'number' || first === null ? first : String(first)
+}
+const pragma = (database: DatabaseSync, name: string): SqlValue => value(database, `PRAGMA ${name}`)
 
 /** The application id in the header of a store of svc: `svc1`. The store writes the same value. */
 export const storeApplicationId = 0x73766331
@@ -93,20 +115,21 @@ const wrong = (message: string, ...details: string[]): ProbeError => new ProbeEr
  * `openStore`. Does not open the file itself: closing another descriptor of it would drop the locks that SQLite holds
  * in this process.
  */
-async function refuseFile(path: string, ownStore: boolean): Promise<void> {
+async function refuseFile({ path, ownStore }: SqliteChoice, files: ConfiguredFiles): Promise<void> {
   if (!isAbsolute(path)) throw new ProbeError('internal', 'path must be the absolute path of a file')
-  const file = await (ownStore ? lstat : stat)(path).catch((error: NodeJS.ErrnoException) => {
+  const file = await files('status', { path, link: ownStore }).catch((error: NodeJS.ErrnoException) => {
     throw wrong(error.code === 'ENOENT' ? `${path} does not exist` : `${path} cannot be accessed: ${error.code}`)
   })
-  if (file.isSymbolicLink()) throw wrong(`${path} is a symbolic link, which is not allowed for the store`)
-  if (!file.isFile()) throw wrong(`${path} is not a file`)
-  if (file.size === 0) throw wrong(`${path} is empty (0 bytes): it is no longer a database`)
+  if (file.isLink) throw wrong(`${path} is a symbolic link, which is not allowed for the store`)
+  if (!file.isFile) throw wrong(`${path} is not a file`)
+  if (file.bytes === 0) throw wrong(`${path} is empty (0 bytes): it is no longer a database`)
   if (process.platform === 'win32') return
   if (ownStore) {
     refuseMode(path, file.mode, '600')
-    refuseMode(dirname(path), (await stat(dirname(path))).mode, '700')
+    const folder = dirname(path)
+    refuseMode(folder, (await files('status', { path: folder })).mode, '700')
   } else if (file.uid !== process.geteuid?.() && process.geteuid?.() !== 0) {
-    await refuseToLeaveFiles(path)
+    await refuseToLeaveFiles(path, files)
   }
 }
 
@@ -123,13 +146,10 @@ function refuseMode(place: string, mode: number, expected: '600' | '700'): void 
  * The first process that opens a database in WAL mode creates two files beside it, even for reading. If another account
  * owned them, they could lock out the owner of the database.
  */
-async function refuseToLeaveFiles(path: string): Promise<void> {
-  const there = await stat(`${path}-shm`).catch(() => undefined)
-  const mayMake = await access(dirname(path), constants.W_OK).then(
-    () => true,
-    () => false,
-  )
-  if (there || !mayMake || !(await isWal(path))) return
+async function refuseToLeaveFiles(path: string, files: ConfiguredFiles): Promise<void> {
+  const there = await files('status', { path: `${path}-shm` }).catch(() => undefined)
+  const mayMake = (await files('mayWrite', { path: dirname(path) })) === 'yes'
+  if (there || !mayMake || !(await isWal(path, files))) return
   throw wrong(
     `${path} is in WAL mode and not in use: opening it would create files of this account beside it`,
     'next: run svc as the owner of the file, or keep the database in use',
@@ -137,15 +157,9 @@ async function refuseToLeaveFiles(path: string): Promise<void> {
 }
 
 /** Reads the mode from the header. Only for files of other accounts, which this process has open nowhere else. */
-async function isWal(path: string): Promise<boolean> {
-  const file = await open(path, 'r').catch(() => undefined)
-  if (!file) return false
-  try {
-    const { buffer } = await file.read(Buffer.alloc(20), 0, 20, 0)
-    return buffer[18] === 2
-  } finally {
-    await file.close()
-  }
+async function isWal(path: string, files: ConfiguredFiles): Promise<boolean> {
+  const head = await files('read', { path, maxBytes: 20, isHead: true }).catch(() => undefined)
+  return head !== undefined && Buffer.from(head.content, 'base64')[18] === 2
 }
 
 /** SQLite's result codes, explained for operators: extended codes first, then primary ones. */

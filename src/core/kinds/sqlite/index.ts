@@ -1,4 +1,3 @@
-import { access, constants, stat, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute } from 'node:path'
 import {
   askQuery,
@@ -21,12 +20,14 @@ import {
   notChecked,
   ok,
 } from '../../engine/index.ts'
+import type { ConfiguredFiles, ListedFile } from '../../files/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
-import { closeFile, explained, openFile, pragma, type SqliteFile, value } from './file.ts'
-import type { Backup, QuickCheck, RoundTrip, SqliteTask } from './probe.ts'
+import { isMissing } from '../../system/files.ts'
+import { closeFile, explained, openFile, type SqliteFile, valuesOf } from './file.ts'
+import type { QuickCheck, RoundTrip, SqliteTask } from './probe.ts'
 
 const hour = 3_600_000
 const check = checksOn<SqliteFile>()
@@ -57,21 +58,19 @@ export const query = check({
   depth: 'Basic',
   results: { query: 'The database answers SELECT 1 in time' },
   settings: { latency },
-  observe: (file, _, { now }) =>
-    explained(file, () => {
-      const since = now()
-      if (value(file.database, 'SELECT 1') !== 1) {
-        throw new ProbeError('data', 'SELECT 1 returned an unexpected value')
-      }
-      return { ms: now() - since }
+  observe: (file, _, context) =>
+    explained(file, async () => {
+      const { values, ms } = await valuesOf(file, ['SELECT 1'], context)
+      if (values[0] !== 1) throw new ProbeError('data', 'SELECT 1 returned an unexpected value')
+      return { ms }
     }),
   evaluate: ({ ms }, settings) => evaluateMs('query', 'SELECT 1 answered in', ms, settings.latency),
 })
 
 /** The size of the write-ahead log. Without the file, there is nothing in it. Throws the error of the file system. */
-async function walBytes(path: string): Promise<number> {
+async function walBytes(path: string, files: ConfiguredFiles): Promise<number> {
   try {
-    return (await stat(`${path}-wal`)).size
+    return (await files('status', { path: `${path}-wal` })).bytes
   } catch (error) {
     if ((error as { code?: unknown }).code === 'ENOENT') return 0
     throw error
@@ -90,11 +89,11 @@ export const wal = check({
       doc: 'Maximum size of the write-ahead log; a long-running reader prevents its checkpoint',
     },
   },
-  observe: (file) =>
+  observe: (file, _, context) =>
     explained(file, async () => {
-      const mode = String(pragma(file.database, 'journal_mode'))
+      const mode = String((await valuesOf(file, ['PRAGMA journal_mode'], context)).values[0])
       file.journalMode = mode
-      return { mode, bytes: mode === 'wal' ? await walBytes(file.path) : 0 }
+      return { mode, bytes: mode === 'wal' ? await walBytes(file.path, context.files) : 0 }
     }),
   evaluate: ({ mode, bytes }, { ownStore, walSize }) => {
     if (mode === 'wal') {
@@ -118,12 +117,13 @@ export const schema = check({
       doc: 'Expected schema version (user_version); a difference is deployment-related',
     },
   },
-  observe: (file, { ownStore }) =>
-    explained(file, () => ({
-      version: Number(pragma(file.database, 'user_version')),
-      /** The version in the store's own table; undefined for any other database. */
-      table: ownStore ? Number(value(file.database, 'SELECT version FROM meta WHERE id = 1') ?? Number.NaN) : undefined,
-    })),
+  observe: (file, { ownStore }, context) =>
+    explained(file, async () => {
+      const ofStore = ownStore ? ['SELECT version FROM meta WHERE id = 1'] : []
+      const [version, table] = (await valuesOf(file, ['PRAGMA user_version', ...ofStore], context)).values
+      // The version in the store's own table; undefined for any other database.
+      return { version: Number(version), table: ownStore ? Number(table ?? Number.NaN) : undefined }
+    }),
   evaluate: ({ version, table }, { schemaVersion }) => {
     const facts = { schema: String(version) }
     if (table !== undefined && table !== version) {
@@ -146,11 +146,10 @@ export const disk = check({
       doc: 'Minimum free disk space, in percent',
     },
   },
-  observe: (file) =>
+  observe: (file, _, { files }) =>
     explained(file, async () => {
-      // The space for ordinary accounts, without the reserve for root.
-      const { bavail, blocks, bsize } = await statfs(dirname(file.path))
-      return { freeBytes: bavail * bsize, percent: blocks > 0 ? (bavail / blocks) * 100 : undefined }
+      const { available, blocks, blockBytes } = await files('space', { path: dirname(file.path) })
+      return { freeBytes: available * blockBytes, percent: blocks > 0 ? (available / blocks) * 100 : undefined }
     }),
   evaluate: ({ freeBytes, percent }, { diskFree }) => {
     if (percent === undefined) return notChecked('disk', 'missing', 'the file system does not report its size')
@@ -185,7 +184,7 @@ export const roundTrip = check({
   observe: (file, { ownStore }, context): Promise<RoundTrip | undefined> =>
     explained(file, async () => {
       const { path } = file
-      if (!ownStore && !(await mayWrite(path))) return undefined
+      if (!ownStore && !(await mayWrite(path, context.files))) return undefined
       return (await inChild(file, { task: 'round trip', path, busyMs: busyMs(context) }, context)) as RoundTrip
     }),
   evaluate: (trip, settings) =>
@@ -193,14 +192,12 @@ export const roundTrip = check({
 })
 
 /** False if this account may only read. Throws ProbeError for a disk that accepts no writes. */
-async function mayWrite(path: string): Promise<boolean> {
-  try {
-    await access(path, constants.W_OK)
-    return true
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== 'EROFS') return false
+async function mayWrite(path: string, files: ConfiguredFiles): Promise<boolean> {
+  const answer = await files('mayWrite', { path })
+  if (answer === 'read-only file system') {
     throw new ProbeError('data', `${path} cannot be written: its file system is read-only`)
   }
+  return answer === 'yes'
 }
 
 /** Maximum bytes of a database without WAL to check: there, a check of the whole file blocks writers. */
@@ -216,8 +213,8 @@ export const quickCheck = check({
   observe: (file, _, context): Promise<QuickCheck | undefined> =>
     explained(file, async () => {
       const { path } = file
-      const { size } = await stat(path)
-      if (file.journalMode !== 'wal' && size > maxCheckedBytes) return undefined
+      const { bytes } = await context.files('status', { path })
+      if (file.journalMode !== 'wal' && bytes > maxCheckedBytes) return undefined
       return (await inChild(file, { task: 'quick check', path, busyMs: busyMs(context) }, context)) as QuickCheck
     }),
   evaluate: (observation) => {
@@ -247,8 +244,8 @@ export const backup = check({
   observe: (file, { backup: path = '' }, context) =>
     explained(file, async () => {
       if (!isAbsolute(path)) throw new ProbeError('internal', 'backup must be an absolute path')
-      const { name, bytes, modifiedAt } = (await inChild(file, { task: 'backup', path }, context)) as Backup
-      return { name, bytes, ageMs: context.date().getTime() - modifiedAt }
+      const { name, bytes, modified } = await newestBackup(path, context.files)
+      return { name, bytes, ageMs: context.date().getTime() - modified }
     }),
   evaluate: ({ name: file, bytes, ageMs }, { backupAge }) => {
     const name = sanitize(file, 128)
@@ -262,6 +259,23 @@ export const backup = check({
     })
   },
 })
+
+/** Maximum number of files to inspect; a backup folder has few. */
+const maxFiles = 100_000
+
+/** A backup: the file itself, or the newest file of a folder. Throws ProbeError `data` if there is none. */
+export async function newestBackup(path: string, files: ConfiguredFiles): Promise<ListedFile> {
+  const { isFile, isFolder, bytes, modified } = await files('status', { path }).catch((error: unknown) => {
+    throw isMissing(error) ? new ProbeError('data', `no backup: ${path} does not exist`) : error
+  })
+  if (isFile) return { name: path, bytes, modified }
+  if (!isFolder) throw new ProbeError('data', `no backup: ${path} is neither a file nor a folder`)
+  const { newest, more } = await files('list', { path, ending: '', hidden: true, maxFiles })
+  // The newest file may be among those that are not inspected.
+  if (more) throw new ProbeError('data', `${path} contains more than ${maxFiles} files`)
+  if (!newest) throw new ProbeError('data', `no backup: ${path} contains no files`)
+  return newest
+}
 
 /** Maximum milliseconds that an operator's query waits for a lock. */
 const queryBusyMs = 500

@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { readdirSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 import { type Column, ColumnReader } from '../../database/index.ts'
@@ -8,12 +6,12 @@ import { showBytes } from '../../format.ts'
 import { sqlite } from '../../lazy.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { sqliteFault } from './file.ts'
+import { openToRead, type SqliteChoice, type SqlValues, sqliteFault, value } from './file.ts'
 
 /** The request to the child process, which is killed if it takes too long. */
 export type SqliteTask =
   | { readonly task: 'round trip' | 'quick check'; readonly path: string; readonly busyMs: number }
-  | { readonly task: 'backup'; readonly path: string }
+  | ({ readonly task: 'values'; readonly statements: readonly string[] } & SqliteChoice)
   | ReadTask
 export type ReadTask = {
   readonly task: 'read'
@@ -26,17 +24,11 @@ export type ReadTask = {
 
 export type RoundTrip = { readonly ms: number }
 export type QuickCheck = { readonly ms: number; readonly problems: readonly string[] }
-export type Backup = {
-  readonly name: string
-  readonly bytes: number
-  /** Milliseconds since 1970. */
-  readonly modifiedAt: number
-}
 
-export default async function probe(input: unknown): Promise<RoundTrip | QuickCheck | Backup | Column> {
+export default async function probe(input: unknown): Promise<RoundTrip | QuickCheck | SqlValues | Column> {
   const task = input as SqliteTask
   if (task.task === 'read') return readOnly(task)
-  if (task.task === 'backup') return newest(task.path)
+  if (task.task === 'values') return await valuesIn(task)
   const start = performance.now()
   const database = new (sqlite().DatabaseSync)(task.path, { timeout: task.busyMs, open: false })
   try {
@@ -53,6 +45,23 @@ export default async function probe(input: unknown): Promise<RoundTrip | QuickCh
     throw sqliteFault(error, task.path)
   } finally {
     if (database.isOpen) database.close()
+  }
+}
+
+/** For a file on a share. The time includes opening it. */
+async function valuesIn({
+  statements,
+  ...choice
+}: SqliteChoice & { readonly statements: readonly string[] }): Promise<SqlValues> {
+  const start = performance.now()
+  const database = await openToRead(choice)
+  try {
+    const values = statements.map((statement) => value(database, statement))
+    return { values, ms: performance.now() - start }
+  } catch (error) {
+    throw sqliteFault(error, choice.path)
+  } finally {
+    database.close()
   }
 }
 
@@ -80,29 +89,6 @@ function roundTrip(database: DatabaseSync): void {
     database.exec('ROLLBACK')
   }
 }
-
-/** Maximum number of files to inspect; a backup folder has few. */
-const maxFiles = 100_000
-
-/** A backup: the file itself, or the newest file of a folder. */
-function newest(path: string): Backup {
-  const target = look(path)
-  if (!target) throw new ProbeError('data', `no backup: ${path} does not exist`)
-  if (!target.isDirectory()) return { name: path, bytes: target.size, modifiedAt: target.mtimeMs }
-  let last: Backup | undefined
-  const names = readdirSync(path)
-  // The newest file may be among those that are not inspected.
-  if (names.length > maxFiles) throw new ProbeError('data', `${path} contains more than ${maxFiles} files`)
-  for (const name of names) {
-    const file = look(join(path, name))
-    if (!file?.isFile() || (last && last.modifiedAt >= file.mtimeMs)) continue
-    last = { name, bytes: file.size, modifiedAt: file.mtimeMs }
-  }
-  if (!last) throw new ProbeError('data', `no backup: ${path} contains no files`)
-  return last
-}
-
-const look = (path: string) => statSync(path, { throwIfNoEntry: false })
 
 /** Maximum bytes of a value and of a row, the same as for a server. */
 const maxBytes = 8 * 1024 ** 2

@@ -36,10 +36,10 @@ export const loadTedious = () =>
   })
 
 export const openSqlserver: OpenDatabase = async (target, way) => {
-  const { socket, ip, address } = way
-  const password = (await target.password?.reveal()) ?? ''
+  const { socket, ip, address, files } = way
+  const password = (await target.password?.reveal(files)) ?? ''
   const redact = createRedactor([password])
-  const tls = await tlsChoice(target, ip)
+  const tls = await tlsChoice(target, ip, files)
   const { Connection, Request } = await loadTedious()
   const connection = new Connection(configuration(target, tls, password, once(socket, address)))
   // A broken connection also fails the pending request, which reports the error.

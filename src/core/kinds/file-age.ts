@@ -11,11 +11,11 @@ import {
   ok,
   sharedRead,
   warn,
-} from '../../engine/index.ts'
-import { evaluateAge } from '../../folders/index.ts'
-import { count, sanitize } from '../../net/text.ts'
-import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { type BacklogAnswer, type BacklogTask, maxFiles } from './backlog-probe.ts'
+} from '../engine/index.ts'
+import { evaluateAge } from '../folders/index.ts'
+import { count, sanitize } from '../net/text.ts'
+import type { SettingsSpec, Values } from '../settings/index.ts'
+import { fileTrouble } from '../system/files.ts'
 
 const selection = {
   path: { type: 'text', required: true, doc: 'Absolute path of a file or a folder' },
@@ -23,27 +23,35 @@ const selection = {
   hidden: { type: 'flag', default: false, doc: 'In a folder, include files whose names begin with a dot' },
 } as const satisfies SettingsSpec
 
-/** The path as shown in messages, and the task of the child process. */
-type Path = { readonly name: string; readonly task: BacklogTask }
+/** The most files of a folder that are dated. */
+const maxFiles = 10_000
+
+/** `name` is the path as shown in messages. */
+type Path = { readonly name: string; readonly path: string; readonly ending: string; readonly hidden: boolean }
 const check = checksOn<Path>()
 
-/** Reads in a child process, because a share whose server is gone could block this process for ever. */
-const content = sharedRead('there', 'The file or folder', async ({ name, task }: Path, context: CheckContext) => {
-  context.step('there', name)
-  const answer = (await context.inChild('backlog', task)) as BacklogAnswer
-  const now = context.date().getTime()
-  const age = (modified: number) => ({ ms: now - modified, at: new Date(modified) })
-  switch (answer.type) {
-    case 'missing':
-      return { name, why: answer.why }
-    case 'file':
-      return { name, file: { ...age(answer.modified), bytes: answer.bytes } }
-    case 'folder': {
-      const { files, oldest, more } = answer
+const content = sharedRead(
+  'there',
+  'The file or folder',
+  async ({ name, path, ...names }: Path, context: CheckContext) => {
+    context.step('there', name)
+    const now = context.date().getTime()
+    const age = (modified: number) => ({ ms: now - modified, at: new Date(modified) })
+    try {
+      const { isFile, isFolder, modified, bytes } = await context.files('status', { path })
+      if (isFile) return { name, file: { ...age(modified), bytes } }
+      // The date of a pipe or a device means nothing.
+      if (!isFolder) return { name, why: 'is neither a file nor a folder' }
+      // In Basic, it is enough that the folder can be listed.
+      const most = includes(context.mode, 'Standard') ? maxFiles : 0
+      const { files, oldest, more } = await context.files('list', { path, ...names, maxFiles: most })
       return { name, folder: { files, oldest: oldest && { name: oldest.name, ...age(oldest.modified) }, more } }
+    } catch (error) {
+      context.signal.throwIfAborted()
+      return { name, why: fileTrouble(error) }
     }
-  }
-})
+  },
+)
 
 export const there = check({
   depth: 'Basic',
@@ -118,9 +126,11 @@ export default machineKind({
   title: 'A file is fresh, or the backlog of a folder is small and young',
   settings: selection,
   validate: ({ path }) => (isAbsolute(path) ? undefined : `path is not an absolute path: ${sanitize(path, 100)}`),
-  open: ({ path, ending = '', hidden }: Values<typeof selection>, { mode }: CheckContext): Path => ({
+  open: ({ path, ending = '', hidden }: Values<typeof selection>): Path => ({
     name: sanitize(path, 200),
-    task: { path, list: includes(mode, 'Standard'), ending, hidden },
+    path,
+    ending,
+    hidden,
   }),
   checks: [there, age, size, backlog],
 })

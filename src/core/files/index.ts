@@ -1,0 +1,112 @@
+import { lazy } from '../lazy.ts'
+import { ProbeError } from '../probe-error.ts'
+import { type Share, shareAt } from './share.ts'
+import { type FileStatus, type TaskInput, type TaskName, type TaskOutput, tasks } from './tasks.ts'
+
+export type { FileContent, FileStatus, ListedFile } from './tasks.ts'
+
+/**
+ * Does something with a path of the configuration: `files('read', {path, maxBytes})`. The one way to such paths (H30): a
+ * path on a local file system is used directly, and any other by the reader process. Rejects with the error of the file
+ * system.
+ */
+export type ConfiguredFiles = <T extends TaskName>(task: T, input: TaskInput<T>) => Promise<TaskOutput<T>>
+
+/** A regular file of at most `maxBytes`, as text. */
+export async function readText(
+  files: ConfiguredFiles,
+  path: string,
+  maxBytes: number,
+): Promise<{ readonly text: string; readonly status: FileStatus }> {
+  const { content, status } = await files('read', { path, maxBytes })
+  return { text: Buffer.from(content, 'base64').toString('utf8'), status }
+}
+
+/** Whether a path leads to a share, where a program or a library that opens it needs a process of its own. */
+export const isOnShare = (path: string): boolean => shareAt(path) !== undefined
+
+/** The reader process of this program. It starts with the first path on a share. */
+const reader = lazy(async () => new (await import('./reader.ts')).Reader(program()))
+
+/** The file that it runs: beside this file in the sources, beside the bundle in a build. */
+const program = (): URL =>
+  new URL(import.meta.url.endsWith('.ts') ? './reader-main.ts' : './file-reader.cjs', import.meta.url)
+
+/** A share that a task waits for. */
+export type AwaitedShare = {
+  /** `/mnt/media (nfs4 from nas:/media)` */
+  readonly share: string
+  readonly path: string
+}
+
+/**
+ * Paths in a monitor. When the signal aborts, tasks reject with its reason. `awaits` is called when a task begins to
+ * wait for a share; what it returns, when the task has ended.
+ */
+export const filesUntil = (signal: AbortSignal, awaits: (share: AwaitedShare) => () => void): ConfiguredFiles =>
+  filesOver(async (share, path, run) => {
+    const end = awaits({ share: share.name, path })
+    try {
+      return await run(signal)
+    } finally {
+      end()
+    }
+  })
+
+/** Paths outside of monitors. All shares together have `ms` from the first use of one. */
+export function filesWithin(ms: number): ConfiguredFiles {
+  let signal: AbortSignal | undefined
+  return filesOver(async (share, _, run) => {
+    signal ??= AbortSignal.timeout(ms)
+    try {
+      return await run(signal)
+    } catch (error) {
+      throw error === signal.reason ? new SilentShareError(share.name, ms) : error
+    }
+  })
+}
+
+/** A share that did not answer. The message names it. */
+export class SilentShareError extends ProbeError {
+  constructor(share: string, ms: number) {
+    super('timeout', `the share ${share} did not answer within ${Number((ms / 1_000).toFixed(1))} s`)
+  }
+}
+
+/** An entry of a local folder leads to a share. */
+class LeadsToShare extends Error {
+  readonly share: Share
+  constructor(share: Share) {
+    super(`leads to ${share.name}`)
+    this.share = share
+  }
+}
+
+const refuseShare = (path: string): void => {
+  const share = shareAt(path)
+  if (share) throw new LeadsToShare(share)
+}
+
+type OnShare = (share: Share, path: string, run: (signal: AbortSignal) => Promise<unknown>) => Promise<unknown>
+
+function filesOver(onShare: OnShare): ConfiguredFiles {
+  const run = async (name: TaskName, input: { readonly path: string }): Promise<unknown> => {
+    const local = shareAt(input.path) ?? (await here(name, input))
+    if (!isShare(local)) return local.value
+    return await onShare(local, input.path, async (signal) => (await reader.get()).run(local, name, input, signal))
+  }
+  return run as ConfiguredFiles
+}
+
+const isShare = (local: Share | { readonly value: unknown }): local is Share => 'key' in local
+
+/** Runs a task in this process. Gives the share instead, if it turns out to lead to one. */
+async function here(name: TaskName, input: unknown): Promise<{ readonly value: unknown } | Share> {
+  const task = tasks[name] as (input: unknown, follow: typeof refuseShare) => Promise<unknown>
+  try {
+    return { value: await task(input, refuseShare) }
+  } catch (error) {
+    if (error instanceof LeadsToShare) return error.share
+    throw error
+  }
+}

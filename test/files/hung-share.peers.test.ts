@@ -1,0 +1,242 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { peerSuite } from '../support/peer.ts'
+import { childrenOf, freePort } from '../support/server.ts'
+import { type FuseShare, shareMissing, startShare } from '../support/share.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+import { until } from '../support/until.ts'
+
+/** Milliseconds of a monitor, and what its process may take beyond that and its own start. */
+const deadline = 2_000
+const grace = 1_000
+
+/** What reads a path, by a monitor of the type App. `at` gives a path in the folder that is under test. */
+const rows: Readonly<Record<string, (at: (name: string) => string) => string>> = {
+  'deployment versionFile': (at) => `{kind: deployment, expected: 1.2.3, versionFile: ${at('version')}}`,
+  'deployment expectedFile': (at) =>
+    `{kind: deployment, expectedFile: ${at('version')}, versionFile: ${at('version')}}`,
+  'deployment marker': (at) => `{kind: deployment, marker: ${at('absent')}}`,
+  'tls caFile': (at) => `{kind: tls, host: localhost, port: 9, caFile: ${at('ca.pem')}}`,
+  'http caFile': (at) => `{kind: http, url: 'https://localhost:9/', caFile: ${at('ca.pem')}}`,
+  'process pidFile': (at) => `{kind: process, pidFile: ${at('pid')}}`,
+  'redis password': (at) => `{kind: redis, url: 'redis://localhost:9', password: {file: ${at('password')}}}`,
+  'http token': (at) => `{kind: http, url: 'http://localhost:9/', token: {file: ${at('password')}}}`,
+  'sftp privateKey': (at) =>
+    `{kind: sftp, host: localhost, username: u, hostKey: 'SHA256:${'A'.repeat(43)}', privateKey: {file: ${at('password')}}}`,
+  'sqlite path': (at) => `{kind: sqlite, path: ${at('db')}}`,
+  'file-age file': (at) => `{kind: file-age, path: ${at('version')}}`,
+  'file-age folder': (at) => `{kind: file-age, path: ${at('in')}}`,
+}
+
+peerSuite(shareMissing, 'H30 a share that does not answer', () => {
+  let share: FuseShare
+  let home: Home
+  beforeAll(async () => {
+    share = await startShare()
+    home = svcHome()
+    const { real } = share
+    mkdirSync(join(real, 'in'))
+    mkdirSync(join(home.folder, 'in'))
+    symlinkSync(join(share.point, 'version'), join(home.folder, 'in', 'linked'))
+    for (const [name, text] of Object.entries({ version: '1.2.3', pid: String(process.pid), password: 'x' })) {
+      writeFileSync(join(real, name), text, { mode: 0o600 })
+    }
+    writeFileSync(join(real, 'ca.pem'), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n')
+    writeFileSync(join(real, 'svc.yaml'), 'types: {App: [{kind: tcp, host: localhost, port: 9}]}', { mode: 0o600 })
+    mkdirSync(join(real, 'store'), { mode: 0o700 })
+    chmodSync(real, 0o700)
+    const database = new DatabaseSync(join(real, 'db'))
+    database.exec('CREATE TABLE t (a)')
+    database.close()
+    await share.mounts.shell(`mkdir ${share.mounts.folder}/pipes && cd ${share.mounts.folder}/pipes &&
+      mkfifo version ca.pem pid password db in svc.yaml absent`)
+  })
+  afterAll(async () => {
+    share.go()
+    await share.remove()
+    home.remove()
+  })
+
+  /** Runs svc in these mounts. A process that does not end by itself is killed, and has no exit code. */
+  async function svc(args: readonly string[]) {
+    const [file, all] = share.mounts.command(process.execPath, [home.program, ...args])
+    const start = performance.now()
+    const child = spawn(file, [...all], { env: home.env, stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
+    const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
+    await once(child, 'close')
+    clearTimeout(timer)
+    return { code: child.exitCode, output, ms: performance.now() - start }
+  }
+  const yaml = (name: string, content: string): string => {
+    const path = join(home.folder, `${name.replaceAll(/\W/g, '-')}.yaml`)
+    writeFileSync(path, content, { mode: 0o600 })
+    return path
+  }
+  /** A run of one monitor of App. `Standard` reads everything that is read without writing. */
+  const health = (name: string, monitor: string) =>
+    svc(['health', '-t', 'App', '-m', 'Standard', '--config', yaml(name, `types: {App: [${limited(monitor)}]}`)])
+  const limited = (monitor: string): string => monitor.replace(/\}$/, `, timeout: ${deadline}ms}`)
+  const named = (): string => `the share ${share.point} (fuse from ${share.real}) did not answer within`
+
+  describe.each(Object.entries(rows))('%s', (name, monitor) => {
+    const on = (folder: string) =>
+      health(
+        name,
+        monitor((file) => join(folder, file)),
+      )
+
+    test('names no share while it answers, and the share when it does not, in time', async () => {
+      const well = await on(share.point)
+      expect(well.output).not.toContain('the share')
+      await share.stop()
+      try {
+        const hung = await on(share.point)
+        expect(hung.code).toBe(3)
+        expect(hung.output).toContain(`${named()} 2 s`)
+        expect(hung.ms).toBeLessThan(well.ms + deadline + grace)
+      } finally {
+        share.go()
+      }
+    })
+
+    test('a named pipe without a writer is not waited for', async () => {
+      const ran = await on(join(share.mounts.folder, 'pipes'))
+      expect(ran.code).not.toBeNull()
+      expect(ran.output).toMatch(/not a regular file|is neither a file nor a folder|is not a file|exists/)
+      expect(ran.ms).toBeLessThan(deadline + grace)
+    })
+  })
+
+  describe('outside of monitors', () => {
+    const stopped = async (args: readonly string[], within: string, code: number) => {
+      await share.stop()
+      try {
+        const ran = await svc(args)
+        expect(ran.output).toContain(`${named()} ${within}`)
+        expect(ran.code).toBe(code)
+        expect(ran.ms).toBeLessThan(5_000 + 2 * grace)
+      } finally {
+        share.go()
+      }
+    }
+
+    test('svc.yaml', async () => {
+      const args = ['health', '-t', 'App', '-m', 'Basic', '--config', join(share.point, 'svc.yaml')]
+      expect((await svc(args)).code).toBe(3)
+      await stopped(args, '5 s', 12)
+    })
+
+    test('svc.yaml as a named pipe', async () => {
+      const path = join(share.mounts.folder, 'pipes', 'svc.yaml')
+      const ran = await svc(['health', '-t', 'App', '--config', path])
+      expect(ran.output).toContain('is not a regular file')
+      expect(ran.code).toBe(12)
+    })
+
+    test('a link in a local folder that leads to the share', async () => {
+      const monitor = `{kind: file-age, path: ${join(home.folder, 'in')}}`
+      expect((await health('linked', monitor)).code).toBe(0)
+      await share.stop()
+      try {
+        const ran = await health('linked', monitor)
+        expect(ran.output).toContain(named())
+        expect(ran.code).toBe(3)
+      } finally {
+        share.go()
+      }
+    })
+
+    test('the file of a secret costs a run that does not need it half a second at most', async () => {
+      const monitor = `{kind: redis, url: 'redis://localhost:9', password: {file: ${join(share.point, 'password')}}}`
+      const config = yaml('unused', `types: {Mongo: [${monitor}], App: [{kind: tcp, host: localhost, port: 9}]}`)
+      const args = ['health', '-t', 'App', '-m', 'Basic', '--config', config]
+      const well = await svc(args)
+      await share.stop()
+      try {
+        const ran = await svc(args)
+        expect(ran.code).toBe(well.code)
+        expect(ran.ms).toBeLessThan(well.ms + 500 + grace)
+      } finally {
+        share.go()
+      }
+    })
+  })
+
+  test('in svc serve, a hundred runs lose no thread, and the other types stay healthy', {
+    timeout: 240_000,
+  }, async () => {
+    const open = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1')
+    await once(open, 'listening')
+    const port = (open.address() as { port: number }).port
+    const file = (name: string): string => join(share.point, name)
+    const config = yaml(
+      'serve',
+      `types:
+  App:
+    - {kind: deployment, name: d, expected: 1.2.3, versionFile: ${file('version')}, timeout: 100ms}
+    - {kind: process, name: p, pidFile: ${file('pid')}, timeout: 100ms}
+    - {kind: sqlite, name: s, path: ${file('db')}, timeout: 100ms}
+    - {kind: redis, name: r, url: 'redis://localhost:9', password: {file: ${file('password')}}, timeout: 100ms}
+  Sql: [{kind: tcp, host: localhost, port: ${port}}]
+`,
+    )
+    const at = await freePort()
+    const [program, args] = share.mounts.command(process.execPath, [
+      ...[home.program, 'serve', '--only', 'health', '--port', String(at), '--config', config],
+    ])
+    const serve = spawn(program, [...args], { env: home.env, stdio: ['ignore', 'ignore', 'pipe'] })
+    let log = ''
+    serve.stderr.on('data', (chunk) => (log += String(chunk)))
+    const ask = async (type: string): Promise<{ readonly status: number; readonly text: string }> => {
+      const url = `http://127.0.0.1:${at}/healthcheck?ExecutionMode=Standard&ServerType=${type}`
+      const answer = await fetch(url, { headers: { 'cache-control': 'no-cache' } })
+      return { status: answer.status, text: await answer.text() }
+    }
+    try {
+      await until(() => log.includes('listens on'))
+      const pid = serve.pid ?? 0
+      const threads = (): number => readdirSync(`/proc/${pid}/task`).length
+      expect((await ask('Sql')).status).toBe(200)
+      await ask('App')
+      const before = threads()
+      await share.stop()
+      let children = 0
+      for (let round = 0; round < 100; round += 1) {
+        const { status, text } = await ask('App')
+        expect(status).toBe(503)
+        if (round === 0) expect(text).toContain('the share ')
+        if (round % 10 === 0) expect(await ask('Sql')).toMatchObject({ status: 200 })
+        children = Math.max(children, childrenOf(pid).length)
+      }
+      expect(threads()).toBeLessThanOrEqual(before)
+      expect(children).toBeLessThanOrEqual(2)
+      // None of its own threads waits for the share.
+      for (const task of readdirSync(`/proc/${pid}/task`)) {
+        expect(readFileSync(`/proc/${pid}/task/${task}/status`, 'utf8')).not.toMatch(/^State:\s+D/m)
+      }
+      share.go()
+      await wait(500)
+      expect((await ask('App')).text).toContain('1.2.3, as expected')
+      await share.stop()
+      const asked = ask('App').catch(() => undefined)
+      const since = performance.now()
+      serve.kill('SIGTERM')
+      await once(serve, 'exit')
+      expect(serve.exitCode).toBe(0)
+      expect(performance.now() - since).toBeLessThan(10_000)
+      await asked
+    } finally {
+      share.go()
+      serve.kill('SIGKILL')
+      open.close()
+    }
+  })
+})
