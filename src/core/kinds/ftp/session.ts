@@ -1,12 +1,6 @@
 import type { Socket } from 'node:net'
 import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
-import {
-  type Backlog,
-  type Files,
-  type FolderConnection,
-  maxEntries,
-  type Trip,
-} from '../../folders/index.ts'
+import { type Backlog, type Files, type FolderConnection, maxEntries, type Trip } from '../../folders/index.ts'
 import { type Chain, whyDistrusted } from '../../net/certificates.ts'
 import { connectTcp, hostPort } from '../../net/connect.ts'
 import { createRedactor, noRedaction, type Redact } from '../../net/text.ts'

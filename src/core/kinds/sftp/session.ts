@@ -3,8 +3,8 @@ import { PeerSocket } from '../../database/index.ts'
 import { type AddressTurn, type CheckContext, type Connection, includes } from '../../engine/index.ts'
 import {
   type Backlog,
-  type Files,
   type DatedFile,
+  type Files,
   type FolderConnection,
   maxEntries,
   type Trip,
