@@ -76,7 +76,7 @@ function comparable(home: Home, { code, stdout, stderr }: Ran): object {
   const text = (written: string): string =>
     written
       .replaceAll(home.folder, '<home>')
-      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+      .replace(/\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d UTC)?/g, '<time>')
       .replace(/\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b/g, '<id>')
       .replace(/svc_key_[\w-]+/g, '<key>')
       .replace(/("ageSeconds"|"clockSkewMs"):-?\d+/g, '$1:<ms>')
