@@ -7,6 +7,7 @@ import {
   nagiosState,
   overHttp,
   read,
+  renderPlain,
   reports,
 } from '../../src/core/reports/index.ts'
 import { prtgSchema } from '../support/prtg.ts'
@@ -677,5 +678,32 @@ describe('values', () => {
     const series = prometheusSeries(await render('prometheus', [entry]))
     const values = series.filter(({ name }) => name === 'svc_check_value')
     expect(values.map(({ labels }) => labels['item'])).toEqual(['10.0.0.5:25', '10.0.0.6:25'])
+  })
+})
+
+describe('C9 a Failure of which every result passed, as of an answer that contradicts its HTTP status,', () => {
+  const message = 'the server reports Success, which contradicts its HTTP status 503'
+  const contradiction: Entry = {
+    ...healthy,
+    ExitCode: 3,
+    Response: { ...healthy.Response, Status: 'Failure', StatusMessage: message },
+  }
+  test.each([
+    ['csv', /,Failure,"App is unhealthy; the server reports Success, which contradicts/],
+    ['tsv', /\tFailure\tApp is unhealthy; the server reports Success/],
+    ['ndjson', /"Status":"Failure","StatusMessage":"[^"]*the server reports Success/],
+    ['junit', /<failure [^>]*message="[^"]*the server reports Success/],
+    ['github', /^::error .*the server reports Success/m],
+    ['nagios', /^SVC CRITICAL - .*the server reports Success/],
+    ['prtg', /"channel":"Status","value":2,.*the server reports Success/],
+    ['prometheus', /^svc_type_success\{[^}]*\} 0$/m],
+  ] as const)('is one in %s', async (name, failure) => {
+    expect(await render(name, [contradiction])).toMatch(failure)
+  })
+
+  test('is the first record of a pipe', () => {
+    const [first = '', ...others] = renderPlain([contradiction], { header: false }).trimEnd().split('\n')
+    expect(first).toContain(`\tFailure\tApp is unhealthy; ${message}`)
+    expect(others.every((line) => line.includes('\tSuccess\t'))).toBe(true)
   })
 })

@@ -262,9 +262,9 @@ export const columns = [
 ] as const satisfies readonly (keyof ResultRecord)[]
 
 /**
- * Every result of every entry, in order. An entry without results becomes one record without a MonitorName, so that
- * none is missing. A target without an answer is a Failure whose last ErrorMessages entry names the error, e.g.
- * `error: Unreachable`.
+ * Every result of every entry, in order. An entry without results has one record without a MonitorName, and so has one
+ * whose failure no result explains, before its results. A target without an answer is a Failure whose last
+ * ErrorMessages entry names the error, e.g. `error: Unreachable`.
  */
 export function records(entries: readonly Entry[]): readonly ResultRecord[] {
   return entries.flatMap((entry): readonly ResultRecord[] => {
@@ -304,10 +304,12 @@ export function records(entries: readonly Entry[]): readonly ResultRecord[] {
         NotChecked: result.notChecked,
       })),
     )
-    if (rows.length > 0) return rows
+    const isExplained = !isBad(reading.level) || rows.some(({ Status }) => Status === 'Failure')
+    if (rows.length > 0 && isExplained) return rows
     const message = [reading.headline, ...reading.causes].join('; ')
     return [
       { ...alone, Status: statusOf(reading.level), StatusMessage: message, ErrorMessages: [], Level: reading.level },
+      ...rows,
     ]
   })
 }

@@ -239,7 +239,8 @@ export function describeResult(reading: Reading): string {
 
 /** `Sql is unhealthy: 2 of 14 monitors failed, 3 not checked`. */
 export function unhealthySentence(type: string, failed: number, unchecked: number, total: number): string {
-  if (total === 0) return `${type} is unhealthy`
+  // A server may call an answer unhealthy although all its monitors passed.
+  if (failed + unchecked === 0) return `${type} is unhealthy`
   const all = `${total} ${total === 1 ? 'monitor' : 'monitors'}`
   if (failed === 0 && unchecked > 0) return `${type} is not fully checked: ${unchecked} of ${all} not checked`
   return `${type} is unhealthy: ${failed} of ${all} failed${unchecked > 0 ? `, ${unchecked} not checked` : ''}`
