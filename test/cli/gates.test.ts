@@ -1,0 +1,107 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { outputs } from '../../src/cli/health.ts'
+import { everyCombination, selection } from '../../tools/gates/combinations.ts'
+import { type Choice, type Combination, choices, formats, isSimple } from '../../tools/gates/dimensions.ts'
+import { exitOf, fileOutcome, outcomeOf, placeOf, serverOutcome } from '../../tools/gates/rules.ts'
+import { gatesPage } from '../../tools/gates.ts'
+import { type GateCommands, gateCommands } from '../support/gate-commands.ts'
+import { type GateFailure, gateFailure } from '../support/gate-failure.ts'
+import { type GateWorld, gateWorld } from '../support/gate-world.ts'
+import { type Home, svcHome } from '../support/svc.ts'
+
+const selected = selection()
+
+describe('the table of gates', () => {
+  test('K10 is 0 only where checks of a configured server passed, or svc checked itself and nothing requires a configuration', () => {
+    for (const combination of everyCombination()) {
+      if (exitOf(combination) !== 0) continue
+      const { server, file, requirement } = combination
+      const where = server ?? `file ${file}`
+      const { reason } = outcomeOf(combination)
+      const passes = /(?:svc|svc 0\.1|ServiceStack), healthy$|^file (?:healthy|with a mistake)/.test(where)
+      const itself = /without a configuration|that does not exist/.test(where) && requirement === 'nothing'
+      expect([where, requirement, reason, passes || itself]).toEqual([where, requirement, reason, true])
+      expect(reason).toBe(passes ? 'healthy' : 'only itself')
+    }
+  })
+
+  test('has every format of svc health', () => {
+    expect([...formats].toSorted()).toEqual([...outputs].toSorted())
+  })
+
+  test('is on docs/gates.md, as its rules say (npm run docs writes it)', () => {
+    const page = readFileSync(new URL('../../docs/gates.md', import.meta.url), 'utf8').replaceAll('\r\n', '\n')
+    expect(page).toBe(gatesPage())
+  })
+
+  test('has a selection in which each choice of a place shows whether another place is checked', () => {
+    const differs = (combination: Combination): boolean => {
+      const { type, requirement, choice } = combination
+      const { exit } = outcomeOf(combination)
+      const other = exit === 0 ? 'unhealthy' : 'healthy'
+      const elsewhere = [
+        serverOutcome(`svc, ${other}`, type, requirement),
+        ...(placeOf(choice).at === 'this machine' ? [] : [fileOutcome(other, type, requirement, false)]),
+      ]
+      return elsewhere.every((outcome) => outcome.exit !== exit)
+    }
+    const shown = new Set(selected.filter(differs).map(({ choice }) => choice))
+    const ambiguous = (choice: Choice): boolean => isSimple(choice) && !shown.has(choice)
+    expect(choices.filter(ambiguous)).toEqual([])
+  })
+})
+
+describe('svc health', () => {
+  let world: GateWorld
+  let commands: GateCommands
+  let home: Home
+  beforeAll(async () => {
+    world = await gateWorld()
+    commands = gateCommands()
+    home = svcHome()
+  })
+  afterAll(async () => {
+    await commands?.close()
+    await world?.close()
+    home?.remove()
+  })
+
+  test('K10 K12 C9 C10 exits as the table of gates says, in a selection of its combinations in one process', {
+    timeout: 120_000,
+  }, async () => {
+    const failures: GateFailure[] = []
+    for (const combination of selected) {
+      const command = world.commandFor(combination)
+      failures.push(...gateFailure(combination, command, await commands.run(command)))
+    }
+    expect({ failures: failures.length, first: failures.slice(0, 5) }).toEqual({ failures: 0, first: [] })
+  })
+
+  test('K10 exits in the built program as in one process', { timeout: 60_000 }, async () => {
+    const rows = selected.filter((_, at) => at % 160 === 7)
+    expect(rows.length).toBeGreaterThan(8)
+    const failures: GateFailure[] = []
+    for (const combination of rows) {
+      const command = world.commandFor(combination)
+      const { code, stdout, stderr } = await home.svc(['health', ...command.argv], { env: command.env })
+      failures.push(...gateFailure(combination, command, { code: code ?? -1, text: stdout + stderr }))
+    }
+    expect(failures).toEqual([])
+  })
+
+  test('a combination that exits with another code, or for another reason, is a failure of these tests', async () => {
+    const [green, red] = ['svc, healthy', 'svc without a configuration'].map((server) =>
+      selected.find(
+        (one) =>
+          one.server === server && one.type === '-t App' && one.requirement !== 'nothing' && one.format !== 'nagios',
+      ),
+    ) as [Combination, Combination]
+    const command = world.commandFor(red)
+    const result = await commands.run(command)
+    expect(gateFailure(red, command, result)).toEqual([])
+    expect(gateFailure(green, command, result)).toMatchObject([{ expected: 0, code: 12 }])
+    expect(gateFailure({ ...red, format: 'csv' }, command, { ...result, text: 'svc failed' })).toHaveLength(1)
+    expect(gateFailure(red, command, { ...result, text: `${result.text}\n✓ HEALTHY` })).toHaveLength(1)
+  })
+})
