@@ -1,10 +1,10 @@
 import { createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { everyCombination } from '../../tools/gates/combinations.ts'
-import { type Combination, type Requirement, requirements, types } from '../../tools/gates/dimensions.ts'
+import { type Requirement, requirements, types } from '../../tools/gates/dimensions.ts'
 import { serverOutcome } from '../../tools/gates/rules.ts'
-import { type GateCommands, gateCommands } from '../support/gate-commands.ts'
-import { type GateFailure, gateFailure } from '../support/gate-failure.ts'
+import { runGate } from '../support/gate-commands.ts'
+import { runGates } from '../support/gate-failure.ts'
 import { gateWorld } from '../support/gate-world.ts'
 import { suiteWith } from '../support/peer.ts'
 import { type ServeCommand, startServe } from '../support/serve-command.ts'
@@ -12,46 +12,24 @@ import { type Home, svcHome } from '../support/svc.ts'
 import { answersOf01 } from '../support/svc-0.1-answers.ts'
 import { buildVersion01, version01Missing } from '../support/version-0.1.ts'
 
-/** Milliseconds. On an idle machine with two processors, everything takes a quarter of it. */
+/** Milliseconds. On a busy machine with two processors, everything takes a quarter of it. */
 const patienceMs = 1_800_000
 
 test('K10 K12 C9 C10 svc health exits as the table of gates says in every combination', {
   timeout: patienceMs,
 }, async () => {
   const world = await gateWorld()
-  const failures: GateFailure[] = []
-  let count = 0
-  /** Runs what is left, one combination after the other. */
-  const work = async (left: Iterable<Combination>): Promise<void> => {
-    const commands = gateCommands()
-    try {
-      for (const combination of left) {
-        const command = world.commandFor(combination)
-        failures.push(...gateFailure(combination, command, await commands.run(command)))
-        count += 1
-        if (failures.length > 20) return
-      }
-    } finally {
-      await commands.close()
-    }
-  }
-  // These only wait for the end of their time.
-  const isSilent = ({ server }: Combination): boolean => server === 'a server that accepts and sends nothing'
-  const all = [...everyCombination()]
-  const silent = all.filter(isSilent).values()
-  const others = all.filter((combination) => !isSilent(combination)).values()
   try {
-    await Promise.all([work(others), work(others), work(silent), work(silent), work(silent)])
+    const all = [...everyCombination()]
+    expect(await runGates(world, all)).toEqual({ count: all.length, failures: [] })
   } finally {
     await world.close()
   }
-  expect({ count, first: failures.slice(0, 5) }).toEqual({ count: all.length, first: [] })
 })
 
 suiteWith(version01Missing, 'svc health at a server of version 0.1', () => {
   let built: ReturnType<typeof buildVersion01>
   let listener: Server
-  let commands: GateCommands
   const homes: Home[] = []
   let servers: Readonly<Record<'svc 0.1, healthy' | 'svc 0.1 without a configuration', ServeCommand>>
   beforeAll(async () => {
@@ -70,10 +48,8 @@ suiteWith(version01Missing, 'svc health at a server of version 0.1', () => {
       started('types: {}\n'),
     ])
     servers = { 'svc 0.1, healthy': healthy, 'svc 0.1 without a configuration': bare }
-    commands = gateCommands()
   })
   afterAll(async () => {
-    await commands?.close()
     for (const server of Object.values(servers ?? {})) await server.stop()
     for (const home of homes) home.remove()
     listener?.close()
@@ -99,7 +75,7 @@ suiteWith(version01Missing, 'svc health at a server of version 0.1', () => {
             ...['-m', 'Basic', '--server', servers[name].url, ...requirementFlags[requirement]],
             ...(type === 'no -t' ? [] : type.split(' ')),
           ]
-          const { code, text } = await commands.run({ argv, env })
+          const { code, text } = await runGate({ argv, env })
           const { exit } = serverOutcome(name, type, requirement)
           expect([requirement, type, code, code === exit ? '' : text]).toEqual([requirement, type, exit, ''])
         }

@@ -1,60 +1,29 @@
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, fstatSync, ftruncateSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { main } from '../../src/main.ts'
+import { capturedIo } from './captured-io.ts'
 
 /** A command line after `svc health`, and the variables besides those that every command has. */
 export type GateCommand = { readonly argv: readonly string[]; readonly env: Readonly<Record<string, string>> }
-export type GateReport = { readonly code: number }
-/** The exit code, and everything that the command wrote to standard output and standard error. */
-export type GateResult = GateReport & { readonly text: string }
-
-export type GateCommands = {
-  /** One at a time. */
-  readonly run: (command: GateCommand) => Promise<GateResult>
-  readonly close: () => Promise<void>
-}
+/** The exit code, and what the command wrote to standard output, and to both streams. */
+export type GateResult = { readonly code: number; readonly stdout: string; readonly text: string }
 
 /** Milliseconds for one command. */
 const patienceMs = 20_000
 
-/** A process that runs `svc health` from its sources, command after command. */
-export function gateCommands(): GateCommands {
-  const folder = mkdtempSync(join(tmpdir(), 'svc-gates-out-'))
-  // Both streams append to one file, so that nothing has to wait for a reader.
-  const output = openSync(join(folder, 'output'), 'a+')
-  const child = fork(new URL('gate-commands-child.ts', import.meta.url), {
-    execArgv: [],
-    env: { PATH: process.env.PATH ?? '', HOME: folder, NO_COLOR: '1', TERM: 'xterm' },
-    stdio: ['ignore', output, output, 'ipc'],
-  })
-  const end = once(child, 'exit').then(() => Promise.reject(new Error('the process ended')))
-  // Whoever waits for a command gets this; between commands, nobody does.
-  end.catch(() => {})
-  const text = (): string => {
-    const bytes = Buffer.alloc(fstatSync(output).size)
-    readSync(output, bytes, 0, bytes.length, 0)
-    ftruncateSync(output, 0)
-    return bytes.toString()
+/** Runs `main` in this process. Rejects for a command that does not end. */
+export async function runGate({ argv, env }: GateCommand): Promise<GateResult> {
+  const { PATH = '' } = process.env
+  const captured = capturedIo({ env: { PATH, HOME: env['SVC_HOME'], NO_COLOR: '1', TERM: 'xterm', ...env } })
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => late.reject(new Error(`svc health ${argv.join(' ')} does not end: ${captured.stderr()}`)),
+    patienceMs,
+  )
+  try {
+    await Promise.race([main(captured.io, ['health', ...argv]), late.promise])
+  } finally {
+    clearTimeout(timer)
+    captured.signal('SIGTERM')
   }
-  return {
-    run: async (command) => {
-      const reply = once(child, 'message', { signal: AbortSignal.timeout(patienceMs) }) as Promise<[GateReport]>
-      child.send(command)
-      try {
-        const [{ code }] = await Promise.race([reply, end])
-        return { code, text: text() }
-      } catch (error) {
-        reply.catch(() => {})
-        throw new Error(`svc health ${command.argv.join(' ')} did not end: ${text()}`, { cause: error })
-      }
-    },
-    close: async () => {
-      if (child.connected) child.disconnect()
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-      closeSync(output)
-      rmSync(folder, { recursive: true, force: true })
-    },
-  }
+  const stdout = captured.stdout()
+  return { code: captured.io.exitCode ?? 0, stdout, text: captured.stderr() + stdout }
 }
