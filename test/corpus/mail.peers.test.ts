@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { type Exim, eximMissing, greylisting, oneConnection, startExim } from '../support/exim.ts'
+import { type Exim, eximMissing, greylisting, oneConnection, refusingAll, startExim } from '../support/exim.ts'
 import { fillDisk } from '../support/full-disk.ts'
 import { eximQueueMissing, type MailMachine, postfixQueueMissing, startMailMachine } from '../support/mail-queue.ts'
 import { mountNamespaceMissing } from '../support/mount-namespace.ts'
@@ -48,6 +48,7 @@ type Exims = {
   readonly busy: Exim
   readonly expired: Exim
   readonly wrongHost: Exim
+  readonly refusing: Exim
 }
 const exim =
   (more: object = {}, name: keyof Exims = 'good') =>
@@ -81,6 +82,27 @@ const eximRows: readonly Row<Exims>[] = [
     monitor: exim({}, 'greylisting'),
     expected: { state: 'warning', check: 'recipient', says: /451 .*greylist/ },
     peers: askExim('greylisting'),
+  },
+  ...(['good', 'greylisting'] as const).map(
+    (name): Row<Exims> => ({
+      fault: `healthy without a recipient: ${name}`,
+      monitor: exim({ recipient: undefined }, name),
+      expected: { state: 'healthy' },
+      peers: askExim(name),
+    }),
+  ),
+  {
+    fault: 'the server refuses every recipient',
+    monitor: exim({ recipient: undefined }, 'refusing'),
+    expected: { state: 'warning', check: 'postmaster', says: /RCPT TO <postmaster>.*550 .*mail is not accepted/ },
+    before: 'ok',
+    peers: askExim('refusing'),
+  },
+  {
+    fault: 'healthy without a recipient, at a server that is known to refuse postmaster',
+    monitor: exim({ recipient: undefined, postmaster: false }, 'refusing'),
+    expected: { state: 'healthy' },
+    peers: askExim('refusing'),
   },
   {
     fault: 'the mailbox does not exist',
@@ -128,6 +150,7 @@ corpus<Exims>({
       busy: await startExim(oneConnection, certificates.good),
       expired: await startExim([], certificates.expired),
       wrongHost: await startExim([], certificates.wrongHost),
+      refusing: await startExim(refusingAll, certificates.good),
     }
   },
   stop: async (servers) => {
@@ -181,8 +204,8 @@ corpus<MailMachine>({
     return await startMailMachine('postfix', [
       `smtpd_tls_chain_files = ${file}`,
       'smtpd_tls_security_level = may',
-      `local_recipient_maps = inline:{ {${known} = x} {later@svc.test = x} }`,
-      'smtpd_recipient_restrictions = check_recipient_access inline:{ {later@svc.test = 450 4.2.0 Greylisted} }',
+      `local_recipient_maps = inline:{ {${known} = x} {later@svc.test = x} {wrong@svc.test = x} }`,
+      'smtpd_recipient_restrictions = check_recipient_access inline:{ {later@svc.test = 450 4.2.0 Greylisted} {wrong@svc.test = no_such_restriction} }',
       // The monitor is a stranger, as in production.
       'mynetworks = 192.0.2.1/32',
       'smtpd_client_connection_count_limit = 5',
@@ -247,6 +270,25 @@ corpus<MailMachine>({
       fault: 'the server defers the recipient (greylisting)',
       monitor: postfix({ recipient: 'later@svc.test' }),
       expected: { state: 'warning', check: 'recipient', says: /450 4\.2\.0 .*greylisting/ },
+      peers: askPostfix,
+    },
+    {
+      fault: 'a restriction of the server is misspelled',
+      monitor: postfix({ recipient: 'wrong@svc.test' }),
+      expected: {
+        state: 'unhealthy',
+        check: 'recipient',
+        fault: 'data',
+        says: /4\.3\.5 .*misconfigured/,
+        never: /no room|greylisting/,
+      },
+      before: 'unhealthy: no room',
+      peers: askPostfix,
+    },
+    {
+      fault: 'healthy without a recipient',
+      monitor: postfix({ recipient: undefined }),
+      expected: { state: 'healthy' },
       peers: askPostfix,
     },
     {

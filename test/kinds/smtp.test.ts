@@ -363,6 +363,17 @@ describe('the answer to MAIL FROM', () => {
     ]
     for (const mail of failures) expect(await answered(mail)).toMatchObject({ status: 'failed', fault: 'data' })
   })
+  test('H20 names a full server, a misconfigured one and another fault of its own (simulated)', async () => {
+    for (const [mail, cause] of [
+      ['452 4.3.1 later', 'no room'],
+      ['452 later', 'no room'],
+      ['451 4.3.5 Server configuration error', 'is misconfigured'],
+      ['451 4.3.0 queue file write error', 'a fault of its own'],
+      ['450 4.3.2 not now', 'a fault of its own'],
+    ] as const) {
+      expect((await answered(mail)).message).toContain(cause)
+    }
+  })
   test('is not checked if the server wants a sign-in or TLS first (simulated)', async () => {
     const account = await answered('530 5.7.0 Authentication required')
     expect(account).toMatchObject({ status: 'warning', notChecked: 'permission' })
@@ -379,6 +390,27 @@ describe('the answer to MAIL FROM', () => {
     await at(server.port, { sender: 'monitor@svc.test' }, 'Standard')
     expect(server.requests).toEqual(['MAIL monitor@svc.test'])
   })
+})
+
+test('H20 without a recipient, Advanced offers postmaster, unless the sender is refused already (simulated)', async () => {
+  const offered = async (replies: Readonly<Record<string, string>>, overrides: Overrides = {}) => {
+    await using there = await peer(script({ EHLO: '250 mail\r\n', MAIL: '250 ok\r\n', RSET: '250 ok\r\n', ...replies }))
+    const results = await at(there.port, overrides, 'Advanced')
+    return { result: results.find(({ check }) => check === 'postmaster'), input: there.input() }
+  }
+  const accepted = await offered({ RCPT: '250 ok\r\n' })
+  expect(accepted.result).toMatchObject({ status: 'ok' })
+  expect(accepted.input).toContain('RCPT TO:<postmaster>\r\nRSET\r\n')
+  expect(accepted.input).not.toContain('DATA')
+  expect((await offered({ RCPT: '450 4.2.0 greylisted\r\n' })).result).toMatchObject({ status: 'ok' })
+  const refused = await offered({ RCPT: '550 no mail\r\n' })
+  expect(refused.result).toMatchObject({ status: 'warning' })
+  expect(refused.result?.message).toContain('set recipient, or postmaster: false')
+  const full = await offered({ RCPT: '452 4.3.1 full\r\n' })
+  expect(full.result?.message).toContain('no room')
+  expect((await offered({ MAIL: '550 no\r\n' })).result).toBeUndefined()
+  expect((await offered({}, { postmaster: false })).result).toBeUndefined()
+  expect((await offered({ RCPT: '250 ok\r\n' }, { recipient: 'a@b.test' })).result).toBeUndefined()
 })
 
 test('a missing AUTH is a warning on a port of submission, and ok where mail arrives', () => {

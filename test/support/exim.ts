@@ -29,6 +29,8 @@ export type Exim = {
 export const fullSpool = ['check_spool_space = 1000000000G']
 /** Lines of the configuration with which Exim defers every recipient, as a server with greylisting does. */
 export const greylisting = ['acl_smtp_rcpt = greylist']
+/** Lines of the configuration with which Exim refuses every recipient. */
+export const refusingAll = ['acl_smtp_rcpt = refuse']
 /** Lines of the configuration with which Exim serves one connection, and refuses any other. */
 export const oneConnection = ['smtp_accept_max = 1']
 
@@ -67,6 +69,8 @@ export async function startExim(global: readonly string[] = [], certificate?: Se
     '  accept',
     'greylist:',
     '  defer message = greylisted, come back later',
+    'refuse:',
+    '  deny message = mail is not accepted',
     'begin routers',
     'nowhere:',
     '  driver = accept',

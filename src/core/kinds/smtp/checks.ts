@@ -235,18 +235,17 @@ export const sender = onSmtp({
   },
 })
 
+const recipientSetting = {
+  type: 'text',
+  doc: 'Address that the server must accept (Advanced): svc sends RCPT TO, then RSET, and never a mail',
+} as const satisfies SettingsSpec[string]
+
 export const recipient = onSmtp({
   depth: 'Advanced',
   results: {
     recipient: 'The server accepts the recipient; svc then resets the transaction; omitted without `recipient`',
   },
-  settings: {
-    sender: senderSetting,
-    recipient: {
-      type: 'text',
-      doc: 'Address that the server must accept (Advanced): svc sends RCPT TO, then RSET, and never a mail',
-    },
-  },
+  settings: { sender: senderSetting, recipient: recipientSetting },
   privilege: 'no account, or one that may send as <sender>',
   applies: (_, settings) => settings.recipient !== undefined,
   observe: async (smtp, { sender: from = '', recipient: to = '' }) => ({
@@ -260,21 +259,55 @@ export const recipient = onSmtp({
   },
 })
 
-/** `deferred`: the server asks the client to return later, as with greylisting. `full`: it cannot store mail. */
-type Verdict = 'accepted' | 'deferred' | 'full' | 'refused'
+/** A server that accepts MAIL FROM may refuse every recipient. Each must accept this one (RFC 5321, 4.5.1). */
+export const postmaster = onSmtp({
+  depth: 'Advanced',
+  results: {
+    postmaster:
+      'Without `recipient`: the server accepts the recipient postmaster; svc then resets the transaction; omitted on a port of submission (465, 587)',
+  },
+  settings: {
+    sender: senderSetting,
+    recipient: recipientSetting,
+    postmaster: {
+      type: 'flag',
+      default: true,
+      doc: 'Whether the server must accept the recipient postmaster (Advanced), if recipient is not set',
+    },
+  },
+  applies: ({ isSubmission }, settings) => settings.recipient === undefined && settings.postmaster && !isSubmission,
+  observe: async (smtp, { sender: from = '' }) => ({
+    address: smtp.address,
+    ...(await offerRecipient(smtp, from, 'postmaster')),
+  }),
+  evaluate: ({ address, isSenderRefused, verdict, answer }) => {
+    // The check `sender` says so.
+    if (isSenderRefused) return []
+    const message = `${address}: RCPT TO <postmaster> (no mail sent): ${answer}`
+    if (verdict === 'accepted') return ok('postmaster', message)
+    if (verdict === 'deferred') return ok('postmaster', `${message}; temporary: greylisting`)
+    const why = causes[verdict] ?? '; it may refuse all mail: set recipient, or postmaster: false'
+    return warn('postmaster', `${message}${why}`)
+  },
+})
+
+/** `deferred`: the server asks the client to return later, as with greylisting. The others are faults of the server. */
+type Verdict = 'accepted' | 'deferred' | 'full' | 'misconfigured' | 'troubled' | 'refused'
 
 /** The enhanced status code at the beginning of a reply, e.g. `4.7.1` (RFC 3463). */
 const enhancedCode = /^[245]\.\d{1,3}\.\d{1,3}(?!\S)/
 
 /**
  * What a reply to MAIL FROM or RCPT TO means. Of the temporary codes, only 450, 451, 4.2.x and 4.7.1 are those of
- * greylisting; 452 and 4.3.x come from the mail system itself, e.g. because its spool is full, and stop all mail. 454 is
- * no greylisting whatever its enhanced code: Postfix refuses with `454 4.7.1 Relay access denied`.
+ * greylisting; 452 and 4.3.x come from the mail system itself and stop all mail: 4.3.1 because it is full, 4.3.5 because
+ * its configuration is wrong, any other because of a fault that its log names (RFC 3463, 3.4). 454 is no greylisting whatever its enhanced code: Postfix refuses with `454 4.7.1 Relay access denied`.
  */
 function verdictOf({ code, lines }: SmtpReply): Verdict {
   if (code === 250 || code === 251) return 'accepted'
   const [status = ''] = enhancedCode.exec(lines[0] ?? '') ?? []
-  if (code === 452 || status.startsWith('4.3.') || status === '4.2.2') return 'full'
+  if (status === '4.3.5') return 'misconfigured'
+  if (status.startsWith('4.3.') && status !== '4.3.1' && code !== 452) return 'troubled'
+  if (code === 452 || status === '4.3.1' || status === '4.2.2') return 'full'
   if (code === 450 || code === 451) return 'deferred'
   return code !== 454 && (status.startsWith('4.2.') || status === '4.7.1') ? 'deferred' : 'refused'
 }
@@ -282,8 +315,14 @@ function verdictOf({ code, lines }: SmtpReply): Verdict {
 function refused<Name extends 'sender' | 'recipient'>(name: Name, verdict: Verdict, message: string): Result<Name> {
   if (verdict === 'deferred')
     return warn(name, `${message}; temporary: greylisting, or the server cannot verify the address`)
-  const cause = '; the server has no room or no resources for mail: look at its spool, its quota and its log'
-  return fail(name, 'data', verdict === 'full' ? `${message}${cause}` : message)
+  return fail(name, 'data', `${message}${causes[verdict] ?? ''}`)
+}
+
+/** The causes of refusals that concern the server itself, not the address: each continues the reply. */
+const causes: Readonly<Partial<Record<Verdict, string>>> = {
+  full: '; the server has no room or no resources for mail: look at its spool, its quota and its log',
+  misconfigured: '; the server is misconfigured: its log names the setting',
+  troubled: '; the mail system has a fault of its own: its log names it',
 }
 
 /** Ends a transaction without a mail. Returns a refusal, which a server must not give (RFC 5321, 4.1.1.5). */
@@ -292,13 +331,21 @@ async function askReset(smtp: SmtpConnection): Promise<string | undefined> {
   return reply.code === 250 ? undefined : `${smtp.address} refused RSET: ${smtp.quote(reply)}`
 }
 
-type Acceptance = { readonly verdict: Verdict; readonly answer: string; readonly reset?: string | undefined }
+type Acceptance = {
+  readonly verdict: Verdict
+  readonly answer: string
+  readonly reset?: string | undefined
+  /** The server did not accept MAIL FROM, so it was offered no recipient. */
+  readonly isSenderRefused?: true
+}
 
 /** Submits a recipient for verification, and then resets the transaction. Never sends DATA, so no mail is sent. */
 async function offerRecipient(smtp: SmtpConnection, from: string, to: string): Promise<Acceptance> {
   const opened = await smtp.ask(`MAIL FROM:<${from}>`, 'MAIL FROM')
   const verdict = verdictOf(opened)
-  if (verdict !== 'accepted') return { verdict, answer: `sender <${from}> not accepted: ${smtp.quote(opened)}` }
+  if (verdict !== 'accepted') {
+    return { verdict, answer: `sender <${from}> not accepted: ${smtp.quote(opened)}`, isSenderRefused: true }
+  }
   const reply = await smtp.ask(`RCPT TO:<${to}>`, 'RCPT TO')
   const reset = await askReset(smtp)
   return { verdict: verdictOf(reply), answer: smtp.quote(reply), reset }

@@ -8,6 +8,7 @@ import {
   evaluateBanner,
   hello,
   openingResults,
+  postmaster,
   recipient,
   sender as senderCheck,
   signIn,
@@ -57,5 +58,16 @@ export default networkKind({
     evaluate: ({ connection: { address, banner } }, { latency }) =>
       banner ? evaluateBanner(address, banner, latency) : [],
   },
-  checks: [transport, bannerUnderTls, hello, certificate, authentication, size, signIn, senderCheck, recipient],
+  checks: [
+    transport,
+    bannerUnderTls,
+    hello,
+    certificate,
+    authentication,
+    size,
+    signIn,
+    senderCheck,
+    recipient,
+    postmaster,
+  ],
 })
