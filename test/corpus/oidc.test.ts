@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
 import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../support/oidc.ts'
+import {
+  account,
+  client,
+  type OidcServer,
+  passwordClient,
+  resource,
+  sealedResource,
+  startOidc,
+} from '../support/oidc.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'
@@ -53,6 +61,29 @@ const rows: readonly Row<Servers>[] = [
     env,
     monitor: provider({ ...withClient, resource, refusesWrongSecret: true }),
     expected: { state: 'healthy' },
+    peers: ask(),
+  },
+  {
+    fault: 'healthy, with an encrypted token of a client',
+    env,
+    monitor: provider({ ...withClient, resource: sealedResource }),
+    expected: { state: 'healthy' },
+    peers: ask(),
+  },
+  {
+    fault: 'an encrypted token, whose audience nobody else can read',
+    env,
+    monitor: provider({ ...withClient, resource: sealedResource, audience: 'urn:example:other' }),
+    expected: { state: 'not checked', check: 'claims', says: /audience.*encrypted token/ },
+    before: 'ok',
+    peers: ask(),
+  },
+  {
+    fault: 'an opaque token, whose audience only the provider can read',
+    env,
+    monitor: provider({ ...withClient, audience: 'urn:example:other' }),
+    expected: { state: 'not checked', check: 'claims', says: /audience.*opaque token/ },
+    before: 'ok',
     peers: ask(),
   },
   {

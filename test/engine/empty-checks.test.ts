@@ -14,7 +14,7 @@ const declared = {
   'http same version': 'fewer than two addresses report a version',
   'mysql queries': 'all queries have `depth: Advanced`, in a Standard run',
   'mysql write': 'the server is read-only',
-  'oidc claims': 'the token is not signed',
+  'oidc claims': 'the token is not signed, and `audience` is not set',
   'oidc clock': 'no answer contains a time',
   'oidc refresh': 'client credentials yield no refresh token',
   'oidc signature': 'the token is not signed',

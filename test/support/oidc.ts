@@ -10,6 +10,8 @@ export const client = { clientId: 'svc-probe', clientSecret: 'a secret: of the p
 export const passwordClient = { clientId: 'svc-people', clientSecret: 'another secret of the probe' }
 export const account = { user: 'probe@example.org', password: 'the account of the probe' }
 export const resource = 'urn:example:orders'
+/** Tokens for this resource are encrypted. */
+export const sealedResource = 'urn:example:sealed'
 
 export type OidcServer = {
   readonly port: number
@@ -67,8 +69,11 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_, indicator) => {
-          if (indicator !== resource) throw new errors.InvalidTarget('nobody knows that resource')
-          return { scope: 'orders', accessTokenFormat: 'jwt', accessTokenTTL: 600, jwt: { sign: { alg: 'RS256' } } }
+          if (indicator !== resource && indicator !== sealedResource)
+            throw new errors.InvalidTarget('nobody knows that resource')
+          const encrypt = { alg: 'dir', enc: 'A128CBC-HS256', key: Buffer.alloc(32, 1) } as const
+          const jwt = { sign: { alg: 'RS256' as const }, ...(indicator === sealedResource ? { encrypt } : {}) }
+          return { scope: 'orders', accessTokenFormat: 'jwt', accessTokenTTL: 600, jwt }
         },
       },
     },

@@ -147,9 +147,16 @@ export const claims = onOidc({
   results: { claims: 'A signed token is from this issuer, for `audience`, and currently valid' },
   settings: { issuer, clientId, audience, resource, skew },
   when: ['clientId'],
-  emptyWhere: 'the token is not signed',
+  emptyWhere: 'the token is not signed, and `audience` is not set',
   observe: observeFirstToken,
-  evaluate: ({ address, signed }, settings): Result<'claims'> | [] => {
+  evaluate: ({ address, form, signed }, settings): Result<'claims'> | [] => {
+    if (!signed && settings.audience !== undefined) {
+      return notChecked(
+        'claims',
+        'missing',
+        `the audience: ${address} issued ${forms[form]}; remove audience if that is intended`,
+      )
+    }
     if (!signed) return []
     const expected = settings.audience ?? settings.resource
     const leewayMs = settings.skew.limit ?? settings.skew.warn ?? 0
