@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { tiers } from './test/tiers.ts'
@@ -20,8 +21,8 @@ export default defineConfig({
   test: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Two processes at most: real servers run beside the tests.
-    maxWorkers: 2,
+    // Two for each processor, since the tests mostly wait, and four at most: real servers run beside them.
+    maxWorkers: Math.min(4, 2 * availableParallelism()),
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/reporter.ts'],

@@ -103,6 +103,7 @@ test('svc monitors list omits checks without settings', async () => {
     'empty body',
     'json',
     'health',
+    'cache',
     'addresses',
   ])
 })

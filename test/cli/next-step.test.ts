@@ -46,7 +46,7 @@ describe('a mistake on the command line', () => {
 })
 
 const canMount =
-  isInstalled('unshare') && spawnSync('unshare', ['-m', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
+  isInstalled('unshare') && spawnSync('unshare', ['-m', '-n', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt']).status === 0
 
 suiteWith(canMount ? undefined : 'mounting a file system needs root', 'a file system that takes no more', () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-full-'))
@@ -54,12 +54,12 @@ suiteWith(canMount ? undefined : 'mounting a file system needs root', 'a file sy
   mkdirSync(place)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** Runs svc with its settings on a new file system, which nobody else sees. */
+  /** Runs svc with its settings on a new file system, which nobody else sees, and where no port is open. */
   const onFileSystem = (options: string, fill: string, args: readonly string[]) => {
     const script = `mount -t tmpfs -o ${options} tmpfs "$PLACE" && { ${fill}; } 2>/dev/null; exec "$@"`
     const { status, stderr } = spawnSync(
       'unshare',
-      ['-m', 'sh', '-c', script, 'sh', process.execPath, home.program, ...args],
+      ['-m', '-n', 'sh', '-c', script, 'sh', process.execPath, home.program, ...args],
       { env: { ...home.env, PLACE: place, HOME: place, SVC_HOME: join(place, 'svc') }, encoding: 'utf8' },
     )
     return { status, stderr }

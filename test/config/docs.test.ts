@@ -11,7 +11,8 @@ const fences = [...page.matchAll(/^```(.*)\n([\s\S]*?)^```$/gm)].map(([, info = 
 }))
 const good = fences.filter(({ info }) => info === 'yaml')
 const wrong = fences.filter(({ info }) => info === 'yaml wrong')
-const mistakeFences = fences.filter(({ info }) => info === 'text')
+/** What svc prints about the wrong example stands after it. */
+const mistakeFence = fences.find(({ info }, at) => info === 'text' && fences[at - 1]?.info === 'yaml wrong')
 
 describe('docs/svc.yaml.md', () => {
   test('has examples, and only fences of the languages that this test knows', () => {
@@ -28,7 +29,7 @@ describe('docs/svc.yaml.md', () => {
   test('the mistakes are reported as on the page', async () => {
     expect(wrong).toHaveLength(1)
     const lines = problemsOf(await refused(wrong[0]?.content ?? ''))
-    expect(lines.map((line) => `svc.yaml:${line}`)).toEqual(mistakeFences[0]?.content.trimEnd().split('\n'))
+    expect(lines.map((line) => `svc.yaml:${line}`)).toEqual(mistakeFence?.content.trimEnd().split('\n'))
   })
 
   test('links lead to pages that exist', async () => {

@@ -20,7 +20,7 @@ import { type Home, svcHome } from '../support/svc.ts'
 const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
 const never = new AbortController().signal
 
-describe('nine silent servers and five healthy ones at one address', () => {
+describe.concurrent('nine silent servers and five healthy ones at one address', () => {
   let silent: readonly Peer[]
   let healthy: readonly Server[]
   beforeAll(async () => {
@@ -128,7 +128,7 @@ const works: Observe = async function* ({ signal }) {
 const lastOf = (monitors: readonly MonitorReport[], name: string): Result | undefined =>
   monitors.find((one) => one.name === name)?.results.at(-1)
 
-describe('waiting for a slot', () => {
+describe.concurrent('waiting for a slot', () => {
   test('H9 a monitor that never got a slot is not checked, and names what it waited for', async () => {
     const target = { host: 'db1' }
     const plan = [...['a', 'b', 'c', 'd', 'e'].map((name) => made(name, target, works)), made('late', target, passes)]
@@ -216,7 +216,7 @@ describe('waiting for a slot', () => {
   })
 })
 
-describe('a shortened deadline', () => {
+describe.concurrent('a shortened deadline', () => {
   const target = { host: 'db1', database: 'one' }
   const slow = (ms: number): Observe =>
     async function* ({ signal }) {

@@ -148,14 +148,6 @@ describe('a folder with a backlog', () => {
     expect(judged(10, 4)).toEqual(['warning', 'failed'])
     expect(judged(11, 0)).toEqual(['failed', 'ok'])
   })
-  test('with more files than svc dates is evaluated by those, and is at best a warning', async () => {
-    for (let i = 0; i < 10_050; i += 1) writeFileSync(join(folder, String(i)), '')
-    const results = await look({ path: folder, files: { limit: 20_000 } })
-    expect(checked(results, 'age')).toMatchObject({ status: 'warning' })
-    expect(checked(results, 'age').message).toContain('of more than can be dated (10000 files)')
-    expect(checked(results, 'backlog').message).toBe('files waiting (there are more): 10000 (fail 20000)')
-    expect(await one('age', { path: folder, age: {} })).toMatchObject({ status: 'ok' })
-  })
 })
 
 describe('paths that cannot be checked', () => {
