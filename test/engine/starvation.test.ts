@@ -61,7 +61,8 @@ describe.concurrent('nine silent servers and five healthy ones at one address', 
     expect(failures.map((result) => [result?.status, result?.notChecked])).toEqual(
       Array.from({ length: 9 }, () => ['failed', undefined]),
     )
-    for (const result of failures) expect(result?.message).toMatch(/ did not answer within 5 s$/)
+    for (const result of failures)
+      expect(result?.message).toMatch(/ accepted the connection but sent nothing for (?:4\.\d+|5(?:\.0\d)?) s$/)
   }, 30_000)
 
   test('H9 svc health counts exactly the silent ones', async () => {

@@ -259,7 +259,7 @@ test('a step that does not answer is ended in time for the cleanup, and reported
   const results = await run(probe(all), { timeoutMs: 3_000 })
   expect(messagesOf(results).slice(3)).toEqual([
     expect.stringMatching(
-      /^step failed read: GET \/v1\/accounts\/a-1001: 127\.0\.0\.1:\d+ gave no answer within [\d.]+ m?s$/,
+      /^step failed read: GET \/v1\/accounts\/a-1001: 127\.0\.0\.1:\d+ accepted the connection but sent nothing for [\d.]+ m?s$/,
     ),
     'step failed use: not run: step "read" failed',
     'cleanup ok remove: DELETE /v1/accounts/a-1001 was answered 204 with 0 B',

@@ -34,6 +34,7 @@ import {
   secret,
   withDefaults,
 } from '../support/run-kind.ts'
+import { silenceOf } from '../support/silence.ts'
 import { hungUp } from '../support/until.ts'
 
 type Overrides = Partial<Values<typeof mongo.settings>>
@@ -303,7 +304,7 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
     await using hole = await peer(blackHole)
     const results = await endsByDeadline(500, run(hole.port, 'Basic', {}, { timeoutMs: 500 }))
     const result = checked(results, 'connect')
-    expect(result).toMatchObject({ fault: 'timeout', message: `127.0.0.1:${hole.port} did not answer within 0.5 s` })
+    expect(result).toMatchObject({ fault: 'timeout', message: silenceOf(`127.0.0.1:${hole.port}`) })
     await hungUp(hole)
     await hole.close()
     expect(await settled('')).toBe('')
@@ -313,8 +314,8 @@ describe('a simulated node that cannot be reached or refuses the sign-in', () =>
     const connectResult = async (): Promise<Result> =>
       checked(await run(hole.port, 'Basic', {}, { timeoutMs: 200 }), 'connect')
     const results = await Promise.all(Array.from({ length: 60 }, connectResult))
-    const reply = `127.0.0.1:${hole.port} did not answer within 0.2 s`
-    expect([...new Set(results.map(({ message }) => message))]).toEqual([reply])
+    const reply = `127.0.0.1:${hole.port} accepted the connection but sent nothing for N ms`
+    expect([...new Set(results.map(({ message }) => message.replace(/\d+ ms$/, 'N ms')))]).toEqual([reply])
     await hungUp(hole)
   })
   test('slow: a simulated node late by 80 ms at each step exceeds the threshold, with the value', async () => {

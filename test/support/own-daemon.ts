@@ -8,6 +8,9 @@ export type Daemon = {
   readonly log: () => string
   /** Processes that serve a connection. */
   readonly sessions: () => number
+  /** SIGSTOP to it and those: its kernel accepts connections, and nothing answers. */
+  readonly freeze: () => void
+  readonly thaw: () => void
   /** Ends it and those. */
   readonly stop: () => Promise<void>
 }
@@ -34,8 +37,13 @@ export async function startDaemon(program: string, args: readonly string[], port
     }
     await wait(50)
   }
+  const all = (signal: NodeJS.Signals): void => {
+    for (const one of [pid, ...childrenOf(pid)]) process.kill(one, signal)
+  }
   return {
     log: () => log,
+    freeze: () => all('SIGSTOP'),
+    thaw: () => all('SIGCONT'),
     sessions: () => (ended() ? 0 : childrenOf(pid).length),
     stop: async () => {
       if (ended()) return

@@ -76,7 +76,14 @@ export async function run(program: string, args: readonly string[], ready: RegEx
   const why = late ? `was not ready within ${startMs / 1_000} s` : 'ended'
   if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} ${why}: ${log.slice(-2_000)}`)
   const all = (signal: NodeJS.Signals): void => {
-    for (const one of [pid, ...childrenOf(pid)]) process.kill(one, signal)
+    for (const one of [pid, ...childrenOf(pid)]) {
+      try {
+        process.kill(one, signal)
+      } catch (error) {
+        // A child that serves a connection may have ended meanwhile; the server itself must be there.
+        if (one === pid) throw error
+      }
+    }
   }
   return {
     pid,

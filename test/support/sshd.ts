@@ -26,6 +26,8 @@ export type Sshd = {
   /** A folder to read and write in. */
   readonly files: string
   readonly sessions: () => number
+  readonly freeze: () => void
+  readonly thaw: () => void
   readonly remove: () => Promise<void>
 }
 
@@ -75,6 +77,8 @@ export async function startSshd(settings: readonly string[] = []): Promise<Sshd>
     files,
     log: running.log,
     sessions: running.sessions,
+    freeze: running.freeze,
+    thaw: running.thaw,
     remove: async () => {
       await running.stop()
       remove(folder)

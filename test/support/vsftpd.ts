@@ -21,6 +21,8 @@ export type Vsftpd = {
   readonly incoming: string
   /** Processes that serve a connection. */
   readonly sessions: () => number
+  readonly freeze: () => void
+  readonly thaw: () => void
   readonly remove: () => Promise<void>
 }
 export type VsftpdOptions = {
@@ -103,6 +105,8 @@ export async function startVsftpd({ certificate, settings = {} }: VsftpdOptions 
     root,
     incoming,
     sessions: running.sessions,
+    freeze: running.freeze,
+    thaw: running.thaw,
     remove: async () => {
       await running.stop()
       remove(folder)

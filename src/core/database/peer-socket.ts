@@ -2,6 +2,7 @@ import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import { showBytes } from '../format.ts'
+import { hostPort, noteConnection } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
 
 /** Bytes. Checks read little; a peer that sends more is no database, or a hostile one. */
@@ -33,6 +34,7 @@ export class PeerSocket extends Socket {
       socket.once('connect', () => {
         signal.removeEventListener('abort', abort)
         socket.#reached = true
+        noteConnection(socket, hostPort(host, port))
         resolve(socket)
       })
       socket.setNoDelay(true)

@@ -1,4 +1,5 @@
 import { showDuration } from '../format.ts'
+import { silenceOf } from '../net/connect.ts'
 import { tlsErrorOf } from '../net/tls-reasons.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError, RefusedSignInError } from '../probe-error.ts'
 import type { CheckContext } from './kind.ts'
@@ -15,11 +16,23 @@ type Classified = {
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /**
+ * Explains an error to an operator, like `explain`. A timeout at an address that has accepted the connection and sent
+ * nothing says so, whatever noticed it: the deadline, a limit of the kind or its driver.
+ */
+export function classify(error: unknown, address: string | undefined, afterMs: number): Classified {
+  const classified = explain(error, address, afterMs)
+  if (classified.fault !== 'timeout' || address === undefined) return classified
+  // A kind that says so itself adds what it expected.
+  if (classified.message.includes('sent nothing')) return classified
+  return { ...classified, message: silenceOf(address) ?? classified.message }
+}
+
+/**
  * Explains an error of a socket, of TLS or of a name lookup to an operator. `address` is what was probed and `afterMs`
  * how long it took: a refusal after 2 ms means "host up, process down". Unknown errors are `internal` and keep their
  * message as a detail.
  */
-export function classify(error: unknown, address: string | undefined, afterMs: number): Classified {
+function explain(error: unknown, address: string | undefined, afterMs: number): Classified {
   if (error instanceof ProbeError) {
     const { fault, message, details } = error
     return { fault, message, details, refusal: error instanceof RefusedSignInError ? error.reason : undefined }

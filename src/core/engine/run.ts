@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type AwaitedShare, filesUntil, filesWithin, SilentShareError } from '../files/index.ts'
 import { lazy } from '../lazy.ts'
-import { lookupWith } from '../net/connect.ts'
+import { Conversations, lookupWith, withConversations } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode, ServerState, ServerType } from '../protocol/index.ts'
 import { classify } from './classify.ts'
@@ -493,6 +493,7 @@ async function observeOnce(
     isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
   }
   const results: Result[] = []
+  const conversations = new Conversations()
   // A database that has answered is at work, not silent.
   const watch = watchSilence(() => slot.detach({ keepDatabase: results.length > 0 }))
   const iterator = monitor.kind.run(monitor.settings as never, checkContext)[Symbol.asyncIterator]()
@@ -516,7 +517,10 @@ async function observeOnce(
   }
   try {
     for (;;) {
-      const next = await orAborted(iterator.next(), signal)
+      const next = await orAborted(
+        withConversations(conversations, () => iterator.next()),
+        signal,
+      )
       if (next.done) break
       watch.progress()
       const batch = [next.value].flat().map(judged)
@@ -524,7 +528,7 @@ async function observeOnce(
       if (observed) for (const result of batch) observed(result)
     }
   } catch (error) {
-    results.push(failedStep(error))
+    results.push(withConversations(conversations, () => failedStep(error)))
     // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
     await closed(iterator)
   } finally {

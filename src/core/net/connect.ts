@@ -1,6 +1,8 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Resolver } from 'node:dns/promises'
 import { readFileSync, statSync } from 'node:fs'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { showDuration } from '../format.ts'
 import { isLoopbackHost } from '../loopback.ts'
 import { ProbeError } from '../probe-error.ts'
 import { sanitize } from './text.ts'
@@ -123,6 +125,58 @@ export const lookupWith =
     )
   }
 
+type Conversation = { readonly socket: Socket; readonly since: number; closedAt: number | undefined }
+
+/** A connection that was closed this long ago, in milliseconds, is no longer what a step waits for. */
+const closingMs = 250
+
+/**
+ * The connections of one observation, by address (`ip:port`), the latest of each. A deadline alone does not tell whether
+ * the peer accepted the connection and whether it ever sent anything; they do.
+ */
+export class Conversations {
+  readonly #latest = new Map<string, Conversation>()
+
+  add(address: string, socket: Socket): void {
+    // Further connections to a peer that has sent nothing do not shorten its silence.
+    const before = this.#latest.get(address)
+    const since = before?.socket.bytesRead === 0 ? before.since : performance.now()
+    const conversation: Conversation = { socket, since, closedAt: undefined }
+    socket.once('close', () => {
+      conversation.closedAt = performance.now()
+    })
+    this.#latest.set(address, conversation)
+  }
+
+  /** Milliseconds since an address accepted a connection on which it has sent nothing. Undefined for any other. */
+  silentMs(address: string): number | undefined {
+    const conversation = this.#latest.get(address)
+    if (!conversation || conversation.socket.bytesRead > 0) return undefined
+    const { since, closedAt } = conversation
+    const now = performance.now()
+    return closedAt !== undefined && now - closedAt > closingMs ? undefined : (closedAt ?? now) - since
+  }
+}
+
+const current = new AsyncLocalStorage<Conversations>()
+
+/** Runs a part of an observation: its connections belong to `conversations`. */
+export const withConversations = <T>(conversations: Conversations, part: () => T): T => current.run(conversations, part)
+
+/** Notes a connection of the current observation, as soon as the peer at `ip:port` has accepted it. */
+export const noteConnection = (socket: Socket, address: string): void => current.getStore()?.add(address, socket)
+
+/**
+ * `10.0.0.5:389 accepted the connection but sent nothing for 9.8 s`, for one address or several, separated by commas.
+ * Undefined if one of them refused the connection, has not accepted it, or has sent anything.
+ */
+export function silenceOf(addresses: string): string | undefined {
+  const conversations = current.getStore()
+  const spans = addresses.split(', ').map((address) => conversations?.silentMs(address))
+  if (!spans.every((ms) => ms !== undefined)) return undefined
+  return `${addresses} accepted the connection but sent nothing for ${showDuration(Math.max(...spans))}`
+}
+
 /** Connects to one address and port. The signal destroys the socket, also after it has connected. */
 export function connectTcp(address: string, port: number, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
@@ -136,6 +190,7 @@ export function connectTcp(address: string, port: number, signal: AbortSignal): 
       socket.off('error', reject)
       // The user of the socket adds another handler. This one keeps a late reset from being fatal.
       socket.on('error', () => {})
+      noteConnection(socket, hostPort(address, port))
       resolve(socket)
     })
   })

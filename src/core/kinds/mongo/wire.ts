@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { hostPort, noteConnection } from '../../net/connect.ts'
 import { ProbeError } from '../../probe-error.ts'
 
 /** Maximum bytes received over all connections of one run. */
@@ -42,6 +43,10 @@ export function wires(verify: Verify = () => undefined): Wires {
       return
     }
     sockets.add(socket)
+    socket.once('connect', () => {
+      const { remoteAddress = '', remotePort = 0 } = socket
+      noteConnection(socket, hostPort(remoteAddress, remotePort))
+    })
     socket.once('close', () => sockets.delete(socket))
     const count = (bytes: number): boolean => {
       taken += bytes

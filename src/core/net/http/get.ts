@@ -1,7 +1,9 @@
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import type { LookupFunction } from 'node:net'
 import { ProbeError } from '../../probe-error.ts'
+import { noteConnection } from '../connect.ts'
 import { decodeText } from '../encoding.ts'
+import { safeUrl } from '../text.ts'
 import { hostOf } from '../url.ts'
 import { decodeBody } from './coding.ts'
 
@@ -51,6 +53,8 @@ export async function get(url: URL, options: GetOptions): Promise<{ readonly sta
       error.code?.startsWith('HPE_') ? new ProbeError('protocol', 'did not send valid HTTP', [error.code]) : error,
     ),
   )
+  // Its callers name the URL as the address.
+  sent.once('socket', (socket) => socket.once('connect', () => noteConnection(socket, safeUrl(url))))
   sent.once('response', (answer: IncomingMessage) => {
     const parts: Buffer[] = []
     let length = 0

@@ -1,0 +1,7 @@
+import { expect } from 'vitest'
+
+/** The message about a peer at `ip:port` that accepts and says nothing, within less than a second. */
+export const silenceOf = (address: string): string =>
+  expect.stringMatching(
+    new RegExp(`^${address.replaceAll('.', '\\.')} accepted the connection but sent nothing for \\d+ ms$`),
+  )
