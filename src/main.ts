@@ -12,31 +12,31 @@ export { processIo } from './cli/io/process.ts'
 export async function main(io: Io, argv: readonly string[]): Promise<void> {
   io.colour = colourOf(argv)
   io.reportUncaught = async (error) => {
-    const { settle } = await import('./cli/exit.ts')
+    const { settle } = await import('./cli/command/exit.ts')
     // Standard output contains one JSON value: after an answer, no error follows.
     const json = argv.includes('--json') && !io.stdout.used
     await settle(error, { json, debug: argv.includes('--debug') }, io)
   }
   io.exitCodeOfLostOutput = undefined
-  io.reportLostOutput = async (error) => (await import('./cli/exit.ts')).reportLostOutput(error, io)
+  io.reportLostOutput = async (error) => (await import('./cli/command/exit.ts')).reportLostOutput(error, io)
   const first = argv[0] ?? ''
   if (first === '--version' || first === '-V') {
     io.stdout.write(`svc ${packageJson().version}\n`)
     return
   }
   if (first === '__complete') {
-    const { printCompletions } = await import('./cli/completion/complete.ts')
+    const { printCompletions } = await import('./cli/help/completion/complete.ts')
     await printCompletions(argv.slice(1), { commands, topics }, io)
     return
   }
   const command = findCommand(argv)
   if (command && !wantsHelp(command.rest)) {
     if (command.id === 'serve') await widenThreadPool(io)
-    const { runCommand } = await import('./cli/base.ts')
+    const { runCommand } = await import('./cli/command/base.ts')
     await runCommand(commands[command.id] as (typeof commands)[string], command.rest, io, command.id)
     return
   }
-  const { showHelp } = await import('./cli/help.ts')
+  const { showHelp } = await import('./cli/help/help.ts')
   await showHelp(argv, command?.id, { commands, topics }, io)
 }
 

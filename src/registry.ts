@@ -1,4 +1,4 @@
-import type { CommandClass } from './cli/base.ts'
+import type { CommandClass } from './cli/command/base.ts'
 
 type Load = () => Promise<{ readonly default: CommandClass }>
 

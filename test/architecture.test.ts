@@ -136,6 +136,30 @@ const law: Record<string, readonly string[]> = {
   ],
 }
 
+/**
+ * The rooms of the command line, from the bottom to the top: room → rooms of src/cli that it may import, besides itself.
+ * Commands may import all of them.
+ */
+const cliLaw: Record<string, readonly string[]> = {
+  io: [],
+  render: ['io'],
+  command: ['io', 'render'],
+  settings: ['io', 'command'],
+  keychain: ['io', 'command', 'settings'],
+  credentials: ['io', 'command', 'settings', 'keychain'],
+  session: ['io', 'render', 'command', 'settings', 'keychain', 'credentials'],
+  api: ['io'],
+  accounts: ['io', 'render'],
+  heartbeats: ['io', 'render'],
+  monitors: ['io', 'render', 'session'],
+  health: ['io', 'render', 'command', 'session'],
+  roles: ['io', 'render', 'command', 'settings', 'session'],
+  serve: ['io', 'render', 'settings', 'keychain', 'session'],
+  'sign-in': ['io', 'settings', 'credentials', 'session'],
+  setup: ['io', 'render', 'command', 'settings', 'keychain', 'credentials', 'session'],
+  help: ['io', 'render', 'command', 'session', 'accounts', 'heartbeats', 'monitors', 'health', 'roles', 'setup'],
+}
+
 /** Packages a room may import; everything else is a violation. Node's own modules are free. */
 const packages: Record<string, readonly string[]> = {
   wire: ['csv-stringify', 'csv-parse'],
@@ -166,6 +190,9 @@ function roomOf(file: string): string {
   if (parts[0] !== 'core') return parts[0] ?? ''
   return (parts[1] ?? '').replace(/\.ts$/, '')
 }
+
+/** The room of a file of the command line: `src/cli/render/list.ts` → render. */
+const cliRoomOf = (file: string): string | undefined => /^cli\/([^/]+)(?=\/)/.exec(relative(src, file))?.[1]
 
 /** The kind of a file in a folder of its own: `kinds/redis/resp.ts` → redis. */
 const kindOf = (file: string): string | undefined => /^core\/kinds\/([^/]+)\//.exec(relative(src, file))?.[1]
@@ -203,6 +230,11 @@ function violation({ from, to, specifier }: Import): string | undefined {
     !/\/(index|\w+-probe|probe)\.ts$/.test(to)
   ) {
     return `${where}: another kind is entered through its index.ts (${specifier})`
+  }
+  if (room === 'cli' && other === 'cli') {
+    const [here = '', there = ''] = [cliRoomOf(from), cliRoomOf(to)]
+    if (here === there || cliLaw[here]?.includes(there)) return undefined
+    return `${where}: the room cli/${here} may not import cli/${there} (${specifier})`
   }
   if (other === room) return undefined
   if (!law[room]?.includes(other)) return `${where}: the room ${room} may not import ${other} (${specifier})`
@@ -359,6 +391,17 @@ describe('the import law', () => {
 
   test('each file is in a folder that the law names', () => {
     expect(files.filter((file) => !(roomOf(file) in law)).map((file) => relative(src, file))).toEqual([])
+    const ofCli = files.filter((file) => roomOf(file) === 'cli')
+    const withoutRoom = ofCli.filter((file) => !((cliRoomOf(file) ?? '') in cliLaw))
+    expect(withoutRoom.map((file) => relative(src, file))).toEqual([])
+  })
+
+  test('no arrow between rooms of the command line runs back: each imports rooms below it', () => {
+    const rooms = Object.keys(cliLaw)
+    const back = rooms.flatMap((room, at) =>
+      (cliLaw[room] ?? []).filter((other) => !rooms.slice(0, at).includes(other)).map((other) => `${room} → ${other}`),
+    )
+    expect(back).toEqual([])
   })
 
   test('there are no cycles, even of type-only imports', () => {
@@ -378,6 +421,9 @@ describe('the import law', () => {
       "import { x } from '../ftp/link.ts'",
       'another kind is entered through its index.ts',
     ],
+    ['cli/render/x.ts', "import type { X } from '../setup/doctor.ts'", 'the room cli/render may not import cli/setup'],
+    ['cli/command/x.ts', "await import('../session/running.ts')", 'the room cli/command may not import cli/session'],
+    ['cli/io/x.ts', "import { x } from '../x.ts'", 'the room cli/io may not import cli/'],
     ['core/protocol/x.ts', "export * from '../wire/index.ts'", 'the room protocol may not import wire'],
     ['core/client/x.ts', "import {\n  a,\n  b,\n} from '../server/index.ts'", 'the room client may not import server'],
   ])('a planted violation is detected: %s %s', (file, code, complaint) => {

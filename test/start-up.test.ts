@@ -109,8 +109,8 @@ describe('the modules that each command loads limit its start-up', () => {
     const args = ['login', '--server', 'http://127.0.0.1:9', '--insecure-storage']
     const loaded = await loadedBy([...args, '-u', 'ann', '--password-stdin'])
     expect(loaded).toContain('src/commands/login.ts')
-    expect(loaded).not.toContain('cli/openid/')
-    expect(await loadedBy([...args, '--provider', 'corp'])).toContain('cli/openid/')
+    expect(loaded).not.toContain('cli/sign-in/openid/')
+    expect(await loadedBy([...args, '--provider', 'corp'])).toContain('cli/sign-in/openid/')
   })
 
   test('svc health at a server loads no monitor, no store and no configuration', async () => {
@@ -124,7 +124,7 @@ describe('the modules that each command loads limit its start-up', () => {
     const { port } = server.address() as AddressInfo
     const loaded = await loadedBy(['health', '-t', 'App', '--server', `http://127.0.0.1:${port}`])
     server.close()
-    expect(loaded).not.toMatch(/core\/(kinds|store|config|server)\/|package |cli\/(credentials|keychain|profiles)/)
+    expect(loaded).not.toMatch(/core\/(kinds|store|config|server)\/|package |cli\/(credentials|keychain|settings\/p)/)
     pinned('health-server', loaded)
   })
 

@@ -57,7 +57,7 @@ const { output } = await bundle.write({
       { name: 'start', test: modules('src/cli/io/process.ts', '\0rolldown/runtime.js') },
       // Apart from the core: a command line that needs no oclif must not load it with another module.
       { name: 'oclif', test: /[\\/]node_modules[\\/]/ },
-      { name: 'command', test: modules('src/cli/base.ts', 'src/commands/health.ts', 'src/core/loopback.ts') },
+      { name: 'command', test: modules('src/cli/command/base.ts', 'src/commands/health.ts', 'src/core/loopback.ts') },
       { name: 'client', test: modules('src/core/client/index.ts') },
       { name: 'answer', test: modules('src/core/wire/index.ts', 'src/core/reports/index.ts') },
     ],

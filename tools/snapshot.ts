@@ -35,7 +35,7 @@ type File = readonly [path: string, text: string]
 
 async function helpTexts(svc: Svc): Promise<readonly File[]> {
   const { commands, topics } = await import('../src/registry.ts')
-  const { helpTopics } = await import('../src/cli/help.ts')
+  const { helpTopics } = await import('../src/cli/help/help.ts')
   const help = async (name: string, ...args: readonly string[]): Promise<File> => [
     `help/${name}.txt`,
     transcript(args, await svc(...args)),

@@ -1,9 +1,9 @@
-import { apiRequest, dataFromStdin, showAnswer } from '../cli/api.ts'
-import { SvcCommand } from '../cli/base.ts'
-import { settle } from '../cli/exit.ts'
-import { boolean, connectionFlags, durationFlag, requiredArgument, text } from '../cli/flags.ts'
-import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session.ts'
-import { chooseTarget } from '../cli/target.ts'
+import { apiRequest, dataFromStdin, showAnswer } from '../cli/api/api.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { settle } from '../cli/command/exit.ts'
+import { boolean, connectionFlags, durationFlag, requiredArgument, text } from '../cli/command/flags.ts'
+import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session/session.ts'
+import { chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/errors.ts'
 
 export default class Api extends SvcCommand {

@@ -1,6 +1,6 @@
-import { SvcCommand } from '../cli/base.ts'
-import { completionScripts, shells } from '../cli/completion/scripts.ts'
-import { required, requiredArgument } from '../cli/flags.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { required, requiredArgument } from '../cli/command/flags.ts'
+import { completionScripts, shells } from '../cli/help/completion/scripts.ts'
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
 

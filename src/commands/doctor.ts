@@ -1,5 +1,5 @@
-import { SvcCommand } from '../cli/base.ts'
-import { connectionFlags } from '../cli/flags.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { connectionFlags } from '../cli/command/flags.ts'
 
 export default class Doctor extends SvcCommand {
   static override summary = 'Check this installation of svc, and say what to do'
@@ -14,8 +14,8 @@ a command would have for the same reason, or 12 for several reasons.`
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags } = await this.parse(Doctor)
     const [{ examinationExit, examine }, { installation }] = await Promise.all([
-      import('../cli/doctor.ts'),
-      import('../cli/render/lists.ts'),
+      import('../cli/setup/doctor.ts'),
+      import('../cli/setup/lists.ts'),
     ])
     const findings = await examine(flags, this.io, signal)
     this.print(installation.render(findings, {}, { json: flags.json, screen: this.io.stdout }))

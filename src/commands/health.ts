@@ -1,4 +1,4 @@
-import { SvcCommand } from '../cli/base.ts'
+import { SvcCommand } from '../cli/command/base.ts'
 import {
   argument,
   boolean,
@@ -10,7 +10,7 @@ import {
   parseTypes,
   text,
   typesFlag,
-} from '../cli/flags.ts'
+} from '../cli/command/flags.ts'
 import {
   type AttemptOptions,
   askHealth,
@@ -31,10 +31,10 @@ import {
   timeoutStates,
   waitUntilHealthy,
   withUnread,
-} from '../cli/health.ts'
+} from '../cli/health/health.ts'
 import type { Io } from '../cli/io/io.ts'
 import { progress } from '../cli/io/terminal.ts'
-import { type CommandSession, localCall, openSession } from '../cli/session.ts'
+import { type CommandSession, localCall, openSession } from '../cli/session/session.ts'
 import { Fault } from '../core/errors.ts'
 import type { ServerType } from '../core/protocol/index.ts'
 
@@ -117,7 +117,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     // Read beside the flag too: a wrong value is a mistake, whatever else requires a configuration.
     const byVariable =
       this.io.env['SVC_REQUIRE_CONFIG'] !== undefined &&
-      (await import('../cli/health-types.ts')).requiresConfig(this.io.env)
+      (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const requireConfig = flags['require-config'] || byVariable
     const session = await openSession(flags, this.io, {
       tolerant: true,

@@ -1,4 +1,3 @@
-import { SvcCommand } from '../cli/base.ts'
 import {
   boolean,
   connectionFlags,
@@ -8,13 +7,14 @@ import {
   required,
   requiredArgument,
   text,
-} from '../cli/flags.ts'
-import type { JobOptions } from '../cli/heartbeat-run.ts'
-import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session.ts'
+} from '../cli/command/flags.ts'
+import type { JobOptions } from '../cli/heartbeats/heartbeat-run.ts'
+import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session/session.ts'
+import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
-export default class Heartbeat extends SvcCommand {
+export default class Heartbeat extends TargetCommand {
   static override summary = 'Report that this agent is alive, or run a job and report how it ends'
   static override description =
     `For cron, a systemd timer or the agent itself. A monitor of the kind heartbeat then finds an agent
@@ -89,7 +89,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
         },
         localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }),
       )
-      const { renderReceipt } = await import('../cli/render/details.ts')
+      const { renderReceipt } = await import('../cli/heartbeats/details.ts')
       this.print(renderReceipt(answer, this.target, { json: flags.json, screen: this.io.stdout }))
     } finally {
       await session.close()
@@ -104,7 +104,7 @@ command, also when a report cannot be delivered: then svc warns on standard erro
         hints: ['The exit code of the command decides the status.'],
       })
     }
-    const { runReported } = await import('../cli/heartbeat-run.ts')
+    const { runReported } = await import('../cli/heartbeats/heartbeat-run.ts')
     const job: JobOptions = {
       report: {
         Name,

@@ -1,5 +1,5 @@
-import { SvcCommand } from '../cli/base.ts'
-import { boolean, connectionFlags } from '../cli/flags.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { boolean, connectionFlags } from '../cli/command/flags.ts'
 import { Fault } from '../core/errors.ts'
 
 export default class Init extends SvcCommand {
@@ -22,9 +22,9 @@ file to begin with, whose only monitor fails until you edit it.`
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Init)
     const [{ canAsk }, init, { discoveryLines, proposedBy, proposeForThisMachine }] = await Promise.all([
-      import('../cli/prompt.ts'),
-      import('../cli/init-file.ts'),
-      import('../cli/discovery.ts'),
+      import('../cli/command/prompt.ts'),
+      import('../cli/setup/init-file.ts'),
+      import('../cli/setup/discovery.ts'),
     ])
     const path = init.newConfigPath(flags.config, this.io.env)
     if (!flags.yes && (flags.json || !canAsk(this.io))) {

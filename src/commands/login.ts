@@ -1,15 +1,15 @@
-import { SvcCommand } from '../cli/base.ts'
-import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
-import { boolean, connectionFlags, text, variable } from '../cli/flags.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { boolean, connectionFlags, text, variable } from '../cli/command/flags.ts'
+import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/command/prompt.ts'
+import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { Io } from '../cli/io/io.ts'
 import { machine } from '../cli/io/process.ts'
-import type { PresentedSignIn } from '../cli/login-run.ts'
-import type { OpenIdProvider } from '../cli/openid/index.ts'
-import { profileScope } from '../cli/other-target.ts'
-import type { Settings } from '../cli/profiles.ts'
-import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/prompt.ts'
-import { connectionOf, localCall, readSettings } from '../cli/session.ts'
-import { type CommandTarget, chooseTarget } from '../cli/target.ts'
+import { profileScope } from '../cli/session/other-target.ts'
+import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
+import type { Settings } from '../cli/settings/profiles.ts'
+import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
+import type { PresentedSignIn } from '../cli/sign-in/login-run.ts'
+import type { OpenIdProvider } from '../cli/sign-in/openid/index.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 
@@ -67,7 +67,7 @@ revoked when COMMAND ends.`
     refuseTokenFromEnvironment('login', this.io.env)
     const settings = await readSettings(this.io.env)
     const target = await this.where(flags, settings)
-    const { serverOf } = await import('../cli/credentials.ts')
+    const { serverOf } = await import('../cli/credentials/credentials.ts')
     const connection = connectionOf(target, flags, this.io.env)
     const server = serverOf(target.url, connection.insecureHttp)
     this.target = server
@@ -76,7 +76,7 @@ revoked when COMMAND ends.`
     if (!openId) refuseToAsk(flags, user, this.io)
     const storage = flags['insecure-storage'] ? 'file' : 'keychain'
     if (!command) {
-      const { tokenStore } = await import('../cli/token-store.ts')
+      const { tokenStore } = await import('../cli/credentials/token-store.ts')
       // Before the password prompt, so that nobody types it in vain.
       await tokenStore({ server, user: user ?? '', storage }, this.io.env).prove()
     }
@@ -84,14 +84,14 @@ revoked when COMMAND ends.`
     const presented = openId
       ? await throughProvider(openId, flags, connection, this.io, signal)
       : await present(flags, user, server, this.io, signal)
-    const { signIn } = await import('../cli/login-run.ts')
+    const { signIn } = await import('../cli/sign-in/login-run.ts')
     const how = { provider: openId?.name ?? flags.provider, rememberMe: flags['remember-me'] }
     const signedIn = await signIn(connection, presented, how, localCall(signal))
     if (command) {
-      const { lendToken } = await import('../cli/lend-token.ts')
+      const { lendToken } = await import('../cli/sign-in/lend-token.ts')
       return await lendToken(command, signedIn, { connection, server }, (text) => this.say(text), this.io)
     }
-    const { keepSignIn } = await import('../cli/login-run.ts')
+    const { keepSignIn } = await import('../cli/sign-in/login-run.ts')
     const client = openId && { issuer: openId.issuer, clientId: openId.clientId }
     const profile = target.profile?.name ?? flags.profile
     const to = { server, storage, connection, profile, openId: client } as const
@@ -187,7 +187,7 @@ async function openIdProvider(
       hints: ['svc login --server URL --provider NAME --no-browser'],
     })
   }
-  const { chooseProvider } = await import('../cli/openid/index.ts')
+  const { chooseProvider } = await import('../cli/sign-in/openid/index.ts')
   const choice = await chooseProvider(connection, flags.provider.trim(), localCall(signal))
   return choice.kind === 'openid' ? choice.provider : undefined
 }
@@ -199,7 +199,7 @@ async function throughProvider(
   io: Io,
   signal: AbortSignal,
 ): Promise<PresentedSignIn> {
-  const { tokenOfProvider } = await import('../cli/openid/index.ts')
+  const { tokenOfProvider } = await import('../cli/sign-in/openid/index.ts')
   const token = await tokenOfProvider(
     provider,
     {

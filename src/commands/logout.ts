@@ -1,9 +1,9 @@
-import { SvcCommand } from '../cli/base.ts'
-import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
-import { boolean, connectionFlags } from '../cli/flags.ts'
-import type { ServerProfile } from '../cli/profiles.ts'
-import { connectionOf, localCall, readSettings } from '../cli/session.ts'
-import { chooseTarget } from '../cli/target.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { boolean, connectionFlags } from '../cli/command/flags.ts'
+import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
+import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
+import type { ServerProfile } from '../cli/settings/profiles.ts'
+import { chooseTarget } from '../cli/settings/target.ts'
 import { exits, Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 
@@ -35,7 +35,7 @@ JWTs cannot revoke a token before it expires.`
     const { flags } = await this.parse(Logout)
     refuseTokenFromEnvironment('logout', this.io.env)
     const settings = await readSettings(this.io.env)
-    const { signedInProfile } = await import('../cli/credentials.ts')
+    const { signedInProfile } = await import('../cli/credentials/credentials.ts')
     let profiles: readonly ServerProfile[] = settings.profiles.filter((profile) => profile.user !== undefined)
     if (!flags.all) {
       const target = await chooseTarget(flags, this.io.env, async () => settings)
@@ -67,10 +67,10 @@ JWTs cannot revoke a token before it expires.`
       { revoke },
       { tokenStore, underLock },
     ] = await Promise.all([
-      import('../cli/profiles.ts'),
-      import('../cli/credentials.ts'),
-      import('../cli/login-run.ts'),
-      import('../cli/token-store.ts'),
+      import('../cli/settings/profiles.ts'),
+      import('../cli/credentials/credentials.ts'),
+      import('../cli/sign-in/login-run.ts'),
+      import('../cli/credentials/token-store.ts'),
     ])
     const signIn = signInOf(profile)
     if (!signIn) throw new TypeError('a profile without a user')

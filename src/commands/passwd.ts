@@ -1,10 +1,10 @@
-import { SvcCommand } from '../cli/base.ts'
-import { refuseTokenFromEnvironment } from '../cli/credentials.ts'
-import { boolean, connectionFlags } from '../cli/flags.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { boolean, connectionFlags } from '../cli/command/flags.ts'
+import { askSecret, canAsk, linesFromStdin, newPassword } from '../cli/command/prompt.ts'
+import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { Io } from '../cli/io/io.ts'
-import { askSecret, canAsk, linesFromStdin, newPassword } from '../cli/prompt.ts'
-import { connectionOf, localCall, readSettings } from '../cli/session.ts'
-import { chooseTarget } from '../cli/target.ts'
+import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
+import { chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 
@@ -38,7 +38,7 @@ of any user on the machine with the store: svc users passwd NAME.`
         hints: ['At a server, sign in first: svc login', 'On this machine: svc users passwd NAME'],
       })
     }
-    const { openOwnPassword } = await import('../cli/own-password.ts')
+    const { openOwnPassword } = await import('../cli/sign-in/own-password.ts')
     const own = await openOwnPassword(target, settings, connectionOf(target, flags, this.io.env), this.io)
     try {
       this.target = own.server

@@ -1,8 +1,8 @@
 import { integer } from '@oclif/core/flags'
-import { SvcCommand } from '../cli/base.ts'
-import { boolean, custom, delayFlag, oneOf, text } from '../cli/flags.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { boolean, custom, delayFlag, oneOf, text } from '../cli/command/flags.ts'
 import { packageJson } from '../cli/io/process.ts'
-import { configuration, storePath } from '../cli/session.ts'
+import { configuration, storePath } from '../cli/session/session.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
 
@@ -75,9 +75,9 @@ it also accepts other addresses, with a warning.`
     for (const proxy of behindProxy) await refuseUnless('behind-proxy', proxy)
     const localAccounts = flags['local-account'] ?? []
     for (const account of localAccounts) await refuseUnless('local-account', account)
-    const { serve } = await import('../cli/serve-run.ts')
+    const { serve } = await import('../cli/serve/serve-run.ts')
     const config = await configuration(flags, this.io.env, { tolerant: 'entries' })
-    const requireConfig = (await import('../cli/health-types.ts')).requiresConfig(this.io.env)
+    const requireConfig = (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0
     const clear = !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined && !proxied
     if (clear && flags.only === undefined && !flags['insecure-listen']) throw openListening(flags.host)

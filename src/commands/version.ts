@@ -1,4 +1,4 @@
-import { SvcCommand } from '../cli/base.ts'
+import { SvcCommand } from '../cli/command/base.ts'
 import { machine, packageJson } from '../cli/io/process.ts'
 
 export default class Version extends SvcCommand {

@@ -1,9 +1,9 @@
-import { SvcCommand } from '../cli/base.ts'
-import { tokenFromEnvironment } from '../cli/credentials.ts'
-import { boolean, connectionFlags } from '../cli/flags.ts'
+import { SvcCommand } from '../cli/command/base.ts'
+import { boolean, connectionFlags } from '../cli/command/flags.ts'
+import { tokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { ProcessEnvironment } from '../cli/io/io.ts'
-import { localCall, openSession, readSettings } from '../cli/session.ts'
-import { type CommandTarget, chooseTarget } from '../cli/target.ts'
+import { localCall, openSession, readSettings } from '../cli/session/session.ts'
+import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/errors.ts'
 
 type Facts = {
@@ -80,8 +80,8 @@ async function factsOf(
   env: ProcessEnvironment,
 ): Promise<Facts> {
   const [{ serverOf, signedInProfile, signInOf }, { tokenStore }] = await Promise.all([
-    import('../cli/credentials.ts'),
-    import('../cli/token-store.ts'),
+    import('../cli/credentials/credentials.ts'),
+    import('../cli/credentials/token-store.ts'),
   ])
   const server = serverOf(target.url)
   if (fromEnvironment) return { server, where: 'SVC_TOKEN', verified: false }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Settings } from '../../src/cli/profiles.ts'
-import { chooseEither } from '../../src/cli/target.ts'
+import type { Settings } from '../../src/cli/settings/profiles.ts'
+import { chooseEither } from '../../src/cli/settings/target.ts'
 import { Fault } from '../../src/core/errors.ts'
 
 const prod = 'https://prod.example.com'

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { waysToConfigure } from '../../src/cli/first-config.ts'
+import { waysToConfigure } from '../../src/cli/session/first-config.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 
 let home: Home

@@ -3,7 +3,7 @@ import * as oclifFlags from '@oclif/core/flags'
 import { type ArgInput, type FlagInput, parse as parseWithOclif } from '@oclif/core/parser'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { argument, boolean, custom, parseUsual } from '../../src/cli/flags.ts'
+import { argument, boolean, custom, parseUsual } from '../../src/cli/command/flags.ts'
 import { commands } from '../../src/registry.ts'
 
 type Table = { readonly flags: FlagInput; readonly args: ArgInput }

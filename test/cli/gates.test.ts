@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { outputs } from '../../src/cli/health.ts'
+import { outputs } from '../../src/cli/health/health.ts'
 import { everyCombination, selection } from '../../tools/gates/combinations.ts'
 import { type Choice, type Combination, choices, formats, isSimple } from '../../tools/gates/dimensions.ts'
 import { exitOf, fileOutcome, outcomeOf, placeOf, serverOutcome } from '../../tools/gates/rules.ts'

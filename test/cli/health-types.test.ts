@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { combinedExit } from '../../src/cli/health.ts'
+import { combinedExit } from '../../src/cli/health/health.ts'
 import { runMediaType } from '../../src/core/protocol/index.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health.ts'
+import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health/health.ts'
 import { Fault } from '../../src/core/errors.ts'
 import { capturedIo } from '../support/captured-io.ts'
 import { http, peer, replies } from '../support/faults.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { helpTopics } from '../../src/cli/help.ts'
+import { helpTopics } from '../../src/cli/help/help.ts'
 import { commands, topics } from '../../src/registry.ts'
 import { type Home, svcHome } from '../support/svc.ts'
 

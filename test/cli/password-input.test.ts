@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { newPassword } from '../../src/cli/prompt.ts'
+import { newPassword } from '../../src/cli/command/prompt.ts'
 import { Fault } from '../../src/core/errors.ts'
 import { capturedIo } from '../support/captured-io.ts'
 

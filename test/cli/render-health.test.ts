@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type HealthScreen, renderHealth } from '../../src/cli/render/health.ts'
+import { type HealthScreen, renderHealth } from '../../src/cli/health/screen.ts'
 import { width } from '../../src/cli/render/width.ts'
 import { type Entry, renderPlain } from '../../src/core/reports/index.ts'
 import {

@@ -1,14 +1,22 @@
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { auditChange } from '../../src/cli/audit-change.ts'
+import { auditChange } from '../../src/cli/accounts/audit-change.ts'
+import * as accounts from '../../src/cli/accounts/lists.ts'
+import * as heartbeats from '../../src/cli/heartbeats/lists.ts'
+import { recordFields } from '../../src/cli/help/records.ts'
 import type { Screen } from '../../src/cli/io/io.ts'
-import { renderChange } from '../../src/cli/render/details.ts'
+import * as monitors from '../../src/cli/monitors/lists.ts'
 import { list, type RecordList } from '../../src/cli/render/list.ts'
-import * as lists from '../../src/cli/render/lists.ts'
 import { jsvNames, names } from '../../src/cli/render/table.ts'
 import { width } from '../../src/cli/render/width.ts'
+import { renderChange } from '../../src/cli/roles/details.ts'
+import * as roles from '../../src/cli/roles/lists.ts'
+import * as setup from '../../src/cli/setup/lists.ts'
 import { parseLifetime } from '../../src/commands/keys/create.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
+
+/** The lists of all rooms. */
+const lists = { ...accounts, ...heartbeats, ...monitors, ...roles, ...setup, recordFields }
 
 const at = new Date('2026-05-01T10:20:30Z')
 const pipe: Screen = { isTTY: false, columns: undefined, colour: false, unicode: true }
@@ -29,7 +37,7 @@ const user = (text: Text): UserFacts => ({
   roles: [text('role'), text('role2')],
   permissions: [text('permission')],
 })
-const key = (text: Text): lists.ListedKey => ({
+const key = (text: Text): accounts.ListedKey => ({
   name: text('name'),
   userName: text('userName'),
   roles: [text('role')],
@@ -169,13 +177,13 @@ const samples: Readonly<Record<string, Sample>> = {
   ),
   fileRows: sample(
     lists.fileRows,
-    (text): lists.RowOutcome => ({ change: fileChange(text), done: roleChange(text) }),
+    (text): roles.RowOutcome => ({ change: fileChange(text), done: roleChange(text) }),
     'Target Row UserName Action Outcome Roles Permissions Error',
     `Row ${changeMembers}`,
   ),
   'fileRows, rejected': sample(
     lists.fileRows,
-    (text): lists.RowOutcome => ({ change: fileChange(text), fault: new Fault('NotFound', text('message')) }),
+    (text): roles.RowOutcome => ({ change: fileChange(text), fault: new Fault('NotFound', text('message')) }),
     'Target Row UserName Action Outcome Roles Permissions Error',
     'Row UserName Action Outcome Error',
   ),
@@ -496,7 +504,7 @@ test.each([
 })
 
 test('a terminal shows the status of an agent in the words of all states, and a record as the interface has it', () => {
-  const agent = (status: 'Ok' | 'Warn' | 'Fail'): lists.ListedHeartbeat => ({
+  const agent = (status: 'Ok' | 'Warn' | 'Fail'): heartbeats.ListedHeartbeat => ({
     ...{ name: status, at, who: 'svc', status, ageMs: 5_000, message: undefined, version: undefined },
     ...{ intervalMs: undefined, backlog: undefined, diskFreePercent: undefined, skewMs: undefined, run: undefined },
   })

@@ -5,8 +5,8 @@ import type { IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { acquire } from '../../src/cli/private-file.ts'
-import { type StoredSignIn, tokenStore } from '../../src/cli/token-store.ts'
+import { type StoredSignIn, tokenStore } from '../../src/cli/credentials/token-store.ts'
+import { acquire } from '../../src/cli/settings/private-file.ts'
 import { openClient } from '../../src/core/client/index.ts'
 import { compiledCode } from '../support/compiled-code.ts'
 import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
@@ -133,7 +133,7 @@ describe('parallel processes with an expired token', () => {
   test('C5 concurrent calls of one process that are refused are renewed once', async () => {
     const here = await context()
     here.server.expire()
-    const { storedCredential } = await import('../../src/cli/credentials.ts')
+    const { storedCredential } = await import('../../src/cli/credentials/credentials.ts')
     const connection = { baseUrl: here.server.url, userAgent: 'svc/test', env: {} }
     const credential = storedCredential(here.signIn, here.env, {
       always: false,

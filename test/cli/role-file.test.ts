@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { jsvNames } from '../../src/cli/render/table.ts'
-import { type FileChange, readRoleFile } from '../../src/cli/role-file.ts'
+import { type FileChange, readRoleFile } from '../../src/cli/roles/role-file.ts'
 import { Fault } from '../../src/core/errors.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-role-file-'))

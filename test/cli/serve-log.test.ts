@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readable } from '../../src/cli/serve-log.ts'
+import { readable } from '../../src/cli/serve/serve-log.ts'
 
 const at = new Date(2026, 0, 2, 12, 3, 11)
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { repeatTargetFlags, targetFlagsOf } from '../../src/cli/hints.ts'
+import { repeatTargetFlags, targetFlagsOf } from '../../src/cli/render/hints.ts'
 import { commands } from '../../src/registry.ts'
 import { password, signInServer, user } from '../support/sign-in-server.ts'
 import { type Home, svcHome } from '../support/svc.ts'

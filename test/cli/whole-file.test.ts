@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { writeWhole } from '../../src/cli/serve-run.ts'
+import { writeWhole } from '../../src/cli/serve/serve-run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-whole-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

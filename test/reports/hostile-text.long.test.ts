@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { renderHealth } from '../../src/cli/health/screen.ts'
 import { renderError } from '../../src/cli/render/errors.ts'
-import { renderHealth } from '../../src/cli/render/health.ts'
 import { pairs } from '../../src/cli/render/table.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'

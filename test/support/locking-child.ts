@@ -1,4 +1,4 @@
-import { acquire } from '../../src/cli/private-file.ts'
+import { acquire } from '../../src/cli/settings/private-file.ts'
 
 /** Holds a lock until it is killed. */
 await acquire(process.argv[2] ?? '', new AbortController().signal)

@@ -1,5 +1,5 @@
-import { storedCredential } from '../../src/cli/credentials.ts'
-import type { StoredSignIn } from '../../src/cli/token-store.ts'
+import { storedCredential } from '../../src/cli/credentials/credentials.ts'
+import type { StoredSignIn } from '../../src/cli/credentials/token-store.ts'
 import { openClient } from '../../src/core/client/index.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { sanitizeLine } from '../../core/sanitize.ts'
-import { repeatTargetFlags } from '../hints.ts'
 import type { Screen } from '../io/io.ts'
 import { painter } from '../io/terminal.ts'
+import { repeatTargetFlags } from './hints.ts'
 import {
   aside,
   type CellText,

@@ -127,6 +127,9 @@ export type StyledText = string | Line
 /** The content of a cell: one line, or several below each other. Each wraps. */
 export type CellText = StyledText | readonly StyledText[]
 
+/** Names and what stands beside them. A name without a value is left out. */
+export type FactRows = readonly (readonly [name: string, value: CellText])[]
+
 /** The lines of a cell. The text may come from anyone, so it is sanitized here. */
 export function cellOf(content: CellText): TableCell {
   const lines: StyledText[] = []

@@ -1,5 +1,5 @@
 import { integer } from '@oclif/core/flags'
-import { StoreCommand, storeFlags } from '../../cli/admin.ts'
+import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'Show the audit log, newest entry first'
@@ -20,11 +20,11 @@ export default class List extends StoreCommand {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
       const entries = await admin.audit.list({ limit: flags.limit, before: flags.before })
-      const { audit } = await import('../../cli/render/lists.ts')
+      const { audit } = await import('../../cli/accounts/lists.ts')
       this.printList(audit.render(entries, { store: admin.store }, this.listOutput(flags)))
       const oldest = entries.at(-1)
       if (flags.json || !this.io.stdout.isTTY || !oldest || entries.length < flags.limit || oldest.id <= 1) return
-      const { repeatTargetFlags } = await import('../../cli/hints.ts')
+      const { repeatTargetFlags } = await import('../../cli/render/hints.ts')
       this.say(`\n  ${repeatTargetFlags(`Older entries:   svc audit list --before ${oldest.id}`, this.argv)}`)
     })
   }

@@ -1,6 +1,6 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags, required, requiredArgument } from '../../cli/flags.ts'
-import { readSettings } from '../../cli/session.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { connectionFlags, required, requiredArgument } from '../../cli/command/flags.ts'
+import { readSettings } from '../../cli/session/session.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigGet extends SvcCommand {
@@ -15,7 +15,7 @@ export default class ConfigGet extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(ConfigGet)
-    const { inForce, inForceKey } = await import('../../cli/in-force.ts')
+    const { inForce, inForceKey } = await import('../../cli/setup/in-force.ts')
     const readers = await inForce(await readSettings(this.io.env), flags, this.io.env)
     const key = inForceKey(required(args.key, 'KEY'), [...readers.keys()])
     const row = await readers.get(key)?.()

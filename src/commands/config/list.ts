@@ -1,6 +1,6 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { boolean, connectionFlags } from '../../cli/flags.ts'
-import { readSettings } from '../../cli/session.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { boolean, connectionFlags } from '../../cli/command/flags.ts'
+import { readSettings } from '../../cli/session/session.ts'
 
 export default class ConfigList extends SvcCommand {
   static override summary = 'Show what is in force here, and where it comes from'
@@ -24,8 +24,8 @@ contacted. svc config get and svc config set read and change one setting.`
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(ConfigList)
     const [{ inForce }, { configuration }] = await Promise.all([
-      import('../../cli/in-force.ts'),
-      import('../../cli/render/lists.ts'),
+      import('../../cli/setup/in-force.ts'),
+      import('../../cli/setup/lists.ts'),
     ])
     const readers = await inForce(await readSettings(this.io.env), flags, this.io.env)
     const rows = await Promise.all([...readers].map(async ([key, read]) => ({ key, ...(await read()) })))

@@ -1,4 +1,4 @@
-import { SvcCommand } from '../../cli/base.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
 
 export default class ConfigPath extends SvcCommand {
   static override summary = 'Print where the settings are kept'
@@ -6,7 +6,7 @@ export default class ConfigPath extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { flags } = await this.parse(ConfigPath)
-    const { settingsPath } = await import('../../cli/profiles.ts')
+    const { settingsPath } = await import('../../cli/settings/profiles.ts')
     const path = settingsPath(this.io.env)
     this.print(flags.json ? JSON.stringify({ path }) : path)
   }

@@ -1,5 +1,5 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags, required, requiredArgument } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { connectionFlags, required, requiredArgument } from '../../cli/command/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigSet extends SvcCommand {
@@ -17,8 +17,8 @@ export default class ConfigSet extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ConfigSet)
     const [{ configKey, withSetting }, { changeSettings }] = await Promise.all([
-      import('../../cli/config-keys.ts'),
-      import('../../cli/profiles.ts'),
+      import('../../cli/setup/config-keys.ts'),
+      import('../../cli/settings/profiles.ts'),
     ])
     const key = configKey(required(args.key, 'KEY'))
     const value = required(args.value, 'VALUE')

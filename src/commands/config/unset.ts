@@ -1,5 +1,5 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags, required, requiredArgument } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { connectionFlags, required, requiredArgument } from '../../cli/command/flags.ts'
 
 export default class ConfigUnset extends SvcCommand {
   static override summary = 'Take something out of the current profile, or of another one'
@@ -10,8 +10,8 @@ export default class ConfigUnset extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ConfigUnset)
     const [{ configKey, withSetting }, { changeSettings }] = await Promise.all([
-      import('../../cli/config-keys.ts'),
-      import('../../cli/profiles.ts'),
+      import('../../cli/setup/config-keys.ts'),
+      import('../../cli/settings/profiles.ts'),
     ])
     const change = { key: configKey(required(args.key, 'KEY')), value: undefined }
     await changeSettings(this.io.env, (settings) => withSetting(settings, change, flags, this.io.env), signal)

@@ -1,4 +1,4 @@
-import { StoreCommand, storeFlags } from '../../cli/admin.ts'
+import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'List the agents that have reported, with their last heartbeat'
@@ -8,7 +8,7 @@ export default class List extends StoreCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
-      const { heartbeatRow, heartbeats } = await import('../../cli/render/lists.ts')
+      const { heartbeatRow, heartbeats } = await import('../../cli/heartbeats/lists.ts')
       const now = this.io.clock.now()
       const rows = (await admin.heartbeats.list()).map((heartbeat) => heartbeatRow(heartbeat, now))
       this.printList(heartbeats.render(rows, { store: admin.store }, this.listOutput(flags)))

@@ -1,5 +1,5 @@
-import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { required, requiredArgument, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { orNearest, StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class Remove extends StoreCommand {
   static override summary = 'Delete an agent that is gone, so that its missing heartbeats are not reported'
@@ -23,7 +23,7 @@ export default class Remove extends StoreCommand {
         hint: () => 'svc heartbeats list shows the agents that have reported.',
       })
       const sentence = `${name} is deleted until it reports again`
-      const { renderDone } = await import('../../cli/render/details.ts')
+      const { renderDone } = await import('../../cli/render/done.ts')
       this.print(renderDone(name, admin.store, { json: flags.json, screen: this.io.stdout, sentence, word: 'removed' }))
     })
   }

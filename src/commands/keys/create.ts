@@ -1,6 +1,6 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { custom, required, requiredArgument, text } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/hints.ts'
+import { custom, required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { shellWord } from '../../cli/render/hints.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 import { Fault } from '../../core/errors.ts'
 import { coversPermission, permissionMistake } from '../../core/protocol/index.ts'
 import type { UserFacts } from '../../core/service.ts'
@@ -85,12 +85,12 @@ other machines; a user with any role has both.`
         by,
       )
       if (flags.json) {
-        const { keyRow, keys } = await import('../../cli/render/lists.ts')
+        const { keyRow, keys } = await import('../../cli/accounts/lists.ts')
         const facts = keys.json(keyRow(made.key, this.io.clock.now()))
         this.print(JSON.stringify({ key: made.secret, store: admin.store, ...facts }))
         return
       }
-      const { renderNewKey } = await import('../../cli/render/details.ts')
+      const { renderNewKey } = await import('../../cli/accounts/details.ts')
       const { before, after } = renderNewKey(made.key, admin.store, this.io.stderr, this.argv)
       this.say(before)
       this.print(made.secret)

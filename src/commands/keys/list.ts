@@ -1,4 +1,4 @@
-import { StoreCommand, storeFlags } from '../../cli/admin.ts'
+import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'List the keys, without their secrets'
@@ -8,7 +8,7 @@ export default class List extends StoreCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
-      const { keyRow, keys } = await import('../../cli/render/lists.ts')
+      const { keyRow, keys } = await import('../../cli/accounts/lists.ts')
       const now = this.io.clock.now()
       const rows = (await admin.keys.list()).map((key) => keyRow(key, now))
       this.printList(keys.render(rows, { store: admin.store }, this.listOutput(flags)))

@@ -1,5 +1,5 @@
-import { orNearest, StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { required, requiredArgument, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { orNearest, StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class Revoke extends StoreCommand {
   static override summary = 'Revoke a key; takes effect immediately'
@@ -22,7 +22,7 @@ export default class Revoke extends StoreCommand {
         hint: () => 'svc keys list shows the keys.',
       })
       const sentence = `The key ${name} is revoked and no longer valid`
-      const { renderDone } = await import('../../cli/render/details.ts')
+      const { renderDone } = await import('../../cli/render/done.ts')
       this.print(renderDone(name, admin.store, { json: flags.json, screen: this.io.stdout, sentence, word: 'revoked' }))
     })
   }

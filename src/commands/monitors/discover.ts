@@ -1,5 +1,5 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { boolean } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { boolean } from '../../cli/command/flags.ts'
 
 export default class Discover extends SvcCommand {
   static override summary = 'Detect the services on this machine and propose a svc.yaml'
@@ -20,7 +20,7 @@ never signs in and changes nothing. The file goes to stdout, the list of service
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Discover)
-    const { discoveryLines, proposedBy, proposeForThisMachine } = await import('../../cli/discovery.ts')
+    const { discoveryLines, proposedBy, proposeForThisMachine } = await import('../../cli/setup/discovery.ts')
     const discovery = await proposeForThisMachine(this.io.env, signal)
     const { proposals, others } = discovery
     const file = await discovery.file([
@@ -38,7 +38,7 @@ never signs in and changes nothing. The file goes to stdout, the list of service
       return
     }
     const types = [...new Set(proposals.flatMap(({ type, problem }) => (problem === undefined ? [type] : [])))]
-    const { writeProposed } = await import('../../cli/write-proposed.ts')
+    const { writeProposed } = await import('../../cli/setup/write-proposed.ts')
     this.print(
       `${writeProposed(file, this.io.env)} is written. Try it: svc health ${types.map((type) => `-t ${type}`).join(' ')}`,
     )

@@ -1,6 +1,6 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { argument } from '../../cli/flags.ts'
-import { rowNamed } from '../../cli/named-row.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { argument } from '../../cli/command/flags.ts'
+import { rowNamed } from '../../cli/command/named-row.ts'
 
 export default class Kinds extends SvcCommand {
   static override summary = 'List every kind of monitor, or the settings of one'
@@ -14,12 +14,12 @@ export default class Kinds extends SvcCommand {
     const { describeKinds } = await import('../../core/plan/index.ts')
     const kinds = await describeKinds()
     if (args.kind === undefined) {
-      const lists = await import('../../cli/render/lists.ts')
+      const lists = await import('../../cli/monitors/lists.ts')
       this.print(lists.kinds.render(kinds, {}, { json: flags.json, screen: this.io.stdout }))
       return
     }
     const kind = rowNamed(kinds, args.kind, 'kind')
-    const { renderKind } = await import('../../cli/render/details.ts')
+    const { renderKind } = await import('../../cli/monitors/details.ts')
     this.print(renderKind(kind, { json: flags.json, screen: this.io.stdout }))
   }
 }

@@ -1,7 +1,7 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { modeFlag, text, typesFlag } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { modeFlag, text, typesFlag } from '../../cli/command/flags.ts'
 import { packageJson } from '../../cli/io/process.ts'
-import { configuration, mistakesOf, storePath } from '../../cli/session.ts'
+import { configuration, mistakesOf, storePath } from '../../cli/session/session.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
 export default class List extends SvcCommand {
@@ -46,7 +46,7 @@ export default class List extends SvcCommand {
       this.print(JSON.stringify(plans.length === 1 && only ? only.monitors : plans))
       return
     }
-    const { renderPlans } = await import('../../cli/render/details.ts')
+    const { renderPlans } = await import('../../cli/monitors/details.ts')
     this.print(renderPlans(plans, mode, this.io.stdout))
   }
 }

@@ -1,6 +1,6 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { argument } from '../../cli/flags.ts'
-import { rowNamed } from '../../cli/named-row.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { argument } from '../../cli/command/flags.ts'
+import { rowNamed } from '../../cli/command/named-row.ts'
 
 export default class Profiles extends SvcCommand {
   static override summary = 'List the profiles that come with svc, or the parameters of one'
@@ -18,12 +18,12 @@ export default class Profiles extends SvcCommand {
     const { describeProfiles } = await import('../../core/plan/index.ts')
     const profiles = await describeProfiles()
     if (args.profile === undefined) {
-      const { monitorProfiles } = await import('../../cli/render/lists.ts')
+      const { monitorProfiles } = await import('../../cli/monitors/lists.ts')
       this.print(monitorProfiles.render(profiles, {}, { json: flags.json, screen: this.io.stdout }))
       return
     }
     const profile = rowNamed(profiles, args.profile, 'profile')
-    const { renderProfile } = await import('../../cli/render/details.ts')
+    const { renderProfile } = await import('../../cli/monitors/details.ts')
     this.print(renderProfile(profile, { json: flags.json, screen: this.io.stdout }))
   }
 }

@@ -1,5 +1,5 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { custom, modeFlag, oneOf, parseDuration, required, requiredArgument, text } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { custom, modeFlag, oneOf, parseDuration, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { exits } from '../../core/errors.ts'
 import { ServerType } from '../../core/protocol/index.ts'
 
@@ -34,7 +34,7 @@ export default class MonitorsTest extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { args, flags } = await this.parse(MonitorsTest)
     const name = required(args.name, 'NAME')
-    const { hasPassed, renderTrial, trialJson, tryMonitor } = await import('../../cli/monitor-test.ts')
+    const { hasPassed, renderTrial, trialJson, tryMonitor } = await import('../../cli/monitors/monitor-test.ts')
     const trial = await tryMonitor(name, flags, this.io.env, signal)
     for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
     this.print(flags.json ? JSON.stringify(trialJson(trial)) : renderTrial(trial, this.io.stdout))

@@ -1,8 +1,8 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { waysToConfigure } from '../../cli/first-config.ts'
-import { text } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { text } from '../../cli/command/flags.ts'
 import type { ProcessEnvironment } from '../../cli/io/io.ts'
-import { configuration } from '../../cli/session.ts'
+import { waysToConfigure } from '../../cli/session/first-config.ts'
+import { configuration } from '../../cli/session/session.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 

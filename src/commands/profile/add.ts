@@ -1,6 +1,6 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { boolean, connectionFlags, custom, oneOf, required, requiredArgument, text } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/hints.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { boolean, connectionFlags, custom, oneOf, required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { shellWord } from '../../cli/render/hints.ts'
 import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
@@ -25,8 +25,8 @@ export default class ProfileAdd extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileAdd)
     const [{ changeSettings, checkedName, withProfile }, { serverOf }] = await Promise.all([
-      import('../../cli/profiles.ts'),
-      import('../../cli/credentials.ts'),
+      import('../../cli/settings/profiles.ts'),
+      import('../../cli/credentials/credentials.ts'),
     ])
     const name = checkedName(required(args.name, 'NAME'))
     if (flags.server === undefined) {

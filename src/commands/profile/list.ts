@@ -1,5 +1,5 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { readSettings } from '../../cli/session.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { readSettings } from '../../cli/session/session.ts'
 
 export default class ProfileList extends SvcCommand {
   static override summary = 'List the profiles; * marks the current one'
@@ -12,7 +12,7 @@ export default class ProfileList extends SvcCommand {
       this.say('There is no profile: all commands act on this machine. To create one: svc login --server URL')
       return
     }
-    const { serverProfiles } = await import('../../cli/render/lists.ts')
+    const { serverProfiles } = await import('../../cli/setup/lists.ts')
     const rows = profiles.map((profile) => ({ ...profile, current: profile.name === current }))
     this.print(serverProfiles.render(rows, {}, { json: flags.json, screen: this.io.stdout }))
   }

@@ -1,5 +1,5 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { required, requiredArgument } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { required, requiredArgument } from '../../cli/command/flags.ts'
 import { Fault } from '../../core/errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
@@ -12,7 +12,7 @@ export default class ProfileRemove extends SvcCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileRemove)
-    const { changeSettings, profileNamed } = await import('../../cli/profiles.ts')
+    const { changeSettings, profileNamed } = await import('../../cli/settings/profiles.ts')
     const name = required(args.name, 'NAME')
     let wasCurrent = false
     await changeSettings(

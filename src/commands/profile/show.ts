@@ -1,6 +1,6 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { argument, variable } from '../../cli/flags.ts'
-import { readSettings } from '../../cli/session.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { argument, variable } from '../../cli/command/flags.ts'
+import { readSettings } from '../../cli/session/session.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class ProfileShow extends SvcCommand {
@@ -10,7 +10,7 @@ export default class ProfileShow extends SvcCommand {
 
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileShow)
-    const { profileNamed } = await import('../../cli/profiles.ts')
+    const { profileNamed } = await import('../../cli/settings/profiles.ts')
     const settings = await readSettings(this.io.env)
     const name = args.name ?? variable(this.io.env, 'SVC_PROFILE') ?? settings.current
     if (name === undefined) {

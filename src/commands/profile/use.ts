@@ -1,5 +1,5 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { required, requiredArgument } from '../../cli/flags.ts'
+import { SvcCommand } from '../../cli/command/base.ts'
+import { required, requiredArgument } from '../../cli/command/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileUse extends SvcCommand {
@@ -14,7 +14,7 @@ export default class ProfileUse extends SvcCommand {
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(ProfileUse)
-    const { changeSettings, profileNamed } = await import('../../cli/profiles.ts')
+    const { changeSettings, profileNamed } = await import('../../cli/settings/profiles.ts')
     const name = required(args.name, 'NAME')
     const after = await changeSettings(
       this.io.env,
@@ -26,7 +26,7 @@ export default class ProfileUse extends SvcCommand {
       this.print(JSON.stringify({ ...profile, current: true }))
       return
     }
-    const { profileScope } = await import('../../cli/other-target.ts')
+    const { profileScope } = await import('../../cli/session/other-target.ts')
     const lines = [`Profile ${name} is now the current one: ${profile.server}`, ...profileScope]
     this.print(lines.map(sanitizeLine).join('\n'))
   }

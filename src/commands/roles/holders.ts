@@ -1,6 +1,6 @@
-import { StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { required, requiredArgument } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/hints.ts'
+import { required, requiredArgument } from '../../cli/command/flags.ts'
+import { shellWord } from '../../cli/render/hints.ts'
+import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Holders extends StoreCommand {
@@ -17,7 +17,7 @@ export default class Holders extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.roles.holders(role)
       if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
-      const { holders } = await import('../../cli/render/lists.ts')
+      const { holders } = await import('../../cli/accounts/lists.ts')
       const output = this.listOutput(flags)
       this.printList(holders.render(users, { store: admin.store, role }, output))
     })

@@ -1,10 +1,10 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags, requiredArgument } from '../../cli/flags.ts'
-import { showRoles } from '../../cli/role-change.ts'
-import { userOf } from '../../cli/role-command.ts'
-import { localCall, openSession, placeOf } from '../../cli/session.ts'
+import { connectionFlags, requiredArgument } from '../../cli/command/flags.ts'
+import { showRoles } from '../../cli/roles/role-change.ts'
+import { userOf } from '../../cli/roles/role-command.ts'
+import { localCall, openSession, placeOf } from '../../cli/session/session.ts'
+import { TargetCommand } from '../../cli/session/target-command.ts'
 
-export default class Show extends SvcCommand {
+export default class Show extends TargetCommand {
   static override summary = 'Show the roles and permissions of a user'
   static override examples = [
     '<%= config.bin %> roles show alice',
@@ -23,7 +23,7 @@ export default class Show extends SvcCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const lists = await showRoles({ session, call: localCall(signal) }, userName)
-      const { renderHoldings } = await import('../../cli/render/details.ts')
+      const { renderHoldings } = await import('../../cli/roles/details.ts')
       this.print(renderHoldings({ userName, ...lists }, this.target, { json: flags.json, screen: this.io.stdout }))
     } finally {
       await session.close()

@@ -1,7 +1,7 @@
-import { argument, boolean } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/hints.ts'
-import { changeRoles, isEmpty, takeAll } from '../../cli/role-change.ts'
-import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/role-command.ts'
+import { argument, boolean } from '../../cli/command/flags.ts'
+import { shellWord } from '../../cli/render/hints.ts'
+import { changeRoles, isEmpty, takeAll } from '../../cli/roles/role-change.ts'
+import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/roles/role-command.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Unassign extends RoleCommand {

@@ -1,10 +1,10 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { localFlag } from '../../cli/flags.ts'
-import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
+import { localFlag } from '../../cli/command/flags.ts'
+import { checkedSecretName, nameArg } from '../../cli/keychain/secrets.ts'
+import { TargetCommand } from '../../cli/session/target-command.ts'
 import { Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
 
-export default class SecretsRemove extends SvcCommand {
+export default class SecretsRemove extends TargetCommand {
   static override summary = 'Remove a secret from the OS keychain'
   static override examples = ['<%= config.bin %> secrets remove orders-db']
   static override args = nameArg
@@ -14,7 +14,7 @@ export default class SecretsRemove extends SvcCommand {
     const { args, flags } = await this.parse(SecretsRemove)
     await this.sayLocal(async () => 'the OS keychain')
     const name = checkedSecretName(args.name)
-    const { removeSecret, secretsKnown } = await import('../../cli/secrets.ts')
+    const { removeSecret, secretsKnown } = await import('../../cli/keychain/secrets.ts')
     const names = secretsKnown(this.io.env).map((secret) => secret.name)
     if (!(await removeSecret(name, this.io.env, signal))) {
       const nearest = didYouMean(

@@ -1,10 +1,10 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { boolean, localFlag, text } from '../../cli/flags.ts'
-import { checkedSecretName, nameArg } from '../../cli/secrets.ts'
+import { boolean, localFlag, text } from '../../cli/command/flags.ts'
+import { checkedSecretName, nameArg } from '../../cli/keychain/secrets.ts'
+import { TargetCommand } from '../../cli/session/target-command.ts'
 import { Fault } from '../../core/errors.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
 
-export default class SecretsSet extends SvcCommand {
+export default class SecretsSet extends TargetCommand {
   static override summary = 'Store a secret for svc.yaml in the OS keychain'
   static override description =
     `svc.yaml refers to it as {keychain: NAME}. The secret is sent only to the host and port of --for: a
@@ -33,10 +33,10 @@ A daemon has no keychain: if svc serve runs under its own account, use {file: /p
         hints: [`svc secrets set ${name} --for db1.internal:5432   (host and port as in svc.yaml)`],
       })
     }
-    const { keepSecret, placeOf, proveKeychain } = await import('../../cli/secrets.ts')
+    const { keepSecret, placeOf, proveKeychain } = await import('../../cli/keychain/secrets.ts')
     const place = placeOf(flags.for)
     await proveKeychain(this.io.env)
-    const { newPassword } = await import('../../cli/prompt.ts')
+    const { newPassword } = await import('../../cli/command/prompt.ts')
     const secret = await newPassword({ message: `${name}:`, stdin: flags.stdin, flag: '--stdin' }, this.io, signal)
     await keepSecret(name, { secret, ...place }, this.io.env, signal)
     const address = hostAndPort(place.host, place.port)

@@ -1,10 +1,10 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { argument, boolean, connectionFlags, text } from '../../cli/flags.ts'
-import { type CommandSession, localCall, openSession, placeOf } from '../../cli/session.ts'
+import { argument, boolean, connectionFlags, text } from '../../cli/command/flags.ts'
+import { type CommandSession, localCall, openSession, placeOf } from '../../cli/session/session.ts'
+import { TargetCommand } from '../../cli/session/target-command.ts'
 import { Fault } from '../../core/errors.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
 
-export default class End extends SvcCommand {
+export default class End extends TargetCommand {
   static override summary = 'End sessions and their tokens; takes effect immediately'
   static override description =
     `ID is the id that svc sessions list shows, or its beginning. --others ends every session except

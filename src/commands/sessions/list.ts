@@ -1,8 +1,8 @@
-import { SvcCommand } from '../../cli/base.ts'
-import { connectionFlags, text } from '../../cli/flags.ts'
-import { localCall, openSession, placeOf } from '../../cli/session.ts'
+import { connectionFlags, text } from '../../cli/command/flags.ts'
+import { localCall, openSession, placeOf } from '../../cli/session/session.ts'
+import { TargetCommand } from '../../cli/session/target-command.ts'
 
-export default class List extends SvcCommand {
+export default class List extends TargetCommand {
   static override summary = 'List your sessions, or those of another user'
   static override description =
     `A session is a sign-in with its tokens, which has neither expired nor ended. An Admin can list
@@ -27,7 +27,7 @@ the sessions of any user with --user; on this machine, --user is required.`
         { UserName: flags.user },
         localCall(signal),
       )
-      const { sessions } = await import('../../cli/render/lists.ts')
+      const { sessions } = await import('../../cli/accounts/lists.ts')
       const output = { json: flags.json, screen: this.io.stdout, argv: this.argv }
       const list = sessions.render(Sessions, { Target: this.target, UserName }, output)
       if (list !== '') this.print(list)

@@ -1,7 +1,7 @@
-import { digestConsent, StoreCommand, storeFlags } from '../../cli/admin.ts'
-import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/hints.ts'
-import { newPassword } from '../../cli/prompt.ts'
+import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { newPassword } from '../../cli/command/prompt.ts'
+import { shellWord } from '../../cli/render/hints.ts'
+import { digestConsent, StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 import { Fault } from '../../core/errors.ts'
 import { adminWarning } from '../../core/names.ts'
 import type { Admin, NewUser } from '../../core/service.ts'
@@ -66,7 +66,7 @@ from standard input with --password-stdin; it is never part of the command line.
       const user = await admin.users.add(input, by).catch(async (error: unknown) => {
         throw error instanceof Fault && error.fault === 'Conflict' ? await taken(error, admin, input) : error
       })
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(
         renderUser(user, admin.store, {
           json: flags.json,

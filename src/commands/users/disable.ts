@@ -1,5 +1,5 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, requiredArgument, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
 export default class Disable extends StoreCommand {
   static override summary = 'Disable a user; takes effect immediately'
@@ -22,7 +22,7 @@ export default class Disable extends StoreCommand {
       const sentence = changed
         ? `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
         : `${user.userName}: unchanged`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }

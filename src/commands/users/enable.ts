@@ -1,5 +1,5 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, requiredArgument, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
 export default class Enable extends StoreCommand {
   static override summary = 'Enable a disabled user'
@@ -20,7 +20,7 @@ export default class Enable extends StoreCommand {
       const changed = before.disabled
       const user = changed ? await admin.users.enable(before.userName, by) : before
       const sentence = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }

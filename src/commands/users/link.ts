@@ -1,6 +1,6 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, requiredArgument } from '../../cli/flags.ts'
-import { identityFlags, issuerNamed } from '../../cli/identity-flags.ts'
+import { required, requiredArgument } from '../../cli/command/flags.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
+import { identityFlags, issuerNamed } from '../../cli/session/identity-flags.ts'
 
 export default class Link extends StoreCommand {
   static override summary = 'Let a user sign in at an OpenID provider'
@@ -27,7 +27,7 @@ subject is the claim sub of the account's tokens; svc audit list --json shows it
       const sentence = changed
         ? `${user.userName} may sign in as ${subject} at ${issuer}`
         : `${user.userName}: unchanged`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }

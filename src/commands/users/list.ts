@@ -1,4 +1,4 @@
-import { StoreCommand, storeFlags } from '../../cli/admin.ts'
+import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'List the users of the store of this machine'
@@ -9,7 +9,7 @@ export default class List extends StoreCommand {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.users.list()
-      const lists = await import('../../cli/render/lists.ts')
+      const lists = await import('../../cli/accounts/lists.ts')
       this.printList(lists.users.render(users, { store: admin.store }, this.listOutput(flags)))
     })
   }

@@ -1,6 +1,6 @@
-import { digestConsent, StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
-import { canAsk, newPassword } from '../../cli/prompt.ts'
+import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { canAsk, newPassword } from '../../cli/command/prompt.ts'
+import { digestConsent, StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
 export default class Passwd extends StoreCommand {
   static override summary = "Set a user's password and end the user's sessions and tokens"
@@ -44,7 +44,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
         piped ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, this.io, signal))
       const user = await admin.users.passwd(userName, password, by, digestConsent(flags))
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence }))
       if (before !== 'none' && user.digest === 'none') {
         this.say(`Note: ${user.userName} can no longer sign in by HTTP Digest; --digest keeps that.`)
@@ -63,7 +63,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
       const sentence = removed
         ? `${user.userName} can no longer sign in by HTTP Digest; the password is unchanged`
         : `${user.userName} has no digest secret: nothing changed`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       const as = { json: flags.json, screen: this.io.stdout, sentence, changed: removed }
       this.print(renderUser(user, admin.store, as))
     })

@@ -1,8 +1,8 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { boolean, required, requiredArgument, text } from '../../cli/flags.ts'
-import { shellWord } from '../../cli/hints.ts'
+import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { askLine, canAsk } from '../../cli/command/prompt.ts'
 import type { Io } from '../../cli/io/io.ts'
-import { askLine, canAsk } from '../../cli/prompt.ts'
+import { shellWord } from '../../cli/render/hints.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class Remove extends StoreCommand {
@@ -33,7 +33,7 @@ prevent sign-in: svc users disable NAME.`
       if (!flags.yes) await confirm(userName, admin.store, this.io, signal)
       const user = await admin.users.remove(userName, by)
       const sentence = `${user.userName} is removed`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(
         renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, member: 'removed' }),
       )

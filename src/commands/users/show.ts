@@ -1,5 +1,5 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, requiredArgument } from '../../cli/flags.ts'
+import { required, requiredArgument } from '../../cli/command/flags.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
 export default class Show extends StoreCommand {
   static override summary = 'Show one user of the store of this machine'
@@ -14,7 +14,7 @@ export default class Show extends StoreCommand {
     const name = required(args.name, 'NAME')
     await this.inStore(flags, signal, async ({ admin }) => {
       const user = await userNamed(admin, name)
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout }))
     })
   }

@@ -1,6 +1,6 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, requiredArgument } from '../../cli/flags.ts'
-import { identityFlags, issuerNamed } from '../../cli/identity-flags.ts'
+import { required, requiredArgument } from '../../cli/command/flags.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
+import { identityFlags, issuerNamed } from '../../cli/session/identity-flags.ts'
 
 export default class Unlink extends StoreCommand {
   static override summary = 'No longer let a user sign in at an OpenID provider'
@@ -23,7 +23,7 @@ The next sign-in with such an account adds a new user without roles: to prevent 
       const sentence = changed
         ? `${user.userName} can no longer sign in at ${issuer}`
         : `${user.userName}: unchanged, there is no such link`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
     })
   }

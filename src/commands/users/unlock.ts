@@ -1,5 +1,5 @@
-import { StoreCommand, storeFlags, userNamed } from '../../cli/admin.ts'
-import { required, requiredArgument, text } from '../../cli/flags.ts'
+import { required, requiredArgument, text } from '../../cli/command/flags.ts'
+import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
 export default class Unlock extends StoreCommand {
   static override summary = 'End the locks and limits after failed sign-ins'
@@ -28,7 +28,7 @@ which the user signs in, which the limit then no longer affects.`
       const user = await admin.users.unlock(userName, flags.from, by)
       const from = flags.from === undefined ? '' : `, and may sign in from ${flags.from} during an attack`
       const sentence = `${user.userName} is no longer locked after failed sign-ins${from}`
-      const { renderUser } = await import('../../cli/render/details.ts')
+      const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence }))
     })
   }

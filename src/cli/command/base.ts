@@ -1,0 +1,153 @@
+import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
+import { Fault } from '../../core/errors.ts'
+import type { Io, Signals } from '../io/io.ts'
+import { settle } from './exit.ts'
+import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
+
+export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFlags' | 'args'> &
+  (new (
+    argv: readonly string[],
+    io: Io,
+  ) => SvcCommand)
+
+/**
+ * What all commands share: output rules, signals, and one way to report failures. The static properties are those of an
+ * oclif command; oclif generates the help from them.
+ */
+export abstract class SvcCommand {
+  static summary: string
+  static description: string | undefined
+  static examples: string[]
+  static args: ArgInput = {}
+  static flags: FlagInput = {}
+  static baseFlags = {
+    json: boolean({ description: 'Print one JSON value, errors included', helpGroup: 'GLOBAL' }),
+    color: colourFlag,
+    quiet: boolean({ char: 'q', description: 'Print only the answer and errors', helpGroup: 'GLOBAL' }),
+    debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
+  }
+
+  protected argv: readonly string[]
+  protected readonly io: Io
+  /** As it is typed: `users add`. */
+  name: string | undefined
+
+  constructor(argv: readonly string[], io: Io) {
+    this.argv = argv
+    this.io = io
+  }
+
+  /** Does the work. Returns the exit code if it is not 0. `signal` aborts at ctrl-C. */
+  protected abstract perform(signal: AbortSignal): Promise<number | undefined>
+  /** The target of the command, once known. Failure messages name it. */
+  protected target: string | undefined
+
+  /** Runs the command and reports every failure. */
+  async run(): Promise<void> {
+    try {
+      await this.performInterruptibly()
+    } catch (error) {
+      await this.reportFailure(error)
+    }
+  }
+
+  /** Reports a failure and sets the exit code. */
+  protected async reportFailure(error: unknown): Promise<void> {
+    const { flags, baseFlags } = this.constructor as typeof SvcCommand
+    const report = {
+      json: this.wantsJson(),
+      debug: this.argv.includes('--debug'),
+      target: this.target,
+      flags: Object.keys({ ...flags, ...baseFlags }),
+      argv: this.argv,
+      command: this.name,
+    }
+    await settle(error, report, this.io)
+  }
+
+  private async performInterruptibly(): Promise<void> {
+    const interrupted = interruption(this.io.signals)
+    try {
+      const code = await this.perform(interrupted.signal)
+      if (code !== undefined) this.io.exitCode = code
+    } catch (error) {
+      // After the user has asked to stop, the interruption explains any error.
+      throw interrupted.signal.aborted ? interrupted.signal.reason : error
+    } finally {
+      interrupted.release()
+    }
+  }
+
+  /** Parses the flags and arguments of this command line, as `command` declares them. */
+  protected parse<F extends Values, B extends Values, A extends Values>(
+    command: Input<F, B, A>,
+  ): Promise<Parsed<F, B, A>> {
+    return parse(command, this.argv)
+  }
+
+  /** Removes `--` and the words after it from the command line, and returns those words. `example` is for the hint. */
+  protected takeCommand(example: string): readonly string[] | undefined {
+    const end = this.argv.indexOf('--')
+    if (end === -1) return undefined
+    const command = this.argv.slice(end + 1)
+    this.argv = this.argv.slice(0, end)
+    if (command.length > 0) return command
+    throw new Fault('Usage', 'no command follows --', { hints: [`For example: ${example}`] })
+  }
+
+  /** Determined without parsing, because parsing may be what failed. */
+  protected wantsJson(): boolean {
+    const end = this.argv.indexOf('--')
+    const flags = end === -1 ? this.argv : this.argv.slice(0, end)
+    return flags.includes('--json') || requestedOutput(this.argv) === 'json'
+  }
+
+  /** Writes everything except the answer to stderr. Silent with --quiet. */
+  protected say(text: string): void {
+    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) this.io.stderr.write(`${text}\n`)
+  }
+
+  /** Writes the answer to stdout. */
+  protected print(text: string): void {
+    this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+  }
+}
+
+/** The value of `--output` or `-o`, as written, without parsing the rest. */
+export function requestedOutput(argv: readonly string[]): string | undefined {
+  const end = argv.indexOf('--')
+  const flags = end === -1 ? argv : argv.slice(0, end)
+  const at = flags.findLastIndex((flag) => /^(?:--output(?:=|$)|-o)/.test(flag))
+  const [, inside] = /^(?:--output=|-o=?)(.+)$/.exec(flags[at] ?? '') ?? []
+  return inside ?? flags[at + 1]
+}
+
+/** Runs a command by its id. */
+export async function runCommand(
+  load: () => Promise<{ readonly default: CommandClass }>,
+  argv: readonly string[],
+  io: Io,
+  id?: string,
+): Promise<void> {
+  try {
+    const { default: Command } = await load()
+    const command = new Command(argv, io)
+    command.name = id?.replaceAll(':', ' ')
+    await command.run()
+  } catch (error) {
+    await settle(error, { json: argv.includes('--json'), debug: argv.includes('--debug') }, io)
+  }
+}
+
+/**
+ * A signal that aborts at the first SIGINT or SIGTERM, with a Fault that names it. A second one ends the program at
+ * once.
+ */
+export function interruption(signals: Signals): { readonly signal: AbortSignal; readonly release: () => void } {
+  const controller = new AbortController()
+  const release = signals.take(['SIGINT', 'SIGTERM'], (name) => {
+    if (controller.signal.aborted) signals.end(name)
+    else controller.abort(new Fault('Interrupted', name === 'SIGINT' ? 'Interrupted' : 'Ended by SIGTERM'))
+  })
+  return { signal: controller.signal, release }
+}

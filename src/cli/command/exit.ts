@@ -1,0 +1,122 @@
+import { exits, Fault } from '../../core/errors.ts'
+import { didYouMean } from '../../core/suggest.ts'
+import type { Io } from '../io/io.ts'
+import { machine } from '../io/process.ts'
+
+type ExitReport = {
+  readonly json: boolean
+  readonly debug: boolean
+  readonly target?: string | undefined
+  /** The command's flags, for suggestions. */
+  readonly flags?: readonly string[]
+  /** The command line, whose target flags the hints repeat. */
+  readonly argv?: readonly string[]
+  /** The command, for hints about its help: `users add`. */
+  readonly command?: string | undefined
+}
+
+/**
+ * Turns a failure into an exit code and reports it: what, why, what next. With `--json`, the single JSON value on
+ * stdout is the error.
+ */
+export async function settle(error: unknown, report: ExitReport, io: Io): Promise<void> {
+  // Loaded only for failures, which are rare.
+  const { renderError } = await import('../render/errors.ts')
+  const { repeatTargetFlags } = await import('../render/hints.ts')
+  const { stdout, stderr } = io
+  const { argv = [], command = 'COMMAND' } = report
+  const failure = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
+  const hints = failure?.details.hints?.map((hint) =>
+    hint === helpHint ? `svc ${command} --help shows what it takes.` : repeatTargetFlags(hint, argv),
+  )
+  const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
+  io.exitCode = fault ? exitOf(fault) : exits.defect.code
+  const reported = fault ?? error
+  const written = report.json && stdout.write(`${JSON.stringify(renderError.json(reported, report.target))}\n`)
+  if (!written) {
+    const { colour, columns: width } = stderr
+    stderr.write(`${renderError.text(reported, { colour, target: report.target, width })}\n`)
+  }
+  if (report.debug && error instanceof Error) stderr.write(`${error.stack ?? error.message}\n`)
+}
+
+/** Reports an answer that could not be written. */
+export async function reportLostOutput(error: unknown, { stderr }: Io): Promise<void> {
+  const { renderError } = await import('../render/errors.ts')
+  const { errno, message } = error as NodeJS.ErrnoException
+  const reason = errno === undefined ? message : machine.errorText(errno)
+  const fault = new Fault('Local', `cannot write to standard output: ${reason}`)
+  stderr.write(`${renderError.text(fault, { colour: stderr.colour, width: stderr.columns })}\n`)
+}
+
+/** The exit code of a failure. That of an interruption depends on the signal. */
+export function exitOf(fault: Fault): number {
+  return fault.fault === 'Interrupted' && fault.message.includes('SIGTERM') ? 143 : fault.exitCode
+}
+
+/**
+ * A failure as a Fault, or undefined for a defect. oclif's errors about flags and arguments are usage faults. For an
+ * unknown flag, the fault suggests the nearest one.
+ */
+export function asFault(
+  error: unknown,
+  nearestFlag: (flag: string) => string | undefined = () => undefined,
+): Fault | undefined {
+  if (error instanceof Fault) return unwrapped(error)
+  if (!(error instanceof Error)) return undefined
+  if (!('oclif' in error)) return shortage(error)
+  const [first = '', ...rest] = error.message.split('\n')
+  const lines = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
+  const [message, ...details] = unparsable(first, lines) ?? [first, ...lines]
+  const unknown = 'flags' in error && Array.isArray(error.flags) ? String(error.flags[0]) : undefined
+  const nearest = unknown === undefined ? undefined : nearestFlag(unknown.replace(/^-+/, ''))
+  return new Fault('Usage', unknown === undefined ? decapitalised(message ?? '') : `unknown flag ${unknown}`, {
+    hints: [...(nearest ? [`Did you mean --${nearest}?`] : []), ...details, helpHint],
+  })
+}
+
+/** oclif's two lines about a number as one sentence. */
+function unparsable(first: string, [reason = '', ...others]: readonly string[]): readonly string[] | undefined {
+  const [, flag] = /^Parsing (--[\w-]+)/.exec(first) ?? []
+  const [, expected, value] = /^Expected (an integer.*) but received: (.*)$/.exec(reason) ?? []
+  if (flag === undefined || expected === undefined) return undefined
+  return [`${flag} must be ${expected}, not "${value}"`, ...others]
+}
+
+/** Resources that a machine can run out of, and the remedy. Such an error is not a defect, wherever it occurs. */
+const shortages: Readonly<Record<string, string>> = {
+  EMFILE: 'Raise the limit of open files of this process: ulimit -n, or LimitNOFILE= of its systemd unit.',
+  ENFILE: 'The whole system has too many files open: end the processes that hold them, or raise fs.file-max.',
+  ENOMEM: 'The machine has no free memory: end processes that use it.',
+  ENOSPC: 'The disk is full: free some space.',
+  EDQUOT: 'The disk quota of this account is exhausted: free some space.',
+  EROFS: 'The file system is read-only: set SVC_HOME to a folder that this account can write.',
+  EACCES: 'This account has no permission for it.',
+}
+/** The result code of SQLite for a full disk. */
+const sqliteFull = 13
+
+function shortage(error: Error): Fault | undefined {
+  const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: unknown }
+  const hint = errcode === sqliteFull ? shortages['ENOSPC'] : code === undefined ? undefined : shortages[code]
+  return hint === undefined ? undefined : new Fault('Local', error.message, { hints: [hint], cause: error })
+}
+
+/** Stands for the help of the command that failed. */
+export const helpHint = 'svc COMMAND --help shows what it takes.'
+
+const helpLine = 'See more help with --help'
+
+/**
+ * Unwraps errors of a flag's parser, which oclif wraps: `Parsing --type
+ *
+ * \t<message>
+ *
+ * See more help …`.
+ */
+function unwrapped(fault: Fault): Fault {
+  const [, message] = /^Parsing --\S+ ?\n\t([\s\S]*?)\n?See more help with --help$/.exec(fault.message) ?? []
+  return message === undefined ? fault : new Fault(fault.fault, message, fault.details)
+}
+
+const decapitalised = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)

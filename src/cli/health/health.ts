@@ -1,0 +1,476 @@
+import type { LoadedConfig } from '../../core/config/index.ts'
+import { exits, Fault } from '../../core/errors.ts'
+import { showDuration } from '../../core/format.ts'
+import {
+  type ExecutionMode,
+  HealthCheckResponse,
+  type RunDocument,
+  type ServerType,
+} from '../../core/protocol/index.ts'
+import type { Entry, ReportedError, ReportName } from '../../core/reports/index.ts'
+import { sanitizeLine } from '../../core/sanitize.ts'
+import type { Call } from '../../core/service.ts'
+import { requestedOutput } from '../command/base.ts'
+import { asFault, exitOf } from '../command/exit.ts'
+import { oneOf } from '../command/flags.ts'
+import type { CommandClock, Io } from '../io/io.ts'
+import type { CommandSession } from '../session/session.ts'
+import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
+
+/** The answer for one type on one target, or why there was none. It is the unit of every output format. */
+export type HealthOutcome = {
+  /** `all` when there is no answer at all, because nobody said which types there are. */
+  readonly type: ServerType | 'all'
+  readonly exitCode: number
+  readonly ageSeconds: number
+} & (
+  | {
+      readonly response: HealthCheckResponse
+      /** Absent when the server sent none. */
+      readonly run: RunDocument | undefined
+      readonly fault?: undefined
+    }
+  | { readonly fault: Fault; readonly response?: undefined }
+)
+
+export type HealthQuestion = {
+  readonly mode: ExecutionMode
+  readonly types: TypesQuestion
+  readonly serverState: boolean
+  readonly suppressErrorCodes: boolean
+  readonly suppressDeploymentErrors: boolean
+  readonly failOnWarn: boolean
+  readonly call: (signal: AbortSignal) => Call
+}
+
+/** An attempt of `--wait`, or the only one. */
+export type AttemptOptions = {
+  readonly signal: AbortSignal
+  /** Tries refused sign-ins once more although they pause. */
+  readonly repeatsRefused: boolean
+}
+
+/** The answers for all types, and which of all types are not configured. */
+export type HealthAnswers = {
+  readonly outcomes: readonly HealthOutcome[]
+  /** Empty when the command line names the types, and without a configuration. */
+  readonly notConfigured: readonly ServerType[]
+  /** Whether a monitor of this machine did not sign in, because the server refused it before. */
+  readonly signInPaused: boolean
+}
+
+/** Checks all types in parallel. Rejects only for an interruption or a defect. */
+export async function askHealth(
+  session: CommandSession,
+  question: HealthQuestion,
+  { signal, repeatsRefused }: AttemptOptions,
+): Promise<HealthAnswers> {
+  let types: ChosenTypes
+  try {
+    types =
+      namedTypes(session, question.types) ??
+      (await (await import('./health-types.ts')).chooseTypes(session, question.types, question.call(signal)))
+  } catch (error) {
+    signal.throwIfAborted()
+    return { outcomes: [failedOutcome('all', error)], notConfigured: [], signInPaused: false }
+  }
+  // The same for all types, whose monitors may share an account.
+  const shared = { together: {}, repeatsRefusedUntil: repeatsRefused ? Date.now() : undefined }
+  const answered = await Promise.all(types.checked.map((type) => askOne(session, question, type, shared, signal)))
+  const { doubt } = types
+  const checked = doubt ? answered.map((outcome) => doubted(outcome, doubt)) : answered
+  const refused = types.refused.map(({ type, fault }) => failedOutcome(type, fault))
+  const outcomes = withoutUnmatched([...checked, ...refused])
+  const signInPaused = session.runtime !== undefined && outcomes.some(hasPausedSignIn)
+  return { outcomes, notConfigured: types.notConfigured, signInPaused }
+}
+
+/** A monitor that must not sign in does not run, and has this result of the engine only. */
+const hasPausedSignIn = (outcome: HealthOutcome): boolean =>
+  outcome.response !== undefined &&
+  (outcome.run?.monitors ?? []).some(
+    ({ attempts, results }) => attempts === 0 && results.some(({ check }) => check === 'sign-in'),
+  )
+
+/** The named types, if each can be checked. Every other case is loaded on demand. */
+function namedTypes({ runtime }: CommandSession, { requested, requireConfig }: TypesQuestion): ChosenTypes | undefined {
+  if (requested.length === 0 || requested.includes('all')) return undefined
+  const checked = [...new Set(requested as readonly ServerType[])]
+  const chosen = { checked, refused: [], notConfigured: [] }
+  if (!runtime) return requireConfig ? undefined : chosen
+  const { types, ownTypes } = runtime.facts
+  return checked.every((type) => types.includes(type) || ownTypes.includes(type)) ? chosen : undefined
+}
+
+/** The outcome, or the reason why its pass does not count. */
+function doubted(outcome: HealthOutcome, doubt: Doubt): HealthOutcome {
+  const { type, exitCode, response } = outcome
+  if (exitCode !== exits.ok.code || !response || type === 'all') return outcome
+  const reason = doubt(type, response, outcome.run)
+  return reason ? failedOutcome(type, reason) : outcome
+}
+
+/** Throws whatever is no Fault: it is a defect. */
+function failedOutcome(type: HealthOutcome['type'], error: unknown): HealthOutcome {
+  const fault = asFault(error)
+  if (!fault) throw error
+  return { type, fault, exitCode: fault.exitCode, ageSeconds: 0 }
+}
+
+/**
+ * Adds what svc.yaml may configure where it has mistakes outside of the server types: every format has to show that
+ * something was not checked.
+ */
+export function withUnread(
+  outcomes: readonly HealthOutcome[],
+  { mistakes, mistakeLines }: LoadedConfig,
+): readonly HealthOutcome[] {
+  // Then nothing was checked, and the fault lists the mistakes.
+  if (outcomes.some(({ type }) => type === 'all')) return outcomes
+  return [...outcomes, failedOutcome('all', new Fault('Local', mistakeLines[0], { places: mistakes }))]
+}
+
+/** Leaves out the types without a monitor that `--only` and `--skip` select, if another type has one. */
+function withoutUnmatched(outcomes: readonly HealthOutcome[]): readonly HealthOutcome[] {
+  const unmatched = outcomes.filter(({ fault }) => fault?.details.nothingSelected === true)
+  const others = outcomes.filter((outcome) => !unmatched.includes(outcome))
+  const [first, another] = unmatched
+  if (!first?.fault || (!another && others.length === 0)) return outcomes
+  if (others.some(({ response }) => response !== undefined)) return others
+  const hints = unmatched.flatMap(({ fault }) => fault?.details.hints ?? [])
+  // The last line of each is the same.
+  const distinct = [...new Set(hints.toReversed())].toReversed()
+  const fault = new Fault(first.fault.fault, first.fault.message, { ...first.fault.details, hints: distinct })
+  return [{ ...first, type: 'all', fault }, ...others]
+}
+
+async function askOne(
+  session: CommandSession,
+  question: HealthQuestion,
+  type: ServerType,
+  shared: Pick<Call, 'together' | 'repeatsRefusedUntil'>,
+  signal: AbortSignal,
+): Promise<HealthOutcome> {
+  let ageSeconds = 0
+  let run: RunDocument | undefined
+  try {
+    const response = await session.service.healthCheck(
+      {
+        ExecutionMode: question.mode,
+        ServerType: type,
+        IncludeServerStateInformation: question.serverState,
+        SuppressErrorCodes: question.suppressErrorCodes,
+        SuppressDeploymentErrors: question.suppressDeploymentErrors,
+      },
+      {
+        ...question.call(signal),
+        ...shared,
+        note: (facts) => {
+          ageSeconds = facts.ageSeconds
+          run = facts.run
+        },
+      },
+    )
+    const here = session.runtime !== undefined
+    return { type, response, run, exitCode: await healthExit(response, run, here, question.failOnWarn), ageSeconds }
+  } catch (error) {
+    signal.throwIfAborted()
+    return failedOutcome(type, error)
+  }
+}
+
+/**
+ * 3 for Failure, whatever the HTTP status was. With `--fail-on warn`, also for a warning. 12 if everything that failed
+ * was not checked because of mistakes in the svc.yaml of this machine.
+ */
+async function healthExit(
+  response: HealthCheckResponse,
+  run: RunDocument | undefined,
+  here: boolean,
+  failOnWarn: boolean,
+): Promise<number> {
+  if (response.Status !== 'Success') {
+    const failed = (here && run?.monitors.filter(({ status }) => status === 'failed')) || []
+    const mistakes = failed.length > 0 && failed.every(hasOnlyMistakes)
+    return mistakes ? exits.local.code : exits.unhealthy.code
+  }
+  if (!failOnWarn) return exits.ok.code
+  const warns = run ? run.status === 'warning' : (await import('../../core/reports/index.ts')).foreignWarning(response)
+  return warns ? exits.unhealthy.code : exits.ok.code
+}
+
+/** Whether a monitor failed because its entry in svc.yaml, or that of a monitor that it depends on, has mistakes. */
+const hasOnlyMistakes = ({ results }: RunDocument['monitors'][number]): boolean =>
+  results.every(({ status, notChecked }) => status !== 'failed' || notChecked === 'configuration')
+
+/**
+ * 0 if all are 0, 3 if any is 3, else the code that all share, else 10. 12 counts even if others are 0: what is not
+ * configured was not checked.
+ */
+export function combinedExit(codes: readonly number[]): number {
+  const [first = 0] = codes
+  if (codes.includes(exits.unhealthy.code)) return exits.unhealthy.code
+  if (codes.every((code) => code === first)) return first
+  const local = codes.every((code) => code === exits.ok.code || code === exits.local.code)
+  return local ? exits.local.code : exits.partial.code
+}
+
+/** Exit codes that no waiting changes. */
+const permanent: ReadonlySet<number> = new Set([
+  exits.usage.code,
+  exits.unauthenticated.code,
+  exits.forbidden.code,
+  exits.rejected.code,
+  exits.local.code,
+])
+
+export type WaitAttempt = {
+  readonly outcomes: readonly HealthOutcome[]
+  /** Counted from 1. */
+  readonly attempt: number
+  /** Milliseconds since the first attempt began, and until the last one may begin. */
+  readonly elapsedMs: number
+  readonly leftMs: number
+}
+
+/** Milliseconds from the end of an attempt to the next one. */
+const betweenAttempts = 1_000
+
+/**
+ * Repeats the check until everything is healthy, for at most `ms`. It gives up at once on failures that no waiting
+ * changes. The first attempt and the last one repeat refused sign-ins; those between respect their pause. `onAttempt`
+ * gets each attempt that is repeated, `onGivingUp` one line about the end of the time.
+ */
+export async function waitUntilHealthy(
+  ask: (attempt: AttemptOptions) => Promise<HealthAnswers>,
+  ms: number,
+  { clock, signal }: { readonly clock: CommandClock; readonly signal: AbortSignal },
+  onAttempt: (attempt: WaitAttempt) => void,
+  onGivingUp: (line: string) => void,
+): Promise<HealthAnswers> {
+  const began = clock.elapsed()
+  const ends = began + ms
+  let isLast = false
+  for (let attempt = 1; ; attempt += 1) {
+    const answers = await ask({ signal, repeatsRefused: attempt === 1 || isLast })
+    const { outcomes, signInPaused } = answers
+    const code = combinedExit(outcomes.map((outcome) => outcome.exitCode))
+    if (code === exits.ok.code || outcomes.some((outcome) => permanent.has(outcome.exitCode))) return answers
+    const now = clock.elapsed()
+    // Timers may end a little early.
+    const leftMs: number = isLast ? 0 : Math.max(0, ends - now)
+    if (leftMs === 0 && !isLast && attempt > 1 && signInPaused) {
+      // The time ended during an attempt that did not sign in: one more finds out.
+      isLast = true
+      continue
+    }
+    if (leftMs === 0) {
+      const times = `${attempt} attempt${attempt === 1 ? '' : 's'} in ${showDuration(now - began)}`
+      onGivingUp(`Gave up after ${times}: ${firstProblem(outcomes)}`)
+      return answers
+    }
+    onAttempt({ outcomes, attempt, elapsedMs: now - began, leftMs })
+    isLast = leftMs <= betweenAttempts
+    try {
+      await clock.pause(Math.min(betweenAttempts, leftMs), signal)
+    } catch {
+      signal.throwIfAborted()
+    }
+  }
+}
+
+const firstProblem = (outcomes: readonly HealthOutcome[]): string => {
+  const bad = outcomes.find((outcome) => outcome.exitCode !== 0)
+  return sanitizeLine(bad?.fault?.message ?? bad?.response?.StatusMessage ?? 'not healthy')
+}
+
+const reportEveryMs = 60_000
+
+/** Reports the attempts: in the line that a terminal shows, and elsewhere (a CI log) as one line a minute. */
+export function attemptReports(
+  display: { readonly live: boolean; readonly update: (text: string) => void },
+  say: (line: string) => void,
+): (attempt: WaitAttempt) => void {
+  let nextMs = 0
+  return ({ outcomes, attempt, elapsedMs, leftMs }) => {
+    const problem = firstProblem(outcomes)
+    const left = `${showDuration(Math.ceil(leftMs / 1_000) * 1_000)} left`
+    if (display.live) display.update(`Attempt ${attempt}, ${left}: ${problem}`)
+    if (display.live || elapsedMs < nextMs) return
+    nextMs = elapsedMs + reportEveryMs
+    say(`Attempt ${attempt} after ${showDuration(elapsedMs)}, ${left}: ${problem}`)
+  }
+}
+
+export const outputs = [
+  'table',
+  'json',
+  'csv',
+  'tsv',
+  'ndjson',
+  'junit',
+  'github',
+  'nagios',
+  'prtg',
+  'prometheus',
+] as const
+export type Output = (typeof outputs)[number]
+
+/**
+ * `--output`, or `--json` for short; the two cannot be combined otherwise. `--quiet` alone asks for one line of the
+ * screen, in a pipe too. Undefined: the screen on a terminal, records in a pipe.
+ */
+export function chooseOutput(flags: {
+  readonly output?: Output | undefined
+  readonly json: boolean
+  readonly quiet?: boolean
+}): Output | undefined {
+  if (!flags.json) return flags.output ?? (flags.quiet ? 'table' : undefined)
+  if (flags.output === undefined || flags.output === 'json') return 'json'
+  throw new Fault('Usage', `--json and --output ${flags.output} cannot be combined`, {
+    hints: ['Omit one of them.'],
+  })
+}
+
+export const parseOutput = (input: string): Output => oneOf('output', outputs, input, 'Formats')
+
+export const isReport = (output: Output | undefined): output is Output & ReportName =>
+  output !== undefined && output !== 'table' && output !== 'json'
+
+/** The states of Nagios for a target that does not answer in time. */
+export const timeoutStates = ['critical', 'unknown'] as const
+export type TimeoutState = (typeof timeoutStates)[number]
+
+/** The exit code of a Nagios plugin that could not find out. */
+export const nagiosUnknown = 3
+
+export type Presentation = {
+  readonly output: Output | undefined
+  readonly target: string
+  /** Whether a server ran the checks, rather than this process. */
+  readonly atServer: boolean
+  readonly mode: string
+  /** For people. */
+  readonly detail: 'verbose' | 'usual' | 'verdict'
+  /** Whether piped records begin with a line of column names. */
+  readonly header: boolean
+  /** For nagios. */
+  readonly timeoutState: TimeoutState | undefined
+}
+
+type DisplayOptions = {
+  readonly text: string
+  /** Present when the format has exit codes of its own. */
+  readonly exitCode?: number | undefined
+  /** For standard error: what the log of a CI job shows beside a report that another program reads. */
+  readonly log?: string | undefined
+}
+
+/** Prints the answers in the requested format. */
+export async function showHealth(
+  outcomes: readonly HealthOutcome[],
+  as: Presentation,
+  io: Io,
+): Promise<DisplayOptions> {
+  if (as.output === 'json') return { text: await json(outcomes, as) }
+  const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
+  if (isReport(as.output)) {
+    const { nagiosState, reports } = await import('../../core/reports/index.ts')
+    const { default: report } = await reports[as.output]()
+    return {
+      text: report.render(entries, as),
+      exitCode: as.output === 'nagios' ? nagiosState(entries, as) : undefined,
+      log: as.output === 'junit' && !io.stdout.isTTY ? await screenOf(outcomes, entries, as, io) : undefined,
+    }
+  }
+  // An explicit table is one in a pipe too.
+  if (as.output === undefined && !io.stdout.isTTY) {
+    const { renderPlain } = await import('../../core/reports/index.ts')
+    return { text: renderPlain(entries, { header: as.header }) }
+  }
+  return { text: await screenOf(outcomes, entries, as, io) }
+}
+
+async function screenOf(
+  outcomes: readonly HealthOutcome[],
+  entries: readonly Entry[],
+  { output, detail, atServer }: Presentation,
+  io: Io,
+): Promise<string> {
+  const { renderHealth } = await import('./screen.ts')
+  const screen = output === 'junit' ? io.stderr : io.stdout
+  return renderHealth(entries, {
+    width: screen.columns ?? (Number(io.env['COLUMNS']) || 80),
+    colour: screen.colour,
+    unicode: screen.unicode,
+    detail,
+    atServer,
+    ages: outcomes.map((outcome) => outcome.ageSeconds),
+  }).trimEnd()
+}
+
+async function entry(outcome: HealthOutcome, as: { readonly target: string; readonly mode: string }): Promise<Entry> {
+  const base = { Target: as.target, ServerType: outcome.type, ExecutionMode: as.mode, ExitCode: outcome.exitCode }
+  return outcome.response
+    ? { ...base, Response: outcome.response, Run: outcome.run }
+    : { ...base, Error: await errorJson(outcome.fault, as.target) }
+}
+
+/** The format of a plugin that the command line requests, determined without parsing it: that may be what failed. */
+export function pluginOutput(argv: readonly string[]): 'nagios' | 'prtg' | undefined {
+  const output = requestedOutput(argv)?.toLowerCase()
+  return output === 'nagios' || output === 'prtg' ? output : undefined
+}
+
+/**
+ * A failure before any answer, in the form that the plugin of a monitoring system expects, or undefined when none of
+ * these formats is requested. Nagios gets one of its own exit codes.
+ */
+export async function pluginFailure(
+  argv: readonly string[],
+  error: unknown,
+  target: string | undefined,
+): Promise<DisplayOptions | undefined> {
+  const output = pluginOutput(argv)
+  if (output === undefined) return undefined
+  const { nagiosState, reports } = await import('../../core/reports/index.ts')
+  const { renderError } = await import('../render/errors.ts')
+  const fault = asFault(error)
+  const failure = renderError.json(fault ?? error, target).error
+  const base = { Target: target ?? 'this machine', ServerType: 'svc', ExecutionMode: '', ExitCode: failure.exitCode }
+  const entries: readonly Entry[] = [{ ...base, Error: failure }]
+  const { default: report } = await reports[output]()
+  const isUnknown = /(?:^| )--nagios-timeout[= ]unknown(?: |$)/i.test(argv.join(' '))
+  const options = { timeoutState: isUnknown ? ('unknown' as const) : undefined }
+  return {
+    text: report.render(entries, options),
+    exitCode: output === 'nagios' ? nagiosState(entries, options) : fault ? exitOf(fault) : failure.exitCode,
+  }
+}
+
+/** Errors are rare, so their renderer is loaded on demand. */
+const errorJson = async (fault: Fault, target: string): Promise<ReportedError> =>
+  (await import('../render/errors.ts')).renderError.json(fault, target).error
+
+/** The protocol's own document. For several types, an array of these documents with their requests. */
+async function json(
+  outcomes: readonly HealthOutcome[],
+  as: { readonly target: string; readonly mode: string },
+): Promise<string> {
+  const { encodeJson } = await import('../../core/wire/index.ts')
+  const [only] = outcomes
+  if (outcomes.length === 1 && only?.response) return encodeJson(HealthCheckResponse, only.response)
+  const results = outcomes.map(async (outcome) => {
+    const head = JSON.stringify({
+      Target: as.target,
+      ServerType: outcome.type,
+      ExecutionMode: as.mode,
+      ExitCode: outcome.exitCode,
+    }).slice(0, -1)
+    const tail = outcome.response
+      ? `"Response":${encodeJson(HealthCheckResponse, outcome.response)}`
+      : `"Error":${JSON.stringify(await errorJson(outcome.fault, as.target))}`
+    return `${head},${tail}}`
+  })
+  return `{"Results":[${(await Promise.all(results)).join(',')}]}`
+}

@@ -1,0 +1,91 @@
+import { showDuration } from '../../core/format.ts'
+import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
+import { stateWords } from '../../core/reports/index.ts'
+import type { HeartbeatFacts } from '../../core/service.ts'
+import { list } from '../render/list.ts'
+import { type Mark, styles } from '../render/table.ts'
+
+export type ListedHeartbeat = HeartbeatFacts & { readonly ageMs: number }
+
+export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): ListedHeartbeat => ({
+  ...heartbeat,
+  ageMs: Math.max(0, now.getTime() - heartbeat.at.getTime()),
+})
+
+/** `running for 5 min`, or how long the last run took: the message says how it ended. Empty for agents without a job. */
+const runText = ({ run, ageMs, at }: ListedHeartbeat): string => {
+  if (run === undefined) return ''
+  if (run.endedAt === undefined) return `running for ${showDuration(ageMs + at.getTime() - run.startedAt)}`
+  return `took ${showDuration(run.durationMs ?? 0)}`
+}
+
+const heartbeatLevels: Readonly<Record<HeartbeatFacts['status'], Mark>> = { Ok: 'ok', Warn: 'warn', Fail: 'fail' }
+
+export const heartbeats = list<ListedHeartbeat>()({
+  around: ['store'],
+  beneath: 'store',
+  rows: 'heartbeats',
+  headline: ['agent', 'agents'],
+  empty: { sentence: 'No agent has reported yet', next: 'To report:   svc heartbeat NAME' },
+  columns: [
+    { key: 'name', title: 'AGENT', shrink: 2 },
+    {
+      key: 'status',
+      title: 'STATUS',
+      cell: ({ status }) => ({
+        text: stateWords[heartbeatLevels[status]],
+        style: status === 'Ok' ? undefined : styles[heartbeatLevels[status]],
+      }),
+    },
+    { key: 'at' },
+    {
+      key: 'ageSeconds',
+      value: ({ ageMs }) => Math.floor(ageMs / 1_000),
+      title: 'AGE',
+      cell: ({ ageMs }) => showDuration(ageMs),
+    },
+    { key: 'version', title: 'VERSION', shrink: 3 },
+    { key: 'backlog', title: 'BACKLOG', align: 'right' },
+    { key: 'by', value: ({ who }) => who },
+    { key: 'lastRun', value: runText, title: 'LAST RUN', shrink: 4, optional: true, field: false, json: false },
+    { key: 'message', title: 'MESSAGE', shrink: 1 },
+    { key: 'startedAt', value: ({ run }) => run && new Date(run.startedAt), absent: 'json' },
+    { key: 'durationMs', value: ({ run }) => run?.durationMs, absent: 'json' },
+    { key: 'exitCode', value: ({ run }) => run?.exitCode, absent: 'json' },
+    { key: 'output', value: ({ run }) => run?.output, field: false, absent: 'json' },
+    {
+      key: 'intervalSeconds',
+      value: ({ intervalMs }) => (intervalMs === undefined ? undefined : intervalMs / 1_000),
+      field: false,
+    },
+    { key: 'diskFreePercent', field: false },
+    { key: 'clockSkewMs', value: ({ skewMs }) => skewMs, field: false },
+  ],
+  members: [
+    'name',
+    'status',
+    'message',
+    'version',
+    'at',
+    'ageSeconds',
+    'intervalSeconds',
+    'backlog',
+    'diskFreePercent',
+    'clockSkewMs',
+    'by',
+    'startedAt',
+    'durationMs',
+    'exitCode',
+    'output',
+  ],
+})
+
+/** A heartbeat as the server received it: a list with one row. */
+export const receipts = list<ReportHeartbeatResponse>()({
+  around: ['Target'],
+  columns: [
+    { key: 'Name', absent: 'json' },
+    { key: 'ReceivedAt', absent: 'json' },
+    { key: 'ClockSkewMs', value: ({ ClockSkew }) => ClockSkew, field: false, absent: 'json' },
+  ],
+})

@@ -1,0 +1,316 @@
+import type { Interfaces } from '@oclif/core'
+import type { Command } from '@oclif/core/command'
+import { Config } from '@oclif/core/config'
+import { Help } from '@oclif/core/help'
+import { exits, Fault } from '../../core/errors.ts'
+import { didYouMean } from '../../core/suggest.ts'
+import { type CommandClass, SvcCommand } from '../command/base.ts'
+import { settle } from '../command/exit.ts'
+import { connectionFlags, isRequired } from '../command/flags.ts'
+import type { Io, OutputStream, ProcessEnvironment } from '../io/io.ts'
+import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
+import { wrap } from '../render/width.ts'
+import { storeFlags } from '../session/admin.ts'
+
+type HelpTopic = { readonly summary: string; readonly text: () => string | Promise<string> }
+
+/** The width of all help: that of the narrowest terminal in common use. */
+const maxColumns = 80
+
+/** Names and meanings in two columns, the meanings wrapped. */
+const aligned = (rows: readonly (readonly [string, string])[]): string => {
+  const left = Math.max(...rows.map(([name]) => name.length))
+  return rows
+    .flatMap(([name, meaning]) =>
+      wrap(meaning, maxColumns - left - 4).map((line, at) => `  ${(at === 0 ? name : '').padEnd(left)}  ${line}`),
+    )
+    .join('\n')
+}
+
+type Flag = Command.Flag.Any
+const flagsOf = (flags: object): readonly (readonly [string, Flag])[] => Object.entries(flags)
+
+/** The flags of `svc help flags`. The help of a command only names those of them that it takes. */
+export const commonFlags = [
+  {
+    title: 'TARGET: the server or the store that a command uses',
+    flags: flagsOf(connectionFlags),
+  },
+  { title: 'OUTPUT', flags: flagsOf(SvcCommand.baseFlags) },
+]
+export const isCommon = (flag: Flag): boolean =>
+  flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
+
+/** `NAME`, `[NAME]` for an argument that may be absent, `[NAME...]` for one that takes several words. */
+export const argumentLabel = (arg: Command.Arg.Any): string => {
+  const name = `${arg.name.toUpperCase()}${arg.multiple ? '...' : ''}`
+  return isRequired(arg) ? name : `[${name}]`
+}
+
+export const flagLabel = (name: string, flag: Flag): string => {
+  const value = flag.type === 'option' ? ` ${[flag.helpValue ?? '<value>'].flat().join(' ')}` : ''
+  return `${flag.char === undefined ? '    ' : `-${flag.char}, `}--${name}${value}`
+}
+
+function flagsText(): string {
+  const parts = commonFlags.map(
+    ({ title, flags }) =>
+      `${title}\n${aligned(flags.map(([name, flag]) => [flagLabel(name, flag), flag.description ?? ''] as const))}`,
+  )
+  return `COMMON FLAGS (svc COMMAND --help names those that a command takes)\n\n${parts.join('\n\n')}`
+}
+
+/** The records of lists, generated from their declarations. */
+async function recordsText(): Promise<string> {
+  const { recordFields } = await import('./records.ts')
+  const rows = Object.entries(recordFields).map(([name, fields]) => [name, fields.join(', ')] as const)
+  return `RECORDS of other commands in a pipe: fields between tabs, one record a line\n${aligned(rows)}`
+}
+
+/** Subjects of `svc help SUBJECT`. */
+export const helpTopics: Readonly<Record<string, HelpTopic>> = {
+  flags: { summary: 'The flags that most commands take', text: flagsText },
+  'exit-codes': {
+    summary: 'What every exit code means',
+    text: () =>
+      `EXIT CODES (frozen: scripts may rely on them)\n${aligned(
+        Object.values(exits).map(({ code, meaning }) => [String(code), meaning] as const),
+      )}
+
+  Several types or servers: 0 if all are 0, 3 if any is 3, else the one code
+  they share, else 10.
+  --output nagios maps to 0 OK, 1 WARNING, 2 CRITICAL (3, 6, 7, 8), 3 UNKNOWN,
+  which includes a lost answer; --nagios-timeout unknown maps 7 to UNKNOWN.`,
+  },
+  environment: {
+    summary: 'Variables that svc reads',
+    text: () =>
+      `ENVIRONMENT (a flag beats its variable; one that is set but empty is an error)\n${aligned([
+        ['SVC_SERVER', 'URL of the server to ask; without it the profile, else this machine'],
+        ['SVC_PROFILE', 'the profile to use; SVC_SERVER beats it'],
+        ['SVC_TOKEN', 'a token or key for the server that this call names; never stored or renewed'],
+        ['SVC_CONFIG', 'the svc.yaml to use'],
+        ['SVC_REQUIRE_CONFIG', '1: without a configuration, svc health exits with 12, and svc serve answers 503'],
+        ['SVC_HOME', 'one folder for settings, store and state (containers, tests)'],
+        ['SVC_STORE', "the embedded store's file, or postgres://user@host/db"],
+        ['SVC_STORE_PASSWORD_FILE', "file with the database's password"],
+        ['SVC_CA_FILE', 'PEM file of a private certificate authority'],
+        ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for servers'],
+        ['NO_COLOR, FORCE_COLOR, TERM=dumb', 'colour off, on, off'],
+        ['ACCESSIBLE', 'still lines instead of moving ones'],
+      ])}`,
+  },
+  formatting: {
+    summary: 'Output formats',
+    text: async () =>
+      `FORMATS of svc health --output\n${aligned([
+        ['table', 'for people; in a pipe one result a line, tab-separated, never cut'],
+        ['json', 'the protocol\'s own document; several types: {"Results": [...]}; errors: {"error": {...}}'],
+        ['csv, tsv, ndjson', 'one record per result'],
+        ['junit, github', 'for CI: a test report, annotations'],
+        ['nagios, prtg, prometheus', 'for monitoring tools; nagios also maps the exit code'],
+      ])}\n\n${await recordsText()}`,
+  },
+  security: {
+    summary: 'Where secrets lie, and who may do what',
+    text: () =>
+      `SECURITY
+${aligned([
+  ['Passwords', 'asked for, or read from --password-stdin; never an argument, a URL or a log line'],
+  ['Tokens', 'in the OS keychain; SVC_TOKEN for CI; a 0600 file only with --insecure-storage'],
+  ['Monitors', 'secrets in svc.yaml are {env: NAME}, {file: path} or {keychain: name}; a plain one is refused'],
+  ['svc.yaml', 'never looked for in the working directory; refused when others can write it'],
+  ['The store', 'whoever can open it is Admin on this machine; others sign in at svc serve'],
+  ['svc serve', 'loopback without TLS; elsewhere TLS, an Admin and the host names it answers for'],
+  ['Strangers', 'off loopback see states and fault classes, not messages, hosts or figures'],
+  ['Certificates', 'always checked; --ca-file adds a private authority'],
+])}`,
+  },
+}
+
+export type Registry = {
+  readonly commands: Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>
+  readonly topics: Readonly<Record<string, string>>
+}
+
+/** oclif's Config without disk access: svc has no plugins, manifest or user settings of oclif. */
+class StaticConfig extends Config {
+  constructor(env: ProcessEnvironment) {
+    const pjson = packageJson() as unknown as Interfaces.PJSON
+    super({ root: packageRoot(), pjson })
+    this.pjson = pjson
+    this.root = packageRoot()
+    this.name = pjson.name
+    this.version = pjson.version
+    this.bin = 'svc'
+    this.dirname = 'svc'
+    this.topicSeparator = ' '
+    this.platform = machine.platform as Interfaces.PlatformTypes
+    this.windows = machine.platform === 'win32'
+    this.home = homeOf(env)
+    this.shell = 'unknown'
+    this.arch = machine.arch as Interfaces.ArchTypes
+    this.userAgent = `${pjson.name}/${pjson.version}`
+    this.valid = true
+  }
+
+  /** Without plugins there are no hooks; oclif's own method needs a root plugin. */
+  override async runHook<T extends keyof Interfaces.Hooks>(): Promise<
+    Interfaces.Hook.Result<Interfaces.Hooks[T]['return']>
+  > {
+    return { successes: [], failures: [] }
+  }
+}
+
+/** oclif's help for our own table of commands, without a manifest or disk access. */
+class HelpConfig extends StaticConfig {
+  readonly #commands: readonly Command.Loadable[]
+  readonly #topics: Interfaces.Topic[]
+  constructor(loaded: readonly Command.Loadable[], topicTable: Registry['topics'], env: ProcessEnvironment) {
+    super(env)
+    this.#commands = loaded
+    // oclif shows a topic only if it has a subtopic, and counts commands as such.
+    this.#topics = [
+      ...Object.entries(topicTable).map(([name, description]) => ({ name, description })),
+      ...loaded.map((command) => ({ name: command.id, description: command.summary ?? '' })),
+    ]
+  }
+  override get commands(): Command.Loadable[] {
+    return [...this.#commands]
+  }
+  override get commandIDs(): string[] {
+    return this.#commands.map((command) => command.id)
+  }
+  override get topics(): Interfaces.Topic[] {
+    return this.#topics
+  }
+  override findCommand(id: string): Command.Loadable
+  override findCommand(id: string): Command.Loadable | undefined {
+    return this.#commands.find((command) => command.id === id)
+  }
+  override findTopic(name: string): Interfaces.Topic
+  override findTopic(name: string): Interfaces.Topic | undefined {
+    return this.#topics.find((topic) => topic.name === name && !this.commandIDs.includes(name))
+  }
+}
+
+class SvcHelp extends Help {
+  readonly #stdout: OutputStream
+
+  constructor(config: HelpConfig, { stdout }: Pick<Io, 'stdout'>) {
+    super(config, { maxWidth: Math.min(stdout.columns ?? maxColumns, maxColumns) })
+    this.#stdout = stdout
+  }
+
+  /** oclif's own output ignores every error. */
+  protected override log(...lines: string[]): void {
+    this.#stdout.write(`${lines.join(' ')}\n`)
+  }
+
+  protected override formatCommand(command: Command.Loadable): string {
+    const { common = [] } = command as { readonly common?: readonly string[] }
+    const lines = wrap(`${common.join(', ')} (svc help flags)`, maxColumns - 2)
+    return `${super.formatCommand(command).trimEnd()}\n\nCOMMON FLAGS\n${lines.map((line) => `  ${line}`).join('\n')}`
+  }
+}
+
+const firstSteps = [
+  ['svc health', 'Check what svc.yaml names, and this machine'],
+  ['svc init', 'Write a first svc.yaml for this machine'],
+  ['svc doctor', 'Check the installation'],
+] as const
+
+/** Help for everything, a topic, a command or a subject. An unknown word or flag is a usage fault. */
+export async function showHelp(
+  argv: readonly string[],
+  commandId: string | undefined,
+  registry: Registry,
+  io: Io,
+): Promise<void> {
+  const words = argv.filter((word) => word !== 'help' && !word.startsWith('-'))
+  const requested = commandId ?? words.join(':')
+  const refused =
+    requested === '' || Object.hasOwn(registry.commands, requested) || Object.hasOwn(registry.topics, requested)
+      ? misplacedFlag(argv, commandId, requested)
+      : unknownCommand(words, registry)
+  const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
+  if (subject) {
+    io.stdout.write(`${await subject.text()}\n`)
+    return
+  }
+  if (refused) {
+    await settle(refused, { json: argv.includes('--json'), debug: false }, io)
+    return
+  }
+  const loaded = await Promise.all(Object.entries(registry.commands).map(([id, load]) => loadable(id, load)))
+  const help = new SvcHelp(new HelpConfig(loaded, registry.topics, io.env), io)
+  await help.showHelp(requested === '' ? [] : [requested])
+  if (requested !== '') return
+  io.stdout.write(`FIRST STEPS\n${aligned(firstSteps)}\n\n`)
+  io.stdout.write(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
+}
+
+async function loadable(
+  id: string,
+  load: () => Promise<{ readonly default: CommandClass }>,
+): Promise<Command.Loadable> {
+  const { default: Class } = await load()
+  const command = Class as unknown as Command.Class
+  const flags = flagsOf({ ...command.flags, ...command.baseFlags }).filter(([, flag]) => !flag.hidden)
+  const args = Object.values(command.args ?? {}).filter(({ hidden }) => !hidden)
+  return {
+    id,
+    summary: command.summary,
+    // Written in lines for the sources, and wrapped to the width of the help.
+    description: command.description?.replace(/([^\n])\n(?!\n)/g, '$1 '),
+    usage: [id.replaceAll(':', ' '), ...args.map(argumentLabel), '[flags]'].join(' '),
+    examples: command.examples,
+    args: Object.fromEntries(
+      Object.entries(command.args ?? {}).map(([name, arg]) => [name, { ...arg, required: isRequired(arg) }]),
+    ),
+    flags: Object.fromEntries(flags.filter(([, flag]) => !isCommon(flag))),
+    common: flags.flatMap(([name, flag]) => (isCommon(flag) ? [`--${name}`] : [])),
+    strict: command.strict,
+    hidden: command.hidden,
+    aliases: [],
+    hiddenAliases: [],
+    hasDynamicHelp: false,
+    load: async () => command,
+  } as unknown as Command.Loadable
+}
+
+const helpFlags: readonly string[] = ['--help', '-h']
+
+/**
+ * The fault for a flag where svc reads none: without a command, or before its name. Help for a command passes over the
+ * flags after its name, so that `--help` can be appended to any command line.
+ */
+function misplacedFlag(argv: readonly string[], commandId: string | undefined, requested: string): Fault | undefined {
+  if (commandId !== undefined) return undefined
+  const flag = argv.find((word) => word.startsWith('-') && !helpFlags.includes(word))
+  if (flag === undefined) return undefined
+  const name = flag.replace(/^-+/, '').replace(/=.*$/s, '')
+  const isKnown = commonFlags.flatMap(({ flags }) => flags).some(([long, { char }]) => name === long || name === char)
+  const command = requested.replaceAll(':', ' ')
+  if (!isKnown) {
+    const nearest = didYouMean(name, ['help', 'version'])
+    const hint = `svc ${command === '' ? 'help' : `${command} --help`} shows the commands and their flags.`
+    return new Fault('Usage', `unknown flag ${flag}`, {
+      hints: [...(nearest === undefined ? [] : [`Did you mean --${nearest}?`]), hint],
+    })
+  }
+  return new Fault('Usage', command === '' ? `${flag} without a command` : `${flag} before the command`, {
+    hints: [`Flags follow the command: svc ${command === '' ? 'COMMAND' : command} ${flag}`],
+  })
+}
+
+function unknownCommand(words: readonly string[], registry: Registry): Fault {
+  const candidates = [...Object.keys(registry.commands), ...Object.keys(registry.topics)].map((id) =>
+    id.replaceAll(':', ' '),
+  )
+  const typed = words.join(' ')
+  const nearest = didYouMean(typed, candidates) ?? didYouMean(words[0] ?? '', candidates)
+  return new Fault('Usage', `unknown command "${typed}"`, {
+    hints: [...(nearest ? [`Did you mean svc ${nearest}?`] : []), 'svc help shows the commands.'],
+  })
+}

@@ -1,0 +1,147 @@
+import type { Config, LoadedConfig } from '../../core/config/index.ts'
+import { Fault } from '../../core/errors.ts'
+import { showDuration } from '../../core/format.ts'
+import { openCore } from '../../core/open.ts'
+import { noticeKind } from '../../core/plan/index.ts'
+import type { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
+import { isBad, worst } from '../../core/reports/index.ts'
+import type { Trial } from '../../core/service.ts'
+import { didYouMean } from '../../core/suggest.ts'
+import type { ProcessEnvironment, Screen } from '../io/io.ts'
+import { packageJson } from '../io/process.ts'
+import type { Mark } from '../render/table.ts'
+import { waysToConfigure } from '../session/first-config.ts'
+import { configuration, mistakesOf, refusalStore, storePath } from '../session/session.ts'
+import { findings } from './lists.ts'
+
+export type NamedMonitor = { readonly type: ServerType; readonly monitor: string }
+
+/**
+ * Finds a configured monitor by its MonitorName (`postgres orders`) or its own name (`orders`). Throws `Fault` Usage,
+ * with the nearest name and all names, for an unknown or ambiguous name.
+ */
+export function monitorNamed(
+  config: Config,
+  requestedName: string,
+  type: ServerType | undefined,
+  env: ProcessEnvironment,
+): NamedMonitor {
+  const all = Object.entries(config.types).flatMap(([name, entry]) =>
+    entry.monitors.map((monitor) => ({ type: name as ServerType, monitor: monitor.name, kind: monitor.kind.name })),
+  )
+  const here = all.filter((one) => type === undefined || one.type === type)
+  // An entry with mistakes has the name that it would have, but another kind.
+  const own = ({ monitor, kind }: (typeof all)[number]): string =>
+    kind === noticeKind ? monitor.slice(monitor.indexOf(' ') + 1) : monitor.slice(kind.length + 1)
+  const exact = here.filter(({ monitor }) => monitor === requestedName)
+  const matches = exact.length > 0 ? exact : here.filter((one) => own(one) === requestedName)
+  const [only, another] = matches
+  if (only && !another) return only
+  if (only && another) {
+    const which = matches.map((one) => `${one.type}: ${one.monitor}`).join(', ')
+    throw new Fault('Usage', `"${requestedName}" names several monitors: ${which}`, {
+      hints: ['Add the type and use the full name: svc monitors test "KIND NAME" --type TYPE'],
+    })
+  }
+  const where = type === undefined ? '' : ` of ${type}`
+  if (here.length === 0) {
+    throw new Fault('Usage', `no monitor${where} is configured; there is no "${requestedName}"`, {
+      hints: ['svc monitors kinds   lists the kinds of monitors', ...waysToConfigure(config.origin, env)],
+    })
+  }
+  const nearest = didYouMean(requestedName, [...here.map(({ monitor }) => monitor), ...here.map(own)])
+  throw new Fault('Usage', `no monitor${where} is called "${requestedName}"`, {
+    hints: [
+      ...(nearest === undefined ? [] : [`Did you mean "${nearest}"?`]),
+      `Monitors: ${here.map(({ monitor }) => monitor).join(', ')}`,
+    ],
+  })
+}
+
+/** Refuses an entry with mistakes: there is nothing to run. */
+function refuseWrong({ wrongEntries }: LoadedConfig, { type, monitor }: NamedMonitor): void {
+  const entry = wrongEntries.find((one) => one.type === type && one.name === monitor)
+  if (!entry) return
+  const [first = '', ...more] = entry.lines
+  throw new Fault('Local', first, {
+    places: entry.mistakes,
+    hints: [...more, 'Correct the file, then: svc monitors validate'],
+  })
+}
+
+export type MonitorTrial = NamedMonitor & {
+  readonly mode: ExecutionMode
+  readonly trial: Trial
+  /** The mistakes in other entries of svc.yaml, one line each. */
+  readonly mistakes: readonly string[]
+}
+
+type TrialFlags = {
+  readonly type?: ServerType | undefined
+  readonly mode?: ExecutionMode | undefined
+  readonly timeout?: number | undefined
+  readonly config?: string | undefined
+  readonly store?: string | undefined
+}
+
+/** Runs a single monitor of svc.yaml, in the deepest mode. Throws like `monitorNamed`. */
+export async function tryMonitor(
+  name: string,
+  flags: TrialFlags,
+  env: ProcessEnvironment,
+  signal: AbortSignal,
+): Promise<MonitorTrial> {
+  const config = await configuration(flags, env, { tolerant: true })
+  const target = monitorNamed(config, name, flags.type, env)
+  refuseWrong(config, target)
+  const { mode = 'Advanced' } = flags
+  const { trial, runtime } = await openCore({
+    version: packageJson().version,
+    config,
+    store: await storePath(flags, env),
+    env,
+    shared: false,
+    details: 'anyone',
+    refusals: refusalStore(env),
+  })
+  try {
+    return {
+      ...target,
+      mode,
+      mistakes: mistakesOf(config),
+      trial: await trial({ ...target, mode, timeoutMs: flags.timeout }, signal),
+    }
+  } finally {
+    await runtime.close()
+  }
+}
+
+/** The worst level of the results. */
+const levelOf = ({ results }: Trial): Mark => worst(results.map(({ level }) => level))
+
+/** Whether it is healthy, with or without warnings. */
+export const hasPassed = (trial: Trial): boolean => !isBad(levelOf(trial))
+
+export const trialJson = ({ type, monitor, mode, trial }: MonitorTrial) => ({
+  MonitorName: monitor,
+  ServerType: type,
+  ExecutionMode: mode,
+  DurationMs: Math.round(trial.durationMs * 10) / 10,
+  Attempts: trial.attempts,
+  Findings: trial.results.map(findings.json),
+})
+
+const verdicts: Record<Mark, string> = {
+  ok: 'is healthy',
+  warn: 'is healthy, with warnings',
+  'not checked': 'is not fully checked',
+  fail: 'failed',
+}
+
+export function renderTrial({ type, monitor, mode, trial }: MonitorTrial, screen: Screen): string {
+  const mark = levelOf(trial)
+  const attempts = trial.attempts > 1 ? `, attempt ${trial.attempts}` : ''
+  const sentence = `${monitor} ${verdicts[mark]}: ${type}, ${mode}, ${showDuration(trial.durationMs)}${attempts}`
+  const around = { Type: type, Monitor: monitor }
+  return findings.render(trial.results, around, { json: false, screen, headline: { mark, sentence } })
+}

@@ -1,0 +1,100 @@
+import type { Fault } from '../../core/errors.ts'
+import { renderError } from '../render/errors.ts'
+import { type Headline, list } from '../render/list.ts'
+import { type CellText, names } from '../render/table.ts'
+import { isEmpty, type Lists, type RoleChanged } from './role-change.ts'
+import type { FileChange } from './role-file.ts'
+
+/** The outcome of a change of roles, or of its dry run, as one word for scripts. */
+function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
+  if (isEmpty(changed)) return 'unchanged'
+  return `${dryRun ? 'would ' : ''}${action}${dryRun ? '' : 'ed'}`
+}
+
+const wireLists = ({ roles, permissions }: Lists) => ({ Roles: roles, Permissions: permissions })
+
+/** The effect of a role change, and the user's rights afterwards: a list with one row, with the protocol's names. */
+export const roleChanges = list<RoleChanged>()({
+  around: ['Target'],
+  columns: [
+    { key: 'UserName', value: ({ userName }) => userName },
+    { key: 'Action', value: ({ action }) => action, field: false },
+    { key: 'Outcome', value: outcomeOf },
+    { key: 'Changed', value: ({ changed }) => wireLists(changed), field: false },
+    { key: 'Unchanged', value: ({ unchanged }) => wireLists(unchanged), field: false },
+    { key: 'Roles', value: ({ changed }) => changed.roles, json: false },
+    { key: 'Permissions', value: ({ changed }) => changed.permissions, json: false },
+    { key: 'AllRoles', value: ({ all }) => all.roles },
+    { key: 'AllPermissions', value: ({ all }) => all.permissions },
+  ],
+})
+
+export type Holding = Lists & { readonly userName: string }
+
+/** The roles and permissions of a user: a list with one row. */
+export const holdings = list<Holding>()({
+  around: ['Target'],
+  columns: [
+    { key: 'UserName', value: ({ userName }) => userName },
+    { key: 'AllRoles', value: ({ roles }) => roles },
+    { key: 'AllPermissions', value: ({ permissions }) => permissions },
+  ],
+})
+
+/** The outcome of one row of a file: done, rejected, or not tried. */
+export type RowOutcome = { readonly change: FileChange } & (
+  | { readonly done: RoleChanged; readonly fault?: undefined }
+  | { readonly fault: Fault; readonly done?: undefined }
+  | { readonly done?: undefined; readonly fault?: undefined }
+)
+
+const rowOutcome = ({ done, fault }: RowOutcome): string => (done ? outcomeOf(done) : fault ? 'failed' : 'not tried')
+
+function outcomeCell(outcome: RowOutcome): CellText {
+  const { done, fault } = outcome
+  if (fault) return { text: fault.message, style: 'bad' }
+  const text = rowOutcome(outcome)
+  if (!done) return { text, style: 'caution' }
+  if (isEmpty(done.changed)) return { text, style: 'dim' }
+  return `${text} ${names([...done.changed.roles, ...done.changed.permissions])}`
+}
+
+/** Counts the rows of a file by outcome. */
+function rowsHeadline(rows: readonly RowOutcome[]): Headline {
+  const dry = rows.some(({ done }) => done?.dryRun)
+  const counts = [
+    [rows.filter(({ done }) => done && !isEmpty(done.changed)).length, dry ? 'would change' : 'changed'],
+    [rows.filter(({ done }) => done && isEmpty(done.changed)).length, 'unchanged'],
+    [rows.filter(({ fault }) => fault).length, 'failed'],
+    [rows.filter(({ done, fault }) => !done && !fault).length, 'not tried'],
+  ] as const
+  const parts = counts.filter(([count]) => count > 0).map(([count, word]) => `${count} ${word}`)
+  return {
+    mark: rows.some(({ done }) => !done) ? 'fail' : 'ok',
+    sentence: `${rows.length} row${rows.length === 1 ? '' : 's'}: ${parts.join(', ')}`,
+  }
+}
+
+/** The rows of a file of changes. A row's JSON is that of its change. */
+export const fileRows = list<RowOutcome>()({
+  around: ['Target'],
+  beneath: 'Target',
+  rows: 'Results',
+  headline: rowsHeadline,
+  columns: [
+    { key: 'Row', value: ({ change }) => change.row, title: 'ROW', align: 'right' },
+    { key: 'UserName', value: ({ change }) => change.userName, title: 'USER', shrink: 2 },
+    { key: 'Action', value: ({ change }) => change.action, title: 'ACTION' },
+    { key: 'Outcome', value: rowOutcome, title: 'OUTCOME', cell: outcomeCell, shrink: 1 },
+    { key: 'Roles', value: ({ done }) => done?.changed.roles ?? [] },
+    { key: 'Permissions', value: ({ done }) => done?.changed.permissions ?? [] },
+    { key: 'Error', value: ({ fault }) => fault?.message },
+  ],
+  json: (row) => ({
+    Row: row.change.row,
+    ...(row.done
+      ? roleChanges.json(row.done)
+      : { UserName: row.change.userName, Action: row.change.action, Outcome: rowOutcome(row) }),
+    ...(row.fault ? { Error: renderError.json(row.fault).error } : {}),
+  }),
+})

@@ -1,0 +1,211 @@
+import { Fault } from '../../core/errors.ts'
+import { adminWarning, looksLikeAdmin } from '../../core/names.ts'
+import { type AssignRoles, type AssignRolesResponse, permissionMistake } from '../../core/protocol/index.ts'
+import type { Call, Service } from '../../core/service.ts'
+import { didYouMean } from '../../core/suggest.ts'
+import { shellWord } from '../render/hints.ts'
+import type { CommandSession } from '../session/session.ts'
+
+export type Lists = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
+export type RoleChange = Lists & { readonly action: 'assign' | 'unassign'; readonly userName: string }
+export type RoleChanged = {
+  readonly action: RoleChange['action']
+  readonly userName: string
+  /** The roles and permissions that the change granted or removed. */
+  readonly changed: Lists
+  /** The requested roles and permissions that the change did not affect. */
+  readonly unchanged: Lists
+  /** All roles and permissions after the change, oldest first. With `dryRun`, those before it. */
+  readonly all: Lists
+  readonly dryRun: boolean
+  /** Possible mistakes, one sentence each. */
+  readonly notes: readonly string[]
+}
+
+export type Asking = {
+  readonly session: CommandSession
+  readonly call: Call
+  readonly dryRun: boolean
+  readonly reason: string | undefined
+}
+
+export const isEmpty = ({ roles, permissions }: Lists): boolean => roles.length + permissions.length === 0
+
+/** The user's roles and permissions. An assignment of nothing returns them (O3), so this works with any server. */
+export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userName: string): Promise<Lists> {
+  return await ask(asking, 'assignRoles', { UserName: userName, Roles: [], Permissions: [] })
+}
+
+/**
+ * Makes one change and derives what it changed from the lists before and after. Refuses in advance to unassign `admin`
+ * from a user who has `Admin`: exit code 0 would suggest that the rights are gone.
+ */
+export async function changeRoles(asking: Asking, change: RoleChange): Promise<RoleChanged> {
+  const before = await showRoles(asking, change.userName)
+  if (change.action === 'unassign') refuseOtherCase(change, before)
+  const changes = change.action === 'assign' ? without(change, before) : within(change, before)
+  const base = {
+    action: change.action,
+    userName: change.userName,
+    dryRun: asking.dryRun,
+    notes: change.action === 'assign' ? await slips(changes, before, asking.session, change.userName) : [],
+  }
+  if (asking.dryRun) return { ...base, changed: changes, unchanged: without(change, changes), all: before }
+  const operation = change.action === 'assign' ? 'assignRoles' : 'unAssignRoles'
+  const after = await ask(asking, operation, {
+    UserName: change.userName,
+    Roles: change.roles,
+    Permissions: change.permissions,
+    ...(asking.reason === undefined ? {} : { Meta: { reason: asking.reason } }),
+  })
+  confirm(change, after, asking.session.label)
+  return { ...base, changed: changes, unchanged: without(change, changes), all: after }
+}
+
+/** Removes all roles and permissions of the user. */
+export async function takeAll(asking: Asking, userName: string): Promise<RoleChanged> {
+  const current = await showRoles(asking, userName)
+  return await changeRoles(asking, { action: 'unassign', userName, ...current })
+}
+
+type Changing = Extract<keyof Service, 'assignRoles' | 'unAssignRoles'>
+
+async function ask({ session, call }: Pick<Asking, 'session' | 'call'>, operation: Changing, request: AssignRoles) {
+  let response: AssignRolesResponse
+  try {
+    response = await session.service[operation](request, call)
+  } catch (error) {
+    if (error instanceof Fault && error.fault === 'NotFound') throw await unknownUser(error, request, session)
+    throw error
+  }
+  return { roles: response.AllRoles ?? [], permissions: response.AllPermissions ?? [] }
+}
+
+/** Turns the server's fault, whose whole message is the name (O1), into one that helps. */
+async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session: CommandSession): Promise<Fault> {
+  const { remoteStatus } = error.details
+  const candidates = (await session.runtime?.admin?.users.near(UserName).catch(() => [])) ?? []
+  const nearest = didYouMean(UserName, candidates)
+  return new Fault('NotFound', `there is no user "${UserName}" ${at(session)}`, {
+    ...(remoteStatus === undefined ? {} : { remoteStatus }),
+    hints: [
+      ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
+      ...(session.runtime
+        ? [
+            'svc users list shows the users; --server URL selects a server instead.',
+            ...(nearest === undefined ? [`To add this user: svc users add ${shellWord(UserName)}`] : []),
+          ]
+        : ['USER is a user name or an e-mail address.']),
+    ],
+  })
+}
+
+const at = (session: CommandSession): string =>
+  session.runtime ? `in the store of ${session.label}` : `at ${session.label}`
+
+const same = (a: string, b: string): boolean => a.normalize('NFC').toLowerCase() === b.normalize('NFC').toLowerCase()
+
+/** Held names that differ from a requested one only in letter case. */
+const otherCase = (requested: readonly string[], current: readonly string[]): readonly (readonly [string, string])[] =>
+  requested.flatMap((name) => {
+    const other = current.includes(name) ? undefined : current.find((each) => same(each, name))
+    return other === undefined ? [] : [[name, other] as const]
+  })
+
+function refuseOtherCase(change: RoleChange, current: Lists): void {
+  const kinds = [
+    { word: 'role', flag: '--role', pairs: otherCase(change.roles, current.roles) },
+    { word: 'permission', flag: '--permission', pairs: otherCase(change.permissions, current.permissions) },
+  ]
+  const [first] = kinds.flatMap(({ word, pairs }) => pairs.map(([name, other]) => ({ word, name, other })))
+  if (!first) return
+  const flags = kinds.flatMap(({ flag, pairs }) => pairs.map(([, other]) => `${flag} ${shellWord(other)}`)).join(' ')
+  throw new Fault(
+    'NotFound',
+    `${change.userName} does not have the ${first.word} "${first.name}", but has "${first.other}"; nothing was changed`,
+    {
+      hints: ['Roles and permissions are case-sensitive.', `svc roles unassign ${shellWord(change.userName)} ${flags}`],
+    },
+  )
+}
+
+/** Possible mistakes in an assignment; it is made all the same. */
+async function slips(
+  changes: Lists,
+  current: Lists,
+  session: CommandSession,
+  userName: string,
+): Promise<readonly string[]> {
+  const all = [...changes.roles, ...changes.permissions]
+  const similar = [
+    ...otherCase(changes.roles, current.roles),
+    ...otherCase(changes.permissions, current.permissions),
+  ].map(([name, other]) => `"${name}" is not "${other}", which ${userName} already has: role names are case-sensitive.`)
+  const miscased = (role: string): boolean => current.roles.some((name) => same(name, role)) || looksLikeAdmin(role)
+  const lookalikes = adminWarning(changes.roles.filter((role) => !same(role, 'Admin')))
+  return [
+    ...similar,
+    ...changes.roles
+      .filter((role) => role !== 'Admin' && same(role, 'Admin') && !current.roles.includes('Admin'))
+      .map((role) => `"${role}" is not "Admin", the administrator role: role names are case-sensitive.`),
+    ...changes.permissions.flatMap((name) => {
+      const mistake = permissionMistake(name)
+      return mistake === undefined ? [] : [`${mistake}.`]
+    }),
+    ...(lookalikes === undefined ? [] : [`${lookalikes}.`]),
+    ...(await unknownRoles(
+      changes.roles.filter((role) => !miscased(role)),
+      current,
+      session,
+      userName,
+    )),
+    ...all
+      .filter((name) => name.includes(','))
+      .map((name) => `"${name}" is one name that contains a comma; repeat the flag for several names.`),
+  ]
+}
+
+/** The number of role names that the store returns at most. With more, a missing name may still be a role. */
+const maxRoleNames = 1_000
+
+/**
+ * Notes for roles that resemble a known role. In process, the known roles are those of the store; at a server, which
+ * does not list its roles, they are Admin and the roles of the user.
+ */
+async function unknownRoles(
+  requested: readonly string[],
+  current: Lists,
+  session: CommandSession,
+  userName: string,
+): Promise<readonly string[]> {
+  if (requested.every((role) => role === 'Admin')) return []
+  const stored = await session.runtime?.admin?.roles.names()
+  const candidates = [...new Set(['Admin', ...current.roles, ...(stored ?? [])])]
+  const isComplete = stored !== undefined && stored.length < maxRoleNames
+  return requested.flatMap((role) => {
+    // Short names such as R1 and R2 differ on purpose.
+    const nearest = candidates.includes(role) || role.length < 4 ? undefined : didYouMean(role, candidates)
+    if (nearest === undefined) return []
+    const fact = isComplete ? 'is not a role that anyone holds' : `is a new role for ${userName}`
+    return [`"${role}" ${fact}; did you mean "${nearest}"?`]
+  })
+}
+
+/** Fails when a server reports success without having made the change. */
+function confirm(change: RoleChange, after: Lists, label: string): void {
+  const wrong = change.action === 'assign' ? without(change, after) : within(change, after)
+  if (isEmpty(wrong)) return
+  const names = [...wrong.roles, ...wrong.permissions].map((name) => `"${name}"`).join(', ')
+  throw new Fault(
+    'UnreadableAnswer',
+    `${label} reported success, but its lists ${change.action === 'assign' ? 'do not contain' : 'still contain'} ${names}`,
+    { hints: [`To check again: svc roles show ${shellWord(change.userName)}`] },
+  )
+}
+
+const without = (requested: Lists, current: Lists): Lists => filtered(requested, current, false)
+const within = (requested: Lists, current: Lists): Lists => filtered(requested, current, true)
+const filtered = (requested: Lists, current: Lists, present: boolean): Lists => ({
+  roles: [...new Set(requested.roles)].filter((name) => current.roles.includes(name) === present),
+  permissions: [...new Set(requested.permissions)].filter((name) => current.permissions.includes(name) === present),
+})

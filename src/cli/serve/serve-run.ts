@@ -1,0 +1,249 @@
+import { once } from 'node:events'
+import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import type { Config, WrongEntry } from '../../core/config/index.ts'
+import { Fault } from '../../core/errors.ts'
+import { openCore } from '../../core/open.ts'
+import { everyoneMayRead } from '../../core/own-files.ts'
+import { preload } from '../../core/preload.ts'
+import { stackOf, startServer } from '../../core/server/index.ts'
+import type { Runtime } from '../../core/service.ts'
+import type { Io } from '../io/io.ts'
+import { homeOf, machine } from '../io/process.ts'
+import { testCommand } from '../render/hints.ts'
+import { announce } from '../session/running.ts'
+import { localCall, refusalStore } from '../session/session.ts'
+import { replaceFile } from '../settings/private-file.ts'
+import { openServeLog, type ServeLog } from './serve-log.ts'
+
+/**
+ * Writes a file that others wait for, atomically. An existing device or pipe is written to directly. Throws file system
+ * errors and leaves nothing behind then.
+ */
+export async function writeWhole(file: string, content: string, mode = 0o666): Promise<void> {
+  const there = await stat(file).catch(() => undefined)
+  if (there !== undefined && !there.isFile()) return await writeFile(file, content)
+  replaceFile(file, content, mode)
+}
+
+export type ServeRequest = {
+  readonly version: string
+  readonly config: Config
+  /** Whether svc answers 503 instead of checking itself while there is no configuration (K10). */
+  readonly requireConfig: boolean
+  /** Undefined without a store. */
+  readonly store: string | undefined
+  readonly host: string
+  readonly port: number
+  readonly portFile: string | undefined
+  /** Paths of the files. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined
+  readonly allowedHosts: readonly string[]
+  /** Addresses or networks, in addition to those of svc.yaml. */
+  readonly behindProxy: readonly string[]
+  /** Names or numbers, in addition to those of svc.yaml. */
+  readonly localAccounts: readonly string[]
+  readonly debug: boolean
+  /** Milliseconds to keep listening after the signal to stop. Undefined means the default. */
+  readonly drainDelayMs: number | undefined
+  /** Creates the first Admin (P6). */
+  readonly bootstrap: { readonly userName: string; readonly passwordFile: string } | undefined
+  readonly loopback: boolean
+  /** Warnings for the operator, logged at the start. */
+  readonly warnings: readonly string[]
+  /** Entries of svc.yaml with mistakes: their types are unhealthy until the file is corrected and svc restarted. */
+  readonly mistakes: readonly WrongEntry[]
+}
+
+/** Milliseconds within which the server ends after a signal to stop, with some left for Node's own exit (S9). */
+const maxStopMs = 9_900
+/** Milliseconds that an unread log may delay the exit: at most, and at least even if everything else took long. */
+const maxLogMs = 2_000
+const minLogMs = 100
+
+/** Serves until the signal aborts, then answers pending requests and closes. */
+export async function serve(request: ServeRequest, io: Io, signal: AbortSignal): Promise<void> {
+  const serveLog = await openServeLog(io)
+  const { log } = serveLog
+  const { reportUncaught } = io
+  io.reportUncaught = async (error) => {
+    log({ level: 'error', msg: 'svc failed unexpectedly and ends', stack: stackOf(error) })
+    await serveLog.close(maxLogMs)
+  }
+  let stopBy = Number.POSITIVE_INFINITY
+  const stopping = (): void => {
+    stopBy = performance.now() + maxStopMs
+  }
+  signal.addEventListener('abort', stopping, { once: true })
+  try {
+    for (const warning of [...request.warnings, ...exposedSecrets(request)]) log({ level: 'warn', msg: warning })
+    for (const { type, name, lines } of request.mistakes) {
+      log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
+    }
+    await answer(request, serveLog, io, signal)
+    log({ level: 'info', msg: 'stopped' })
+  } finally {
+    signal.removeEventListener('abort', stopping)
+    await serveLog.close(Math.min(maxLogMs, Math.max(minLogMs, stopBy - performance.now())))
+    io.reportUncaught = reportUncaught
+  }
+}
+
+/** A warning for each secret file of the command line that every account of this machine can read. */
+function exposedSecrets({ tls, bootstrap }: ServeRequest): readonly string[] {
+  const files = { 'tls-key': tls?.key, 'bootstrap-password-file': bootstrap?.passwordFile }
+  return Object.entries(files).flatMap(([flag, file]) =>
+    file !== undefined && everyoneMayRead(file)
+      ? [`--${flag} names ${file}, which every account of this machine can read: chmod o= ${file}`]
+      : [],
+  )
+}
+
+async function answer(
+  request: ServeRequest,
+  { log, droppedLines }: ServeLog,
+  { env }: Io,
+  signal: AbortSignal,
+): Promise<void> {
+  const tls = request.tls && {
+    cert: await pem(request.tls.cert, 'tls-cert'),
+    key: await pem(request.tls.key, 'tls-key'),
+  }
+  const options = {
+    ...request.config.serve,
+    allowedHosts: [...request.config.serve.allowedHosts, ...request.allowedHosts],
+    behindProxy: [...request.config.serve.behindProxy, ...request.behindProxy],
+    localAccounts: [...request.config.serve.localAccounts, ...request.localAccounts],
+    debug: request.debug,
+  }
+  // Loaded now, because every run of a monitor with a keychain secret needs it.
+  await preload(() => import('../keychain/secrets.ts'))
+  const { service, runtime } = await openCore({
+    refusals: refusalStore(env),
+    // Callers read it on other machines, and a sign-in by another account does not end the pause here.
+    tryNow: async (...monitor) => {
+      const command = testCommand({ config: request.config.origin }, ...monitor)
+      return `try now on ${hostname()} as ${machine.accountName()}: ${command}`
+    },
+    version: request.version,
+    config: request.config,
+    requireConfig: request.requireConfig,
+    store: request.store,
+    env,
+    shared: true,
+    details: options.details,
+  })
+  const marker =
+    runtime.facts.store === undefined || isUrl(runtime.facts.store) ? undefined : `${runtime.facts.store}.serve.json`
+  try {
+    await firstAdmin(request, runtime)
+    const { host, port, drainDelayMs } = request
+    const limits = drainDelayMs === undefined ? {} : { drainDelayMs }
+    let url = ''
+    let undeclaredProxy = false
+    const register = () =>
+      announce({ pid: machine.pid, url, store: runtime.facts.store ?? 'none', undeclaredProxy }, homeOf(env))
+    const server = await startServer({
+      service,
+      runtime,
+      options,
+      host,
+      port,
+      tls,
+      log,
+      limits,
+      droppedLogLines: droppedLines,
+      undeclaredProxy: () => {
+        undeclaredProxy = true
+        if (url !== '') register()
+      },
+    })
+    runtime.answersAt?.(server.url)
+    url = server.url
+    let forget = (): void => {}
+    try {
+      // With the marker, `svc health` of this store finds this server.
+      if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: machine.pid, url: server.url }), 0o600)
+      const { facts } = runtime
+      forget = register()
+      // Last, because programs that wait for this file then use the server.
+      if (request.portFile !== undefined) await write(request.portFile, `${server.port}\n`, 'port-file')
+      log({
+        level: 'info',
+        msg: `svc ${request.version} listens on ${server.url}`,
+        url: server.url,
+        store: facts.store ?? 'none',
+        configuration: facts.configuration ?? 'none',
+        types: facts.types.length > 0 ? facts.types.join(' ') : 'none configured',
+      })
+      if (!signal.aborted) await once(signal, 'abort')
+      log({ level: 'info', msg: 'stopping: finishing requests in progress' })
+    } finally {
+      await server.stop()
+      forget()
+      // Removes only this server's own files: another server may have replaced them.
+      if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${machine.pid},`))
+      if (request.portFile !== undefined)
+        await removeOwn(request.portFile, (content) => content.trim() === String(server.port))
+    }
+  } finally {
+    await runtime.close()
+  }
+}
+
+/**
+ * Creates the first Admin if requested and there is none (P6). Beyond loopback, a store without an Admin is refused:
+ * the first caller could be anyone.
+ */
+async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void> {
+  const { admin } = runtime
+  if (!admin) return
+  if (request.bootstrap && !(await admin.users.any())) {
+    const { userName, passwordFile } = request.bootstrap
+    const password = (await pem(passwordFile, 'bootstrap-password-file')).replace(/\r?\n$/, '')
+    const { caller, correlationId } = localCall(new AbortController().signal)
+    const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
+    try {
+      await admin.users.add({ userName, password, roles: ['Admin'] }, { who, correlationId })
+    } catch (error) {
+      // Another node that started at the same time may have created it.
+      if (!(error instanceof Fault && error.fault === 'Conflict' && (await runtime.anyAdmin()))) throw error
+    }
+  }
+  if (request.loopback || (await runtime.anyAdmin())) return
+  throw new Fault('Local', 'There is no Admin yet: svc serve accepts other machines only when there is one', {
+    hints: [
+      'svc users add NAME --role Admin                                      on this machine',
+      'svc serve --bootstrap-admin NAME --bootstrap-password-file FILE      in a container',
+      'svc serve --only health                                              without sign-in',
+    ],
+  })
+}
+
+async function removeOwn(file: string, isOwn: (content: string) => boolean): Promise<void> {
+  // Reading a pipe or a terminal would wait for somebody to write.
+  if (!(await stat(file).catch(() => undefined))?.isFile()) return
+  const content = await readFile(file, 'utf8').catch(() => '')
+  if (isOwn(content)) await rm(file, { force: true })
+}
+
+const isUrl = (store: string): boolean => store.includes('://')
+
+async function pem(file: string, flag: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw unusable(file, flag, error)
+  }
+}
+
+async function write(file: string, content: string, flag: string): Promise<void> {
+  try {
+    await writeWhole(file, content)
+  } catch (error) {
+    throw unusable(file, flag, error)
+  }
+}
+
+const unusable = (file: string, flag: string, error: unknown): Fault =>
+  new Fault('Local', `--${flag}: ${file} cannot be used: ${error instanceof Error ? error.message : String(error)}`)

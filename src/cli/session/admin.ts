@@ -1,0 +1,137 @@
+import { Fault } from '../../core/errors.ts'
+import { type Admin, type AdminActor, type DigestConsent, serveDefaults, type UserFacts } from '../../core/service.ts'
+import { didYouMean } from '../../core/suggest.ts'
+import { custom, localFlag, text } from '../command/flags.ts'
+import type { ProcessEnvironment } from '../io/io.ts'
+import { packageJson } from '../io/process.ts'
+import type { ListOutput } from '../render/list.ts'
+import { localCall, storePath } from './session.ts'
+import { TargetCommand } from './target-command.ts'
+
+/** Users, keys and the audit belong to a store: these commands have no server as a target. */
+export const storeFlags = {
+  store: text('store')({ description: "The store's file or postgres:// URL (SVC_STORE)", helpGroup: 'TARGET' }),
+  local: localFlag,
+  server: custom<never>({
+    hidden: true,
+    parse: async () => {
+      throw new Fault('Usage', '--server is not valid here: this command acts on a store, not on a server', {
+        hints: ["Run it on the server's machine, or name the server's store with --store."],
+      })
+    },
+  })(),
+} as const
+
+/** Whether the flags of a command ask for a digest secret (A12). */
+export const digestConsent = (flags: {
+  readonly digest?: boolean | undefined
+  readonly 'digest-for-admin'?: boolean | undefined
+}): DigestConsent | undefined => {
+  const forAdmin = flags['digest-for-admin'] === true
+  return flags.digest || forAdmin ? { forAdmin } : undefined
+}
+
+export type StoreSession = {
+  readonly admin: Admin
+  readonly by: AdminActor
+  readonly close: () => Promise<void>
+}
+
+/** Opens the store of this machine, with this account as the administrator (P8). Does not read svc.yaml. */
+export async function openAdmin(
+  flags: { readonly store?: string | undefined; readonly reason?: string | undefined },
+  env: ProcessEnvironment,
+  signal: AbortSignal,
+): Promise<StoreSession> {
+  const { openCore } = await import('../../core/open.ts')
+  const { runtime } = await openCore({
+    version: packageJson().version,
+    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
+    store: await storePath(flags, env),
+    env,
+    shared: false,
+    details: 'anyone',
+  })
+  const { caller, correlationId } = localCall(signal)
+  const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
+  if (!runtime.admin) {
+    await runtime.close()
+    throw new Fault('Local', 'there is no store to administer', { hints: ['Specify one with --store or SVC_STORE.'] })
+  }
+  return { admin: runtime.admin, by: { who, correlationId, reason: flags.reason }, close: runtime.close }
+}
+
+/** A command that administers this machine's store. */
+export abstract class StoreCommand extends TargetCommand {
+  private storeStated = false
+
+  /** States which store is used if other commands act at a server. Call it before the first prompt. */
+  protected async sayStore(flags: { readonly store?: string | undefined }): Promise<void> {
+    if (this.storeStated) return
+    this.storeStated = true
+    await this.sayLocal(async () => {
+      const { shownStore } = await import('../../core/store/index.ts')
+      return `the store ${shownStore(await storePath(flags, this.io.env))}`
+    })
+  }
+
+  /** How this command prints lists. */
+  protected listOutput(flags: { readonly json: boolean }): ListOutput {
+    return { json: flags.json, screen: this.io.stdout, argv: this.argv }
+  }
+
+  /** Opens the store for `work`, names it in failures, and closes it. */
+  protected async inStore<R>(
+    flags: { readonly store?: string | undefined },
+    signal: AbortSignal,
+    work: (store: StoreSession) => Promise<R>,
+  ): Promise<R> {
+    await this.sayStore(flags)
+    const session = await openAdmin(flags, this.io.env, signal)
+    this.target = session.admin.store
+    await this.warnOfOtherStore(session.admin.store)
+    try {
+      return await work(session)
+    } finally {
+      await session.close()
+    }
+  }
+
+  /** Prints a list, which may be empty in a pipe. */
+  protected printList(text: string): void {
+    if (text !== '') this.print(text)
+  }
+}
+
+/** Returns the result of `work`. Replaces its Fault `NotFound` by one with `message`, the nearest name and a hint. */
+export async function orNearest<R>(
+  work: Promise<R>,
+  name: string,
+  otherwise: {
+    readonly message: string
+    readonly near: (name: string) => Promise<readonly string[]>
+    readonly hint: (candidates: readonly string[]) => string
+  },
+): Promise<R> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof Fault) || error.fault !== 'NotFound') throw error
+    const candidates = await otherwise.near(name)
+    const nearest = didYouMean(name, candidates)
+    throw new Fault('NotFound', otherwise.message, {
+      hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), otherwise.hint(candidates)],
+    })
+  }
+}
+
+/** A user of the store by name or e-mail. Throws Fault `NotFound` with the nearest name. */
+export const userNamed = (admin: Admin, name: string): Promise<UserFacts> =>
+  orNearest(admin.users.show(name), name, {
+    message: `there is no user "${name}"`,
+    near: admin.users.near,
+    hint: (candidates) =>
+      candidates.length === 0
+        ? 'There are no users yet: svc users add NAME --role Admin'
+        : 'svc users list shows the users.',
+  })

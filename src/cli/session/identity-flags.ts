@@ -1,0 +1,35 @@
+import { Fault } from '../../core/errors.ts'
+import { connectionFlags, text } from '../command/flags.ts'
+import type { ProcessEnvironment } from '../io/io.ts'
+import { configuration } from './session.ts'
+
+/** The flags that name an identity of an OpenID provider. */
+export const identityFlags = {
+  provider: text('provider')({ description: "Name of the OpenID provider in svc.yaml, or its issuer's URL" }),
+  subject: text('subject')({ description: "Who the user is there: the claim sub of the user's tokens" }),
+  reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+  config: connectionFlags.config,
+} as const
+
+/** The issuer that `--provider` names: a URL is the issuer itself, any other text a provider of svc.yaml. */
+export async function issuerNamed(
+  flags: { readonly provider: string | undefined; readonly config?: string | undefined },
+  env: ProcessEnvironment,
+): Promise<string> {
+  const { provider } = flags
+  if (provider === undefined) {
+    throw new Fault('Usage', '--provider is missing', { hints: ["--provider NAME, or the issuer's URL"] })
+  }
+  if (/^https?:\/\//.test(provider)) return provider
+  const { auth, origin } = await configuration({ config: flags.config }, env, { tolerant: true })
+  const match = auth?.openid?.find(({ name }) => name === provider.toLowerCase())
+  if (match) return match.issuer
+  const names = (auth?.openid ?? []).map(({ name }) => name)
+  throw new Fault('Usage', `${origin ?? 'svc.yaml'} has no OpenID provider "${provider}"`, {
+    hints: [
+      names.length === 0
+        ? 'Name the issuer instead, as in its tokens: --provider https://…'
+        : `It has: ${names.join(', ')}`,
+    ],
+  })
+}

@@ -1,0 +1,25 @@
+import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
+import { SvcCommand } from '../command/base.ts'
+import { homeOf } from '../io/process.ts'
+
+/** A command that says what it acts on where that is easily mistaken. */
+export abstract class TargetCommand extends SvcCommand {
+  /**
+   * States that the command acts on this machine, although a profile or variable chooses a server for other commands.
+   * Silent with --local, which states the same, and with --json. `describe` names what the command acts on.
+   */
+  protected async sayLocal(describe: () => Promise<string>): Promise<void> {
+    if (this.argv.includes('--local') || this.wantsJson()) return
+    const { otherTarget } = await import('./other-target.ts')
+    const other = await otherTarget(this.io.env)
+    if (other !== undefined) this.say(sanitizeLine(`On this machine, not at ${other}: ${await describe()}`))
+  }
+
+  /** Warns when a `svc serve` on this machine uses another store than this command (P8). */
+  protected async warnOfOtherStore(store: string | undefined): Promise<void> {
+    if (store === undefined) return
+    const { otherStoreWarning } = await import('./running.ts')
+    const warning = otherStoreWarning(store, homeOf(this.io.env))
+    if (warning !== undefined) this.say(sanitizeText(warning))
+  }
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Config } from '../../core/config/index.ts'
+import { Fault } from '../../core/errors.ts'
+import { makeFolder } from '../../core/own-files.ts'
+import { variable } from '../command/flags.ts'
+import { spawnOn } from '../io/command-child.ts'
+import type { Io, ProcessEnvironment } from '../io/io.ts'
+import { packageRoot } from '../io/process.ts'
+import { configuration } from '../session/session.ts'
+import { settingsFolder, writePrivate } from '../settings/private-file.ts'
+
+export { starterFile } from './starter-file.ts'
+
+/**
+ * Where `svc init` writes: the file that `--config` or `SVC_CONFIG` names, or the one in the user's folder. Throws
+ * `Fault` Local when it exists.
+ */
+export function newConfigPath(configFlag: string | undefined, env: ProcessEnvironment): string {
+  const path = resolve(configFlag ?? variable(env, 'SVC_CONFIG') ?? join(settingsFolder(env), 'svc.yaml'))
+  if (!existsSync(path)) return path
+  throw new Fault('Local', `${path} exists, and svc init overwrites nothing`, {
+    hints: ['Print a proposal beside it: svc monitors discover', `Or move it away first: mv '${path}' '${path}.old'`],
+  })
+}
+
+/** The line by which editors find the schema of svc.yaml, without the comment sign. */
+export const schemaLine = (): string =>
+  `yaml-language-server: $schema=${join(packageRoot(), 'docs', 'reference', 'svc.schema.json')}`
+
+/** Asks whether to write the file. Rejects with `Fault` Interrupted at ctrl-C. */
+export async function confirmed(path: string, io: Io, signal: AbortSignal): Promise<boolean> {
+  const { askLine } = await import('../command/prompt.ts')
+  const answer = await askLine(`Write ${path}? (y/n)`, io, signal)
+  return /^y(?:es)?$/i.test(answer.trim())
+}
+
+/** Writes the file, which must not exist, and reads it as every command does. */
+export async function writeConfig(path: string, file: string, env: ProcessEnvironment): Promise<Config> {
+  makeFolder(dirname(path))
+  writePrivate(path, file)
+  return await configuration({ config: path }, env)
+}
+
+/** Runs `svc health` on the new file, on this terminal. Its result is shown, and is not the result of `svc init`. */
+export async function runHealth(path: string, isNamed: boolean, io: Io): Promise<void> {
+  const args = ['health', '--local', ...(isNamed ? ['--config', path] : [])]
+  const child = spawnOn(io, [...io.program, ...args], io.env, { stdin: 'ignore' })
+  // A health check that cannot be started says so itself; the file is written either way.
+  await Promise.race([once(child, 'close'), once(child, 'error')]).catch(() => {})
+}
+
+/** What to run next, in words that can be pasted. */
+export function nextCommands(
+  path: string,
+  { isStarter, isNamed }: { readonly isStarter: boolean; readonly isNamed: boolean },
+): string {
+  const config = isNamed ? ` --config '${path}'` : ''
+  const edit: readonly (readonly [string, string])[] = isStarter
+    ? [[`"\${EDITOR:-vi}" '${path}'`, 'edit the monitor']]
+    : []
+  const steps = [
+    ...edit,
+    [`svc monitors validate${config}`, 'after every change'],
+    [`svc health${config}`, 'check again'],
+    ['svc monitors kinds', 'what else can be checked'],
+    [`svc serve${config}`, 'the same answers over HTTP'],
+  ] as const
+  const width = Math.max(...steps.map(([command]) => command.length))
+  return `\nNext:\n${steps.map(([command, gives]) => `  ${command.padEnd(width)}   ${gives}`).join('\n')}`
+}

@@ -1,0 +1,237 @@
+import { type Client, type ClientOptions, openClient } from '../../core/client/index.ts'
+import { Fault } from '../../core/errors.ts'
+import type { AuthenticateResponse } from '../../core/protocol/index.ts'
+import type { Call, Credential } from '../../core/service.ts'
+import { signInOf } from '../credentials/credentials.ts'
+import {
+  credentialFrom,
+  credentialOf,
+  expiryOf,
+  isToken,
+  type StoredCredential,
+  type StoredSignIn,
+  tokenStore,
+  underLock,
+} from '../credentials/token-store.ts'
+import type { ProcessEnvironment } from '../io/io.ts'
+import { localCall } from '../session/session.ts'
+import { changeSettings, checkedName, readSettings, type ServerProfile, withProfile } from '../settings/profiles.ts'
+
+export type PresentedSignIn =
+  | { readonly kind: 'password'; readonly user: string; readonly password: string }
+  /** A bearer token or key to store as it is; for another provider than ours, that provider's token. */
+  | { readonly kind: 'token'; readonly token: string }
+
+export type SignedIn = {
+  readonly tokens: StoredCredential
+  readonly user: string
+  /** Undefined when the server does not report them: ServiceStack does since version 5. */
+  readonly roles: readonly string[] | undefined
+  readonly permissions: readonly string[] | undefined
+  /** The provider that signed the user in, unless it was the server itself with a password. */
+  readonly provider?: string | undefined
+}
+
+type Connection = Parameters<typeof openClient>[0]
+
+/** Signs in. Rejects with a `Fault`, which has status 401 when the server refused. */
+export async function signIn(
+  connection: Connection,
+  presented: PresentedSignIn,
+  means: { readonly provider: string; readonly rememberMe: boolean },
+  call: Call,
+): Promise<SignedIn> {
+  const { provider, rememberMe } = means
+  const client = openClient(connection)
+  try {
+    if (presented.kind === 'token' && provider === 'credentials') return await verified(client, presented.token, call)
+    // Every sign-in of svc requests rotation, which reveals a stolen refresh token (A11).
+    const Meta = { refresh: 'rotate' }
+    const response = await client.authenticate(
+      presented.kind === 'password'
+        ? { provider, UserName: presented.user, Password: presented.password, RememberMe: rememberMe, Meta }
+        : { provider, AccessToken: presented.token, RememberMe: rememberMe, Meta },
+      call,
+    )
+    const tokens = credentialFrom(response, rememberMe)
+    if (tokens) {
+      const facts = factsOf(response, presented.kind === 'password' ? presented.user : 'token')
+      return { tokens, ...facts, ...(presented.kind === 'token' ? { provider } : {}) }
+    }
+    throw new Fault('UnreadableAnswer', 'the server accepted the sign-in, but returned neither a token nor a session', {
+      hints: ['If this is a proxy or gateway, add the path of the service behind it to the URL.'],
+    })
+  } finally {
+    client.close()
+  }
+}
+
+/** Ends a session that was just created or replaced. Ignores failures, because it expires by itself. */
+export async function endQuietly(connection: Connection, tokens: StoredCredential, call: Call): Promise<void> {
+  const client = openClient(connection)
+  try {
+    await client.authenticate({ provider: 'logout' }, { ...call, credential: credentialOf(tokens) })
+  } catch {
+    // The server is unreachable, or the session has already ended.
+  } finally {
+    client.close()
+  }
+}
+
+async function verified(client: Client, token: string, call: Call): Promise<SignedIn> {
+  if (!isToken(token))
+    throw new Fault('Usage', 'standard input contains blanks or characters that are invalid in a token')
+  const response = await client.authenticate({}, { ...call, verb: 'GET', credential: { kind: 'bearer', token } })
+  return { tokens: { at: token }, ...factsOf(response, 'token') }
+}
+
+const factsOf = (response: AuthenticateResponse, otherwise: string): Omit<SignedIn, 'tokens'> => ({
+  user: response.UserName || otherwise,
+  roles: response.Roles,
+  permissions: response.Permissions,
+})
+
+/** `still valid`: the server accepted the sign-out, but the token works there until it expires. */
+export type Revocation = 'revoked' | 'ended before' | 'still valid'
+
+/**
+ * Ends a sign-in at its server. An expired access token no longer identifies a session, so it is renewed first;
+ * otherwise its refresh token would stay valid. Rejects with a `Fault` when the server cannot be reached.
+ */
+export async function revoke(connection: Connection, call: Call): Promise<Revocation> {
+  const client = openClient(connection)
+  try {
+    // Asks who is signed in. The credential source renews the token after a 401.
+    await client.authenticate({}, { ...call, verb: 'GET' })
+    const credential = await connection.credential?.current()
+    await client.authenticate({ provider: 'logout' }, { ...call, credential })
+    return (await outlives(client, credential, call)) ? 'still valid' : 'revoked'
+  } catch (error) {
+    if (error instanceof Fault && error.details.remoteStatus === 401) return 'ended before'
+    throw error
+  } finally {
+    client.close()
+  }
+}
+
+/**
+ * Whether the token stays valid after the sign-out. ServiceStack keeps no list of its JWTs, so a sign-out cannot end
+ * one. Other tokens are looked up and have ended.
+ */
+async function outlives(client: Client, credential: Credential | undefined, call: Call): Promise<boolean> {
+  if (credential?.kind !== 'bearer' || expiryOf(credential.token) === undefined) return false
+  try {
+    await client.authenticate({}, { ...call, verb: 'GET', credential })
+    return true
+  } catch (error) {
+    if (error instanceof Fault && error.details.remoteStatus === 401) return false
+    throw error
+  }
+}
+
+export type StoredAs = {
+  readonly server: string
+  readonly user: string
+  readonly roles: readonly string[] | undefined
+  readonly permissions: readonly string[] | undefined
+  readonly provider: string | undefined
+  readonly profile: string
+  readonly storage: 'keychain' | 'file'
+  /** For people: where the token is stored. */
+  readonly where: string
+}
+
+/** Milliseconds for ending another sign-in: short, because the user is waiting. */
+const endMs = 3_000
+
+/**
+ * Stores a sign-in and makes its profile the current one. The sign-in that it replaces ends, at its server and here.
+ * The new one ends if it cannot be stored.
+ */
+export async function keepSignIn(
+  { user, tokens, roles, permissions, provider }: SignedIn,
+  to: {
+    readonly server: string
+    readonly storage: 'keychain' | 'file'
+    readonly connection: ClientOptions
+    /** The name of the profile. Defaults to the host's name. */
+    readonly profile: string | undefined
+    /** The client of a sign-in at an OpenID provider. */
+    readonly openId?: ServerProfile['openId']
+  },
+  env: ProcessEnvironment,
+  signal: AbortSignal,
+): Promise<StoredAs> {
+  const { server, storage, connection } = to
+  const store = tokenStore({ server, user, storage }, env)
+  const end = (at: string, what: StoredCredential): Promise<void> =>
+    endQuietly({ ...connection, baseUrl: at }, what, localCall(AbortSignal.timeout(endMs)))
+  let replaced: { readonly signIn: StoredSignIn; readonly tokens: StoredCredential | undefined } | undefined
+  let name = ''
+  try {
+    const settings = readSettings(env)
+    name = to.profile === undefined ? nameFor(server, settings.profiles) : checkedName(to.profile)
+    const former = settings.profiles.find((profile) => profile.name === name)
+    const signIn = former && signInOf(former)
+    if (signIn) {
+      const old = await tokenStore(signIn, env)
+        .read()
+        .catch(() => undefined)
+      replaced = { signIn, tokens: old }
+    }
+    await underLock({ server, user, storage }, env, signal, () => store.write(tokens))
+    await changeSettings(
+      env,
+      (now) => {
+        const before = now.profiles.find((profile) => profile.name === name)
+        const profile: ServerProfile = {
+          ...(before?.server === server ? before : {}),
+          name,
+          server,
+          user,
+          storage,
+          roles,
+          permissions,
+          provider,
+          ...(to.openId === undefined ? {} : { openId: to.openId }),
+          ...(connection.caFile === undefined ? {} : { caFile: connection.caFile }),
+          ...(connection.insecureHttp ? { insecureHttp: true } : {}),
+        }
+        return { ...withProfile(now, profile), current: name }
+      },
+      signal,
+    )
+  } catch (error) {
+    // A token that nobody can use must not stay valid.
+    await end(server, tokens)
+    await store.remove().catch(() => {})
+    throw error
+  }
+  if (replaced) {
+    const { signIn } = replaced
+    const elsewhere = signIn.server !== server || signIn.user !== user || signIn.storage !== storage
+    const shared = readSettings(env).profiles.some((profile) => same(signInOf(profile), signIn))
+    if (elsewhere && !shared) {
+      await tokenStore(signIn, env)
+        .remove()
+        .catch(() => {})
+    }
+    if (replaced.tokens && !(elsewhere && shared)) await end(signIn.server, replaced.tokens)
+  }
+  return { server, user, roles, permissions, provider, profile: name, storage, where: store.where }
+}
+
+const same = (one: StoredSignIn | undefined, other: StoredSignIn): boolean =>
+  one?.server === other.server && one.user === other.user && one.storage === other.storage
+
+/** The host's name, with its path when another server already has that name. */
+function nameFor(server: string, profiles: readonly ServerProfile[]): string {
+  const own = profiles.find((profile) => profile.server === server)
+  if (own) return own.name
+  const { host, pathname } = new URL(server)
+  // Brackets, and colons at the start of an IPv6 address, do not belong in a name.
+  const plain = host.replace(/[[\]]/g, '').replace(/^:+/, '')
+  const free = (name: string): boolean => !profiles.some((one) => one.name === name)
+  const path = pathname.replace(/\/$/, '').replace(/[^\w.:@/-]/g, '-')
+  return [plain, `${plain}${path}`].find(free) ?? `${plain}-${profiles.length + 1}`
+}
