@@ -146,6 +146,18 @@ const report =
     return undefined
   }
 
+/** A report as the store takes it: through the command, its time would be that of this machine. */
+const beat = {
+  who: 'tester',
+  status: 'Ok',
+  message: undefined,
+  version: undefined,
+  intervalMs: undefined,
+  backlog: undefined,
+  diskFreePercent: undefined,
+  skewMs: undefined,
+} as const
+
 corpus<Agents>({
   server: 'svc heartbeat',
   missing: undefined,
@@ -176,6 +188,49 @@ corpus<Agents>({
       fault: 'healthy: a job has ended',
       monitor: heartbeat({ runtime: '1h' }),
       plant: report('nightly', '--', 'true'),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'two runs of a job at once',
+      monitor: heartbeat({ agents: ['doubled'] }),
+      plant: async ({ data }) => {
+        const now = Date.now()
+        for (const [id, at] of [
+          [1, now - 60_000],
+          [2, now],
+        ] as const)
+          await data.heartbeats.report({ ...beat, name: 'doubled', at, run: { id } })
+        return undefined
+      },
+      expected: { state: 'warning', check: 'overlap', says: /doubled.*began .*1 min.* has not ended/ },
+      before: 'ok',
+    },
+    {
+      fault: 'healthy: the earlier of two runs has ended',
+      monitor: heartbeat({ agents: ['doubled'] }),
+      plant: async ({ data }) => {
+        await data.heartbeats.report({ ...beat, name: 'doubled', at: Date.now(), run: { id: 1, durationMs: 60_000 } })
+        return undefined
+      },
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the last heartbeat is from the future, and the agent has ended since',
+      monitor: heartbeat({ agents: ['ahead'] }),
+      plant: async ({ data }) => {
+        await data.heartbeats.report({ ...beat, name: 'ahead', at: Date.now() + 86_400_000 })
+        return undefined
+      },
+      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /ahead.*24 h in the future/ },
+      before: 'ok',
+    },
+    {
+      fault: 'healthy: the agent has reported again since the clock was corrected',
+      monitor: heartbeat({ agents: ['ahead'] }),
+      plant: async ({ data }) => {
+        await data.heartbeats.report({ ...beat, name: 'ahead', at: Date.now() })
+        return undefined
+      },
       expected: { state: 'healthy' },
     },
     {

@@ -43,6 +43,26 @@ describe('at Basic the newest heartbeat counts', () => {
     })
   })
 
+  test('B4 a heartbeat of more than a minute in the future proves nothing', async () => {
+    const ahead = beat('ahead', -minute - 1)
+    expect(await one('newest', [ahead])).toMatchObject({ status: 'failed', fault: 'data' })
+    expect((await one('newest', [ahead])).message).toContain('is dated 1 min in the future')
+    expect(await status('newest', [ahead, beat('b', 0)])).toBe('ok')
+    expect((await one('reporting', [ahead, beat('b', 0)])).message).toContain('1 of 2 agents reports; missing: ahead')
+    expect(await status('newest', [beat('a', -minute)])).toBe('ok')
+  })
+
+  test('B5 a run that begins before the earlier one has ended is a warning while it is in progress', async () => {
+    const run = { id: 2, startedAt: now - minute, overlaps: { id: 1, startedAt: now - 5 * minute } }
+    const both = await one('overlap', [beat('a', 0, { run })])
+    expect(both).toMatchObject({ status: 'warning' })
+    expect(both.message).toBe('a: the run that began 5 min ago has not ended, and another one has begun')
+    const single = { ...run, overlaps: undefined }
+    expect(await status('overlap', [beat('a', 0, { run: single })])).toBe('ok')
+    expect(await checksOf([beat('a', 0, { run: { ...run, endedAt: now } })])).not.toContain('overlap')
+    expect(await checksOf([beat('a', 0, { run })], { overlapping: true })).not.toContain('overlap')
+  })
+
   test('B4 a missing heartbeat is a failure in each mode, also for a pattern', async () => {
     expect(await one('newest', [], {}, 'Basic')).toMatchObject({ status: 'failed', fault: 'data' })
     const result = await look([beat('other', 0)], { agents: ['agent-*'] })

@@ -12,6 +12,8 @@ export type JobRun = {
   readonly exitCode?: number | undefined
   /** Milliseconds that the run may take, as the job announced. */
   readonly maxMs?: number | undefined
+  /** The run before it, if that had not ended when this one began. Absent once its end has been reported. */
+  readonly overlaps?: Pick<JobRun, 'id' | 'startedAt'> | undefined
   /** The end of its output, sanitized and with secrets redacted by the sender as far as it knew them. */
   readonly output?: string | undefined
 }

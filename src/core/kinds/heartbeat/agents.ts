@@ -38,12 +38,16 @@ export type ReportSettings = Values<typeof reportSettings>
 /** An agent with the values that the checks evaluate. Times are in milliseconds. */
 export type Agent = Heartbeat & {
   readonly ageMs: number
+  /** How far its last heartbeat is in the future: a wrong time, which proves nothing. Undefined where it is not. */
+  readonly aheadMs: number | undefined
   readonly everyMs: number
   /** How long its run has been going on; undefined when none is in progress. */
   readonly runningMs: number | undefined
 }
 
 const usualInterval = 60_000
+/** Milliseconds by which the clocks of several nodes of svc may differ. */
+const maxAheadMs = 60_000
 /**
  * An agent that reports at intervals and is not named counts as removed after this much silence, and then raises no
  * alarm. Milliseconds.
@@ -60,6 +64,8 @@ export type Agents = {
   readonly missing: readonly string[]
   /** Undefined without a schedule. */
   readonly due: Due | undefined
+  /** Milliseconds since 1970. */
+  readonly now: number
 }
 
 /** The selected agents, according to their last heartbeats and as of `now`. */
@@ -78,6 +84,7 @@ export function agentsOf(
     .map((one) => ({
       ...one,
       ageMs: Math.max(0, now - one.at),
+      aheadMs: one.at - now > maxAheadMs ? one.at - now : undefined,
       runningMs: one.run && one.run.endedAt === undefined ? Math.max(0, now - one.run.startedAt) : undefined,
       everyMs: Math.max(1, interval ?? one.intervalMs ?? usualInterval),
     }))
@@ -88,6 +95,7 @@ export function agentsOf(
     silent: matching.filter((agent) => isSilent(agent, settings, due)),
     missing: [...expected].filter((name) => !names.has(name)),
     due,
+    now,
   }
 }
 
@@ -115,10 +123,11 @@ function matcher(pattern: string): (name: string) => boolean {
 
 /** True beyond the limit, or beyond the warning if there is no limit. With a schedule, the due time decides. */
 const isSilent = (
-  { at, ageMs, everyMs }: Agent,
+  { at, ageMs, aheadMs, everyMs }: Agent,
   { late }: Pick<ReportSettings, 'late'>,
   due: Due | undefined,
 ): boolean => {
+  if (aheadMs !== undefined) return true
   if (due) return isOverdue(at, due)
   const bound = late.limit ?? late.warn
   return bound !== undefined && ageMs > bound * everyMs

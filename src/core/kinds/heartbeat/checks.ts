@@ -41,7 +41,12 @@ export const newest = check({
       const whose = agents === undefined ? 'any agent' : list(agents.map((one) => sanitize(one, 64)))
       return fail('newest', 'data', `no heartbeat from ${whose} has arrived: svc heartbeat NAME sends one`)
     }
-    const agent = rest.reduce((a, b) => (b.ageMs < a.ageMs ? b : a), first)
+    const agent = rest.reduce((a, b) => (freshness(b) < freshness(a) ? b : a), first)
+    if (agent.aheadMs !== undefined) {
+      const when = `is dated ${showDuration(agent.aheadMs)} in the future`
+      const why = 'a clock of svc was wrong, and the agent has not reported since'
+      return fail('newest', 'data', `the last heartbeat, from ${nameOf(agent)}, ${when}: ${why}`)
+    }
     if (due) return evaluateDue(agent, due)
     const times = (factor: number | undefined): number | undefined => factor && factor * agent.everyMs
     return atMost({
@@ -55,6 +60,9 @@ export const newest = check({
     })
   },
 })
+
+/** For comparing ages. A heartbeat from the future is no newest one as long as there is another. */
+const freshness = ({ ageMs, aheadMs }: Agent): number => (aheadMs === undefined ? ageMs : Number.POSITIVE_INFINITY)
 
 /** Evaluates the newest heartbeat of all agents against the schedule. */
 function evaluateDue(agent: Agent, due: Due): Result<'newest'> {
@@ -95,11 +103,7 @@ export const reporting = check({
     const lost = [...missing.map((one) => sanitize(one, 64)), ...quiet.map(nameOf)]
     const details = [
       ...missing.map((one) => `${sanitize(one, 64)}: has never reported`),
-      ...quiet
-        .slice(0, maxDetails)
-        .map(
-          (agent) => `${nameOf(agent)}: ${due ? overdue(agent.at, due) : `silent for ${showDuration(agent.ageMs)}`}`,
-        ),
+      ...quiet.slice(0, maxDetails).map((agent) => `${nameOf(agent)}: ${silence(agent, due, 'silent for')}`),
     ].slice(0, maxDetails)
     const all = Math.max(matching.length + missing.length, min)
     const gone = lost.length === 0 ? '' : `; missing: ${list(lost)}`
@@ -117,6 +121,12 @@ export const reporting = check({
       : warn('reporting', message, more)
   },
 })
+
+/** Why an agent counts as silent: continues its name. `since` precedes the time without a heartbeat. */
+function silence({ at, ageMs, aheadMs }: Agent, due: Due | undefined, since: string): string {
+  if (aheadMs !== undefined) return `its last heartbeat is dated ${showDuration(aheadMs)} in the future`
+  return due ? overdue(at, due) : `${since} ${showDuration(ageMs)}`
+}
 
 // The checks below skip silent agents: nothing current is known about them.
 
@@ -189,6 +199,31 @@ export const runtime = check({
     })
   },
 })
+/** A job that takes longer than the time between its runs, or that is started from two places. */
+export const overlap = check({
+  depth: 'Standard',
+  results: {
+    overlap: 'No run of a job begins before the earlier one has ended; of jobs that report their start and end',
+  },
+  settings: {
+    overlapping: { type: 'flag', default: false, doc: 'Whether several runs of a job may be in progress at once' },
+  },
+  applies: (_, { overlapping }) => !overlapping,
+  observe: ({ matching, now }) => Promise.resolve({ matching, now }),
+  evaluate: ({ matching, now }) => {
+    const running = matching.filter(({ runningMs }) => runningMs !== undefined)
+    const doubled = running.flatMap((agent) => (agent.run?.overlaps ? [{ agent, earlier: agent.run.overlaps }] : []))
+    const [first] = doubled
+    if (first === undefined) {
+      return running.length === 0 ? [] : ok('overlap', `${count(running.length, 'job')} with one run in progress`)
+    }
+    const line = ({ agent, earlier }: typeof first): string =>
+      `${nameOf(agent)}: the run that began ${showDuration(now - earlier.startedAt)} ago has not ended, and another one has begun`
+    const others = doubled.length > 1 ? ` (and ${count(doubled.length - 1, 'other')})` : ''
+    return warn('overlap', `${line(first)}${others}`, { details: doubled.slice(0, maxDetails).map(line) })
+  },
+})
+
 const usualRuntime: Threshold = { warn: 3_600_000, limit: 86_400_000 }
 
 /** Version skew is deployment-related (H5). Skips agents that report no version. */
@@ -314,9 +349,7 @@ export const silent = check({
       after: those.length === 1 ? 'silent agent' : 'silent agents',
       unit: 'count',
       threshold,
-      details: those
-        .slice(0, maxDetails)
-        .map((agent) => `${nameOf(agent)}: ${due ? overdue(agent.at, due) : `for ${showDuration(agent.ageMs)}`}`),
+      details: those.slice(0, maxDetails).map((agent) => `${nameOf(agent)}: ${silence(agent, due, 'for')}`),
     })
   },
 })

@@ -2,7 +2,19 @@ import { type CheckContext, type Heartbeat, machineKind } from '../../engine/ind
 import { Fault } from '../../errors.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type Agents, agentsOf, type ReportSettings, reportSettings } from './agents.ts'
-import { backlog, clock, disk, flapping, newest, reporting, runtime, silent, status, version } from './checks.ts'
+import {
+  backlog,
+  clock,
+  disk,
+  flapping,
+  newest,
+  overlap,
+  reporting,
+  runtime,
+  silent,
+  status,
+  version,
+} from './checks.ts'
 import { dueAt, scheduleProblem } from './schedule.ts'
 
 /** A store that cannot be read says nothing about the agents, so this is a failure of its own. */
@@ -33,5 +45,5 @@ export default machineKind({
   settings: reportSettings,
   validate: scheduleProblem,
   open,
-  checks: [newest, reporting, status, runtime, version, disk, clock, backlog, silent, flapping],
+  checks: [newest, reporting, status, runtime, overlap, version, disk, clock, backlog, silent, flapping],
 })

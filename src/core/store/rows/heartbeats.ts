@@ -26,8 +26,7 @@ export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartb
           .select(['at', 'history', 'status', 'message', 'backlog', 'diskFreePercent', 'run'])
           .where('name', '=', name)
           .execute()
-        // Another node's clock may be ahead of this one's.
-        const at = Math.max(beat.at, before?.at ?? 0)
+        const at = timeOf(beat.at, before?.at ?? 0)
         const moments: Moments = before ? (JSON.parse(before.history) as Moments) : []
         const run = runAfter(before?.run ? (JSON.parse(before.run) as JobRun) : undefined, reported, at)
         const isStart = reported !== undefined && reported.durationMs === undefined
@@ -74,14 +73,32 @@ export function heartbeatsOver(link: StoreLink, now: () => number): Data['heartb
   }
 }
 
+/** Milliseconds by which the clocks of several nodes may differ. */
+const maxAheadMs = 60_000
+
+/**
+ * The time to store for a report. Another node's clock may be slightly ahead of this one's. A time further in the future
+ * was wrong, and would make the agent look alive until then.
+ */
+const timeOf = (at: number, before: number): number => (before - at > maxAheadMs ? at : Math.max(at, before))
+
 /** The run to store after a report. Runs may overlap, and reports may be lost: the run that began last is stored. */
 function runAfter(before: JobRun | undefined, reported: ReportedRun | undefined, at: number): JobRun | undefined {
   if (reported === undefined) return before
   const { id, durationMs, exitCode, maxMs, output } = reported
-  if (before !== undefined && before.id > id) return before
-  if (durationMs === undefined) return { id, startedAt: at, maxMs }
+  if (before !== undefined && before.id > id) {
+    const hasEnded = durationMs !== undefined && before.overlaps?.id === id
+    return hasEnded ? { ...before, overlaps: undefined } : before
+  }
+  if (durationMs === undefined) return { id, startedAt: at, maxMs, overlaps: unended(before, id) }
   const startedAt = before !== undefined && before.id === id ? before.startedAt : at - durationMs
   return { id, startedAt, endedAt: at, durationMs, exitCode, maxMs, output }
+}
+
+/** The stored run, if it is another one that has not ended. */
+function unended(before: JobRun | undefined, id: number): JobRun['overlaps'] {
+  if (before === undefined || before.endedAt !== undefined) return undefined
+  return before.id === id ? before.overlaps : { id: before.id, startedAt: before.startedAt }
 }
 
 type Moments = readonly (readonly [at: number, status: HeartbeatRow['status']])[]
