@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 import {
   type AccountRules,
   accountFinder,
+  type Ends,
   type FindAccounts,
   findAccounts,
   peerProcesses,
@@ -16,13 +17,15 @@ import {
 import { suiteWith } from '../support/peer.ts'
 import { until } from '../support/until.ts'
 
+type Connection = Socket & AsyncDisposable & { readonly child: ChildProcess }
+
 /** Accounts without a name, a home or a password. */
 const [ours, another] = [23_456, 23_457]
 const missing = process.getuid?.() === 0 ? undefined : 'only root can start processes of other accounts'
 
 suiteWith(missing, 'the account of a process that connects', () => {
   /** The server's side of a connection that a process of an account makes. */
-  async function connection(uid: number, host: string, listensOn = host): Promise<Socket & AsyncDisposable> {
+  async function connection(uid: number, host: string, listensOn = host): Promise<Connection> {
     const server = createServer().listen(0, listensOn)
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo
@@ -31,6 +34,7 @@ suiteWith(missing, 'the account of a process that connects', () => {
     const [socket] = (await once(server, 'connection')) as [Socket]
     socket.on('error', () => {})
     return Object.assign(socket, {
+      child,
       async [Symbol.asyncDispose]() {
         child.kill('SIGKILL')
         socket.destroy()
@@ -49,6 +53,17 @@ suiteWith(missing, 'the account of a process that connects', () => {
   ])('S8 a connection to %s of a server on %s shows its account', async (host, listensOn) => {
     await using socket = await connection(ours, host, listensOn)
     expect(await accountFinder(findAccounts)(socket)).toBe(ours)
+  })
+
+  test('S8 S11 a connection whose process has ended has no account, and not that of root', async () => {
+    await using socket = await connection(65_534, '127.0.0.1')
+    const { remoteAddress, remotePort, localAddress, localPort } = socket
+    const ends = { remoteAddress, remotePort, localAddress, localPort } as Ends
+    expect(await accountFinder(findAccounts)(ends)).toBe(65_534)
+    socket.child.kill('SIGKILL')
+    await once(socket.child, 'exit')
+    expect(await accountFinder(findAccounts)(ends)).toBeUndefined()
+    expect(await peer(ends, { own: ours }).reads()).toBe(false)
   })
 
   test('S8 root is never the own account, and neither is the account that stands for unknown ones', async () => {
@@ -75,7 +90,7 @@ suiteWith(missing, 'the account of a process that connects', () => {
   })
 })
 
-const peer = (socket: Socket, rules: Partial<AccountRules>) =>
+const peer = (socket: Ends, rules: Partial<AccountRules>) =>
   peerProcesses({
     find: accountFinder(findAccounts),
     own: undefined,

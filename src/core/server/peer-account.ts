@@ -230,7 +230,8 @@ export async function searchTable(
       rest = text.slice(whole)
       for (const line of linesWith(ownEnds, text.slice(0, whole))) {
         const { key, account } = read(line)
-        if (keys.has(key)) accounts.set(key, account())
+        const number = keys.has(key) ? account() : undefined
+        if (number !== undefined) accounts.set(key, number)
       }
     }
   } finally {
@@ -250,12 +251,16 @@ function* linesWith(texts: ReadonlySet<string>, lines: string): Generator<string
 }
 
 /** Reads a line of a table: `  0: 0100007F:1F90 0100007F:A1B2 01 …`. */
-function read(line: string): { readonly key: string; readonly account: () => number } {
+function read(line: string): { readonly key: string; readonly account: () => number | undefined } {
   const from = line.indexOf(': ') + 2
   const to = line.indexOf(' ', line.indexOf(' ', from) + 1)
   return {
     key: line.slice(from, to).replaceAll(mapped, ''),
-    // State, queues, timer and retransmissions precede it.
-    account: () => Number(line.slice(to).trim().split(/ +/)[4]),
+    account: () => {
+      // State, queues, timer and retransmissions precede the account, and another timer the inode.
+      const [, , , , account, , inode] = line.slice(to).trim().split(/ +/)
+      // A connection that no process holds any more has no inode, and the kernel shows root as its account.
+      return inode === undefined || inode === '0' ? undefined : Number(account)
+    },
   }
 }
