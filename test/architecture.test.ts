@@ -23,6 +23,7 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   cli: [
+    'files',
     'sanitize',
     'protocol',
     'service',
@@ -110,7 +111,7 @@ const law: Record<string, readonly string[]> = {
     'loopback',
     'names',
   ],
-  store: ['protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
+  store: ['files', 'protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
   reports: ['engine', 'protocol', 'sanitize'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],

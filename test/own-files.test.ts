@@ -2,7 +2,8 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlin
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { type AccountFiles, everyoneMayRead, makeFolder, othersMayWrite } from '../src/core/own-files.ts'
+import { type AccountFiles, makeFolder, othersMayWrite } from '../src/core/own-files.ts'
+import { files as configured } from './support/files.ts'
 import { svcHome } from './support/svc.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'svc-folder-'))
@@ -75,7 +76,8 @@ test.each<[why: string, stats: typeof alice, files: AccountFiles]>([
   expect(othersMayWrite(stats, accounts)).toBe(true)
 })
 
-test('everyone may read a file if its mode and those of all folders above it allow that', () => {
+test('everyone may read a file if its mode and those of all folders above it allow that', async () => {
+  const exposure = async (path: string) => await configured('exposure', { path })
   const open = mkdtempSync(join(tmpdir(), 'svc-open-'))
   try {
     chmodSync(open, 0o755)
@@ -84,12 +86,12 @@ test('everyone may read a file if its mode and those of all folders above it all
     const link = join(open, 'link')
     symlinkSync(file, link)
     for (const [mode, expected] of [
-      [0o644, true],
-      [0o640, false],
-      [0o600, false],
+      [0o644, 'readable by everyone'],
+      [0o640, 'private'],
+      [0o600, 'private'],
     ] as const) {
       chmodSync(file, mode)
-      expect([everyoneMayRead(file), everyoneMayRead(link)]).toEqual([expected, expected])
+      expect([await exposure(file), await exposure(link)]).toEqual([expected, expected])
     }
     chmodSync(file, 0o644)
     const inner = join(open, 'inner')
@@ -97,10 +99,10 @@ test('everyone may read a file if its mode and those of all folders above it all
     writeFileSync(join(inner, 'secret'), 'x', { mode: 0o644 })
     chmodSync(join(inner, 'secret'), 0o644)
     chmodSync(inner, 0o755)
-    expect(everyoneMayRead(join(inner, 'secret'))).toBe(true)
+    expect(await exposure(join(inner, 'secret'))).toBe('readable by everyone')
     chmodSync(inner, 0o750)
-    expect(everyoneMayRead(join(inner, 'secret'))).toBe(false)
-    expect(everyoneMayRead(join(open, 'missing'))).toBe(false)
+    expect(await exposure(join(inner, 'secret'))).toBe('private')
+    expect(await exposure(join(open, 'missing'))).toBe('missing')
   } finally {
     rmSync(open, { recursive: true })
   }

@@ -459,8 +459,9 @@ function sweepNowAndThen(data: OpenStore['data']): () => void {
 /** Creates the store as `svc serve` would. Returns the error message when it cannot be opened. */
 async function prepareStore(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
-  const { openStore } = await import('./store/index.ts')
+  const { openStore, refuseSilentShare } = await import('./store/index.ts')
   try {
+    await refuseSilentShare(path)
     openStore({ path, create: true }).close()
     return undefined
   } catch (error) {

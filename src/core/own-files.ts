@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, type Stats } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /**
@@ -56,22 +56,3 @@ function isPrivateGroup({ uid, gid }: Pick<Stats, 'uid' | 'gid'>, files: Account
 }
 
 const rows = (text: string): readonly (readonly string[])[] => text.split('\n').map((line) => line.split(':'))
-
-/**
- * Whether every account of this machine may read a file: by its mode, and by the modes of the folders above it. A link
- * is judged by its target. A group that may read a secret is a decision of its owner, as `ssl-cert` on Debian. False for
- * a file that cannot be examined, and on Windows, where access lists take the place of modes.
- */
-export function everyoneMayRead(path: string): boolean {
-  if (process.platform === 'win32') return false
-  try {
-    const file = realpathSync(path)
-    if ((statSync(file).mode & 0o004) === 0) return false
-    for (let at = dirname(file); ; at = dirname(at)) {
-      if ((statSync(at).mode & 0o001) === 0) return false
-      if (at === dirname(at)) return true
-    }
-  } catch {
-    return false
-  }
-}

@@ -141,6 +141,41 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       expect(ran.code).toBe(12)
     })
 
+    test.each(['tls-cert', 'tls-key'])('--%s of svc serve', async (flag) => {
+      const other = flag === 'tls-cert' ? 'tls-key' : 'tls-cert'
+      const args = ['serve', '--only', 'health', '--port', '0', `--${other}`, '/etc/hostname']
+      await stopped([...args, `--${flag}`, join(share.point, 'password')], '5 s', 12)
+    })
+
+    test('the password file of the first Admin', async () => {
+      const args = ['serve', '--port', '0', '--store', join(home.folder, 'first', 'svc.db'), '--bootstrap-admin', 'ann']
+      await stopped([...args, '--bootstrap-password-file', join(share.point, 'password')], '5 s', 12)
+    })
+
+    test('the store', async () => {
+      const store = join(share.point, 'store', 'svc.db')
+      expect((await svc(['users', 'list', '--store', store])).output).toContain('No store exists')
+      await stopped(['users', 'list', '--store', store], '5 s', 12)
+      await stopped(['serve', '--port', '0', '--store', store], '5 s', 12)
+    })
+
+    test('a key in a named pipe without a writer', async () => {
+      const pipe = join(share.mounts.folder, 'pipes', 'password')
+      const ran = await svc([
+        'serve',
+        '--only',
+        'health',
+        '--port',
+        '0',
+        '--tls-cert',
+        '/etc/hostname',
+        '--tls-key',
+        pipe,
+      ])
+      expect(ran.output).toContain('is a pipe that did not end within 5 s')
+      expect(ran.code).toBe(12)
+    })
+
     test('a link in a local folder that leads to the share', async () => {
       const monitor = `{kind: file-age, path: ${join(home.folder, 'in')}}`
       expect((await health('linked', monitor)).code).toBe(0)

@@ -1,8 +1,11 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { readNamed } from '../../src/core/files/index.ts'
+import { readPipe } from '../../src/core/files/pipe.ts'
 import { foreignShare, type LinkAt, shareAt, treeOf, walk } from '../../src/core/files/share.ts'
 import { files } from '../support/files.ts'
 
@@ -121,6 +124,16 @@ describe('H30 a local path that cannot be read', () => {
     await expect(text(9)).rejects.toMatchObject({ code: 'EFBIG', message: 'is larger than 9 bytes' })
     await expect(files('read', { path: path('none'), maxBytes: 1 })).rejects.toMatchObject({ code: 'ENOENT' })
     expect((await files('read', { path: '/proc/self/status', maxBytes: 65_536 })).content).not.toBe('')
+  })
+
+  test('a pipe that a command line names is read to its end, also when its writer comes later', async () => {
+    execFileSync('mkfifo', [path('late')])
+    const writer = spawn('sh', ['-c', 'sleep 0.3; printf "a key" > "$0"', path('late')])
+    expect(await readNamed(path('late'), 100)).toBe('a key')
+    await once(writer, 'exit')
+    expect(await readNamed('/dev/null', 100)).toBe('')
+    await expect(readPipe(path('late'), 100, 100)).rejects.toThrow('is a pipe that did not end within 0.1 s')
+    await expect(readPipe('/dev/zero', 100, 1_000)).rejects.toThrow('is larger than 100 bytes')
   })
 
   test('a listing counts files and names the oldest and the newest', async () => {

@@ -3,8 +3,8 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Config, WrongEntry } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
+import { filesWithin, patienceMs, readNamed } from '../../core/files/index.ts'
 import { openCore } from '../../core/open.ts'
-import { everyoneMayRead } from '../../core/own-files.ts'
 import { preload } from '../../core/preload.ts'
 import { stackOf, startServer } from '../../core/server/index.ts'
 import type { Runtime } from '../../core/service.ts'
@@ -76,7 +76,8 @@ export async function serve(request: ServeRequest, io: Io, signal: AbortSignal):
   }
   signal.addEventListener('abort', stopping, { once: true })
   try {
-    for (const warning of [...request.warnings, ...exposedSecrets(request)]) log({ level: 'warn', msg: warning })
+    for (const warning of [...request.warnings, ...(await exposedSecrets(request))])
+      log({ level: 'warn', msg: warning })
     for (const { type, name, lines } of request.mistakes) {
       log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
     }
@@ -90,13 +91,18 @@ export async function serve(request: ServeRequest, io: Io, signal: AbortSignal):
 }
 
 /** A warning for each secret file of the command line that every account of this machine can read. */
-function exposedSecrets({ tls, bootstrap }: ServeRequest): readonly string[] {
-  const files = { 'tls-key': tls?.key, 'bootstrap-password-file': bootstrap?.passwordFile }
-  return Object.entries(files).flatMap(([flag, file]) =>
-    file !== undefined && everyoneMayRead(file)
-      ? [`--${flag} names ${file}, which every account of this machine can read: chmod o= ${file}`]
-      : [],
-  )
+async function exposedSecrets({ tls, bootstrap }: ServeRequest): Promise<readonly string[]> {
+  const named = { 'tls-key': tls?.key, 'bootstrap-password-file': bootstrap?.passwordFile }
+  const files = filesWithin(patienceMs)
+  const warnings = Object.entries(named).map(async ([flag, path]) => {
+    if (path === undefined) return []
+    const state = await files('exposure', { path }).catch((error: unknown) => {
+      throw unusable(path, flag, error)
+    })
+    if (state !== 'readable by everyone') return []
+    return [`--${flag} names ${path}, which every account of this machine can read: chmod o= ${path}`]
+  })
+  return (await Promise.all(warnings)).flat()
 }
 
 async function answer(
@@ -229,9 +235,12 @@ async function removeOwn(file: string, isOwn: (content: string) => boolean): Pro
 
 const isUrl = (store: string): boolean => store.includes('://')
 
+/** Bytes. A chain of certificates has some thousand. */
+const maxPem = 1024 * 1024
+
 async function pem(file: string, flag: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8')
+    return await readNamed(file, maxPem)
   } catch (error) {
     throw unusable(file, flag, error)
   }

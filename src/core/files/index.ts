@@ -25,6 +25,17 @@ export async function readText(
 /** Whether a path leads to a share, where a program or a library that opens it needs a process of its own. */
 export const isOnShare = (path: string): boolean => shareAt(path) !== undefined
 
+/** Milliseconds that a share or a pipe may take where no deadline of a monitor applies. */
+export const patienceMs = 5_000
+
+/** The text of a file that a command line or the environment names. It may be a pipe, such as `<(…)` of a shell. */
+export async function readNamed(path: string, maxBytes: number): Promise<string> {
+  const files = filesWithin(patienceMs)
+  const { isFile, isFolder } = await files('status', { path })
+  if (isFile || isFolder || isOnShare(path)) return (await readText(files, path, maxBytes)).text
+  return await (await import('./pipe.ts')).readPipe(path, maxBytes, patienceMs)
+}
+
 /** The reader process of this program. It starts with the first path on a share. */
 const reader = lazy(async () => new (await import('./reader.ts')).Reader(program()))
 

@@ -25,7 +25,7 @@ export { openStore, type Store, type StoreOptions } from './open.ts'
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export { prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
-export { shownStore, storeKind, storePathFor } from './path.ts'
+export { refuseSilentShare, shownStore, storeKind, storePathFor } from './path.ts'
 export { nonceLivesMs } from './rows/digest.ts'
 export { applicationId } from './schema.ts'
 export { nameKey } from './tables.ts'

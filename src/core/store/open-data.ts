@@ -1,5 +1,5 @@
 import type { Data } from './data.ts'
-import { storeKind } from './path.ts'
+import { refuseSilentShare, storeKind } from './path.ts'
 
 export type DataOptions = {
   /** The absolute path of a file, or a postgres:// URL. */
@@ -23,6 +23,7 @@ export async function openData({ store, create, now = Date.now, env = process.en
     const { linkPostgres } = await import('./postgres-link.ts')
     return dataOver(await linkPostgres({ url: store, create, env }), now)
   }
+  await refuseSilentShare(store)
   const { linkSqlite } = await import('./sqlite-link.ts')
   return dataOver(linkSqlite({ path: store, create }), now)
 }

@@ -1,6 +1,7 @@
 import { lstatSync, type Stats, statSync } from 'node:fs'
 import { dirname, type PlatformPath, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
+import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../files/index.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -75,6 +76,23 @@ function look(path: string, stat: typeof lstatSync): Stats | undefined {
     return stat(path, { throwIfNoEntry: false })
   } catch (error) {
     throw new Fault('Local', `${path} cannot be accessed: ${reason(error)}`, { cause: error })
+  }
+}
+
+/**
+ * Throws Fault `Local` for a store on a share that does not answer: SQLite would block this process for as long. Every
+ * other problem is found when the store is opened.
+ */
+export async function refuseSilentShare(path: string): Promise<void> {
+  if (!isOnShare(path)) return
+  try {
+    await filesWithin(patienceMs)('status', { path })
+  } catch (error) {
+    if (!(error instanceof SilentShareError)) return
+    throw new Fault('Local', `The store ${path} cannot be opened: ${error.message}`, {
+      hints: ['Keep the store on a disk of this machine, or in PostgreSQL.'],
+      cause: error,
+    })
   }
 }
 
