@@ -92,9 +92,9 @@ export async function serve(request: ServeRequest, io: Io, signal: AbortSignal):
 
 /** A warning for each secret file of the command line that every account of this machine can read. */
 async function exposedSecrets({ tls, bootstrap }: ServeRequest): Promise<readonly string[]> {
-  const named = { 'tls-key': tls?.key, 'bootstrap-password-file': bootstrap?.passwordFile }
+  const pathByFlag = { 'tls-key': tls?.key, 'bootstrap-password-file': bootstrap?.passwordFile }
   const files = filesWithin(patienceMs)
-  const warnings = Object.entries(named).map(async ([flag, path]) => {
+  const warnings = Object.entries(pathByFlag).map(async ([flag, path]) => {
     if (path === undefined) return []
     const state = await files('exposure', { path }).catch((error: unknown) => {
       throw unusable(path, flag, error)
