@@ -129,8 +129,9 @@ describe('H30 a local path that cannot be read', () => {
   test('a pipe that a command line names is read to its end, also when its writer comes later', async () => {
     execFileSync('mkfifo', [path('late')])
     const writer = spawn('sh', ['-c', 'sleep 0.3; printf "a key" > "$0"', path('late')])
+    const ended = once(writer, 'exit')
     expect(await readNamed(path('late'), 100)).toBe('a key')
-    await once(writer, 'exit')
+    await ended
     expect(await readNamed('/dev/null', 100)).toBe('')
     await expect(readPipe(path('late'), 100, 100)).rejects.toThrow('is a pipe that did not end within 0.1 s')
     await expect(readPipe('/dev/zero', 100, 1_000)).rejects.toThrow('is larger than 100 bytes')
