@@ -224,7 +224,12 @@ const rows: readonly Row<Domain>[] = [
       freezeFirst()
       return thawFirst
     },
-    expected: { state: 'unhealthy', check: 'connect', fault: 'timeout', says: /did not answer within 2 s/ },
+    expected: {
+      state: 'unhealthy',
+      check: 'connect',
+      fault: 'timeout',
+      says: /accepted the connection but sent nothing for (?:1\.\d+|2(?:\.\d+)?) s/,
+    },
     peers: ask(),
   },
   {

@@ -207,7 +207,12 @@ const rows: readonly Row<World>[] = [
       pooler.freeze()
       return pooler.thaw
     },
-    expected: { state: 'unhealthy', check: 'connect', fault: 'timeout', says: /did not answer within 2 s/ },
+    expected: {
+      state: 'unhealthy',
+      check: 'connect',
+      fault: 'timeout',
+      says: /accepted the connection but sent nothing for (?:1\.\d+|2(?:\.\d+)?) s/,
+    },
   },
   // The last row of this PgBouncer, which goes on counting the client after it has left.
   {

@@ -198,7 +198,12 @@ const rows: readonly Row<WebServer>[] = [
       server.freeze()
       return server.thaw
     },
-    expected: { state: 'unhealthy', check: 'status', fault: 'timeout', says: /did not answer within 2 s/ },
+    expected: {
+      state: 'unhealthy',
+      check: 'status',
+      fault: 'timeout',
+      says: /accepted the connection but sent nothing for (?:1\.\d+|2(?:\.\d+)?) s/,
+    },
     peers: askPlain('/', '-t', '3'),
   },
   {

@@ -127,8 +127,11 @@ export const lookupWith =
 
 type Conversation = { readonly socket: Socket; readonly since: number; closedAt: number | undefined }
 
-/** A connection that was closed this long ago, in milliseconds, is no longer what a step waits for. */
-const closingMs = 250
+/**
+ * A connection that was closed this long ago, in milliseconds, is no longer what a step waits for. Drivers give up 300 ms
+ * before the deadline.
+ */
+const closingMs = 500
 
 /**
  * The connections of one observation, by address (`ip:port`), the latest of each. A deadline alone does not tell whether
