@@ -331,6 +331,44 @@ corpus<Deployed>({
       },
     },
     {
+      fault: 'the marker of a deployment is from the future',
+      monitor: deployment(),
+      plant: withVersion('2.1.0', -120 * minuteMs),
+      expected: {
+        state: 'unhealthy',
+        check: 'deployment',
+        fault: 'data',
+        says: /deploying is dated 2 h in the future/,
+        never: /in progress for/,
+      },
+      before: 'in progress for 0 ms',
+    },
+    ...(['utf8', 'utf16le'] as const).map(
+      (encoding): Row<Deployed> => ({
+        fault: `healthy: a version file in ${encoding} with a byte order mark`,
+        monitor: deployment(),
+        plant: ({ folder }) => {
+          const file = join(folder, 'version.json')
+          writeFileSync(file, Buffer.from('\uFEFF{"build": {"version": "2.1.0"}}', encoding))
+          return Promise.resolve(() => rmSync(file, { force: true }))
+        },
+        expected: { state: 'healthy' },
+        before: 'is not JSON',
+      }),
+    ),
+    ...(['utf8', 'utf16le'] as const).map(
+      (encoding): Row<Deployed> => ({
+        fault: `healthy: a version in a text of ${encoding} with a byte order mark`,
+        monitor: deployment({ versionKey: undefined }),
+        plant: ({ folder }) => {
+          const file = join(folder, 'version.json')
+          writeFileSync(file, Buffer.from('\uFEFF2.1.0\r\n', encoding))
+          return Promise.resolve(() => rmSync(file, { force: true }))
+        },
+        expected: { state: 'healthy' },
+      }),
+    ),
+    {
       fault: 'the version is missing',
       monitor: deployment(),
       plant: withVersion(undefined),

@@ -1,6 +1,6 @@
+import { decodeText } from '../encoding.ts'
 import { fail, ok, type Result, warn } from '../engine/index.ts'
 import { showBytes } from '../format.ts'
-import { decodeText } from '../net/encoding.ts'
 import { deepestJson, readJson } from '../net/json.ts'
 import { count, quote, type Redact, safeUrl, sanitize } from '../net/text.ts'
 import { inPascalCase } from '../protocol/index.ts'

@@ -1,5 +1,5 @@
+import { decodeStrictly } from '../encoding.ts'
 import { showBytes } from '../format.ts'
-import { decodeStrictly } from '../net/encoding.ts'
 
 /** One element; `text` is its own text and CDATA, trimmed. Names keep their prefix. */
 export type XmlElement = {

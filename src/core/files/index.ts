@@ -1,3 +1,4 @@
+import { decodeText } from '../encoding.ts'
 import { lazy } from '../lazy.ts'
 import { ProbeError } from '../probe-error.ts'
 import { type Share, shareAt } from './share.ts'
@@ -19,7 +20,7 @@ export async function readText(
   maxBytes: number,
 ): Promise<{ readonly text: string; readonly status: FileStatus }> {
   const { content, status } = await files('read', { path, maxBytes })
-  return { text: Buffer.from(content, 'base64').toString('utf8'), status }
+  return { text: decodeText(Buffer.from(content, 'base64')), status }
 }
 
 /** Whether a path leads to a share, where a program or a library that opens it needs a process of its own. */

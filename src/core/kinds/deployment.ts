@@ -26,6 +26,9 @@ const markerSettings = {
   },
 } as const satisfies SettingsSpec
 
+/** How far a marker may be in the future: the clocks of a share and of this machine differ slightly. Milliseconds. */
+const maxAheadMs = 60_000
+
 const isStale = (ageMs: number, { limit }: Threshold): boolean => limit !== undefined && ageMs > limit
 
 /** A deployment in progress is deployment-related (H5). A stale marker is not: that deployment ended badly. */
@@ -36,11 +39,16 @@ export const progress = check({
   applies: (_, { marker = '' }) => marker !== '',
   observe: async (deployment, { marker: path = '', markerAge }, context) => {
     const ageMs = await markerAgeMs(path, context)
-    deployment.inProgress = ageMs !== undefined && !isStale(ageMs, markerAge)
+    deployment.inProgress = ageMs !== undefined && ageMs >= -maxAheadMs && !isStale(ageMs, markerAge)
     return { path, ageMs }
   },
-  evaluate: ({ path, ageMs }, { markerAge }) => {
-    if (ageMs === undefined) return ok('deployment', 'none in progress')
+  evaluate: ({ path, ageMs: sinceMs }, { markerAge }) => {
+    if (sinceMs === undefined) return ok('deployment', 'none in progress')
+    if (sinceMs < -maxAheadMs) {
+      const ahead = `${path} is dated ${show(-sinceMs, 'duration')} in the future`
+      return fail('deployment', 'data', `${ahead}: how long the deployment takes is unknown; touch or remove the file`)
+    }
+    const ageMs = Math.max(0, sinceMs)
     const { limit } = markerAge
     const age = show(ageMs, 'duration')
     const measurement = { value: ageMs, unit: 'milliseconds', limit, bound: 'atMost' } as const
@@ -56,11 +64,11 @@ export const progress = check({
   },
 })
 
-/** Milliseconds since the marker was written; undefined if there is no marker. Throws ProbeError `data`. */
+/** Milliseconds since the marker was written, negative for one from the future; undefined if there is no marker. Throws ProbeError `data`. */
 async function markerAgeMs(path: string, context: CheckContext): Promise<number | undefined> {
   try {
     const { modified } = await context.files('status', { path })
-    return Math.max(0, context.date().getTime() - modified)
+    return context.date().getTime() - modified
   } catch (error) {
     if (isMissing(error)) return undefined
     throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
