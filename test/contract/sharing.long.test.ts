@@ -147,7 +147,7 @@ test('H8 S8 for random callers over HTTP that stay or reset, starts are bounded,
     }),
     { numRuns: 4 },
   )
-})
+}, 120_000)
 
 test('H8 the run of a caller that left is finished, and answers those that ask meanwhile', async () => {
   await using target = await peer(speaks('hello\n', 700))

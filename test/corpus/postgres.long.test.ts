@@ -387,6 +387,10 @@ const rows: readonly Row<World>[] = [
     monitor: ({ subscriber }) => ask(subscriber),
     plant: async ({ subscriber }) => {
       await subscriber.query('ALTER SUBSCRIPTION events DISABLE')
+      const running = 'SELECT 1 FROM pg_stat_subscription WHERE pid IS NOT NULL'
+      await until(async () => (await subscriber.query(running)).length === 0)
+      // The worker counted an error when an earlier row froze or cut its primary, and a disabled subscription with errors fails.
+      await subscriber.query('SELECT pg_stat_reset_subscription_stats(NULL)')
       return async () => {
         await subscriber.query('ALTER SUBSCRIPTION events ENABLE')
         await working(subscriber)

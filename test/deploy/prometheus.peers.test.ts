@@ -18,7 +18,7 @@ import {
   promtoolMissing,
   startPrometheus,
 } from '../support/prometheus.ts'
-import { remove, serverFolder } from '../support/server.ts'
+import { asServer, remove, serverFolder } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const shipped = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url))
@@ -81,7 +81,8 @@ peerSuite(
       runtime = core.runtime
       server = await startServer({
         ...core,
-        options: serveDefaults,
+        // That of Prometheus here.
+        options: { ...serveDefaults, localAccounts: [String(asServer.uid ?? process.getuid?.())] },
         host: '127.0.0.1',
         port: 0,
         tls: undefined,

@@ -85,7 +85,8 @@ suiteWith(missing, 'the account of a process that connects', () => {
     expect(await read({ own: ours })).toEqual([true, true, false])
     expect(await read({ own: another, localAccounts: new Set([ours]) })).toEqual([true, true, false])
     // Everybody who has no counterpart in this user namespace looks like this account.
-    expect(await read({ own: 65_534, localAccounts: new Set([65_534]) })).toEqual([true, false, false])
+    expect(await read({ own: 65_534 })).toEqual([true, false, false])
+    expect(await read({ own: 65_534, localAccounts: new Set([65_534]) })).toEqual([true, false, true])
     expect(await read({ own: ours, trustLocal: false })).toEqual([false, false, false])
   })
 })
@@ -146,6 +147,17 @@ test.each([
     throw new Error('looked up')
   }
   expect(await accountFinder(find)({ ...ends, remoteAddress, localAddress })).toBeUndefined()
+})
+
+test('S11 after a lookup that failed, the next request looks again', async () => {
+  let searches = 0
+  const find = accountFinder(async (keys) => {
+    searches += 1
+    if (searches === 1) throw new Error('EMFILE')
+    return new Map([...keys].map((one) => [one, ours]))
+  })
+  const process = peerProcesses({ find, own: ours, localAccounts: new Set(), trustLocal: true })(ends)
+  expect([await process.reads(), await process.reads(), searches]).toEqual([false, true, 2])
 })
 
 test('S8 where the table cannot be read, the caller is a stranger', async () => {

@@ -22,10 +22,10 @@ export type FindAccounts = (keys: ReadonlySet<string>) => Promise<ReadonlyMap<st
 const maxTableBytes = 8 * 1024 * 1024
 const chunkBytes = 64 * 1024
 /**
- * Searches may take a fifth of the time, and a few may follow each other at once. Even for a short table, the kernel
+ * Searches may take half of the time of one thread, and a few may follow each other at once. Even for a short table, the kernel
  * walks through all buckets of its hash table, which takes 10 ms on a machine with 24 GB.
  */
-const share = 5
+const share = 2
 const burstMs = 250
 /** What the kernel shows for every account that has no counterpart in this user namespace. */
 const overflowUid = 65_534
@@ -35,7 +35,7 @@ const overflowUid = 65_534
  * rejects. It resolves to undefined for a connection that is not on loopback or that the search does not find.
  *
  * The tables can be large, and any caller can cause a search, so one search at a time serves all connections that wait,
- * and a pause follows where they would take more than a fifth of the time.
+ * and a pause follows where they would take more than half of the time.
  */
 export function accountFinder(find: FindAccounts): (ends: Ends) => Promise<number | undefined> {
   let next: { readonly keys: Set<string>; readonly accounts: ReturnType<FindAccounts> } | undefined
@@ -114,8 +114,15 @@ class ConnectedProcess implements PeerProcess {
   }
 
   account(): Promise<number | undefined> {
-    this.#account ??= this.#rules.find?.(this.#ends) ?? Promise.resolve(undefined)
+    this.#account ??= this.#find()
     return this.#account
+  }
+
+  async #find(): Promise<number | undefined> {
+    const account = await this.#rules.find?.(this.#ends)
+    // The table could not be read, or not as far as this connection: the next request asks again.
+    if (account === undefined) this.#account = undefined
+    return account
   }
 
   async isOwn(): Promise<boolean> {
@@ -132,10 +139,8 @@ class ConnectedProcess implements PeerProcess {
   async #readsBy(): Promise<boolean> {
     const { own, localAccounts } = this.#rules
     const account = await this.account()
-    this.#reads =
-      account !== undefined &&
-      account !== overflowUid &&
-      (account === 0 || account === own || localAccounts.has(account))
+    if (account === undefined) return false
+    this.#reads = localAccounts.has(account) || (account !== overflowUid && (account === 0 || account === own))
     return this.#reads
   }
 }
