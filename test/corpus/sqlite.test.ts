@@ -51,6 +51,22 @@ const change = (path: string, sql: string): void => {
   database.close()
 }
 
+/** Changes a row behind the back of an index: the numbers of entries remain the same. */
+function changeBehindIndex(path: string): void {
+  const changed = (sql: string): void => {
+    const database = new DatabaseSync(path, { defensive: false } as object)
+    database.exec(`PRAGMA writable_schema = ON; ${sql}`)
+    database.close()
+  }
+  change(path, 'CREATE INDEX by_name ON songs (name)')
+  const database = new DatabaseSync(path)
+  const row = database.prepare("SELECT rootpage, sql FROM sqlite_schema WHERE name = 'by_name'").get()
+  database.close()
+  changed("DELETE FROM sqlite_schema WHERE name = 'by_name'")
+  change(path, "UPDATE songs SET name = 'changed' WHERE rowid = 3")
+  changed(`INSERT INTO sqlite_schema VALUES ('index', 'by_name', 'songs', ${row?.rootpage}, '${row?.sql}')`)
+}
+
 /** Another process that holds the file as `sql` says. Returns how to kill it. */
 async function held(path: string, sql: string): Promise<Cure> {
   const program = `const { DatabaseSync } = require('node:sqlite')
@@ -123,6 +139,13 @@ const rows: readonly Row<World>[] = [
       change(path, 'PRAGMA ignore_check_constraints = ON; CREATE TABLE a (x CHECK (x > 0)); INSERT INTO a VALUES (-1)'),
     ),
     expected: { state: 'unhealthy', check: 'quick check', fault: 'data', says: /CHECK constraint failed in a/ },
+  },
+  {
+    fault: 'an index differs from its table',
+    monitor: monitor(),
+    ...damaged(changeBehindIndex),
+    expected: { state: 'unhealthy', check: 'quick check', fault: 'data', says: /row 3 missing from index by_name/ },
+    before: 'ok',
   },
   {
     fault: 'another process holds it locked',
