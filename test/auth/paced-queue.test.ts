@@ -185,18 +185,18 @@ describe('P5 the queues of a process (simulated clock)', () => {
   test('P5 they begin one attempt a second, and refuse the 33rd that waits', () =>
     withTimers(async (paces) => {
       await fail(paces, relayed)
-      let begun = 0
+      let started = 0
       const waiting = Array.from({ length: 32 }, async (_, n) => {
         await paces.turn(relayed, `name ${n}`, () => false, never)
-        begun += 1
+        started += 1
       })
       await vi.advanceTimersByTimeAsync(0)
       const fault = await faultOf(paces.turn(relayed, 'another', () => false, never))
       expect([fault.fault, fault.details.retryAfter]).toEqual(['Unavailable', 32])
       await vi.advanceTimersByTimeAsync(10_500)
-      expect(begun).toBe(10)
+      expect(started).toBe(10)
       await vi.advanceTimersByTimeAsync(22_000)
-      expect(begun).toBe(32)
+      expect(started).toBe(32)
       await Promise.all(waiting)
     }))
 
