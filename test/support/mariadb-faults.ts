@@ -141,7 +141,7 @@ export async function startMariadbOnSmallDisk(megabytes: number, settings: reado
      * so the system is full only once it has stayed so.
      */
     fill: async () => {
-      for (let quiet = 0; quiet < 5; quiet += 1) {
+      for (let quiet = 0; quiet < 3; quiet += 1) {
         if (fillOnce(filler) > 0) quiet = 0
         await wait(100)
       }
