@@ -26,6 +26,7 @@ export default defineConfig({
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     reporters: ['default', './test/reporter.ts'],
+    globalSetup: './test/port-trap.ts',
     projects: Object.entries(tiers).flatMap(([name, { include, exclude, alone }]) => [
       // Half of what a short file takes is a new process that loads all of svc again.
       { extends: true, test: { name, include, exclude: [...exclude, ...alone], isolate: false } },

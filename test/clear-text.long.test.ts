@@ -10,9 +10,9 @@ import {
   places,
   programPlaces,
   programRows,
-} from './support/clear-text.ts'
-import { inNamespace, linkLocal4, linkLocal6, missingNamespace, privateAddress } from './support/network.ts'
-import { suiteWith } from './support/peer.ts'
+} from './support/clear-text/places.ts'
+import { inNamespace, linkLocal4, linkLocal6, missingNamespace, privateAddress } from './support/faults/network.ts'
+import { suiteWith } from './support/suite/peer.ts'
 
 /** Milliseconds; more than the scripts get. */
 const hookMs = 180_000
@@ -40,7 +40,7 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
   describe('a credential of svc.yaml', () => {
     let cases: readonly ClearTextCase[] = []
     beforeAll(async () => {
-      const script = new URL('support/clear-text-child.ts', import.meta.url)
+      const script = new URL('support/clear-text/kinds-child.ts', import.meta.url)
       cases = (await inNamespace(script)) as readonly ClearTextCase[]
     }, hookMs)
     const at = (row: string, place: string): ClearTextCase =>
@@ -80,7 +80,7 @@ suiteWith(missingNamespace(), 'no credential goes in clear to another machine', 
   describe('the program itself', () => {
     let answer: ProgramAnswer | undefined
     beforeAll(async () => {
-      const script = new URL('support/clear-text-program-child.ts', import.meta.url)
+      const script = new URL('support/clear-text/program-child.ts', import.meta.url)
       answer = (await inNamespace(script)) as ProgramAnswer
     }, hookMs)
 

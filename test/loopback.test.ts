@@ -8,8 +8,8 @@ import http from '../src/core/kinds/http/index.ts'
 import { connectSettings, refuseReadable } from '../src/core/kinds/ldap/connection.ts'
 import redis from '../src/core/kinds/redis/index.ts'
 import { isLoopback, isLoopbackHost } from '../src/core/loopback.ts'
-import { files } from './support/files.ts'
-import { checked, runKind, secret, withDefaults } from './support/run-kind.ts'
+import { files } from './support/engine/files.ts'
+import { checked, runKind, secret, withDefaults } from './support/engine/run-kind.ts'
 
 const loopback = [
   '127.0.0.1',

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { type AccountFiles, makeFolder, othersMayWrite } from '../src/core/own-files.ts'
-import { files as configured } from './support/files.ts'
-import { svcHome } from './support/svc.ts'
+import { files as configured } from './support/engine/files.ts'
+import { svcHome } from './support/program/svc.ts'
 
 const base = mkdtempSync(join(tmpdir(), 'svc-folder-'))
 afterAll(() => rmSync(base, { recursive: true }))

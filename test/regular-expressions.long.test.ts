@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { PatternReport } from './support/pattern-child.ts'
-import { patternsBelow, patternsOf, type SourcePattern } from './support/source-patterns.ts'
+import type { PatternReport } from './support/hostile/pattern-child.ts'
+import { patternsBelow, patternsOf, type SourcePattern } from './support/hostile/source-patterns.ts'
 
 const src = new URL('../src', import.meta.url).pathname
 
@@ -19,7 +19,7 @@ async function problemsOf(
   const problems: (string | undefined)[] = []
   while (problems.length < patterns.length) {
     await new Promise<void>((resolve, reject) => {
-      const child = fork(new URL('./support/pattern-child.ts', import.meta.url), { execArgv: [] })
+      const child = fork(new URL('./support/hostile/pattern-child.ts', import.meta.url), { execArgv: [] })
       let ms = patienceOf(problems.length)
       let timer = setTimeout(giveUp, ms)
       function giveUp(): void {

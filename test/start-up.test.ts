@@ -38,7 +38,7 @@ async function loadedBy(
 ): Promise<string> {
   const report = join(folder, 'loaded.json')
   rmSync(report, { force: true })
-  const preload = join(root, 'test/support/loaded.cjs')
+  const preload = join(root, 'test/support/program/loaded.cjs')
   const child = spawn(process.execPath, ['--require', preload, join(root, 'bin/run.js'), ...args], {
     env: { PATH: process.env.PATH, HOME: folder, SVC_HOME: join(folder, 'home'), LOADED_MODULES: report },
     stdio: 'ignore',

@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import pkg from '../package.json' with { type: 'json' }
 import longest from './longest.json' with { type: 'json' }
-import { peerSuite } from './support/peer.ts'
+import { peerSuite } from './support/suite/peer.ts'
 import { tiers } from './tiers.ts'
 
 const cwd = new URL('..', import.meta.url).pathname
@@ -60,4 +60,12 @@ test('each script of test/e2e has one test, and each test there a script', () =>
   const named = (pattern: string, end: RegExp) => globSync(pattern, { cwd }).map((file) => file.replace(end, ''))
   const scripts = named('test/e2e/scripts/*.txt', /\.txt$/)
   expect(named('test/e2e/scripts/*.test.ts', /(?:\.\w+)?\.test\.ts$/).sort()).toEqual(scripts.sort())
+})
+
+test('each file of test/support is in a room, and the index has a row for each room', () => {
+  const shared = globSync('*/*', { cwd: `${cwd}test/support` })
+  expect(shared.length).toBeGreaterThan(100)
+  expect(globSync('*.*', { cwd: `${cwd}test/support` })).toEqual(['README.md'])
+  const rows = [...sourceOf('test/support/README.md').matchAll(/^\| `([a-z-]+)` \|/gm)].map(([, room]) => room)
+  expect(rows.toSorted()).toEqual([...new Set(shared.map((file) => file.split('/')[0]))].sort())
 })

@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { packageJson } from '../src/cli/io/process.ts'
 import { main } from '../src/main.ts'
-import { capturedIo } from '../test/support/captured-io.ts'
+import { capturedIo } from '../test/support/program/captured-io.ts'
 
 type Outcome = { readonly stdout: string; readonly stderr: string; readonly code: number }
 type Svc = (...args: readonly string[]) => Promise<Outcome>

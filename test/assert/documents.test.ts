@@ -4,8 +4,8 @@ import { evaluateMeasures, type Measure, measureProblem } from '../../src/core/a
 import { readXml, xmlEnd } from '../../src/core/assert/xml.ts'
 import { isPublic } from '../../src/core/net/addresses.ts'
 import { noRedaction } from '../../src/core/net/text.ts'
-import { givenUp } from '../support/given-up.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { givenUp } from '../support/hostile/given-up.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 const read = (text: string, type?: string) => readXml(Buffer.from(text), type)
 const problem = async (text: string): Promise<string> => {

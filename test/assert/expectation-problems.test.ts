@@ -5,7 +5,7 @@ import http from '../../src/core/kinds/http/index.ts'
 import steps from '../../src/core/kinds/http-steps/index.ts'
 import sqlite from '../../src/core/kinds/sqlite/index.ts'
 import tcp from '../../src/core/kinds/tcp.ts'
-import { withDefaults } from '../support/run-kind.ts'
+import { withDefaults } from '../support/engine/run-kind.ts'
 
 const problem = (kind: AnyKind, input: object): string | undefined =>
   kind.validate?.(withDefaults(kind.settings, input) as never)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { patternMismatch } from '../../src/core/assert/expectation.ts'
 import { isLinear, linearTest } from '../../src/core/assert/linear-pattern.ts'
-import { excessiveGrowth, ofSize } from '../support/growth.ts'
+import { excessiveGrowth, ofSize } from '../support/hostile/growth.ts'
 
 const isValid = (source: string, flags: string): boolean => {
   try {

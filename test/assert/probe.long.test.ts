@@ -14,8 +14,8 @@ import {
 } from '../../src/core/assert/expectation.ts'
 import { merged, reachable } from '../../src/core/engine/index.ts'
 import { createRedactor, noRedaction, safeUrl, sanitize } from '../../src/core/net/text.ts'
-import { givenUp } from '../support/given-up.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { givenUp } from '../support/hostile/given-up.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 describe('text from a peer', () => {
   const hidden = /[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b-\u200f]/

@@ -4,8 +4,8 @@ import { digestResponse, digestSecret } from '../../src/core/auth/digest/secret.
 import type { Access } from '../../src/core/auth/index.ts'
 import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
-import { recorded } from '../support/recorded-store.ts'
+import { recorded } from '../support/store/recorded-store.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { by, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const ways = { digest: true, digestMd5: true }

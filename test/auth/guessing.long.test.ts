@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Call } from '../../src/core/service.ts'
-import { endsByDeadline, lastsAtLeast } from '../support/deadline.ts'
-import { peerProcess } from '../support/peer-process.ts'
+import { peerProcess } from '../support/engine/peer-process.ts'
+import { endsByDeadline, lastsAtLeast } from '../support/suite/deadline.ts'
 import { by, faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const minute = 60_000

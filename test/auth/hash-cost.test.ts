@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { withWorld } from './world.ts'
 
 const cwd = new URL('../..', import.meta.url).pathname

@@ -14,7 +14,7 @@ import {
   type OpenIdServer,
   otherClient,
   startOpenId,
-} from '../support/openid-provider.ts'
+} from '../support/openid/provider.ts'
 import { bearer, by, faultFields, faultOf, from, session, type World, withWorld } from './world.ts'
 
 let provider: OpenIdServer

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { PacedQueue, pace } from '../../src/core/auth/paced-queue.ts'
 import { groupOf, Paces } from '../../src/core/auth/paces.ts'
 import type { Caller } from '../../src/core/service.ts'
-import { peerProcess } from '../support/peer-process.ts'
+import { peerProcess } from '../support/engine/peer-process.ts'
 import { faultOf } from './world.ts'
 
 const minutes = 10

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { readToken } from '../../src/core/auth/tokens.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { bearer, by, faultOf, from, password, session, type World, withWorld } from './world.ts'
 
 const day = 24 * 60 * 60_000

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { limitsOf } from '../../src/core/auth/attempts.ts'
 import { openAccess, Paces } from '../../src/core/auth/index.ts'
 import { HashQueue, hashCost, passwords } from '../../src/core/auth/passwords.ts'
-import { recorded } from '../support/recorded-store.ts'
+import { recorded } from '../support/store/recorded-store.ts'
 import { faultFields, faultOf, from, password, type World, withWorld } from './world.ts'
 
 const address = (n: number): string => `198.51.${(n >> 8) & 255}.${n & 255}`

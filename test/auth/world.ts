@@ -10,7 +10,7 @@ import { isLoopback } from '../../src/core/loopback.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import type { Admin, AdminActor, Call, Credential } from '../../src/core/service.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }
 export const password = 'violet-harbour-42'

@@ -8,11 +8,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runInChild } from '../../src/core/child/index.ts'
 import { spawnProbe } from '../../src/core/child/spawn.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { ownChildren as children } from '../support/processes.ts'
-import { until } from '../support/until.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { ownChildren as children } from '../support/suite/processes.ts'
+import { until } from '../support/suite/until.ts'
 
-const entry = new URL('../support/probe-child.ts', import.meta.url)
+const entry = new URL('../support/engine/probe-child.ts', import.meta.url)
 const never = (): AbortSignal => new AbortController().signal
 const ask = (probe: string, input: unknown = null, signal = never()): Promise<unknown> =>
   spawnProbe(entry, { probe, input }, signal)
@@ -146,7 +146,7 @@ describe('a probe in a child process', () => {
 test.runIf(process.platform !== 'win32')(
   'without free descriptors, a child process that cannot start is a failure, and nothing else ends',
   async () => {
-    const script = new URL('../support/no-descriptors.ts', import.meta.url).pathname
+    const script = new URL('../support/faults/no-descriptors.ts', import.meta.url).pathname
     const child = spawn('sh', ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, script], {
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: 25_000,

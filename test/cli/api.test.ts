@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { suiteWith } from '../support/peer.ts'
-import { password, signInServer, user } from '../support/sign-in-server.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {

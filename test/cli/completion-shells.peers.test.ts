@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import { isInstalled } from '../install/installed.ts'
-import { peerSuite } from '../support/peer.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const prompt = 'READY> '
 

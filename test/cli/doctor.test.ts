@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { startServe } from '../support/serve-command.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { startServe } from '../support/program/serve-command.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 type Finding = { readonly check: string; readonly status: string; readonly message: string; readonly next?: string }
 

@@ -4,9 +4,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { exits } from '../../src/core/errors.ts'
-import { type HealthServer, healthServer } from '../support/health-answers.ts'
-import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
-import { type Home, type Ran, svcHome } from '../support/svc.ts'
+import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import { type HealthServer, healthServer } from '../support/simulated/health-answers.ts'
 
 /** Every exit code once, by the built program, at a real `svc serve` where there is one in the name. */
 

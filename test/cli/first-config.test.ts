@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { waysToConfigure } from '../../src/cli/session/first-config.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home
 beforeEach(() => {

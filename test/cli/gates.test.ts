@@ -5,10 +5,10 @@ import { everyCombination, selection } from '../../tools/gates/combinations.ts'
 import { type Choice, type Combination, choices, formats, isSimple } from '../../tools/gates/dimensions.ts'
 import { exitOf, fileOutcome, outcomeOf, placeOf, serverOutcome } from '../../tools/gates/rules.ts'
 import { gatesPage } from '../../tools/gates.ts'
-import { runGate } from '../support/gate-commands.ts'
-import { type GateFailure, gateFailure, runGates } from '../support/gate-failure.ts'
-import { type GateWorld, gateWorld } from '../support/gate-world.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { runGate } from '../support/gates/commands.ts'
+import { type GateFailure, gateFailure, runGates } from '../support/gates/failure.ts'
+import { type GateWorld, gateWorld } from '../support/gates/world.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 const selected = selection()
 

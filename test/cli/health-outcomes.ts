@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type HealthServer, healthServer } from '../support/health-answers.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { type HealthServer, healthServer } from '../support/simulated/health-answers.ts'
 
 export type OutcomeWorld = { readonly server: HealthServer; readonly home: Home; readonly remove: () => void }
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { peerSuite } from '../support/peer.ts'
-import { promtool, promtoolMissing } from '../support/prometheus.ts'
-import { xmllint, xmllintMissing } from '../support/xmllint.ts'
+import { promtool, promtoolMissing } from '../support/servers/prometheus.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { xmllint, xmllintMissing } from '../support/wire/xmllint.ts'
 import { type OutcomeWorld, outcomes, outcomeWorld } from './health-outcomes.ts'
 
 let world: OutcomeWorld

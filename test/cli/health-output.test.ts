@@ -4,9 +4,9 @@ import { closeSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { onTerminal } from '../../tools/pages/terminal.ts'
-import type { HealthServer } from '../support/health-answers.ts'
-import { prtgSchema } from '../support/prtg.ts'
-import type { Home, Ran } from '../support/svc.ts'
+import type { Home, Ran } from '../support/program/svc.ts'
+import type { HealthServer } from '../support/simulated/health-answers.ts'
+import { prtgSchema } from '../support/simulated/prtg.ts'
 import { at, type Outcome, type OutcomeWorld, outcomes, outcomeWorld } from './health-outcomes.ts'
 
 let world: OutcomeWorld

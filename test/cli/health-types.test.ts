@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { combinedExit } from '../../src/cli/health/health.ts'
 import { runMediaType } from '../../src/core/protocol/index.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 type Result = { readonly MonitorName: string; readonly Status: string; readonly StatusMessage: string }
 type ResultRecord = Result & {

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { type HealthOutcome, waitUntilHealthy } from '../../src/cli/health/health.ts'
 import { Fault } from '../../src/core/errors.ts'
-import { capturedIo } from '../support/captured-io.ts'
-import { http, peer, replies } from '../support/faults.ts'
-import { httpPeer } from '../support/http-peer.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { http, peer, replies } from '../support/faults/faults.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { httpPeer } from '../support/simulated/http-peer.ts'
 
 const healthy = http(
   200,

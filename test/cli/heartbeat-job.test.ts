@@ -3,8 +3,8 @@ import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { OutputTail, redact } from '../../src/cli/heartbeats/output-tail.ts'
-import { type Home, svcHome } from '../support/svc.ts'
-import { until } from '../support/until.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { until } from '../support/suite/until.ts'
 
 let home: Home
 beforeEach(async () => {

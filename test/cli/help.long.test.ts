@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { helpTopics } from '../../src/cli/help/help.ts'
 import { commands, topics } from '../../src/registry.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home
 beforeAll(() => {

@@ -5,8 +5,8 @@ import { PassThrough } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { main } from '../../src/main.ts'
-import { capturedIo } from '../support/captured-io.ts'
-import { svcHome } from '../support/svc.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
+import { svcHome } from '../support/program/svc.ts'
 
 const home = svcHome()
 const other = svcHome()

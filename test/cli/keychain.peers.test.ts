@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { ProcessEnvironment } from '../../src/cli/io/io.ts'
 import { askKeychain, keychainEntry } from '../../src/cli/keychain/index.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
-import { peerSuite } from '../support/peer.ts'
-import { refusal } from '../support/refusal.ts'
+import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/program/keyring.ts'
+import { refusal } from '../support/program/refusal.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const server = 'https://svc.example.com'
 

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import type { ProcessEnvironment } from '../../src/cli/io/io.ts'
 import { keychainEntry } from '../../src/cli/keychain/index.ts'
-import { endsByDeadline, lastsAtLeast } from '../support/deadline.ts'
-import { refusal } from '../support/refusal.ts'
-import { until } from '../support/until.ts'
+import { refusal } from '../support/program/refusal.ts'
+import { endsByDeadline, lastsAtLeast } from '../support/suite/deadline.ts'
+import { until } from '../support/suite/until.ts'
 
 const server = 'https://svc.example.com'
 const folder = mkdtempSync(join(tmpdir(), 'svc-keychain-'))

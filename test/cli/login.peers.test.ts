@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
-import { peerSuite } from '../support/peer.ts'
-import { password, signInServer, user } from '../support/sign-in-server.ts'
-import { svcHome } from '../support/svc.ts'
+import { keyringHome, keyringMissing, keyringSession } from '../support/program/keyring.ts'
+import { svcHome } from '../support/program/svc.ts'
+import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 peerSuite(keyringMissing, 'svc login with a real keychain', () => {
   test('K1 login, renewal, whoami and logout store the token in the keychain alone', { timeout: 60_000 }, async () => {

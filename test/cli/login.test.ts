@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, readdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { suiteWith } from '../support/peer.ts'
+import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
 import {
   type Dialect,
   password,
@@ -10,8 +10,8 @@ import {
   type SignInServer,
   signInServer,
   user,
-} from '../support/sign-in-server.ts'
-import { type Home, type Ran, svcHome } from '../support/svc.ts'
+} from '../support/simulated/sign-in-server.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {

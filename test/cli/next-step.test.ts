@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isInstalled } from '../install/installed.ts'
-import { suiteWith } from '../support/peer.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 let home: Home
 beforeAll(() => {

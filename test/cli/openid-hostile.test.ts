@@ -12,8 +12,8 @@ import { pollForTokens, requestDeviceCode } from '../../src/cli/sign-in/openid/d
 import { tokenOfProvider } from '../../src/cli/sign-in/openid/index.ts'
 import { discover } from '../../src/cli/sign-in/openid/issuer.ts'
 import { Fault } from '../../src/core/errors.ts'
-import { type Answers, configuration, startSimulatedProvider, unsigned } from '../support/simulated-provider.ts'
-import { until } from '../support/until.ts'
+import { type Answers, configuration, startSimulatedProvider, unsigned } from '../support/openid/simulated-provider.ts'
+import { until } from '../support/suite/until.ts'
 
 const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { signInAsPerson } from '../support/openid-person.ts'
-import { startStandIn } from '../support/openid-stand-in.ts'
-import { suiteWith } from '../support/peer.ts'
-import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/people-provider.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/openid/people-provider.ts'
+import { signInAsPerson } from '../support/openid/person.ts'
+import { startStandIn } from '../support/openid/stand-in.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {
@@ -14,7 +14,7 @@ afterEach(async () => {
 })
 
 /** The program for BROWSER, which signs carol in without showing anything. */
-const person = `${process.execPath} ${join(import.meta.dirname, '../support/openid-person.ts')} %s`
+const person = `${process.execPath} ${join(import.meta.dirname, '../support/openid/person.ts')} %s`
 
 async function context(options: Parameters<typeof startPeopleProvider>[0] = {}, meta: Record<string, string> = {}) {
   const provider = await startPeopleProvider(options)

@@ -8,9 +8,9 @@ import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/service.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
-import { suiteWith } from '../support/peer.ts'
-import { type Home, type Ran, svcHome } from '../support/svc.ts'
+import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newPassword } from '../../src/cli/command/prompt.ts'
 import { Fault } from '../../src/core/errors.ts'
-import { capturedIo } from '../support/captured-io.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
 
 /** What `--password-stdin` makes of these bytes. */
 async function read(stdin: Buffer | string): Promise<string> {

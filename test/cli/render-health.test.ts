@@ -17,7 +17,7 @@ import {
   unreachable,
   warning,
 } from '../reports/samples.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 const screen = (columns: number, more: Partial<HealthScreen> = {}): HealthScreen => ({
   width: columns,

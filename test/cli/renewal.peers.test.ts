@@ -8,14 +8,20 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { type StoredSignIn, tokenStore } from '../../src/cli/credentials/token-store.ts'
 import { acquire } from '../../src/cli/settings/private-file.ts'
 import { openClient } from '../../src/core/client/index.ts'
-import { compiledCode } from '../support/compiled-code.ts'
-import { keyringHome, keyringMissing, keyringSession } from '../support/keyring.ts'
-import { peerSuite } from '../support/peer.ts'
-import { password, type ServerOptions, type SignInServer, signInServer, user } from '../support/sign-in-server.ts'
+import { compiledCode } from '../support/program/compiled-code.ts'
+import { keyringHome, keyringMissing, keyringSession } from '../support/program/keyring.ts'
+import {
+  password,
+  type ServerOptions,
+  type SignInServer,
+  signInServer,
+  user,
+} from '../support/simulated/sign-in-server.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const full = process.env.SVC_PROVE === '1'
-const child = new URL('../support/renewing-child.ts', import.meta.url).pathname
-const locker = new URL('../support/locking-child.ts', import.meta.url).pathname
+const child = new URL('../support/program/renewing-child.ts', import.meta.url).pathname
+const locker = new URL('../support/engine/locking-child.ts', import.meta.url).pathname
 
 const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {

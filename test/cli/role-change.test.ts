@@ -7,7 +7,7 @@ import { applyFile, fileExit } from '../../src/cli/roles/role-file-run.ts'
 import { type CommandSession, localCall, openSession } from '../../src/cli/session/session.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { Service } from '../../src/core/service.ts'
-import { capturedIo } from '../support/captured-io.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-role-change-'))
 const by = { who: 'local:test', correlationId: 'c' }

@@ -4,9 +4,9 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/keyring.ts'
-import { peerSuite } from '../support/peer.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/program/keyring.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const linux = process.platform === 'linux' ? undefined : 'Secret Service and D-Bus are Linux only'
 const secret = 'a bearer token of svc.yaml'.replaceAll(' ', '-')

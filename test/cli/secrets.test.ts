@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { svcHome } from '../support/svc.ts'
+import { svcHome } from '../support/program/svc.ts'
 
 const secret = 'a bearer token of svc.yaml'.replaceAll(' ', '-')
 

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { commands } from '../../src/registry.ts'
-import { type Home, type Ran, svcHome } from '../support/svc.ts'
+import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
 
 /**
  * Every command once as the built program in a process of its own, and once in this process: both give the same. All

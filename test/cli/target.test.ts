@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import { repeatTargetFlags, targetFlagsOf } from '../../src/cli/render/hints.ts'
 import { commands } from '../../src/registry.ts'
-import { password, signInServer, user } from '../support/sign-in-server.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { password, signInServer, user } from '../support/simulated/sign-in-server.ts'
 
 const ends: (() => Promise<void> | void)[] = []
 afterEach(async () => {

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startServeProcess } from '../support/serve-process.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { startServeProcess } from '../support/program/serve-process.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home
 let listener: Server

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CredentialSource } from '../../src/core/client/index.ts'
 import type { Credential } from '../../src/core/service.ts'
-import { type Dialect, password, type SignInServer, signInServer, user } from '../support/sign-in-server.ts'
+import { type Dialect, password, type SignInServer, signInServer, user } from '../support/simulated/sign-in-server.ts'
 import { basicSql, callWith, clientOf, faultOf, faultText } from './asking.ts'
 
 const opened: (() => Promise<void>)[] = []

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Certificates, makeCertificates } from '../support/certs.ts'
-import { blackHole, http, peer } from '../support/faults.ts'
-import { startServeProcess } from '../support/serve-process.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { blackHole, http, peer } from '../support/faults/faults.ts'
+import { startServeProcess } from '../support/program/serve-process.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { type Certificates, makeCertificates } from '../support/servers/certs.ts'
 
 const healthy = http(
   200,

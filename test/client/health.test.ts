@@ -12,7 +12,7 @@ import {
   schemaOf,
 } from '../../src/core/protocol/index.ts'
 import { encodeJson } from '../../src/core/wire/index.ts'
-import { http, peer, replies } from '../support/faults.ts'
+import { http, peer, replies } from '../support/faults/faults.ts'
 import { basicSql, callWith, clientOf, faultOf, healthAt } from './asking.ts'
 import { bodies, real } from './recorded.ts'
 

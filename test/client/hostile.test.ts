@@ -1,6 +1,5 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { endsByDeadline } from '../support/deadline.ts'
 import {
   blackHole,
   cutAfter,
@@ -13,7 +12,8 @@ import {
   reset,
   settled,
   speaks,
-} from '../support/faults.ts'
+} from '../support/faults/faults.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
 import { basicSql, callWith, clientOf, faultOf, healthAt } from './asking.ts'
 import { bodies, real } from './recorded.ts'
 

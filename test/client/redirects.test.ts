@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { http, peer, redirectLoop, replies } from '../support/faults.ts'
+import { http, peer, redirectLoop, replies } from '../support/faults/faults.ts'
 import { callWith, clientOf, faultOf, faultText, healthAt } from './asking.ts'
 import { bodies } from './recorded.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { escapeSequences, http, peer, replies } from '../support/faults.ts'
+import { escapeSequences, http, peer, replies } from '../support/faults/faults.ts'
 import { callWith, clientOf, faultOf, faultText, healthAt } from './asking.ts'
 import { bodies, notFoundText, real } from './recorded.ts'
 

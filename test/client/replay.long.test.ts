@@ -3,8 +3,16 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { CredentialSource } from '../../src/core/client/index.ts'
 import { raw } from '../server/site.ts'
-import { admin, generations, password, plain, type Replay, type ReplayOptions, replay } from '../support/replay.ts'
-import { type Home, type Ran, svcHome } from '../support/svc.ts'
+import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import {
+  admin,
+  generations,
+  password,
+  plain,
+  type Replay,
+  type ReplayOptions,
+  replay,
+} from '../support/simulated/replay.ts'
 import { basicSql, callWith, clientOf, faultOf } from './asking.ts'
 
 const ends: (() => Promise<void> | void)[] = []

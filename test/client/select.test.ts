@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type HealthCheckResponse, type MonitorSummary, select } from '../../src/core/protocol/index.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 import { faultOf } from './asking.ts'
 
 const check = (name: string, ok = true) => ({

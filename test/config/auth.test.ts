@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { files } from '../support/files.ts'
+import { files } from '../support/engine/files.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 const corp = (more: string): string =>

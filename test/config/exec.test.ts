@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { suiteWith } from '../support/peer.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
 const monitor = 'types:\n  App:\n    - {kind: exec, command: /usr/lib/nagios/plugins/check_load}\n'

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/core/config/index.ts'
 import { hostAndPort, type Secret } from '../../src/core/settings/index.ts'
-import { files } from '../support/files.ts'
+import { files } from '../support/engine/files.ts'
 import { file, folder, here } from './given.ts'
 
 const keychainEntry = { secret: 'violet-harbour-42', host: 'mail.internal', port: 25 }

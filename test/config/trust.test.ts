@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { readFile } from '../../src/core/config/find.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import { files } from '../support/files.ts'
+import { files } from '../support/engine/files.ts'
 import { faultOf, file, folder, here } from './given.ts'
 
 async function createFile(): Promise<{ readonly home: string; readonly path: string }> {

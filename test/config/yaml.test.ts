@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { processorMs } from '../support/processor-time.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 import { load, problemsOf, refused } from './given.ts'
 
 test.each([

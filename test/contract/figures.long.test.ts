@@ -14,14 +14,14 @@ import { type Entry, healthCheckResponse, type ReportName, reports } from '../..
 import { startServer } from '../../src/core/server/index.ts'
 import { type Call, type Service, serveDefaults } from '../../src/core/service.ts'
 import { decodeRun, encodeJson } from '../../src/core/wire/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
-import { suiteWith } from '../support/peer.ts'
-import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/postgres.ts'
-import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
-import { serverFolder } from '../support/server.ts'
-import { type Home, svcHome } from '../support/svc.ts'
-import { until } from '../support/until.ts'
+import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/servers/postgres.ts'
+import { serverFolder } from '../support/servers/server.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-figures-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -10,7 +10,7 @@ import { type Dto, type Schema, schemaOf } from '../../src/core/protocol/index.t
 import { csv } from '../../src/core/wire/csv.ts'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, failing, startSite, withSite } from '../server/site.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 const page = readFileSync(new URL('../../docs/interface.md', import.meta.url), 'utf8')
 

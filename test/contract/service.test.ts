@@ -16,8 +16,8 @@ import {
   type Service,
   serveDefaults,
 } from '../../src/core/service.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
-import { localReader } from '../support/peer-process.ts'
+import { localReader } from '../support/engine/peer-process.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 type Opened = { readonly service: Service; readonly admin: Admin; readonly close: () => Promise<void> }
 

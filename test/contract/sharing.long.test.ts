@@ -12,11 +12,11 @@ import { type ExecutionMode, type HealthCheckResponse, ServerType } from '../../
 import { startServer } from '../../src/core/server/index.ts'
 import { type Call, serveDefaults } from '../../src/core/service.ts'
 import { bearer, by, from, password } from '../auth/world.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
-import { lastsAtLeast } from '../support/deadline.ts'
-import { blackHole, peer, speaks } from '../support/faults.ts'
-import { peerProcess } from '../support/peer-process.ts'
-import { hungUp, until } from '../support/until.ts'
+import { peerProcess } from '../support/engine/peer-process.ts'
+import { blackHole, peer, speaks } from '../support/faults/faults.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
+import { lastsAtLeast } from '../support/suite/deadline.ts'
+import { hungUp, until } from '../support/suite/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-sharing-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import {
   accountFaults,
   type Domain,
@@ -10,7 +10,7 @@ import {
   reader,
   sambaMissing,
   startDomain,
-} from '../support/samba.ts'
+} from '../support/servers/samba.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

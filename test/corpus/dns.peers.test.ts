@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { type Bind, bindMissing, startBind } from '../support/bind.ts'
-import { startUnbound, type Unbound, unboundMissing } from '../support/unbound.ts'
+import { type Bind, bindMissing, startBind } from '../support/servers/bind.ts'
+import { startUnbound, type Unbound, unboundMissing } from '../support/servers/unbound.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

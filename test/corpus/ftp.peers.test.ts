@@ -1,7 +1,8 @@
 import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import { fillDisk } from '../support/faults/full-disk.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import {
   type FtpServer,
   type FtpServerOptions,
@@ -9,9 +10,8 @@ import {
   pureFtpdMissing,
   startProftpd,
   startPureFtpd,
-} from '../support/ftp-servers.ts'
-import { fillDisk } from '../support/full-disk.ts'
-import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+} from '../support/servers/ftp-servers.ts'
+import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/servers/vsftpd.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

@@ -1,4 +1,4 @@
-import { opensslMissing } from '../support/certs.ts'
+import { opensslMissing } from '../support/servers/certs.ts'
 import {
   type Keycloak,
   keycloakAccount,
@@ -6,7 +6,7 @@ import {
   keycloakMissing,
   keycloakVersion,
   startKeycloak,
-} from '../support/keycloak.ts'
+} from '../support/servers/keycloak.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

@@ -1,9 +1,9 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileOfAge, folderWith } from '../support/folder-faults.ts'
-import { sleeping, sleepNamed, stoppedProcess, zombieProcess } from '../support/process-faults.ts'
-import { remove } from '../support/server.ts'
+import { fileOfAge, folderWith } from '../support/faults/folder-faults.ts'
+import { sleeping, sleepNamed, stoppedProcess, zombieProcess } from '../support/faults/process-faults.ts'
+import { remove } from '../support/servers/server.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 

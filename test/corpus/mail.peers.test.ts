@@ -3,12 +3,17 @@ import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { type Exim, eximMissing, greylisting, oneConnection, refusingAll, startExim } from '../support/exim.ts'
-import { fillDisk } from '../support/full-disk.ts'
-import { eximQueueMissing, type MailMachine, postfixQueueMissing, startMailMachine } from '../support/mail-queue.ts'
-import { mountNamespaceMissing } from '../support/mount-namespace.ts'
-import { type SmtpPeer, smtpAccount, startSmtp } from '../support/smtp.ts'
+import { fillDisk } from '../support/faults/full-disk.ts'
+import { mountNamespaceMissing } from '../support/faults/mount-namespace.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { type Exim, eximMissing, greylisting, oneConnection, refusingAll, startExim } from '../support/servers/exim.ts'
+import {
+  eximQueueMissing,
+  type MailMachine,
+  postfixQueueMissing,
+  startMailMachine,
+} from '../support/servers/mail-queue.ts'
+import { type SmtpPeer, smtpAccount, startSmtp } from '../support/servers/smtp.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Connection } from 'mysql2/promise'
-import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
 import {
   autoIncrementAt,
   globalReadLockHeld,
@@ -12,9 +11,10 @@ import {
   readOnly,
   startMariadbOnSmallDisk,
   tableLockHeld,
-} from '../support/mariadb-faults.ts'
-import { findProgram } from '../support/server.ts'
-import { until } from '../support/until.ts'
+} from '../support/faults/mariadb-faults.ts'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../support/servers/mariadb.ts'
+import { findProgram } from '../support/servers/server.ts'
+import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Cure, Row } from './row.ts'

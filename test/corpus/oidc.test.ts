@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
 import {
   account,
   client,
@@ -9,7 +8,8 @@ import {
   resource,
   sealedResource,
   startOidc,
-} from '../support/oidc.ts'
+} from '../support/openid/oidc.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

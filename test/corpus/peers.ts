@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { chmodSync, copyFileSync, existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { MountNamespace } from '../support/mount-namespace.ts'
-import { findProgram, freePort, remove, run, serverFolder } from '../support/server.ts'
+import type { MountNamespace } from '../support/faults/mount-namespace.ts'
+import { findProgram, freePort, remove, run, serverFolder } from '../support/servers/server.ts'
 
 /** Another monitoring program, and how it is asked. */
 export type PeerProgram =

@@ -2,16 +2,16 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Pgbackrest, pgbackrestMissing, startPgbackrest } from '../support/pgbackrest.ts'
+import { fullTablespace, tablespaceMissing, transactionIdAt } from '../support/faults/postgres-faults.ts'
+import { type Pgbackrest, pgbackrestMissing, startPgbackrest } from '../support/servers/pgbackrest.ts'
 import {
   debianPostgres,
   debianPostgresMissing,
   type PostgresServer,
   postgresMissing,
   startPostgres,
-} from '../support/postgres.ts'
-import { fullTablespace, tablespaceMissing, transactionIdAt } from '../support/postgres-faults.ts'
-import { until } from '../support/until.ts'
+} from '../support/servers/postgres.ts'
+import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type pg from 'pg'
-import { type CutProxy, cutProxy } from '../support/cut-proxy.ts'
-import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import {
   configured,
   conflictingRow,
@@ -9,9 +8,10 @@ import {
   hangingCommits,
   type PlantedFault,
   subscribed,
-} from '../support/postgres-faults.ts'
-import { freePort } from '../support/server.ts'
-import { until } from '../support/until.ts'
+} from '../support/faults/postgres-faults.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
+import { freePort } from '../support/servers/server.ts'
+import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Cure, Row } from './row.ts'

@@ -1,5 +1,5 @@
-import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../support/rabbitmq.ts'
-import { until } from '../support/until.ts'
+import { administrator, type RabbitmqServer, rabbitmqMissing, startRabbitmq } from '../support/servers/rabbitmq.ts'
+import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 

@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openStore } from '../../src/core/store/index.ts'
-import { mountMissing } from '../support/mariadb-faults.ts'
+import { mountMissing } from '../support/faults/mariadb-faults.ts'
 import { corpus } from './corpus.ts'
 import type { Cure, Row } from './row.ts'
 

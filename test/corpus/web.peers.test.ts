@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
 import {
   apache,
   haproxy,
@@ -11,7 +11,7 @@ import {
   startWebServer,
   type WebProgram,
   type WebServer,
-} from '../support/web-servers.ts'
+} from '../support/servers/web-servers.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
 import type { Row } from './row.ts'

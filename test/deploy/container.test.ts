@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { account, run } from '../install/installed.ts'
-import { suiteWith } from '../support/peer.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const text = readFileSync(join(root, 'deploy/container/Containerfile'), 'utf8')

@@ -8,18 +8,18 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { type Runtime, serveDefaults } from '../../src/core/service.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { peerSuite } from '../support/peer.ts'
-import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/postgres.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { type PostgresServer, postgresMissing, startPostgres, tlsSettings } from '../support/servers/postgres.ts'
 import {
   type PrometheusServer,
   prometheusMissing,
   promtool,
   promtoolMissing,
   startPrometheus,
-} from '../support/prometheus.ts'
-import { asServer, remove, serverFolder } from '../support/server.ts'
-import { until } from '../support/until.ts'
+} from '../support/servers/prometheus.ts'
+import { asServer, remove, serverFolder } from '../support/servers/server.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 const shipped = fileURLToPath(new URL('../../deploy/prometheus', import.meta.url))
 const text = (name: string): string => readFileSync(join(shipped, name), 'utf8')

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { compiledCode } from '../support/compiled-code.ts'
-import { suiteWith } from '../support/peer.ts'
-import { until } from '../support/until.ts'
+import { compiledCode } from '../support/program/compiled-code.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'svc-ready-'))

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { proposedFile } from '../../src/core/config/proposed.ts'
 import { discover } from '../../src/core/discover/index.ts'
 import { parseListening } from '../../src/core/discover/ports.ts'
-import { blackHole, echo, peer, speaks } from '../support/faults.ts'
+import { blackHole, echo, peer, speaks } from '../support/faults/faults.ts'
 
 const signal = (): AbortSignal => AbortSignal.timeout(25_000)
 const here = (...ports: readonly number[]) => ({ ports: ports.map((port) => ({ host: '127.0.0.1', port })) })

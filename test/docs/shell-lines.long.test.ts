@@ -7,7 +7,7 @@ import { healthScreen, localized } from '../../tools/pages/screen.ts'
 import { openStage, root, type Stage } from '../../tools/pages/stage.ts'
 import { onTerminal } from '../../tools/pages/terminal.ts'
 import { isInstalled } from '../install/installed.ts'
-import { suiteWith } from '../support/peer.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const pages = [
   'README.md',

@@ -6,7 +6,7 @@ import { networkInterfaces } from 'node:os'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Accounts, password, startAccounts } from '../server/accounts.ts'
-import { peerSuite } from '../support/peer.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 /** An address of this machine that is not loopback: a request to it also comes from it. */

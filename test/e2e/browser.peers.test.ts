@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, startAccounts } from '../server/accounts.ts'
-import { peerSuite } from '../support/peer.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 const missing = program === undefined ? 'chromium is not installed' : undefined

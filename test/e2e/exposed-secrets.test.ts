@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { cert, key } from '../server/certificate.ts'
-import { startServe } from '../support/serve-command.ts'
-import { svcHome } from '../support/svc.ts'
+import { startServe } from '../support/program/serve-command.ts'
+import { svcHome } from '../support/program/svc.ts'
 
 const shared = 'which every account of this machine can read: chmod o='
 

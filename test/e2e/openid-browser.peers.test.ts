@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { chromiumMissing, launchChromium, signInOnPages } from '../support/openid-chromium.ts'
-import { peerSuite } from '../support/peer.ts'
-import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/people-provider.ts'
-import { type ServeCommand, startServe } from '../support/serve-command.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { chromiumMissing, launchChromium, signInOnPages } from '../support/openid/chromium.ts'
+import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/openid/people-provider.ts'
+import { type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', () => {
   let provider: PeopleProvider
@@ -50,7 +50,7 @@ peerSuite(chromiumMissing, 'a real browser at svc serve and a real provider', ()
   test('A13 svc login opens Chromium, and receives the answer of its user', async () => {
     const terminal = svcHome()
     try {
-      const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid-chromium.ts')} %s`
+      const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid/chromium.ts')} %s`
       const args = ['login', '--server', server.url, '--provider', 'corp', '--insecure-storage']
       const ran = await terminal.svc(args, { env: { BROWSER } })
       expect(ran).toMatchObject({ code: 0 })

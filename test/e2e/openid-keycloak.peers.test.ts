@@ -1,17 +1,17 @@
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { chromiumMissing, launchChromium, signInOnPages } from '../support/openid/chromium.ts'
+import { type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 import {
   type Keycloak,
   keycloakAccount,
   keycloakMissing,
   keycloakPublicClient,
   startKeycloak,
-} from '../support/keycloak.ts'
-import { chromiumMissing, launchChromium, signInOnPages } from '../support/openid-chromium.ts'
-import { peerSuite } from '../support/peer.ts'
-import { type ServeCommand, startServe } from '../support/serve-command.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+} from '../support/servers/keycloak.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const account = { PERSON: keycloakAccount.user, PERSON_PASSWORD: keycloakAccount.password }
 
@@ -40,7 +40,7 @@ peerSuite(keycloakMissing ?? chromiumMissing, 'svc login --provider at svc serve
   const args = (): readonly string[] => ['login', '--server', server.url, '--provider', 'shop', '--insecure-storage']
 
   test('A13 signs in with Chromium, which svc opens, and out again', { timeout: 60_000 }, async () => {
-    const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid-chromium.ts')} %s`
+    const BROWSER = `${process.execPath} ${join(import.meta.dirname, '../support/openid/chromium.ts')} %s`
     const ran = await home.svc(args(), { env: { BROWSER, ...account } })
     expect(ran).toMatchObject({ code: 0 })
     expect(ran.stdout).toContain(signedIn())

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { signInAsPerson } from '../support/openid-person.ts'
-import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/people-provider.ts'
-import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { type PeopleProvider, startPeopleProvider, svcClient } from '../support/openid/people-provider.ts'
+import { signInAsPerson } from '../support/openid/person.ts'
+import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 /** The program for BROWSER, which signs carol in without showing anything. */
-const person = `${process.execPath} ${join(import.meta.dirname, '../support/openid-person.ts')} %s`
+const person = `${process.execPath} ${join(import.meta.dirname, '../support/openid/person.ts')} %s`
 
 describe('svc login --provider at svc serve and a real provider', () => {
   let provider: PeopleProvider

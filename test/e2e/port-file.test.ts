@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { svcHome } from '../support/svc.ts'
-import { until } from '../support/until.ts'
+import { svcHome } from '../support/program/svc.ts'
+import { until } from '../support/suite/until.ts'
 
 const program = new URL('../../bin/run.js', import.meta.url).pathname
 

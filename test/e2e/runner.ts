@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { compiledCode } from '../support/compiled-code.ts'
+import { compiledCode } from '../support/program/compiled-code.ts'
 
 /**
  * Runs end-to-end scripts that read like a manual, over the real binary:

@@ -5,12 +5,12 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type ServeProcess, startServe } from '../support/serve-child.ts'
-import { until } from '../support/until.ts'
+import { type ServeProcess, startServe } from '../support/program/serve-child.ts'
+import { until } from '../support/suite/until.ts'
 
 const windows = process.platform === 'win32'
 const hasPython = spawnSync('python3', ['-c', 'import pty, termios'], { timeout: 60_000 }).status === 0
-const terminalScript = new URL('../support/terminal.py', import.meta.url).pathname
+const terminalScript = new URL('../support/program/terminal.py', import.meta.url).pathname
 
 /** Bytes that may wait for the log, as docs/serve.md says. */
 const maxWaitingBytes = 1024 * 1024

@@ -16,8 +16,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { compiledCode } from '../support/compiled-code.ts'
-import { entry } from '../support/serve-child.ts'
+import { compiledCode } from '../support/program/compiled-code.ts'
+import { entry } from '../support/program/serve-child.ts'
 
 const root = new URL('../..', import.meta.url).pathname
 const windows = process.platform === 'win32'

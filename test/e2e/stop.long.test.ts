@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { get, type Outcome, openConnection, write } from '../support/exchange.ts'
-import { blackHole, peer, speaks } from '../support/faults.ts'
-import { startServeProcess } from '../support/serve-process.ts'
-import { until } from '../support/until.ts'
+import { blackHole, peer, speaks } from '../support/faults/faults.ts'
+import { startServeProcess } from '../support/program/serve-process.ts'
+import { until } from '../support/suite/until.ts'
+import { get, type Outcome, openConnection, write } from '../support/wire/exchange.ts'
 
 const check = get('/healthcheck?ExecutionMode=Basic&ServerType=App')
 

@@ -10,7 +10,7 @@ import {
 } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
 
 const checkNamed = (name: string, more: Partial<Check<Connection>> = {}): Check<Connection> => ({
   depth: 'Basic',

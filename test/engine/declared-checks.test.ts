@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type Check, checksOn, fail, machineKind, networkKind, ok, warn } from '../../src/core/engine/index.ts'
-import { runKind } from '../support/run-kind.ts'
+import { runKind } from '../support/engine/run-kind.ts'
 
 const check = checksOn<object>()
 const state = { state: 'It is as it should be' } as const

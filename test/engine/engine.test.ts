@@ -12,9 +12,9 @@ import {
   runMonitors,
 } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { engineWorld } from '../support/engine-world.ts'
-import { until } from '../support/until.ts'
+import { engineWorld } from '../support/engine/engine-world.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { until } from '../support/suite/until.ts'
 
 type Made = Partial<Omit<PlannedMonitor, 'kind'>> & {
   readonly observe?: (context: CheckContext) => AsyncIterable<Result>

@@ -11,10 +11,10 @@ import {
 } from '../../src/core/engine/index.ts'
 import http from '../../src/core/kinds/http/index.ts'
 import { resolveHost } from '../../src/core/net/connect.ts'
-import { engineWorld } from '../support/engine-world.ts'
-import { httpPeer, pages } from '../support/http-peer.ts'
-import { withDefaults } from '../support/run-kind.ts'
-import { storeOfTest } from '../support/store.ts'
+import { engineWorld } from '../support/engine/engine-world.ts'
+import { withDefaults } from '../support/engine/run-kind.ts'
+import { httpPeer, pages } from '../support/simulated/http-peer.ts'
+import { storeOfTest } from '../support/store/embedded.ts'
 
 const minute = 60_000
 const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { checksOn, machineKind, ObservationError, ok, sharedRead } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { runKind } from '../support/run-kind.ts'
+import { runKind } from '../support/engine/run-kind.ts'
 
 type Log = { readonly lines: string[] }
 const check = checksOn<Log>()

@@ -10,7 +10,7 @@ import {
   sharedRead,
 } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { runKind } from '../support/run-kind.ts'
+import { runKind } from '../support/engine/run-kind.ts'
 
 type Machine = { readonly reads: string[] }
 const check = checksOn<Machine>()

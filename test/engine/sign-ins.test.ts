@@ -14,10 +14,10 @@ import {
 } from '../../src/core/engine/index.ts'
 import { SignIns } from '../../src/core/engine/sign-ins.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { engineWorld } from '../support/engine-world.ts'
-import { files } from '../support/files.ts'
-import { httpPeer } from '../support/http-peer.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { engineWorld } from '../support/engine/engine-world.ts'
+import { files } from '../support/engine/files.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { httpPeer } from '../support/simulated/http-peer.ts'
 
 const never = new AbortController().signal
 const minute = 60_000

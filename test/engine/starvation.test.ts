@@ -12,10 +12,10 @@ import {
   runMonitors,
 } from '../../src/core/engine/index.ts'
 import http from '../../src/core/kinds/http/index.ts'
-import { engineWorld } from '../support/engine-world.ts'
-import { type Peer, peer } from '../support/faults.ts'
-import { withDefaults } from '../support/run-kind.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { engineWorld } from '../support/engine/engine-world.ts'
+import { withDefaults } from '../support/engine/run-kind.ts'
+import { type Peer, peer } from '../support/faults/faults.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
 
 const usual = { depth: 'Basic', host: false, dependsOn: [], retries: 0, deployment: false } as const
 const never = new AbortController().signal

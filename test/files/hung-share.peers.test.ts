@@ -5,11 +5,11 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { peerSuite } from '../support/peer.ts'
-import { childrenOf, freePort } from '../support/server.ts'
-import { type FuseShare, shareMissing, startShare } from '../support/share.ts'
-import { type Home, svcHome } from '../support/svc.ts'
-import { until } from '../support/until.ts'
+import { type FuseShare, shareMissing, startShare } from '../support/faults/share.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { childrenOf, freePort } from '../support/servers/server.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 /** Milliseconds of a monitor, and what its process may take beyond that and its own start. */
 const deadline = 2_000

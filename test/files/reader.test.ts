@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { Reader } from '../../src/core/files/reader.ts'
 import type { TaskName } from '../../src/core/files/tasks.ts'
-import { ownChildren } from '../support/processes.ts'
-import { until } from '../support/until.ts'
+import { ownChildren } from '../support/suite/processes.ts'
+import { until } from '../support/suite/until.ts'
 
-const entry = new URL('../support/silent-reader-child.ts', import.meta.url)
+const entry = new URL('../support/engine/silent-reader-child.ts', import.meta.url)
 const share = (name: string) => ({ key: name, name })
 /** The process that answers. */
 const ask = (reader: Reader, task: TaskName, ms = 20_000, name = 'a'): Promise<unknown> =>

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { readNamed } from '../../src/core/files/index.ts'
 import { readPipe } from '../../src/core/files/pipe.ts'
 import { foreignShare, type LinkAt, shareAt, treeOf, walk } from '../../src/core/files/share.ts'
-import { files } from '../support/files.ts'
+import { files } from '../support/engine/files.ts'
 
 const mounts = treeOf(
   [

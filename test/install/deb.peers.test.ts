@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import pkg from '../../package.json' with { type: 'json' }
 import { commands } from '../../src/registry.ts'
-import { peerSuite } from '../support/peer.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 import { account, isInstalled, root, run } from './installed.ts'
 
 const environment = { ...process.env, SOURCE_DATE_EPOCH: '1700000000' } as Record<string, string>

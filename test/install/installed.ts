@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { compiledCode } from '../support/compiled-code.ts'
+import { compiledCode } from '../support/program/compiled-code.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, startAccounts } from '../server/accounts.ts'
-import { peerSuite } from '../support/peer.ts'
-import { findProgram } from '../support/server.ts'
+import { findProgram } from '../support/servers/server.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const run = promisify(execFile)
 const missing = ['mcs', 'mono'].every((name) => findProgram(name) !== undefined)

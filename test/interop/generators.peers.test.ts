@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type OperationSpec, operations } from '../../src/core/protocol/index.ts'
-import { canonical } from '../support/openapi.ts'
-import { peerSuite } from '../support/peer.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { canonical } from '../support/wire/openapi.ts'
 
 /** Where `.ci/generators` installs them: they need another version of TypeScript. */
 const home = new URL('../../node_modules/.cache/generators', import.meta.url).pathname

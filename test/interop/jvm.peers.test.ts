@@ -5,8 +5,8 @@ import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, expect, test } from 'vitest'
 import { startAccounts } from '../server/accounts.ts'
-import { peerSuite } from '../support/peer.ts'
-import { findProgram } from '../support/server.ts'
+import { findProgram } from '../support/servers/server.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 import { password, serveBuilt } from './served.ts'
 
 const run = promisify(execFile)

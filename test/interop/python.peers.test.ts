@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { startAccounts } from '../server/accounts.ts'
-import { peerSuite } from '../support/peer.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const python = process.env['SVC_PYTHON'] ?? 'python3'
 const missing =

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ask } from '../server/site.ts'
-import { peerSuite } from '../support/peer.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 import { password, serveBuilt } from './served.ts'
 
 const python = process.env['SVC_PYTHON'] ?? 'python3'

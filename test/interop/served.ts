@@ -9,8 +9,8 @@ import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
 import { openData } from '../../src/core/store/index.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
-import { svcHome } from '../support/svc.ts'
+import { svcHome } from '../support/program/svc.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 export const password = 'violet-harbour-42'
 

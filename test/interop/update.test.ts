@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Accounts, startAccounts } from '../server/accounts.ts'
-import { suiteWith } from '../support/peer.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 /** Where `.ci/clients` installs it. */
 const bin = join(import.meta.dirname, '../../node_modules/.cache/servicestack-cli/node_modules/@servicestack/cli/bin')

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { suiteWith } from '../support/peer.ts'
-import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
-import { type Home, svcHome } from '../support/svc.ts'
-import { buildVersion01, version01Missing } from '../support/version-0.1.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { buildVersion01, version01Missing } from '../support/program/version-0.1.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 suiteWith(version01Missing ?? postgresMissing, 'a store of svc 0.1 in PostgreSQL', () => {
   let built: ReturnType<typeof buildVersion01>

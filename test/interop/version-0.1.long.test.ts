@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Peer, peer } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
-import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
-import { type Home, type Ran, svcHome } from '../support/svc.ts'
-import { buildVersion01, everyKind, git, version01, version01Missing } from '../support/version-0.1.ts'
+import { type Peer, peer } from '../support/faults/faults.ts'
+import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { type Home, type Ran, svcHome } from '../support/program/svc.ts'
+import { buildVersion01, everyKind, git, version01, version01Missing } from '../support/program/version-0.1.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 type Version = '0.1' | 'this version'
 /** 0.1 checks its own parts for a type that svc.yaml lacks, where this version answers 503. */

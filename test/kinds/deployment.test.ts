@@ -8,8 +8,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { runMonitors } from '../../src/core/engine/index.ts'
 import deployment, { progress, versionIn } from '../../src/core/kinds/deployment.ts'
 import { healthCheckResponse, runDocument } from '../../src/core/reports/index.ts'
-import { checked, evaluated, runKind, withDefaults } from '../support/run-kind.ts'
-import { until } from '../support/until.ts'
+import { checked, evaluated, runKind, withDefaults } from '../support/engine/run-kind.ts'
+import { until } from '../support/suite/until.ts'
 
 let folder = ''
 const servers: (Server | TcpServer)[] = []

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import dns from '../../src/core/kinds/dns.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { type Bind, type BindOptions, bindMissing, startBind } from '../support/bind.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, runKind } from '../support/run-kind.ts'
+import { checked, runKind } from '../support/engine/run-kind.ts'
+import { type Bind, type BindOptions, bindMissing, startBind } from '../support/servers/bind.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 type Settings = Parameters<typeof runKind<typeof dns.settings>>[1]
 

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest'
 import dns, { latency, records } from '../../src/core/kinds/dns.ts'
 import { aliasElsewhere, readMessage } from '../../src/core/net/dns-message.ts'
 import { signaturesIn } from '../../src/core/net/dns-query.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { refusedPort, settled } from '../support/faults.ts'
-import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { refusedPort, settled } from '../support/faults/faults.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
 
 const types = { A: 1, NS: 2, CNAME: 5, SOA: 6, PTR: 12, MX: 15, TXT: 16, AAAA: 28, SRV: 33, CAA: 257 } as const
 type RecordData = { readonly type: keyof typeof types; readonly data: Buffer }

@@ -14,11 +14,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import exec from '../../src/core/kinds/exec/index.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { escapeSequences } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
-import { runKind } from '../support/run-kind.ts'
-import { until } from '../support/until.ts'
+import { runKind } from '../support/engine/run-kind.ts'
+import { escapeSequences } from '../support/faults/faults.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 let folder: string
 let allowed: string

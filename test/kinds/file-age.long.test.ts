@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import fileAge from '../../src/core/kinds/file-age.ts'
-import { runInChild } from '../support/cached-child.ts'
-import { checked, runKind } from '../support/run-kind.ts'
+import { runInChild } from '../support/engine/cached-child.ts'
+import { checked, runKind } from '../support/engine/run-kind.ts'
 
 test('a folder with more files than svc dates is evaluated by those, and is at best a warning', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'svc-file-age-'))

@@ -15,9 +15,9 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import fileAge, { age as ageCheck, backlog } from '../../src/core/kinds/file-age.ts'
-import { ownChildren } from '../support/processes.ts'
-import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
-import { asServer } from '../support/server.ts'
+import { checked, evaluated, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { asServer } from '../support/servers/server.ts'
+import { ownChildren } from '../support/suite/processes.ts'
 
 let folder: string
 beforeEach(() => {
@@ -197,7 +197,7 @@ describe('paths that cannot be checked', () => {
 
 /** The kind under an account that root's rights do not help. */
 function asNobody(settings: object): Result | undefined {
-  const child = new URL('../support/kind-child.ts', import.meta.url).pathname
+  const child = new URL('../support/engine/kind-child.ts', import.meta.url).pathname
   const args = [child, 'file-age', JSON.stringify(settings), 'Basic']
   const [result] = JSON.parse(
     execFileSync(process.execPath, args, { ...asServer, cwd: '/', encoding: 'utf8' }),

@@ -14,18 +14,23 @@ import redis from '../../src/core/kinds/redis/index.ts'
 import smtp from '../../src/core/kinds/smtp/index.ts'
 import svc from '../../src/core/kinds/svc.ts'
 import tls from '../../src/core/kinds/tls.ts'
-import { apacheMissing, startApache } from '../support/apache.ts'
-import { type Certificates, makeCertificates, opensslMissing, type ServerCertificate } from '../support/certs.ts'
-import { http as answer, peer, replies } from '../support/faults.ts'
-import { healthServer } from '../support/grpc.ts'
-import { nginxMissing, startNginx } from '../support/nginx.ts'
-import { startOidc } from '../support/oidc.ts'
-import { peerSuite } from '../support/peer.ts'
-import { redisMissing, startRedis } from '../support/redis.ts'
-import { checked, runKind, secret } from '../support/run-kind.ts'
-import { admin, slapdMissing, startSlapd } from '../support/slapd.ts'
-import { smtpAccount, startSmtp } from '../support/smtp.ts'
-import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+import { checked, runKind, secret } from '../support/engine/run-kind.ts'
+import { http as answer, peer, replies } from '../support/faults/faults.ts'
+import { startOidc } from '../support/openid/oidc.ts'
+import { apacheMissing, startApache } from '../support/servers/apache.ts'
+import {
+  type Certificates,
+  makeCertificates,
+  opensslMissing,
+  type ServerCertificate,
+} from '../support/servers/certs.ts'
+import { healthServer } from '../support/servers/grpc.ts'
+import { nginxMissing, startNginx } from '../support/servers/nginx.ts'
+import { redisMissing, startRedis } from '../support/servers/redis.ts'
+import { admin, slapdMissing, startSlapd } from '../support/servers/slapd.ts'
+import { smtpAccount, startSmtp } from '../support/servers/smtp.ts'
+import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/servers/vsftpd.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 type Trust = { readonly fingerprint?: readonly string[]; readonly caFile?: string; readonly servername?: string }
 type Server = {

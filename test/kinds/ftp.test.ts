@@ -9,10 +9,6 @@ import { roughly, stamp } from '../../src/core/kinds/ftp/list.ts'
 import { folderOf, mayHear } from '../../src/core/kinds/ftp/sign-in.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
-import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../support/ftp-server.ts'
-import { suiteWith } from '../support/peer.ts'
 import {
   checked,
   checksOf,
@@ -22,8 +18,12 @@ import {
   runKind,
   secret,
   withDefaults,
-} from '../support/run-kind.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/engine/run-kind.ts'
+import { blackHole, endless, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults/faults.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { deafPort, type FtpScript, pasv, scriptedFtp, startFtpServer } from '../support/servers/ftp-server.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { hungUp } from '../support/suite/until.ts'
 
 type FtpSettings = Values<typeof ftp.settings>
 type Overrides = Partial<FtpSettings>

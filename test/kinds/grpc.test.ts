@@ -12,7 +12,7 @@ import { type Metadata, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import grpc from '../../src/core/kinds/grpc/index.ts'
 import { servingStatus } from '../../src/core/kinds/grpc/message.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
 import {
   type Behaviour,
   blackHole,
@@ -22,10 +22,10 @@ import {
   replies,
   settled,
   speaks,
-} from '../support/faults.ts'
-import { checkServer, grpcServer, healthServer, type Refusal } from '../support/grpc.ts'
-import { suiteWith } from '../support/peer.ts'
-import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+} from '../support/faults/faults.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { checkServer, grpcServer, healthServer, type Refusal } from '../support/servers/grpc.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const host = '127.0.0.1'
 /** What is open of this process where a test listens at one port, and nothing is connected to it. */

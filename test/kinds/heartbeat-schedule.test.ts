@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest'
 import type { Heartbeat } from '../../src/core/engine/index.ts'
 import heartbeat from '../../src/core/kinds/heartbeat/index.ts'
 import { file, folder, load, refused } from '../config/given.ts'
-import { beatAt as beat } from '../support/heartbeats.ts'
-import { processorMs } from '../support/processor-time.ts'
-import { checked, runKind, withDefaults } from '../support/run-kind.ts'
+import { checked, runKind, withDefaults } from '../support/engine/run-kind.ts'
+import { beatAt as beat } from '../support/store/heartbeats.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 const second = 1_000
 const minute = 60 * second

@@ -3,10 +3,10 @@ import type { Heartbeat } from '../../src/core/engine/index.ts'
 import { Fault } from '../../src/core/errors.ts'
 import heartbeat from '../../src/core/kinds/heartbeat/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { escapeSequences } from '../support/faults.ts'
-import { beatAt } from '../support/heartbeats.ts'
-import { processorMs } from '../support/processor-time.ts'
-import { checked, runKind } from '../support/run-kind.ts'
+import { checked, runKind } from '../support/engine/run-kind.ts'
+import { escapeSequences } from '../support/faults/faults.ts'
+import { beatAt } from '../support/store/heartbeats.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 const minute = 60_000
 const now = 1_800_000_000_000

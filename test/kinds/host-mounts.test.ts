@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { hostWithMount, type MountFault, mountsMissing } from '../support/mounts.ts'
-import { suiteWith } from '../support/peer.ts'
+import { hostWithMount, type MountFault, mountsMissing } from '../support/faults/mounts.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 /** The result for the planted file system; undefined when there is none. */
 function diskWith(fault: MountFault, options: Parameters<typeof hostWithMount>[1] = {}, check = 'disk') {

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { HistoryReading } from '../../src/core/engine/index.ts'
 import host, { oomKills, trend, trendOf } from '../../src/core/kinds/host.ts'
 import type { Threshold } from '../../src/core/settings/index.ts'
-import { killForLackOfMemory, oomMissing } from '../support/out-of-memory.ts'
-import { suiteWith } from '../support/peer.ts'
-import { evaluated, runKind } from '../support/run-kind.ts'
+import { evaluated, runKind } from '../support/engine/run-kind.ts'
+import { killForLackOfMemory, oomMissing } from '../support/faults/out-of-memory.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const hour = 3_600_000
 const GiB = 1024 ** 3

@@ -16,10 +16,10 @@ import host, {
 } from '../../src/core/kinds/host.ts'
 import { parseReference, question, readAnswer } from '../../src/core/net/sntp.ts'
 import { type Disk, disks, fromListing, type SilentDisk } from '../../src/core/system/disks.ts'
-import { lastsAtLeast } from '../support/deadline.ts'
-import { resultsWithoutDescriptors } from '../support/exhausted.ts'
-import { checked, evaluated, runKind } from '../support/run-kind.ts'
-import { until } from '../support/until.ts'
+import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
+import { resultsWithoutDescriptors } from '../support/faults/exhausted.ts'
+import { lastsAtLeast } from '../support/suite/deadline.ts'
+import { until } from '../support/suite/until.ts'
 
 const GiB = 2 ** 30
 const clock = (port: number) => ({ reference: `127.0.0.1:${port}`, offset: { warn: 50, limit: 1_000 } })

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { peer } from '../support/faults.ts'
-import { type HostileCase, type HostileTarget, hostileCases } from '../support/hostile-cases.ts'
-import { type HostileRunner, startHostileRunner } from '../support/hostile-runner.ts'
+import { peer } from '../support/faults/faults.ts'
+import { type HostileCase, type HostileTarget, hostileCases } from '../support/hostile/cases.ts'
+import { type HostileRunner, startHostileRunner } from '../support/hostile/runner.ts'
 
 /** Characters of the message and the details of one result. */
 const maxLength = 6_000

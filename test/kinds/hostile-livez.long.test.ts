@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { runMediaType } from '../../src/core/protocol/index.ts'
 import { decodeRun } from '../../src/core/wire/index.ts'
-import { type Peer, peer } from '../support/faults.ts'
-import { hostileCases } from '../support/hostile-cases.ts'
-import { hostilePassword } from '../support/hostile-password.ts'
-import { endlessPeers } from '../support/hostile-streams.ts'
-import { startServe } from '../support/serve-command.ts'
-import { svcHome } from '../support/svc.ts'
+import { type Peer, peer } from '../support/faults/faults.ts'
+import { hostileCases } from '../support/hostile/cases.ts'
+import { hostilePassword } from '../support/hostile/password.ts'
+import { endlessPeers } from '../support/hostile/streams.ts'
+import { startServe } from '../support/program/serve-command.ts'
+import { svcHome } from '../support/program/svc.ts'
 
 // Every server here is simulated: no real one behaves so. `svc serve` is the built program, and the sockets are real.
 

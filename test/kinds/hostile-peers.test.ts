@@ -8,8 +8,8 @@ import postgres from '../../src/core/kinds/postgres/index.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
 import smtp from '../../src/core/kinds/smtp/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { measureBlocking } from '../support/event-loop.ts'
-import { type Behaviour, peer } from '../support/faults.ts'
+import { checked, runKind, secret } from '../support/engine/run-kind.ts'
+import { type Behaviour, peer } from '../support/faults/faults.ts'
 import {
   element,
   ldapBind,
@@ -19,9 +19,9 @@ import {
   mysqlError,
   mysqlServer,
   octets,
-} from '../support/hostile-servers.ts'
-import { checked, runKind, secret } from '../support/run-kind.ts'
-import { postgresAnswering, postgresMessage } from '../support/simulated-postgres.ts'
+} from '../support/hostile/servers.ts'
+import { postgresAnswering, postgresMessage } from '../support/simulated/simulated-postgres.ts'
+import { measureBlocking } from '../support/suite/event-loop.ts'
 
 // Every server here is simulated: no real one behaves so. The sockets are real.
 

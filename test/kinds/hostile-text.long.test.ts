@@ -18,8 +18,8 @@ import { parseLaunchd, parseSystemd, parseWindows } from '../../src/core/kinds/s
 import { SmtpReplyReader } from '../../src/core/kinds/smtp/session.ts'
 import { createRedactor, noRedaction, sanitize } from '../../src/core/net/text.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/growth.ts'
-import { hostileUnits } from '../support/hostile-texts.ts'
+import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/hostile/growth.ts'
+import { hostileUnits } from '../support/hostile/texts.ts'
 
 const at = new Date(0)
 const contentOf = async (text: string, xml: boolean): Promise<Content> => {

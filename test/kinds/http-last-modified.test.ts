@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { lastModified } from '../../src/core/kinds/http/checks.ts'
 import http from '../../src/core/kinds/http/index.ts'
 import { noRedaction } from '../../src/core/net/text.ts'
-import { httpPeer } from '../support/http-peer.ts'
-import { checked, evaluated, runKind } from '../support/run-kind.ts'
+import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
+import { httpPeer } from '../support/simulated/http-peer.ts'
 
 const hourMs = 3_600_000
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]

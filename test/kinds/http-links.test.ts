@@ -2,9 +2,9 @@ import { describe, expect, test } from 'vitest'
 import type { LinkEntry } from '../../src/core/assert/link-settings.ts'
 import http from '../../src/core/kinds/http/index.ts'
 import { admit } from '../../src/core/kinds/http/links.ts'
-import { http as answer, blackHole, endless, escapeSequences, peer, replies } from '../support/faults.ts'
-import { httpPeer, pages } from '../support/http-peer.ts'
-import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
+import { http as answer, blackHole, endless, escapeSequences, peer, replies } from '../support/faults/faults.ts'
+import { httpPeer, pages } from '../support/simulated/http-peer.ts'
 
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]
 const entry = (more: Partial<LinkEntry> = {}): LinkEntry => ({

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import http from '../../src/core/kinds/http/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { type HttpPeer, httpPeer } from '../support/http-peer.ts'
-import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
+import { type HttpPeer, httpPeer } from '../support/simulated/http-peer.ts'
 
 type Echo = { readonly q: string | null; readonly head: string; readonly body: string }
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]

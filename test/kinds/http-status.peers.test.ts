@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import http from '../../src/core/kinds/http/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { type Apache, apacheMissing, apachePassword, startApache } from '../support/apache.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, runKind, secret } from '../support/run-kind.ts'
+import { checked, runKind, secret } from '../support/engine/run-kind.ts'
+import { type Apache, apacheMissing, apachePassword, startApache } from '../support/servers/apache.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]
 

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
 import steps from '../../src/core/kinds/http-steps/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { givenUp } from '../support/given-up.ts'
-import { type HttpPeer, httpPeer } from '../support/http-peer.ts'
-import { processorMs } from '../support/processor-time.ts'
-import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { givenUp } from '../support/hostile/given-up.ts'
+import { type HttpPeer, httpPeer } from '../support/simulated/http-peer.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 type Raw = Readonly<Record<string, unknown>>
 type Reply = { readonly status?: number; readonly body?: unknown; readonly headers?: Readonly<Record<string, string>> }

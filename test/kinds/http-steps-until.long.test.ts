@@ -3,8 +3,8 @@ import { expect, test } from 'vitest'
 import { limits, type Result } from '../../src/core/engine/index.ts'
 import steps from '../../src/core/kinds/http-steps/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { type HttpPeer, httpPeer } from '../support/http-peer.ts'
-import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { type HttpPeer, httpPeer } from '../support/simulated/http-peer.ts'
 
 type Raw = Readonly<Record<string, unknown>>
 type Reply = { readonly status?: number; readonly body?: unknown } | 'silence' | 'reset'

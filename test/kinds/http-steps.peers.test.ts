@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest'
 import steps from '../../src/core/kinds/http-steps/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { startFtpApi } from '../support/ftp-api.ts'
-import { peerSuite } from '../support/peer.ts'
-import { runKind } from '../support/run-kind.ts'
-import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+import { runKind } from '../support/engine/run-kind.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../support/servers/vsftpd.ts'
+import { startFtpApi } from '../support/simulated/ftp-api.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const env = { FTP_PASSWORD: vsftpdPassword, WRONG: 'not-the-password-at-all' }
 

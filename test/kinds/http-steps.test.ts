@@ -6,12 +6,12 @@ import steps from '../../src/core/kinds/http-steps/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings, type Secret } from '../../src/core/settings/index.ts'
 import { password, startAccounts } from '../server/accounts.ts'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { escapeSequences, refusedPort } from '../support/faults.ts'
-import { type FtpApi, ftpApiPassword, type Instead, startFtpApi } from '../support/ftp-api.ts'
-import { type FtpServer, startFtpServer } from '../support/ftp-server.ts'
-import { suiteWith } from '../support/peer.ts'
-import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { escapeSequences, refusedPort } from '../support/faults/faults.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { type FtpServer, startFtpServer } from '../support/servers/ftp-server.ts'
+import { type FtpApi, ftpApiPassword, type Instead, startFtpApi } from '../support/simulated/ftp-api.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const env = {
   API_PASSWORD: ftpApiPassword,

@@ -6,8 +6,7 @@ import http from '../../src/core/kinds/http/index.ts'
 import { targetOf } from '../../src/core/net/http/route.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { endsByDeadline } from '../support/deadline.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/engine/run-kind.ts'
 import {
   http as answer,
   type Behaviour,
@@ -24,12 +23,13 @@ import {
   replies,
   reset,
   settled,
-} from '../support/faults.ts'
-import { givenUp } from '../support/given-up.ts'
-import { httpPeer } from '../support/http-peer.ts'
-import { suiteWith } from '../support/peer.ts'
-import { processorMs } from '../support/processor-time.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
+} from '../support/faults/faults.ts'
+import { givenUp } from '../support/hostile/given-up.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { httpPeer } from '../support/simulated/http-peer.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 type Settings = Parameters<typeof runKind<typeof http.settings>>[1]
 type Look = Settings & { readonly path?: string }

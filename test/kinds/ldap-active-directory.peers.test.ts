@@ -2,8 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { generalizedTime, parseRepsFrom, passwordExpiry } from '../../src/core/kinds/ldap/active-directory.ts'
 import ldap from '../../src/core/kinds/ldap/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
 import {
   accountFaults,
   administrator,
@@ -12,7 +11,8 @@ import {
   reader,
   sambaMissing,
   startDomain,
-} from '../support/samba.ts'
+} from '../support/servers/samba.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const minute = 60_000
 const hour = 60 * minute

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { limits } from '../../src/core/engine/index.ts'
 import ldap from '../../src/core/kinds/ldap/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, runKind, secret } from '../support/run-kind.ts'
-import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '../support/slapd.ts'
+import { checked, runKind, secret } from '../support/engine/run-kind.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '../support/servers/slapd.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 type Settings = Parameters<typeof runKind<typeof ldap.settings>>[1]
 const account = { user: probe.user, password: secret(probe.password) }

@@ -8,6 +8,7 @@ import { LdapFrames } from '../../src/core/kinds/ldap/message.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/engine/run-kind.ts'
 import {
   type Behaviour,
   blackHole,
@@ -19,10 +20,9 @@ import {
   replies,
   reset,
   settled,
-} from '../support/faults.ts'
-import { processorMs } from '../support/processor-time.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
-import { probe } from '../support/slapd.ts'
+} from '../support/faults/faults.ts'
+import { probe } from '../support/servers/slapd.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 type Settings = Parameters<typeof runKind<typeof ldap.settings>>[1]
 const account = { user: probe.user, password: secret(probe.password) }

@@ -3,9 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import listeningKind from '../../src/core/kinds/listening.ts'
 import { bannerOf, listeningPorts } from '../../src/core/system/listening.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { runKind } from '../support/run-kind.ts'
-import { until } from '../support/until.ts'
+import { runKind } from '../support/engine/run-kind.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { until } from '../support/suite/until.ts'
 
 const never = new AbortController().signal
 const servers: Server[] = []

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { queue } from '../../src/core/kinds/mail-queue/index.ts'
 import { parseExim, parsePostqueue, QueuePermissionError } from '../../src/core/kinds/mail-queue/queue.ts'
-import { escapeSequences } from '../support/faults.ts'
-import { eximQueueMissing, postfixQueueMissing, type QueueServer, queueResults } from '../support/mail-queue.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, evaluated } from '../support/run-kind.ts'
+import { checked, evaluated } from '../support/engine/run-kind.ts'
+import { escapeSequences } from '../support/faults/faults.ts'
+import { eximQueueMissing, postfixQueueMissing, type QueueServer, queueResults } from '../support/servers/mail-queue.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const servers: readonly (readonly [QueueServer, string | undefined])[] = [
   ['postfix', postfixQueueMissing],

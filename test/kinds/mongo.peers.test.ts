@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import mongo from '../../src/core/kinds/mongo/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { settled } from '../support/faults.ts'
-import { type FerretdbServer, ferretdbMissing, startFerretdb } from '../support/ferretdb.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, checksOf, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
+import { checked, checksOf, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
+import { settled } from '../support/faults/faults.ts'
+import { type FerretdbServer, ferretdbMissing, startFerretdb } from '../support/servers/ferretdb.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 type Overrides = Partial<Values<typeof mongo.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'

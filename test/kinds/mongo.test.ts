@@ -10,21 +10,7 @@ import { UnavailableError } from '../../src/core/kinds/mongo/errors.ts'
 import mongo from '../../src/core/kinds/mongo/index.ts'
 import { writeConcern } from '../../src/core/kinds/mongo/write-concern.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { blackHole, endless, escapeSequences, peer, refusedPort, replies, settled, speaks } from '../support/faults.ts'
-import { files } from '../support/files.ts'
-import {
-  deepBson,
-  type MongoAnswer,
-  type MongoPeer,
-  type MongoPeerOptions,
-  message,
-  mongoPeer,
-  opMessage,
-} from '../support/mongo.ts'
-import { suiteWith } from '../support/peer.ts'
-import { proxy } from '../support/proxy.ts'
+import { files } from '../support/engine/files.ts'
 import {
   checked,
   checksOf,
@@ -33,9 +19,32 @@ import {
   runKind,
   secret,
   withDefaults,
-} from '../support/run-kind.ts'
-import { silenceOf } from '../support/silence.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/engine/run-kind.ts'
+import {
+  blackHole,
+  endless,
+  escapeSequences,
+  peer,
+  refusedPort,
+  replies,
+  settled,
+  speaks,
+} from '../support/faults/faults.ts'
+import { proxy } from '../support/faults/proxy.ts'
+import { silenceOf } from '../support/faults/silence.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import {
+  deepBson,
+  type MongoAnswer,
+  type MongoPeer,
+  type MongoPeerOptions,
+  message,
+  mongoPeer,
+  opMessage,
+} from '../support/simulated/mongo.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { hungUp } from '../support/suite/until.ts'
 
 type Overrides = Partial<Values<typeof mongo.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'

@@ -10,9 +10,9 @@ import { openMysql } from '../../src/core/kinds/mysql/driver.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { endless, type Peer, peer, speaks } from '../support/faults.ts'
-import { files } from '../support/files.ts'
-import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
+import { files } from '../support/engine/files.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
+import { endless, type Peer, peer, speaks } from '../support/faults/faults.ts'
 import {
   autoIncrementAt,
   globalReadLockHeld,
@@ -22,11 +22,11 @@ import {
   readOnly,
   startMariadbOnSmallDisk,
   tableLockHeld,
-} from '../support/mariadb-faults.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
-import { asServer, remove, serverFolder } from '../support/server.ts'
-import { until } from '../support/until.ts'
+} from '../support/faults/mariadb-faults.ts'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../support/servers/mariadb.ts'
+import { asServer, remove, serverFolder } from '../support/servers/server.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 import { sqlSuite, word } from './sql/suite.ts'
 
 type Given = Partial<Values<typeof mysql.settings>>

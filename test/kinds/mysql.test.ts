@@ -8,8 +8,8 @@ import mysql from '../../src/core/kinds/mysql/index.ts'
 import { lockWait } from '../../src/core/kinds/mysql/locks.ts'
 import { role } from '../../src/core/kinds/mysql/role.ts'
 import { Secret } from '../../src/core/settings/index.ts'
-import { peer } from '../support/faults.ts'
-import { evaluated, runKind } from '../support/run-kind.ts'
+import { evaluated, runKind } from '../support/engine/run-kind.ts'
+import { peer } from '../support/faults/faults.ts'
 import { word } from './sql/suite.ts'
 
 describe('mysql: a peer that closes the connection at once (simulated)', () => {

@@ -7,7 +7,8 @@ import { keyAge } from '../../src/core/kinds/oidc/checks.ts'
 import oidc from '../../src/core/kinds/oidc/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import { keychainSecret, Secret, type Values } from '../../src/core/settings/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { files } from '../support/engine/files.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/engine/run-kind.ts'
 import {
   type Behaviour,
   blackHole,
@@ -21,12 +22,11 @@ import {
   refusedPort,
   replies,
   reset,
-} from '../support/faults.ts'
-import { files } from '../support/files.ts'
-import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../support/oidc.ts'
-import { suiteWith } from '../support/peer.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/faults/faults.ts'
+import { account, client, type OidcServer, passwordClient, resource, startOidc } from '../support/openid/oidc.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { hungUp } from '../support/suite/until.ts'
 
 type Overrides = Partial<Values<typeof oidc.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'

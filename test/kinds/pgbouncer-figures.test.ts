@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { databases, maxWait } from '../../src/core/kinds/pgbouncer/checks.ts'
-import { evaluated } from '../support/run-kind.ts'
+import { evaluated } from '../support/engine/run-kind.ts'
 
 const full = { name: 'full', paused: 0, disabled: 0, current: 5, max: 10 }
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import ping, { loss, roundTrip } from '../../src/core/kinds/ping/index.ts'
 import { parsePing, pingCommand } from '../../src/core/kinds/ping/program.ts'
-import { suiteWith } from '../support/peer.ts'
-import { checked, evaluated, runKind } from '../support/run-kind.ts'
-import { childrenOf, findProgram } from '../support/server.ts'
+import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
+import { childrenOf, findProgram } from '../support/servers/server.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const missing = findProgram('ping') === undefined ? 'the program ping is not installed' : undefined
 

@@ -2,13 +2,18 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import postgres from '../../src/core/kinds/postgres/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
-import { memory } from '../support/history.ts'
-import { peerSuite, suiteWith } from '../support/peer.ts'
-import { pgbackrestMissing, startPgbackrest } from '../support/pgbackrest.ts'
-import { debianPostgres, debianPostgresMissing, type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { configured, walConsumer } from '../support/postgres-faults.ts'
-import { checked, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
-import { until } from '../support/until.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
+import { configured, walConsumer } from '../support/faults/postgres-faults.ts'
+import { pgbackrestMissing, startPgbackrest } from '../support/servers/pgbackrest.ts'
+import {
+  debianPostgres,
+  debianPostgresMissing,
+  type PostgresServer,
+  startPostgres,
+} from '../support/servers/postgres.ts'
+import { memory } from '../support/store/history.ts'
+import { peerSuite, suiteWith } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 const word = 'correct horse'
 

@@ -16,12 +16,12 @@ import {
   startedAt,
   type Usage,
 } from '../../src/core/system/processes.ts'
-import { resultsWithoutDescriptors } from '../support/exhausted.ts'
-import { files } from '../support/files.ts'
-import { mountsMissing, resultsOfStuckProcess } from '../support/mounts.ts'
-import { suiteWith } from '../support/peer.ts'
-import { checked, evaluated, runKind } from '../support/run-kind.ts'
-import { until } from '../support/until.ts'
+import { files } from '../support/engine/files.ts'
+import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
+import { resultsWithoutDescriptors } from '../support/faults/exhausted.ts'
+import { mountsMissing, resultsOfStuckProcess } from '../support/faults/mounts.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 /** Longer than the 15 characters that the kernel keeps of a name. */
 const name = `svc-test-sleeper-${process.pid}`

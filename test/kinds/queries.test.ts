@@ -15,7 +15,7 @@ import {
 } from '../../src/core/database/index.ts'
 import type { Result } from '../../src/core/engine/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
-import { escapeSequences } from '../support/faults.ts'
+import { escapeSequences } from '../support/faults/faults.ts'
 
 const now = Date.UTC(2026, 7, 2, 12)
 const hour = 3_600_000

@@ -4,6 +4,7 @@ import rabbitmq from '../../src/core/kinds/rabbitmq/index.ts'
 import * as ofNodes from '../../src/core/kinds/rabbitmq/nodes.ts'
 import * as ofQueues from '../../src/core/kinds/rabbitmq/queues.ts'
 import type { Values } from '../../src/core/settings/index.ts'
+import { checked, evaluated, runKind, secret, withDefaults } from '../support/engine/run-kind.ts'
 import {
   type Behaviour,
   blackHole,
@@ -17,10 +18,9 @@ import {
   replies,
   reset,
   settled,
-} from '../support/faults.ts'
-import { administrator } from '../support/rabbitmq.ts'
-import { checked, evaluated, runKind, secret, withDefaults } from '../support/run-kind.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/faults/faults.ts'
+import { administrator } from '../support/servers/rabbitmq.ts'
+import { hungUp } from '../support/suite/until.ts'
 
 type RabbitmqSettings = Values<typeof rabbitmq.settings>
 type Overrides = Partial<RabbitmqSettings>

@@ -3,11 +3,11 @@ import type { Result } from '../../src/core/engine/index.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
 import type { oldestItem } from '../../src/core/kinds/redis/queues.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { escapeSequences } from '../support/faults.ts'
-import { peerSuite } from '../support/peer.ts'
-import { proxy } from '../support/proxy.ts'
-import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
-import { checked, runKind } from '../support/run-kind.ts'
+import { checked, runKind } from '../support/engine/run-kind.ts'
+import { escapeSequences } from '../support/faults/faults.ts'
+import { proxy } from '../support/faults/proxy.ts'
+import { type RedisServer, redisMissing, startRedis } from '../support/servers/redis.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const minute = 60_000
 const now = Date.UTC(2026, 0, 14, 2)

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import redis from '../../src/core/kinds/redis/index.ts'
 import { oldestItem } from '../../src/core/kinds/redis/queues.ts'
 import type { Threshold, Values } from '../../src/core/settings/index.ts'
-import { peer } from '../support/faults.ts'
-import { checked, evaluated, runKind, secret, withDefaults } from '../support/run-kind.ts'
+import { checked, evaluated, runKind, secret, withDefaults } from '../support/engine/run-kind.ts'
+import { peer } from '../support/faults/faults.ts'
 
 const minute = 60_000
 const now = Date.UTC(2026, 0, 14, 2)

@@ -9,9 +9,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import self, { eventLoop } from '../../src/core/kinds/self.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { onThisMachine, parseMarker } from '../../src/core/system/serve-marker.ts'
-import { endsByDeadline, lastsAtLeast } from '../support/deadline.ts'
-import { checked, evaluated, runKind } from '../support/run-kind.ts'
-import { until } from '../support/until.ts'
+import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
+import { endsByDeadline, lastsAtLeast } from '../support/suite/deadline.ts'
+import { until } from '../support/suite/until.ts'
 
 let folder = ''
 let storePath = ''

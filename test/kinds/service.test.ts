@@ -13,8 +13,8 @@ import service, {
   systemctlArgs,
 } from '../../src/core/kinds/service.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { escapeSequences } from '../support/faults.ts'
-import { evaluated, runKind } from '../support/run-kind.ts'
+import { evaluated, runKind } from '../support/engine/run-kind.ts'
+import { escapeSequences } from '../support/faults/faults.ts'
 
 const systemd = (values: Readonly<Record<string, string>>): string =>
   Object.entries({

@@ -8,12 +8,12 @@ import { probeFile } from '../../src/core/folders/index.ts'
 import sftp from '../../src/core/kinds/sftp/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { fillDisk } from '../support/full-disk.ts'
-import { sessionsLeft } from '../support/own-daemon.ts'
-import { peerSuite } from '../support/peer.ts'
-import { proxy } from '../support/proxy.ts'
-import { checked, checksOf, problemsOf, type RunKindOptions, runKind, secret } from '../support/run-kind.ts'
-import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
+import { checked, checksOf, problemsOf, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
+import { fillDisk } from '../support/faults/full-disk.ts'
+import { proxy } from '../support/faults/proxy.ts'
+import { sessionsLeft } from '../support/servers/own-daemon.ts'
+import { type Sshd, sshdMissing, startSshd } from '../support/servers/sshd.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 type SftpSettings = Values<typeof sftp.settings>
 type Overrides = Partial<SftpSettings>

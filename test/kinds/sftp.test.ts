@@ -4,7 +4,6 @@ import sftp, { banner } from '../../src/core/kinds/sftp/index.ts'
 import { hostKeyOf } from '../../src/core/kinds/sftp/ssh.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { blackHole, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults.ts'
 import {
   checked,
   checksOf,
@@ -14,9 +13,10 @@ import {
   runKind,
   secret,
   withDefaults,
-} from '../support/run-kind.ts'
-import { type SftpOptions, type SftpServer, startSftpServer } from '../support/sftp-server.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/engine/run-kind.ts'
+import { blackHole, escapeSequences, peer, refusedPort, settled, speaks } from '../support/faults/faults.ts'
+import { type SftpOptions, type SftpServer, startSftpServer } from '../support/servers/sftp-server.ts'
+import { hungUp } from '../support/suite/until.ts'
 
 type SftpSettings = Values<typeof sftp.settings>
 type Overrides = Partial<SftpSettings>

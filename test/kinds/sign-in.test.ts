@@ -13,9 +13,9 @@ import { openCore } from '../../src/core/open.ts'
 import { assemble } from '../../src/core/plan/index.ts'
 import type { ExecutionMode, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { faultOf, withWorld } from '../auth/world.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { peer, refusedPort } from '../support/faults.ts'
-import { checked, evaluated, runKind } from '../support/run-kind.ts'
+import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
+import { peer, refusedPort } from '../support/faults/faults.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-sign-in-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

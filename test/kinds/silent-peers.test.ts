@@ -7,9 +7,9 @@ import smtp from '../../src/core/kinds/smtp/index.ts'
 import tls from '../../src/core/kinds/tls.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { readSettings, type SettingsSpec } from '../../src/core/settings/index.ts'
-import { makeCertificates } from '../support/certs.ts'
-import { blackHole, type Peer, peer } from '../support/faults.ts'
-import { runKind, secret } from '../support/run-kind.ts'
+import { runKind, secret } from '../support/engine/run-kind.ts'
+import { blackHole, type Peer, peer } from '../support/faults/faults.ts'
+import { makeCertificates } from '../support/servers/certs.ts'
 
 type Settings = Readonly<Record<string, unknown>>
 type Silent = { readonly mode?: ExecutionMode; readonly settings: (port: number) => Settings }

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import smtp from '../../src/core/kinds/smtp/index.ts'
-import { eximMissing, fullSpool, greylisting, startExim } from '../support/exim.ts'
-import { peerSuite } from '../support/peer.ts'
-import { checked, runKind } from '../support/run-kind.ts'
+import { checked, runKind } from '../support/engine/run-kind.ts'
+import { eximMissing, fullSpool, greylisting, startExim } from '../support/servers/exim.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 
 const host = '127.0.0.1'
 

@@ -6,7 +6,7 @@ import smtp from '../../src/core/kinds/smtp/index.ts'
 import { connectTcp } from '../../src/core/net/connect.ts'
 import { connectTls } from '../../src/core/net/tls-connect.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { type Certificates, makeCertificates, opensslMissing, type ServerCertificate } from '../support/certs.ts'
+import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/engine/run-kind.ts'
 import {
   type Behaviour,
   blackHole,
@@ -18,12 +18,17 @@ import {
   refusedPort,
   settled,
   speaks,
-} from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
-import { proxy } from '../support/proxy.ts'
-import { checked, evaluated, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
-import { smtpAccount, startSmtp } from '../support/smtp.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/faults/faults.ts'
+import { proxy } from '../support/faults/proxy.ts'
+import {
+  type Certificates,
+  makeCertificates,
+  opensslMissing,
+  type ServerCertificate,
+} from '../support/servers/certs.ts'
+import { smtpAccount, startSmtp } from '../support/servers/smtp.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { hungUp } from '../support/suite/until.ts'
 
 type Overrides = Partial<Values<typeof smtp.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'

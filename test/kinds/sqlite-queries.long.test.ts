@@ -6,9 +6,9 @@ import { describe, expect, test } from 'vitest'
 import sqlite from '../../src/core/kinds/sqlite/index.ts'
 import { type ReadTask, readOnly } from '../../src/core/kinds/sqlite/probe.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { runInChild } from '../support/cached-child.ts'
-import { ownChildren as children } from '../support/processes.ts'
-import { type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { runInChild } from '../support/engine/cached-child.ts'
+import { type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { ownChildren as children } from '../support/suite/processes.ts'
 import { sqlSuite } from './sql/suite.ts'
 
 type Given = Partial<Values<typeof sqlite.settings>>

@@ -35,10 +35,10 @@ import { withoutSqliteWarning } from '../../src/core/lazy.ts'
 import type { Values } from '../../src/core/settings/index.ts'
 import { applicationId, openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
-import { runInChild } from '../support/cached-child.ts'
-import { files } from '../support/files.ts'
-import { ownChildren as children } from '../support/processes.ts'
-import { checked, evaluated, type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { runInChild } from '../support/engine/cached-child.ts'
+import { files } from '../support/engine/files.ts'
+import { checked, evaluated, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { ownChildren as children } from '../support/suite/processes.ts'
 
 type Given = Partial<Values<typeof sqlite.settings>>
 type Mode = 'Basic' | 'Standard' | 'Advanced'
@@ -251,7 +251,7 @@ describe('a file that is no sound database', () => {
     async function asNobody(mode: Mode): Promise<readonly Result[]> {
       const from = (file: string): string => JSON.stringify(new URL(`../../${file}`, import.meta.url).href)
       const program = `
-        import { runKind } from ${from('test/support/run-kind.ts')}
+        import { runKind } from ${from('test/support/engine/run-kind.ts')}
         import { runInChild } from ${from('src/core/child/index.ts')}
         import sqlite from ${from('src/core/kinds/sqlite/index.ts')}
         const settings = { path: ${JSON.stringify(path)}, diskFree: {} }

@@ -16,10 +16,7 @@ import { openSqlserver } from '../../src/core/kinds/sqlserver/driver.ts'
 import sqlserver from '../../src/core/kinds/sqlserver/index.ts'
 import { dataSpace, logSpace, spaces, tempdb } from '../../src/core/kinds/sqlserver/space.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { endless, escapeSequences, peer, replies, settled } from '../support/faults.ts'
-import { files } from '../support/files.ts'
-import { peerSuite, suiteWith } from '../support/peer.ts'
+import { files } from '../support/engine/files.ts'
 import {
   checked,
   evaluated,
@@ -28,9 +25,20 @@ import {
   runKind,
   secret,
   withDefaults,
-} from '../support/run-kind.ts'
-import { done, packets, type TdsAnswer, type TdsError, type TdsOptions, type TdsPeer, tdsPeer } from '../support/tds.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/engine/run-kind.ts'
+import { endless, escapeSequences, peer, replies, settled } from '../support/faults/faults.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import {
+  done,
+  packets,
+  type TdsAnswer,
+  type TdsError,
+  type TdsOptions,
+  type TdsPeer,
+  tdsPeer,
+} from '../support/simulated/tds.ts'
+import { peerSuite, suiteWith } from '../support/suite/peer.ts'
+import { hungUp } from '../support/suite/until.ts'
 import { sqlSuite, word } from './sql/suite.ts'
 
 type Given = Partial<Values<typeof sqlserver.settings>>

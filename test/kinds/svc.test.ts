@@ -19,7 +19,7 @@ import { serveDefaults } from '../../src/core/service.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
 import { isOwnProcess } from '../../src/core/system/own-process.ts'
 import { decodeRun, encodeJson } from '../../src/core/wire/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
+import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/engine/run-kind.ts'
 import {
   http as answer,
   type Behaviour,
@@ -35,11 +35,11 @@ import {
   replies,
   reset,
   settled,
-} from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
-import { checked, type RunKindOptions, runKind, secret, withDefaults } from '../support/run-kind.ts'
-import { freePort } from '../support/server.ts'
-import { hungUp } from '../support/until.ts'
+} from '../support/faults/faults.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { freePort } from '../support/servers/server.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { hungUp } from '../support/suite/until.ts'
 
 type Settings = Parameters<typeof runKind<typeof svc.settings>>[1]
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import tcp, { evaluateConnect } from '../../src/core/kinds/tcp.ts'
-import { endsByDeadline } from '../support/deadline.ts'
+import { checked, runKind, withDefaults } from '../support/engine/run-kind.ts'
 import {
   blackHole,
   cutAfter,
@@ -13,10 +13,10 @@ import {
   reset,
   settled,
   speaks,
-} from '../support/faults.ts'
-import { givenUp } from '../support/given-up.ts'
-import { processorMs } from '../support/processor-time.ts'
-import { checked, runKind, withDefaults } from '../support/run-kind.ts'
+} from '../support/faults/faults.ts'
+import { givenUp } from '../support/hostile/given-up.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 const host = '127.0.0.1'
 const defaults = withDefaults(tcp.settings, { host, port: 1 })

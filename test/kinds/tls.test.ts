@@ -3,10 +3,15 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { certificateSetting, evaluateExpiry } from '../../src/core/engine/index.ts'
 import tls from '../../src/core/kinds/tls.ts'
 import type { Threshold } from '../../src/core/settings/index.ts'
-import { type Certificates, makeCertificates, opensslMissing, type ServerCertificate } from '../support/certs.ts'
-import { blackHole, peer, refusedPort, replies, reset, settled, speaks } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
-import { checked, type RunKindOptions, runKind } from '../support/run-kind.ts'
+import { checked, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
+import { blackHole, peer, refusedPort, replies, reset, settled, speaks } from '../support/faults/faults.ts'
+import {
+  type Certificates,
+  makeCertificates,
+  opensslMissing,
+  type ServerCertificate,
+} from '../support/servers/certs.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 suiteWith(opensslMissing(), 'tls', () => {
   const host = '127.0.0.1'

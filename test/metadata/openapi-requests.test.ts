@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Accounts, bearer, password, startAccounts } from '../server/accounts.ts'
 import { ask, type Got } from '../server/site.ts'
-import { canonical, type Operation } from '../support/openapi.ts'
+import { canonical, type Operation } from '../support/wire/openapi.ts'
 
 /**
  * Requests made from the schemas of openapi.json, against a real server: what the document allows is not refused as

@@ -20,7 +20,7 @@ import {
   operationAt,
   responseTo,
   valid,
-} from '../support/openapi.ts'
+} from '../support/wire/openapi.ts'
 import { rules } from './openapi-rules.ts'
 
 const { document: canonical } = forGenerators

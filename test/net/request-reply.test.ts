@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Control, ReplyReader as FtpReader } from '../../src/core/kinds/ftp/control.ts'
 import { SmtpReplyReader, SmtpSession } from '../../src/core/kinds/smtp/session.ts'
 import { RequestReplyConnection } from '../../src/core/net/request-reply.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/suite/until.ts'
 
 const servers: Server[] = []
 const sockets: Socket[] = []

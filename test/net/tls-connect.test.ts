@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { connectTls } from '../../src/core/net/tls-connect.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { blackHole, peer } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
+import { blackHole, peer } from '../support/faults/faults.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 suiteWith(opensslMissing(), 'connectTls', () => {
   let made: Certificates

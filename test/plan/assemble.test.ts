@@ -17,7 +17,7 @@ import {
 import { ServerType } from '../../src/core/protocol/index.ts'
 import { healthCheckResponse, runDocument } from '../../src/core/reports/index.ts'
 import { readSettings } from '../../src/core/settings/index.ts'
-import { engineWorld } from '../support/engine-world.ts'
+import { engineWorld } from '../support/engine/engine-world.ts'
 
 const never = new AbortController().signal
 const withDefaults = (more: Partial<AssembleOptions> = {}): AssembleOptions => ({

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type MariadbServer, mariadbMissing, startMariadb } from '../support/mariadb.ts'
-import { peerSuite } from '../support/peer.ts'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../support/servers/mariadb.ts'
+import { peerSuite } from '../support/suite/peer.ts'
 import { preloaded } from './preloaded.ts'
 
 peerSuite(mariadbMissing, 'a run at a real MariaDB', () => {

@@ -2,8 +2,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { monitors } from '../../src/core/kinds/index.ts'
-import { suiteWith } from '../support/peer.ts'
-import { type PostgresServer, postgresMissing, startPostgres } from '../support/postgres.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 import { preloaded } from './preloaded.ts'
 
 const folder = new URL('../../src/core/kinds', import.meta.url).pathname

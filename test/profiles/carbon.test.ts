@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { type CarbonState, carbon, soundCarbon } from '../support/carbon.ts'
-import { blackHole, endless, escapeSequences, type Peer, peer, refusedPort, replies } from '../support/faults.ts'
-import { complaints, type RunTypesOptions, runType } from '../support/run-types.ts'
-import { storeOfTest } from '../support/store.ts'
+import { complaints, type RunTypesOptions, runType } from '../support/engine/run-types.ts'
+import { blackHole, endless, escapeSequences, type Peer, peer, refusedPort, replies } from '../support/faults/faults.ts'
+import { type CarbonState, carbon, soundCarbon } from '../support/simulated/carbon.ts'
+import { storeOfTest } from '../support/store/embedded.ts'
 
 const yaml = (port: number): string => `types: {XcodeC: [{profile: carbon, name: c1, host: 127.0.0.1, port: ${port}}]}`
 type Mode = 'Basic' | 'Standard' | 'Advanced'

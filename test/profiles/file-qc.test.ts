@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { load, problemsOf, refused } from '../config/given.ts'
-import { badClip, goodClip, type QcState, qc, soundQc } from '../support/qc.ts'
-import { complaints, runType } from '../support/run-types.ts'
+import { complaints, runType } from '../support/engine/run-types.ts'
+import { badClip, goodClip, type QcState, qc, soundQc } from '../support/simulated/qc.ts'
 
 async function look(change: (state: QcState) => void, more = '', env = { QC_KEY: 'qc-key-123' }) {
   const state = soundQc()

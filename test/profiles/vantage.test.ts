@@ -3,9 +3,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { problemsOf, refused } from '../config/given.ts'
-import { blackHole, cutAfter, endless, escapeSequences, http, peer, refusedPort, replies } from '../support/faults.ts'
-import { complaints, runType } from '../support/run-types.ts'
-import { soundVantage, testWorkflow, type VantageState, vantage } from '../support/vantage.ts'
+import { complaints, runType } from '../support/engine/run-types.ts'
+import {
+  blackHole,
+  cutAfter,
+  endless,
+  escapeSequences,
+  http,
+  peer,
+  refusedPort,
+  replies,
+} from '../support/faults/faults.ts'
+import { soundVantage, testWorkflow, type VantageState, vantage } from '../support/simulated/vantage.ts'
 
 const yaml = (port: number, more = ''): string =>
   `types:\n  XcodeV:\n    - profile: vantage\n      host: 127.0.0.1\n      port: ${port}\n${more}`

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ServerType } from '../../src/core/protocol/index.ts'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { suiteWith } from '../support/peer.ts'
-import { complaints, runType } from '../support/run-types.ts'
-import { inLine, mediaFile, soundVast, type VastState, vast, vastDocument, wrapper } from '../support/vast.ts'
+import { complaints, runType } from '../support/engine/run-types.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { inLine, mediaFile, soundVast, type VastState, vast, vastDocument, wrapper } from '../support/simulated/vast.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 type Mode = 'Basic' | 'Standard' | 'Advanced'
 async function look(

@@ -9,8 +9,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/service.ts'
-import { type Break, type CutProxy, cutProxy } from '../support/cut-proxy.ts'
-import { freshDatabase } from '../support/data-world.ts'
+import { type Break, type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
+import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
+import { freshDatabase } from '../support/store/data-world.ts'
 import {
   contradictions,
   type Late,
@@ -20,10 +21,9 @@ import {
   longest,
   startLoad,
   writerNames,
-} from '../support/database-load.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { chooser } from '../support/role-changes.ts'
-import { until } from '../support/until.ts'
+} from '../support/store/database-load.ts'
+import { chooser } from '../support/store/role-changes.ts'
+import { until } from '../support/suite/until.ts'
 
 /** `npm test` breaks a tenth, always the same; with SVC_PROVE=1 others each time, or those of SVC_SEED. */
 const proving = process.env.SVC_PROVE === '1'

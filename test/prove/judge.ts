@@ -1,4 +1,4 @@
-import { operationAt, valid } from '../support/openapi.ts'
+import { operationAt, valid } from '../support/wire/openapi.ts'
 import { type Answer, headerOf } from './answers.ts'
 import { type Secrets, tokensIn } from './secrets.ts'
 

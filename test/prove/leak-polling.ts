@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { ExecutionMode, ServerType } from '../../src/core/protocol/index.ts'
-import { blackHole, http, peer } from '../support/faults.ts'
-import { httpPeer, pages } from '../support/http-peer.ts'
+import { blackHole, http, peer } from '../support/faults/faults.ts'
+import { httpPeer, pages } from '../support/simulated/http-peer.ts'
 import { identityProvider } from './leak-provider.ts'
 import { open, refusedAt } from './leak-row.ts'
 

@@ -1,6 +1,6 @@
 import type { FaultClass } from '../../src/core/probe-error.ts'
-import { type Certificates, makeCertificates } from '../support/certs.ts'
-import { blackHole, type Peer, type PeerOptions, peer } from '../support/faults.ts'
+import { blackHole, type Peer, type PeerOptions, peer } from '../support/faults/faults.ts'
+import { type Certificates, makeCertificates } from '../support/servers/certs.ts'
 import type { Case, Task } from './leak-runner.ts'
 
 /** How a kind is proved: against what, and what such a run costs. */

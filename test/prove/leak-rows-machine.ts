@@ -3,8 +3,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openData } from '../../src/core/store/index.ts'
-import { eximMissing } from '../support/exim.ts'
-import { findProgram, remove } from '../support/server.ts'
+import { eximMissing } from '../support/servers/exim.ts'
+import { findProgram, remove } from '../support/servers/server.ts'
 import { datagrams, nameAnswer, timeAnswer } from './leak-datagrams.ts'
 import { type Row, refusedAt, run, shortly, well } from './leak-row.ts'
 

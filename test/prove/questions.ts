@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { document, type Operation } from '../support/openapi.ts'
+import { document, type Operation } from '../support/wire/openapi.ts'
 import { type Body, bodyOf } from './bodies.ts'
 import { headers } from './question-headers.ts'
 import { inOddCase, mostly, strange, text, utf8 } from './texts.ts'

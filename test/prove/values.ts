@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { document } from '../support/openapi.ts'
+import { document } from '../support/wire/openapi.ts'
 import { inOddCase, mostly, strange, text } from './texts.ts'
 
 export type JsonSchema = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { peerSuite } from '../support/peer.ts'
-import { promtool, promtoolMissing } from '../support/prometheus.ts'
-import { xmllint, xmllintMissing } from '../support/xmllint.ts'
+import { promtool, promtoolMissing } from '../support/servers/prometheus.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { xmllint, xmllintMissing } from '../support/wire/xmllint.ts'
 import { render } from './render.ts'
 import { measured, samples } from './samples.ts'
 

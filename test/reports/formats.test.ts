@@ -10,7 +10,7 @@ import {
   renderPlain,
   reports,
 } from '../../src/core/reports/index.ts'
-import { prtgSchema } from '../support/prtg.ts'
+import { prtgSchema } from '../support/simulated/prtg.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 import { render } from './render.ts'
 import {

@@ -6,8 +6,8 @@ import { Fault } from '../../src/core/errors.ts'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import { type Entry, type ReportName, renderPlain, reports } from '../../src/core/reports/index.ts'
 import { sanitizeText } from '../../src/core/sanitize.ts'
-import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/growth.ts'
-import { hostileUnits } from '../support/hostile-texts.ts'
+import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/hostile/growth.ts'
+import { hostileUnits } from '../support/hostile/texts.ts'
 
 const entryOf = (response: HealthCheckResponse): Entry => ({
   Target: 'https://svc.test',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { HealthCheckResponse, RunDocument } from '../../src/core/protocol/index.ts'
 import { type Entry, read } from '../../src/core/reports/index.ts'
 import { sanitizeLine, sanitizeText } from '../../src/core/sanitize.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 import { broken, failing, foreign, healthy, unreachable, warning } from './samples.ts'
 
 describe('the meaning of an entry', () => {

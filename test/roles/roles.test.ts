@@ -13,7 +13,7 @@ import {
   serveDefaults,
 } from '../../src/core/service.ts'
 import { bearer, by, faultOf, from, password, session } from '../auth/world.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 type Core = { readonly service: Service; readonly runtime: Runtime; readonly admin: Admin; readonly store: string }
 

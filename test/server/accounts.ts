@@ -6,7 +6,7 @@ import { openCore } from '../../src/core/open.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import { type LogEntry, type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { type Admin, type AdminActor, type ServeOptions, serveDefaults } from '../../src/core/service.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { ask, type Got } from './site.ts'
 
 export const by: AdminActor = { who: 'local:tester', correlationId: 'test' }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { type CallerRequest, callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
 import type { Call } from '../../src/core/service.ts'
-import { localReader } from '../support/peer-process.ts'
+import { localReader } from '../support/engine/peer-process.ts'
 import { ask, question, withSite } from './site.ts'
 
 const processOf = () => localReader

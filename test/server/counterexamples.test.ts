@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { operationAt, valid } from '../support/openapi.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/suite/until.ts'
+import { operationAt, valid } from '../support/wire/openapi.ts'
 import { ask, healthy, question, raw, type Site, startSite, withSite } from './site.ts'
 
 /** What test/prove found, one test each. */

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { describedBy } from '../support/openapi.ts'
+import { describedBy } from '../support/wire/openapi.ts'
 import { type Accounts, bearer, password, startAccounts } from './accounts.ts'
 import { ask, failing, healthy, withSite } from './site.ts'
 

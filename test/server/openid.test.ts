@@ -9,8 +9,8 @@ import { openCore } from '../../src/core/open.ts'
 import { type RunningServer, startServer } from '../../src/core/server/index.ts'
 import { type Admin, serveDefaults } from '../../src/core/service.ts'
 import { Secret } from '../../src/core/settings/index.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
-import { clientId, clientSecret, erin, type OpenIdServer, startOpenId } from '../support/openid-provider.ts'
+import { clientId, clientSecret, erin, type OpenIdServer, startOpenId } from '../support/openid/provider.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 import { ask, type Got } from './site.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-openid-'))

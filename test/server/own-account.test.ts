@@ -6,7 +6,7 @@ import { loadConfig } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-own-http-'))
 const password = 'violet-harbour-42'

@@ -14,8 +14,8 @@ import {
   peerProcesses,
   searchTable,
 } from '../../src/core/server/peer-account.ts'
-import { suiteWith } from '../support/peer.ts'
-import { until } from '../support/until.ts'
+import { suiteWith } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 type Connection = Socket & AsyncDisposable & { readonly child: ChildProcess }
 

@@ -3,8 +3,8 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { admit } from '../../src/core/server/connections.ts'
 import type { Call } from '../../src/core/service.ts'
-import { get, openConnection } from '../support/exchange.ts'
-import { until } from '../support/until.ts'
+import { until } from '../support/suite/until.ts'
+import { get, openConnection } from '../support/wire/exchange.ts'
 import { ask, healthy, question, raw, type Site, startSite, withSite } from './site.ts'
 
 let site: Site

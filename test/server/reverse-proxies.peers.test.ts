@@ -7,12 +7,12 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { type Peer, peer, speaks } from '../support/faults.ts'
-import { peerSuite } from '../support/peer.ts'
-import { haproxyMissing, nginxMissing, startHaproxy, startNginxProxy } from '../support/reverse-proxy.ts'
-import { type ServeProcess, startServeProcess } from '../support/serve-process.ts'
-import { until } from '../support/until.ts'
+import { type Peer, peer, speaks } from '../support/faults/faults.ts'
+import { type ServeProcess, startServeProcess } from '../support/program/serve-process.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { haproxyMissing, nginxMissing, startHaproxy, startNginxProxy } from '../support/servers/reverse-proxy.ts'
+import { peerSuite } from '../support/suite/peer.ts'
+import { until } from '../support/suite/until.ts'
 
 /** Accounts without a name, a home or a password. */
 const [ours, another] = [23_456, 23_457]

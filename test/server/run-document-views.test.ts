@@ -1,10 +1,10 @@
 import { networkInterfaces } from 'node:os'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { RunDocument } from '../../src/core/protocol/index.ts'
-import { refusedPort } from '../support/faults.ts'
-import { suiteWith } from '../support/peer.ts'
-import { admin, type ServeCommand, startServe } from '../support/serve-command.ts'
-import { type Home, svcHome } from '../support/svc.ts'
+import { refusedPort } from '../support/faults/faults.ts'
+import { admin, type ServeCommand, startServe } from '../support/program/serve-command.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 
 const runType = 'application/vnd.svc.run+json;version=1'
 /** An address of this machine that is not loopback: a request to it also comes from it. */

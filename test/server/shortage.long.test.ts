@@ -4,9 +4,15 @@ import { Agent, createServer, request as httpRequest, type Server } from 'node:h
 import { type AddressInfo, connect, createServer as createTcp, type Server as TcpServer } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { HealthCheckResponse } from '../../src/core/protocol/index.ts'
-import { NotStarted, password, type ServeProcess, startServeProcess, userName } from '../support/serve-program.ts'
-import type { Calls } from '../support/shortage.ts'
-import { until } from '../support/until.ts'
+import type { Calls } from '../support/faults/shortage.ts'
+import {
+  NotStarted,
+  password,
+  type ServeProcess,
+  startServeProcess,
+  userName,
+} from '../support/program/serve-program.ts'
+import { until } from '../support/suite/until.ts'
 
 /** Results grow old by as much before each question, so that each has a run of its own. Milliseconds. */
 const olderMs = 120_000

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Certificates, makeCertificates, opensslMissing } from '../support/certs.ts'
-import { suiteWith } from '../support/peer.ts'
+import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { suiteWith } from '../support/suite/peer.ts'
 import { ask, question, withSite } from './site.ts'
 
 /** The cipher that a client of OpenSSL agrees on with the server at a port, or undefined without one. */

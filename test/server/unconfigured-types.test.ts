@@ -8,7 +8,7 @@ import { openCore } from '../../src/core/open.ts'
 import { ServerType } from '../../src/core/protocol/index.ts'
 import { startServer } from '../../src/core/server/index.ts'
 import { serveDefaults } from '../../src/core/service.ts'
-import { cheapHash } from '../support/cheap-hash.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
 
 /** A server of this process with a store, and with this svc.yaml if there is one. */
 async function serving({ yaml, requireConfig = false }: { yaml?: string; requireConfig?: boolean }) {

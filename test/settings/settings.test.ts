@@ -18,7 +18,7 @@ import {
   writeDuration,
 } from '../../src/core/settings/index.ts'
 import { didYouMean } from '../../src/core/suggest.ts'
-import { files } from '../support/files.ts'
+import { files } from '../support/engine/files.ts'
 
 const nowhere: SettingsContext = { env: {}, folder: '/' }
 

@@ -7,8 +7,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openData } from '../../src/core/store/index.ts'
-import { type Backend, backends } from '../support/data-world.ts'
-import { until } from '../support/until.ts'
+import { type Backend, backends } from '../support/store/data-world.ts'
+import { until } from '../support/suite/until.ts'
 
 /**
  * Users, each with a role, a permission, a session, a refresh token, a key and an entry in the audit. The planner of
@@ -19,7 +19,7 @@ const usersOf = { SQLite: 20_000, PostgreSQL: 100_000 } as const
 const maxRead = 3_000
 
 const program = fileURLToPath(new URL('../../bin/run.js', import.meta.url))
-const watcher = new URL('../support/watch-rows.ts', import.meta.url).href
+const watcher = new URL('../support/store/watch-rows.ts', import.meta.url).href
 
 /** Fills a store by one statement a table, as no command could in this time. */
 async function fill({ name, raw }: Backend, store: string): Promise<void> {

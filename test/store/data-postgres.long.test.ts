@@ -9,6 +9,8 @@ import type { Fault } from '../../src/core/errors.ts'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { migratePostgres, postgresMigrations } from '../../src/core/store/postgres-link.ts'
 import { postgresTarget } from '../../src/core/store/postgres-url.ts'
+import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
+import { freePort } from '../support/servers/server.ts'
 import {
   actor,
   failed,
@@ -18,10 +20,8 @@ import {
   newUser,
   storePassword,
   withData,
-} from '../support/data-world.ts'
-import { endsByDeadline } from '../support/deadline.ts'
-import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { freePort } from '../support/server.ts'
+} from '../support/store/data-world.ts'
+import { endsByDeadline } from '../support/suite/deadline.ts'
 
 let server: PostgresServer
 let folder = ''

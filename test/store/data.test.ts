@@ -13,8 +13,8 @@ import {
   program,
   signInOf,
   successorOf,
-} from '../support/data-world.ts'
-import { anyChanges, applied } from '../support/role-changes.ts'
+} from '../support/store/data-world.ts'
+import { anyChanges, applied } from '../support/store/role-changes.ts'
 
 const listsOf = ({ roles, permissions }: { roles: readonly string[]; permissions: readonly string[] }) => ({
   roles,

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
 import { type Data, type HeartbeatRow, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
-import { actor, backends, faultOf, newUser } from '../support/data-world.ts'
+import { actor, backends, faultOf, newUser } from '../support/store/data-world.ts'
 
 const beat = (name: string, at: number, more: Partial<HeartbeatRow> = {}) => ({
   name,

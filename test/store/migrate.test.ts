@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openStore } from '../../src/core/store/index.ts'
-import { manySteps } from '../support/store-steps.ts'
+import { manySteps } from '../support/store/steps.ts'
 
 let folder = ''
 let path = ''
@@ -22,7 +22,7 @@ type Opener = { readonly child: ChildProcess; readonly go: () => void; readonly 
 
 /** A process that has loaded all modules and opens the store on command. */
 async function opener(steps: number, file = path): Promise<Opener> {
-  const program = fileURLToPath(new URL('../support/store-child.ts', import.meta.url))
+  const program = fileURLToPath(new URL('../support/store/store-child.ts', import.meta.url))
   const child = spawn(process.execPath, [program, file, String(steps)], { stdio: ['pipe', 'pipe', 'inherit'] })
   const lines: string[] = []
   const reader = createInterface({ input: child.stdout })

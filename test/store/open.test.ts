@@ -21,7 +21,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { openStore } from '../../src/core/store/index.ts'
 import { migrations } from '../../src/core/store/schema.ts'
-import { manySteps } from '../support/store-steps.ts'
+import { manySteps } from '../support/store/steps.ts'
 
 const posix = process.platform !== 'win32'
 let folder = ''

@@ -20,7 +20,7 @@ import {
   usedPercent,
   within,
 } from '../../src/core/system/resources.ts'
-import { processorMs } from '../support/processor-time.ts'
+import { processorMs } from '../support/suite/processor-time.ts'
 
 const MiB = 2 ** 20
 const now = (): number => performance.now()

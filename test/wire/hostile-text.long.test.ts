@@ -12,8 +12,8 @@ import {
   readBody,
 } from '../../src/core/wire/index.ts'
 import { parseByToken, tooDeepUnder } from '../../src/core/wire/json-read.ts'
-import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/growth.ts'
-import { hostileUnits } from '../support/hostile-texts.ts'
+import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/hostile/growth.ts'
+import { hostileUnits } from '../support/hostile/texts.ts'
 
 const json = await formats.json()
 const csv = await formats.csv()

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { buildVersion01, version01Missing } from '../../test/support/version-0.1.ts'
+import { buildVersion01, version01Missing } from '../../test/support/program/version-0.1.ts'
 import { root } from '../pages/stage.ts'
 import { screenAfter } from './ansi.ts'
 import { imageOf, themes } from './svg.ts'

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
-import { httpPeer } from '../../test/support/http-peer.ts'
-import { nginxMissing, startNginx } from '../../test/support/nginx.ts'
+import { makeCertificates, opensslMissing } from '../../test/support/servers/certs.ts'
+import { nginxMissing, startNginx } from '../../test/support/servers/nginx.ts'
+import { httpPeer } from '../../test/support/simulated/http-peer.ts'
 import { during, type Example, until } from './example.ts'
 import { stage as newStage, type Stage } from './stage.ts'
 

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { utimesSync } from 'node:fs'
-import { httpPeer, pages } from '../../test/support/http-peer.ts'
-import { administrator, rabbitmqMissing, startRabbitmq } from '../../test/support/rabbitmq.ts'
+import { administrator, rabbitmqMissing, startRabbitmq } from '../../test/support/servers/rabbitmq.ts'
+import { httpPeer, pages } from '../../test/support/simulated/http-peer.ts'
 import { during, type Example, until } from './example.ts'
 
 const hour = 3_600_000

@@ -1,7 +1,7 @@
-import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
-import { ftpApiPassword, type Reply, startFtpApi } from '../../test/support/ftp-api.ts'
-import { startFtpServer } from '../../test/support/ftp-server.ts'
-import { httpPeer } from '../../test/support/http-peer.ts'
+import { makeCertificates, opensslMissing } from '../../test/support/servers/certs.ts'
+import { startFtpServer } from '../../test/support/servers/ftp-server.ts'
+import { ftpApiPassword, type Reply, startFtpApi } from '../../test/support/simulated/ftp-api.ts'
+import { httpPeer } from '../../test/support/simulated/http-peer.ts'
 import { during, type Example } from './example.ts'
 
 const minute = 60_000

@@ -1,9 +1,9 @@
 import { utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
-import { deafPort, pasv, scriptedFtp } from '../../test/support/ftp-server.ts'
-import { sshdMissing, startSshd } from '../../test/support/sshd.ts'
-import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../../test/support/vsftpd.ts'
+import { makeCertificates, opensslMissing } from '../../test/support/servers/certs.ts'
+import { deafPort, pasv, scriptedFtp } from '../../test/support/servers/ftp-server.ts'
+import { sshdMissing, startSshd } from '../../test/support/servers/sshd.ts'
+import { startVsftpd, vsftpdMissing, vsftpdPassword } from '../../test/support/servers/vsftpd.ts'
 import { during, type Example } from './example.ts'
 
 export const ftp: Example = {

@@ -1,6 +1,6 @@
-import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
-import { client, resource, startOidc } from '../../test/support/oidc.ts'
-import { dedicated, probe, slapdMissing, startSlapd, suffix } from '../../test/support/slapd.ts'
+import { client, resource, startOidc } from '../../test/support/openid/oidc.ts'
+import { makeCertificates, opensslMissing } from '../../test/support/servers/certs.ts'
+import { dedicated, probe, slapdMissing, startSlapd, suffix } from '../../test/support/servers/slapd.ts'
 import { during, type Example } from './example.ts'
 
 export const identity: Example = {

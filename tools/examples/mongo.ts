@@ -1,5 +1,5 @@
 import { type Document, Timestamp } from 'bson'
-import { mongoPeer } from '../../test/support/mongo.ts'
+import { mongoPeer } from '../../test/support/simulated/mongo.ts'
 import { during, type Example } from './example.ts'
 
 const GiB = 1_024 ** 3

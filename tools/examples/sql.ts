@@ -1,5 +1,5 @@
-import { type MariadbServer, mariadbMissing, startMariadb } from '../../test/support/mariadb.ts'
-import { type PostgresServer, postgresMissing, startPostgres } from '../../test/support/postgres.ts'
+import { type MariadbServer, mariadbMissing, startMariadb } from '../../test/support/servers/mariadb.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../../test/support/servers/postgres.ts'
 import { during, type Example, until } from './example.ts'
 
 const password = 'correct-horse-1'

@@ -1,7 +1,7 @@
 import { utimesSync } from 'node:fs'
-import { carbon, soundCarbon } from '../../test/support/carbon.ts'
-import { qc, soundQc } from '../../test/support/qc.ts'
-import { soundVantage, vantage } from '../../test/support/vantage.ts'
+import { carbon, soundCarbon } from '../../test/support/simulated/carbon.ts'
+import { qc, soundQc } from '../../test/support/simulated/qc.ts'
+import { soundVantage, vantage } from '../../test/support/simulated/vantage.ts'
 import { during, type Example } from './example.ts'
 
 const hour = 3_600_000

@@ -1,6 +1,6 @@
-import { makeCertificates, opensslMissing } from '../../test/support/certs.ts'
-import { httpPeer, pages } from '../../test/support/http-peer.ts'
-import { mediaFile, soundVast, vast, vastDocument, wrapper } from '../../test/support/vast.ts'
+import { makeCertificates, opensslMissing } from '../../test/support/servers/certs.ts'
+import { httpPeer, pages } from '../../test/support/simulated/http-peer.ts'
+import { mediaFile, soundVast, vast, vastDocument, wrapper } from '../../test/support/simulated/vast.ts'
 import { during, type Example } from './example.ts'
 import type { Stage } from './stage.ts'
 

@@ -1,0 +1,56 @@
+import type { Config } from '../../../src/core/config/index.ts'
+import {
+  type EngineContext,
+  limits,
+  type MonitorReport,
+  type PlannedMonitor,
+  runMonitors,
+} from '../../../src/core/engine/index.ts'
+import { resolveHost } from '../../../src/core/net/connect.ts'
+import { assemble } from '../../../src/core/plan/index.ts'
+import type { ExecutionMode, ServerType } from '../../../src/core/protocol/index.ts'
+import { runInChild } from './cached-child.ts'
+
+export type RunConfigOptions = {
+  readonly timeoutMs?: number | undefined
+  readonly resolve?: EngineContext['resolve']
+  readonly date?: EngineContext['date']
+  readonly history?: EngineContext['history']
+  readonly exec?: EngineContext['exec']
+  readonly heartbeats?: EngineContext['heartbeats']
+}
+
+/** Runs the monitors of a type through the real engine; `host` runs the host block of the type instead. */
+export async function runConfig(
+  config: Config,
+  type: ServerType,
+  mode: ExecutionMode,
+  options: RunConfigOptions & { readonly host?: boolean } = {},
+): Promise<readonly MonitorReport[]> {
+  const planned = options.host ? await hostOf(config, type) : (config.types[type]?.monitors ?? [])
+  const context: EngineContext = {
+    now: () => performance.now(),
+    date: options.date ?? (() => new Date()),
+    resolve: options.resolve ?? resolveHost,
+    inChild: runInChild,
+    measureState: () => () => ({}),
+    limits: limits(),
+    history: options.history,
+    exec: options.exec,
+    heartbeats: options.heartbeats,
+  }
+  const signal = new AbortController().signal
+  const run = await runMonitors(planned, context, { mode, signal, timeoutMs: options.timeoutMs })
+  return run.monitors
+}
+
+async function hostOf(config: Config, type: ServerType): Promise<readonly PlannedMonitor[]> {
+  const planned = await assemble(type, {
+    configured: [],
+    host: config.types[type]?.host ?? {},
+    parts: { storePath: undefined, version: '0' },
+    listening: () => Promise.resolve([]),
+    signal: new AbortController().signal,
+  })
+  return planned.filter(({ kind }) => kind.name === 'host')
+}

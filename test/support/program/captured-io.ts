@@ -1,0 +1,113 @@
+import { constants } from 'node:os'
+import { Readable, Writable } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
+import type { ColourFlag, Io, OutputStream, ProcessEnvironment, SignalName } from '../../../src/cli/io/io.ts'
+import { OutputScreen } from '../../../src/cli/io/terminal.ts'
+
+const entry = new URL('../../../bin/run.js', import.meta.url).pathname
+
+type Options = {
+  readonly env?: ProcessEnvironment
+  /** All that the command can read. A stream need not end. */
+  readonly stdin?: string | Buffer | Readable
+  /** Makes a terminal of this width of standard output and standard error. Without it they are pipes. */
+  readonly columns?: number
+  readonly clock?: Partial<Io['clock']>
+}
+
+export type CapturedIo = {
+  readonly io: Io
+  readonly stdout: () => string
+  readonly stderr: () => string
+  /** Sends a signal to the command. The second SIGINT or SIGTERM ends a real process at once; here it is only noted. */
+  readonly signal: (name: SignalName) => void
+  /** Listeners that the command has not taken back. */
+  readonly listening: () => number
+}
+
+/** An `Io` without a process: what a command writes is captured, and its exit code stays in `io.exitCode`. */
+export function capturedIo({ env = {}, stdin = '', columns, clock = {} }: Options = {}): CapturedIo {
+  const colour = (): ColourFlag => io.colour
+  const stdout = new CapturedOutput(env, columns, colour)
+  const stderr = new CapturedOutput(env, columns, colour)
+  const { signals, signal, listening } = capturedSignals((code) => {
+    io.exitCode = code
+  })
+  const io: Io = {
+    env,
+    program: [process.execPath, entry],
+    stdin: {
+      isTTY: false,
+      descriptor: undefined,
+      stream: stdin instanceof Readable ? stdin : Readable.from(stdin.length === 0 ? [] : [Buffer.from(stdin)]),
+    },
+    stdout,
+    stderr,
+    clock: {
+      now: () => new Date(),
+      elapsed: () => performance.now(),
+      pause: (ms, abort) => setTimeout(ms, undefined, { signal: abort }),
+      ...clock,
+    },
+    signals,
+    whenIdle: () => () => {},
+    reserveThreads: () => {},
+    exitCode: undefined,
+    colour: 'auto',
+    reportUncaught: async () => {},
+    reportLostOutput: async () => {},
+    exitCodeOfLostOutput: undefined,
+  }
+  return { io, stdout: () => stdout.text, stderr: () => stderr.text, signal, listening }
+}
+
+class CapturedOutput extends OutputScreen implements OutputStream {
+  readonly descriptor = undefined
+  readonly isTTY: boolean
+  readonly columns: number | undefined
+  readonly stream: Writable
+  readonly #chunks: Buffer[] = []
+
+  constructor(env: ProcessEnvironment, columns: number | undefined, colour: () => ColourFlag) {
+    super(env, process.platform, colour)
+    this.isTTY = columns !== undefined
+    this.columns = columns
+    this.stream = new Writable({
+      write: (chunk: Buffer, _, done) => {
+        this.write(chunk)
+        done()
+      },
+    })
+  }
+
+  get used(): boolean {
+    return this.#chunks.length > 0
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString()
+  }
+
+  write(data: string | Uint8Array): boolean {
+    this.#chunks.push(Buffer.from(data))
+    return true
+  }
+}
+
+function capturedSignals(end: (code: number) => void): Pick<CapturedIo, 'signal' | 'listening'> & Pick<Io, 'signals'> {
+  let taken: readonly { readonly names: readonly SignalName[]; readonly listener: (name: SignalName) => void }[] = []
+  return {
+    signals: {
+      take: (names, listener) => {
+        const entered = { names, listener }
+        taken = [...taken, entered]
+        return () => {
+          taken = taken.filter((one) => one !== entered)
+        }
+      },
+      end: (name) => end(128 + constants.signals[name]),
+    },
+    signal: (name) => taken.findLast(({ names }) => names.includes(name))?.listener(name),
+    listening: () => taken.length,
+  }
+}

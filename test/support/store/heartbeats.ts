@@ -1,0 +1,16 @@
+import type { Heartbeat } from '../../../src/core/engine/index.ts'
+
+/** A heartbeat that came then, milliseconds since 1970, of an agent that is well. */
+export const beatAt = (name: string, at: number, more: Partial<Heartbeat> = {}): Heartbeat => ({
+  name,
+  at,
+  status: 'Ok',
+  message: undefined,
+  version: undefined,
+  intervalMs: undefined,
+  backlog: undefined,
+  diskFreePercent: undefined,
+  skewMs: undefined,
+  history: [],
+  ...more,
+})

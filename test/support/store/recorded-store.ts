@@ -1,0 +1,16 @@
+import type { Data } from '../../../src/core/store/index.ts'
+
+/** The store, with the names of the methods that are called. */
+export function recorded(data: Data, calls: string[]): Data {
+  const part = (path: string, value: unknown): unknown => {
+    if (typeof value === 'function') {
+      return (...parts: readonly unknown[]) => {
+        calls.push(path)
+        return Reflect.apply(value, undefined, parts)
+      }
+    }
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, part(`${path}.${name}`, inner)]))
+  }
+  return part('data', data) as Data
+}
