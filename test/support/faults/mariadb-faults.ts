@@ -1,7 +1,17 @@
 import { spawnSync } from 'node:child_process'
-import { chownSync, closeSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs'
+import {
+  chownSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import type { Connection } from 'mysql2/promise'
 import { type MariadbServer, startMariadb } from '../servers/mariadb.ts'
 import { asServer, serverFolder } from '../servers/server.ts'
@@ -120,6 +130,16 @@ function fillOnce(path: string): number {
   return bytes
 }
 
+/** True while the server holds the file of a table that it has dropped or emptied. */
+const deletesTables = (pid: number, data: string): boolean =>
+  readdirSync(`/proc/${pid}/fd`).some((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`).endsWith('.ibd (deleted)')
+    } catch {
+      return false // Closed meanwhile.
+    }
+  }) || readdirSync(data, { recursive: true }).some((name) => String(name).includes('#sql'))
+
 /** A real MariaDB whose data directory is a file system of its own, with `megabytes` of space. Needs `mountMissing`. */
 export async function startMariadbOnSmallDisk(megabytes: number, settings: readonly string[] = []) {
   const folder = serverFolder('mariadb-disk')
@@ -137,14 +157,13 @@ export async function startMariadbOnSmallDisk(megabytes: number, settings: reado
   return {
     ...server,
     /**
-     * Fills the file system to its last byte. The server deletes the file of a table that it has emptied a moment later,
-     * so the system is full only once it has stayed so.
+     * Fills the file system until `left` bytes are free. The server deletes the old file of a table that it has emptied a
+     * moment later: this waits for that, so that no space becomes free afterwards.
      */
-    fill: async () => {
-      for (let quiet = 0; quiet < 3; quiet += 1) {
-        if (fillOnce(filler) > 0) quiet = 0
-        await wait(100)
-      }
+    fill: async (left = 0) => {
+      await until(() => !deletesTables(server.pid, data))
+      fillOnce(filler)
+      truncateSync(filler, statSync(filler).size - left)
     },
     free: () => rmSync(filler),
     remove: async () => {

@@ -12,10 +12,11 @@ import { ProbeError } from '../../probe-error.ts'
 import { byName } from './checks.ts'
 
 /**
- * Bytes that a round trip writes. A new table has some free pages, so that a small row would fit even on a full disk;
- * this many need new space.
+ * Bytes that a round trip writes: a row that fits in a page of any size (4 KiB or more) beside others. The TRUNCATE before
+ * it shows a full disk, because it creates a file of 64 KiB or fails as a whole. A row that needs new pages would be fatal
+ * there: InnoDB also needs free pages to take it back, and ends the server when it has none for 5 s.
  */
-const payloadBytes = 256 * 1024
+const payloadBytes = 1_024
 
 /** Another svc may empty the table between two statements. */
 const maxTries = 3
@@ -32,7 +33,7 @@ export const write = onDatabase({
     allowWrites: {
       type: 'flag',
       default: false,
-      doc: 'Lets `write` create and empty its own table in the database of the url, and write a row of 256 KiB to it. Without it, a full data directory goes unseen',
+      doc: 'Lets `write` create and empty its own table in the database of the url, which takes 64 KiB of new space, and write a row of 1 KiB to it. Without it, a full data directory goes unseen',
     },
     probeTable: {
       ...roundTripSettings.probeTable,
@@ -60,7 +61,7 @@ export const write = onDatabase({
     const [own] = await ask(`SHOW CREATE TABLE ${table}`)
     if (!text(own, 'Create Table', 1_000).includes(` COMMENT='${mark}'`)) throw foreignTable(probeTable)
     for (let tries = 1; ; tries += 1) {
-      // Returns the space of earlier round trips, and their rows where they ended early.
+      // Needs new space, and removes the rows of round trips that ended early.
       await ask(`TRUNCATE TABLE ${table}`)
       const since = now()
       if (await roundTrip(ask, table)) return yield { ms: now() - since }
