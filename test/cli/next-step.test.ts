@@ -16,7 +16,10 @@ afterAll(() => home.remove())
 describe('a mistake on the command line', () => {
   test.each([
     [['users', 'add'], 'Error: NAME is missing\n  svc users add --help shows what it takes.\n'],
-    [['monitors', 'list', 'x'], 'Error: unexpected argument: x\n  svc monitors list --help shows what it takes.\n'],
+    [
+      ['monitors', 'list', 'x'],
+      'Error: unexpected argument "x": svc monitors list takes no argument\n  svc monitors list --help shows what it takes.\n',
+    ],
     [['health', '--timeuot', '5s'], '  Did you mean --timeout?\n  svc health --help shows what it takes.\n'],
     [
       ['serve', '--port', 'abc'],

@@ -110,15 +110,16 @@ test('a failure that belongs to no check stays a failure', () => {
 })
 
 test.each([
-  [['nope'], [], '--only "nope"'],
-  [['nope', 'neither'], ['x'], '--only "nope", "neither" and --skip "x"'],
-  [[''], [], '--only ""'],
-  [['host'], ['host'], '--only "host" and --skip "host"'],
-  [[], ['*'], '--skip "*"'],
-])('only %j and skip %j leave nothing: exit 2 with the available names', async (only, skip, name) => {
+  [['nope'], [], '--only "nope" matches no monitor and no check'],
+  [['nope', 'neither'], ['x'], '--only "nope", "neither" and --skip "x" matches no monitor and no check'],
+  [[''], [], '--only "" matches no monitor and no check'],
+  [['host'], ['host'], '--only "host" and --skip "host" leave nothing to check'],
+  [[], ['*'], '--skip "*" leaves nothing to check'],
+  [[], ['host', 'postgres', 'tls'], '--skip "host", "postgres", "tls" leaves nothing to check'],
+])('only %j and skip %j leave nothing: exit 2 with the available names', async (only, skip, message) => {
   const fault = await faultOf(() => pick(only, skip))
   expect([fault.fault, fault.exitCode]).toEqual(['Usage', 2])
-  expect(fault.message).toBe(`${name} matches no monitor and no check`)
+  expect(fault.message).toBe(message)
   expect(fault.details.hints).toContain('postgres orders: connect, round trip, replication')
   expect(fault.details.hints).toContain('host: disk D:\\Data, memory')
 })

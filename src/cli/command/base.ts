@@ -53,12 +53,10 @@ export abstract class SvcCommand {
 
   /** Reports a failure and sets the exit code. */
   protected async reportFailure(error: unknown): Promise<void> {
-    const { flags, baseFlags } = this.constructor as typeof SvcCommand
     const report = {
       json: this.wantsJson(),
       debug: this.argv.includes('--debug'),
       target: this.target,
-      flags: Object.keys({ ...flags, ...baseFlags }),
       argv: this.argv,
       command: this.name,
     }
@@ -78,11 +76,19 @@ export abstract class SvcCommand {
     }
   }
 
-  /** Parses the flags and arguments of this command line, as `command` declares them. */
-  protected parse<F extends Values, B extends Values, A extends Values>(
+  /** Parses the flags and arguments of this command line, as `command` declares them. Throws Usage for a wrong one. */
+  protected async parse<F extends Values, B extends Values, A extends Values>(
     command: Input<F, B, A>,
   ): Promise<Parsed<F, B, A>> {
-    return parse(command, this.argv)
+    try {
+      return await parse(command, this.argv)
+    } catch (error) {
+      if (error instanceof Fault || !(error instanceof Error) || !('oclif' in error)) throw error
+      const { wrongLine } = await import('./wrong-line.ts')
+      const flags = { ...command.baseFlags, ...command.flags } as FlagInput
+      const args = (command.args ?? {}) as ArgInput
+      throw wrongLine(error, { flags, args, argv: this.argv, command: this.name ?? 'COMMAND' })
+    }
   }
 
   /** Removes `--` and the words after it from the command line, and returns those words. `example` is for the hint. */

@@ -1,5 +1,4 @@
 import { exits, Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
 import type { Io } from '../io/io.ts'
 import { machine } from '../io/process.ts'
 
@@ -7,8 +6,6 @@ type ExitReport = {
   readonly json: boolean
   readonly debug: boolean
   readonly target?: string | undefined
-  /** The command's flags, for suggestions. */
-  readonly flags?: readonly string[]
   /** The command line, whose target flags the hints repeat. */
   readonly argv?: readonly string[]
   /** The command, for hints about its help: `users add`. */
@@ -25,7 +22,7 @@ export async function settle(error: unknown, report: ExitReport, io: Io): Promis
   const { repeatTargetFlags } = await import('../render/hints.ts')
   const { stdout, stderr } = io
   const { argv = [], command = 'COMMAND' } = report
-  const failure = asFault(error, (flag) => didYouMean(flag, report.flags ?? []))
+  const failure = asFault(error)
   const hints = failure?.details.hints?.map((hint) =>
     hint === helpHint ? `svc ${command} --help shows what it takes.` : repeatTargetFlags(hint, argv),
   )
@@ -54,33 +51,10 @@ export function exitOf(fault: Fault): number {
   return fault.fault === 'Interrupted' && fault.message.includes('SIGTERM') ? 143 : fault.exitCode
 }
 
-/**
- * A failure as a Fault, or undefined for a defect. oclif's errors about flags and arguments are usage faults. For an
- * unknown flag, the fault suggests the nearest one.
- */
-export function asFault(
-  error: unknown,
-  nearestFlag: (flag: string) => string | undefined = () => undefined,
-): Fault | undefined {
+/** A failure as a Fault, or undefined for a defect. */
+export function asFault(error: unknown): Fault | undefined {
   if (error instanceof Fault) return unwrapped(error)
-  if (!(error instanceof Error)) return undefined
-  if (!('oclif' in error)) return shortage(error)
-  const [first = '', ...rest] = error.message.split('\n')
-  const lines = rest.map((line) => line.trim()).filter((line) => line !== '' && line !== helpLine)
-  const [message, ...details] = unparsable(first, lines) ?? [first, ...lines]
-  const unknown = 'flags' in error && Array.isArray(error.flags) ? String(error.flags[0]) : undefined
-  const nearest = unknown === undefined ? undefined : nearestFlag(unknown.replace(/^-+/, ''))
-  return new Fault('Usage', unknown === undefined ? decapitalised(message ?? '') : `unknown flag ${unknown}`, {
-    hints: [...(nearest ? [`Did you mean --${nearest}?`] : []), ...details, helpHint],
-  })
-}
-
-/** oclif's two lines about a number as one sentence. */
-function unparsable(first: string, [reason = '', ...others]: readonly string[]): readonly string[] | undefined {
-  const [, flag] = /^Parsing (--[\w-]+)/.exec(first) ?? []
-  const [, expected, value] = /^Expected (an integer.*) but received: (.*)$/.exec(reason) ?? []
-  if (flag === undefined || expected === undefined) return undefined
-  return [`${flag} must be ${expected}, not "${value}"`, ...others]
+  return error instanceof Error ? shortage(error) : undefined
 }
 
 /** Resources that a machine can run out of, and the remedy. Such an error is not a defect, wherever it occurs. */
@@ -105,8 +79,6 @@ function shortage(error: Error): Fault | undefined {
 /** Stands for the help of the command that failed. */
 export const helpHint = 'svc COMMAND --help shows what it takes.'
 
-const helpLine = 'See more help with --help'
-
 /**
  * Unwraps errors of a flag's parser, which oclif wraps: `Parsing --type
  *
@@ -118,5 +90,3 @@ function unwrapped(fault: Fault): Fault {
   const [, message] = /^Parsing --\S+ ?\n\t([\s\S]*?)\n?See more help with --help$/.exec(fault.message) ?? []
   return message === undefined ? fault : new Fault(fault.fault, message, fault.details)
 }
-
-const decapitalised = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)

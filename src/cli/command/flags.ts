@@ -53,6 +53,12 @@ export const requiredArgument = ((options: Properties) =>
 /** Whether the help shows an argument without brackets. */
 export const isRequired = (arg: object): boolean => 'mandatory' in arg
 
+/** `NAME`, `[NAME]` for an argument that may be absent, `[NAME...]` for one that takes several words. */
+export const argumentLabel = (arg: ArgInput[string]): string => {
+  const name = `${arg.name.toUpperCase()}${arg.multiple ? '...' : ''}`
+  return isRequired(arg) ? name : `[${name}]`
+}
+
 /**
  * A value of a closed set, in any letter case. The error for a mistyped one suggests the nearest value and lists all.
  */
@@ -187,8 +193,19 @@ export async function parse<F extends Values, B extends Values, A extends Values
   const table = { flags: { ...baseFlags, ...flags } as FlagInput, args: args as ArgInput }
   const usual = strict === false ? undefined : await parseUsual(table, argv)
   if (usual) return usual as unknown as Parsed<F, B, A>
+  refuseNeedlessValues(table.flags, argv)
   const oclif = await import('@oclif/core/parser')
   return (await oclif.parse([...argv], table)) as unknown as Parsed<F, B, A>
+}
+
+/** Throws Usage for a value after a flag that takes none: oclif would take the value for an argument. */
+function refuseNeedlessValues(flags: FlagInput, argv: readonly string[]): void {
+  const end = argv.indexOf('--')
+  for (const word of end === -1 ? argv : argv.slice(0, end)) {
+    const [, name = ''] = /^--([^=]+)=/s.exec(word) ?? []
+    if (!Object.hasOwn(flags, name) || flags[name]?.type !== 'boolean') continue
+    throw new Fault('Usage', `--${name} takes no value`, { hints: [`Write --${name} alone, or omit it.`] })
+  }
 }
 
 type Table = { readonly flags: FlagInput; readonly args: ArgInput }

@@ -6,11 +6,13 @@ import { exits, Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import { type CommandClass, SvcCommand } from '../command/base.ts'
 import { settle } from '../command/exit.ts'
-import { connectionFlags, isRequired } from '../command/flags.ts'
+import { argumentLabel, connectionFlags, isRequired } from '../command/flags.ts'
 import type { Io, OutputStream, ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
+import { shellWord } from '../render/hints.ts'
 import { wrap } from '../render/width.ts'
 import { storeFlags } from '../session/admin.ts'
+import { type CommandNames, unknownCommand } from './unknown-command.ts'
 
 type HelpTopic = { readonly summary: string; readonly text: () => string | Promise<string> }
 
@@ -40,12 +42,6 @@ export const commonFlags = [
 ]
 export const isCommon = (flag: Flag): boolean =>
   flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
-
-/** `NAME`, `[NAME]` for an argument that may be absent, `[NAME...]` for one that takes several words. */
-export const argumentLabel = (arg: Command.Arg.Any): string => {
-  const name = `${arg.name.toUpperCase()}${arg.multiple ? '...' : ''}`
-  return isRequired(arg) ? name : `[${name}]`
-}
 
 export const flagLabel = (name: string, flag: Flag): string => {
   const value = flag.type === 'option' ? ` ${[flag.helpValue ?? '<value>'].flat().join(' ')}` : ''
@@ -232,7 +228,7 @@ export async function showHelp(
   const refused =
     requested === '' || Object.hasOwn(registry.commands, requested) || Object.hasOwn(registry.topics, requested)
       ? misplacedFlag(argv, commandId, requested)
-      : unknownCommand(words, registry)
+      : await unknown(argv, registry)
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
     io.stdout.write(`${await subject.text()}\n`)
@@ -304,13 +300,43 @@ function misplacedFlag(argv: readonly string[], commandId: string | undefined, r
   })
 }
 
-function unknownCommand(words: readonly string[], registry: Registry): Fault {
-  const candidates = [...Object.keys(registry.commands), ...Object.keys(registry.topics)].map((id) =>
-    id.replaceAll(':', ' '),
-  )
-  const typed = words.join(' ')
-  const nearest = didYouMean(typed, candidates) ?? didYouMean(words[0] ?? '', candidates)
-  return new Fault('Usage', `unknown command "${typed}"`, {
-    hints: [...(nearest ? [`Did you mean svc ${nearest}?`] : []), 'svc help shows the commands.'],
+const namesOf = ({ commands, topics }: Registry): CommandNames => ({
+  commands: Object.keys(commands).map((id) => id.replaceAll(':', ' ')),
+  topics: Object.keys(topics),
+})
+
+/** The fault for words that name no command, or for a flag of the command that stands before it. */
+async function unknown(argv: readonly string[], registry: Registry): Promise<Fault> {
+  const names = namesOf(registry)
+  const flag = argv[0] ?? ''
+  if (!flag.startsWith('-')) return unknownCommand(argv, names)
+  const command = argv.flatMap((word, at) => {
+    const name = [`${word} ${argv[at + 1] ?? ''}`, word].find((one) => names.commands.includes(one))
+    return name === undefined ? [] : [{ name, at }]
+  })[0]
+  if (command === undefined || !(await takesFlag(command.name, flag, registry))) {
+    const others = argv.slice(hasValue(flag) ? 2 : 1).filter((word) => !word.startsWith('-'))
+    const misplaced = others.length === 0 ? misplacedFlag(argv, undefined, '') : undefined
+    return misplaced ?? unknownCommand(others, names)
+  }
+  const rest = argv.toSpliced(command.at, command.name.split(' ').length).map(shellWord)
+  return new Fault('Usage', `${flag} before the command`, {
+    hints: [`Flags follow the command: svc ${command.name} ${rest.join(' ')}`],
   })
+}
+
+/** Whether the word after a common flag is its value. */
+const hasValue = (flag: string): boolean =>
+  commonFlags
+    .flatMap(({ flags }) => flags)
+    .some(([long, { type, char }]) => type === 'option' && (flag === `--${long}` || flag === `-${char ?? ''}`))
+
+async function takesFlag(command: string, flag: string, { commands }: Registry): Promise<boolean> {
+  const load = commands[command.replaceAll(' ', ':')]
+  if (load === undefined) return false
+  const { default: Command } = await load()
+  const name = flag.replace(/=.*$/s, '')
+  return flagsOf({ ...Command.baseFlags, ...Command.flags }).some(
+    ([long, { char }]) => name === `--${long}` || name === `-${char ?? ''}`,
+  )
 }

@@ -5,6 +5,7 @@ import type { Call, Service } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import { shellWord } from '../render/hints.ts'
 import type { CommandSession } from '../session/session.ts'
+import { unknownUser } from '../session/unknown-user.ts'
 
 export type Lists = { readonly roles: readonly string[]; readonly permissions: readonly string[] }
 export type RoleChange = Lists & { readonly action: 'assign' | 'unassign'; readonly userName: string }
@@ -75,33 +76,12 @@ async function ask({ session, call }: Pick<Asking, 'session' | 'call'>, operatio
   try {
     response = await session.service[operation](request, call)
   } catch (error) {
-    if (error instanceof Fault && error.fault === 'NotFound') throw await unknownUser(error, request, session)
+    if (error instanceof Fault && error.fault === 'NotFound')
+      throw await unknownUser(error, request.UserName ?? '', session)
     throw error
   }
   return { roles: response.AllRoles ?? [], permissions: response.AllPermissions ?? [] }
 }
-
-/** Turns the server's fault, whose whole message is the name (O1), into one that helps. */
-async function unknownUser(error: Fault, { UserName = '' }: AssignRoles, session: CommandSession): Promise<Fault> {
-  const { remoteStatus } = error.details
-  const candidates = (await session.runtime?.admin?.users.near(UserName).catch(() => [])) ?? []
-  const nearest = didYouMean(UserName, candidates)
-  return new Fault('NotFound', `there is no user "${UserName}" ${at(session)}`, {
-    ...(remoteStatus === undefined ? {} : { remoteStatus }),
-    hints: [
-      ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-      ...(session.runtime
-        ? [
-            'svc users list shows the users; --server URL selects a server instead.',
-            ...(nearest === undefined ? [`To add this user: svc users add ${shellWord(UserName)}`] : []),
-          ]
-        : ['USER is a user name or an e-mail address.']),
-    ],
-  })
-}
-
-const at = (session: CommandSession): string =>
-  session.runtime ? `in the store of ${session.label}` : `at ${session.label}`
 
 const same = (a: string, b: string): boolean => a.normalize('NFC').toLowerCase() === b.normalize('NFC').toLowerCase()
 

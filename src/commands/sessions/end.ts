@@ -1,6 +1,7 @@
 import { argument, boolean, connectionFlags, text } from '../../cli/command/flags.ts'
 import { type CommandSession, localCall, openSession, placeOf } from '../../cli/session/session.ts'
 import { TargetCommand } from '../../cli/session/target-command.ts'
+import { orUnknownUser } from '../../cli/session/unknown-user.ts'
 import { Fault } from '../../core/errors.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
 
@@ -44,7 +45,11 @@ required.`
     try {
       const one = args.id === undefined ? undefined : await sessionNamed(session, args.id, flags.user, signal)
       const request = one ? { Id: one.Id } : { Others: others, All: all }
-      const { Ended = 0 } = await session.service.endSession({ ...request, UserName: flags.user }, localCall(signal))
+      const { Ended = 0 } = await orUnknownUser(
+        session.service.endSession({ ...request, UserName: flags.user }, localCall(signal)),
+        flags.user,
+        session,
+      )
       this.print(
         flags.json
           ? JSON.stringify({ Target: this.target, Ended })
@@ -60,12 +65,16 @@ required.`
 
 /** The session whose id begins with `typed`. Throws Fault NotFound for none, and Usage for several. */
 async function sessionNamed(
-  { service }: CommandSession,
+  session: CommandSession,
   typed: string,
   UserName: string | undefined,
   signal: AbortSignal,
 ): Promise<UserSession> {
-  const { Sessions = [] } = await service.getSessions({ UserName }, localCall(signal))
+  const { Sessions = [] } = await orUnknownUser(
+    session.service.getSessions({ UserName }, localCall(signal)),
+    UserName,
+    session,
+  )
   const start = typed.trim().toLowerCase()
   const matches = start === '' ? [] : Sessions.filter(({ Id = '' }) => Id.startsWith(start))
   const [one, another] = matches

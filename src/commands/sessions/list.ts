@@ -1,6 +1,7 @@
 import { connectionFlags, text } from '../../cli/command/flags.ts'
 import { localCall, openSession, placeOf } from '../../cli/session/session.ts'
 import { TargetCommand } from '../../cli/session/target-command.ts'
+import { orUnknownUser } from '../../cli/session/unknown-user.ts'
 
 export default class List extends TargetCommand {
   static override summary = 'List your sessions, or those of another user'
@@ -23,9 +24,10 @@ the sessions of any user with --user; on this machine, --user is required.`
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
-      const { UserName = '', Sessions = [] } = await session.service.getSessions(
-        { UserName: flags.user },
-        localCall(signal),
+      const { UserName = '', Sessions = [] } = await orUnknownUser(
+        session.service.getSessions({ UserName: flags.user }, localCall(signal)),
+        flags.user,
+        session,
       )
       const { sessions } = await import('../../cli/accounts/lists.ts')
       const output = { json: flags.json, screen: this.io.stdout, argv: this.argv }

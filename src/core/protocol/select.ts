@@ -135,18 +135,25 @@ function fits(pattern: string, name: string): boolean {
 /** The number of names in a message; more would not help. */
 const maxNames = 40
 
-/** The fault of a selection that matches nothing. Lists the names to choose from. */
+/** The fault of a selection that matches nothing or skips everything. Lists the names to choose from. */
 export function nothingSelected(monitors: readonly NamedChecks[], { only, skip }: Selection): Fault {
   const quoted = (patterns: readonly string[]): string => patterns.map((pattern) => `"${pattern}"`).join(', ')
   const requested = [
     ...(only.length > 0 ? [`--only ${quoted(only)}`] : []),
     ...(skip.length > 0 ? [`--skip ${quoted(skip)}`] : []),
   ].join(' and ')
+  const left = skip.length > 0 && selectedIn(monitors, { only, skip: [] }).some((checks) => checks !== undefined)
   const names = monitors.map(
     ({ name, checks }) =>
       `${name || '?'}: ${checks.length > 0 ? checks.map((check) => check || '?').join(', ') : 'no checks'}`,
   )
   const listed = names.length > maxNames ? [...names.slice(0, maxNames), `and ${names.length - maxNames} more`] : names
+  if (left) {
+    return new Fault('Usage', `${requested} ${only.length > 0 ? 'leave' : 'leaves'} nothing to check`, {
+      nothingSelected: true,
+      hints: [...listed, 'Skip fewer of these monitors and checks, or omit --skip.'],
+    })
+  }
   return new Fault('Usage', `${requested} matches no monitor and no check`, {
     nothingSelected: true,
     hints:
