@@ -13,6 +13,7 @@ import {
 } from './requests.ts'
 import {
   batchResponses,
+  inFormats,
   options,
   pageRefusals,
   refusalName,
@@ -20,7 +21,7 @@ import {
   responses,
   withoutBody,
 } from './responses.ts'
-import { callerOf, type Described, type Json, pointTo } from './schemas.ts'
+import { callerOf, type Described, type DescribedPage, type Json, pointTo, refTo } from './schemas.ts'
 
 /**
  * Everything that the server answers, as OpenAPI 3.1: every path, verb, parameter, body and media type, and the
@@ -94,7 +95,7 @@ function operation(place: RequestPlace, verb: string, described: Described): Jso
   }
 }
 
-function pageItem(path: string, { summary, contentType }: Described['pages'][number]): Json {
+function pageItem(path: string, { summary, contentType, post }: Described['pages'][number]): Json {
   const name = path === '/' ? '/statusPage' : path
   const json = essence(contentType) === 'application/json'
   const get: Json = {
@@ -118,7 +119,34 @@ function pageItem(path: string, { summary, contentType }: Described['pages'][num
   return {
     parameters: common,
     get,
+    ...(post ? { post: formPost(name, post) } : {}),
     head: withoutBody(get, name),
     options: options(name, 'Server'),
+  }
+}
+
+/** The statuses with which a form of a page is refused. */
+const formRefusals = [...pageRefusals, 403, 413, 415, 429].toSorted((a, b) => a - b)
+
+/** A POST of a form of a page. Its refusals are the page, too; those of the server itself are JSON. */
+function formPost(name: string, { summary, form }: NonNullable<DescribedPage['post']>): Json {
+  const correlated = { 'X-Correlation-Id': pointTo('headers', 'CorrelationId') }
+  const refusal = {
+    description: 'The page, which says why nothing was done',
+    headers: correlated,
+    content: { 'text/html': { schema: { type: 'string' } }, ...inFormats(refTo('ErrorResponse'), ['json']) },
+  }
+  return {
+    operationId: pathId('post', name),
+    summary,
+    tags: ['Server'],
+    requestBody: { required: true, content: { 'application/x-www-form-urlencoded': { schema: refTo(form.name) } } },
+    responses: {
+      303: {
+        description: 'The page is at Location',
+        headers: { ...correlated, Location: { schema: { type: 'string' } } },
+      },
+      ...Object.fromEntries([...formRefusals, 'default' as const].map((status) => [status, refusal])),
+    },
   }
 }

@@ -58,7 +58,6 @@ header.warn, header.unchecked { border-left-color: var(--warn); }
 header.fail { border-left-color: var(--fail); }
 .types { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr));
   align-items: start; margin-bottom: 1rem; }
-.types section { margin: 0; }
 section { padding: .9rem 1rem; background: var(--card); border: 1px solid var(--line); border-radius: .6rem; }
 .top { display: flex; gap: .75rem; align-items: center; justify-content: space-between; }
 .state { display: inline-block; padding: .05rem .55rem; border-radius: 1rem; font-size: .9rem; font-weight: 600;
@@ -71,14 +70,27 @@ section { padding: .9rem 1rem; background: var(--card); border: 1px solid var(--
 .causes .fail { border-color: var(--fail); }
 .causes .warn, .causes .unchecked { border-color: var(--warn); }
 table { width: 100%; border-collapse: collapse; margin: .5rem 0; font-size: .95rem; }
-th, td { padding: .45rem .4rem .45rem 0; text-align: left; vertical-align: top; border-top: 1px solid var(--line); }
+th, td { padding: .45rem .4rem .45rem 0; text-align: left; vertical-align: baseline; border-top: 1px solid var(--line); }
 th { width: 6rem; font-weight: 600; white-space: nowrap; }
-.when { display: inline-block; color: var(--quiet); white-space: nowrap; }
-td.ask { text-align: right; padding-right: 0; white-space: nowrap; }
-td.ask a { padding: .5rem 0 .5rem .75rem; }
-details { border-top: 1px solid var(--line); padding-top: .45rem; }
+.when { display: inline-block; text-indent: 0; color: var(--quiet); white-space: nowrap; }
+td.ask { width: 1%; text-align: right; padding-right: 0; white-space: nowrap; }
+button { min-width: 4.5rem; padding: .3rem .75rem; border: 1px solid var(--line); border-radius: .4rem; cursor: pointer;
+  background: var(--back); color: var(--link); font: inherit; font-size: .9rem; }
+button:hover { border-color: var(--link); }
+:is(a, button, summary):focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+@media (max-width: 27rem) {
+  body { padding: .5rem; } section { padding: .75rem; }
+  th { width: auto; } .when { white-space: normal; } button { min-width: 0; padding: .3rem .55rem; }
+}
+.refusal { padding: .6rem .9rem; border: 1px solid var(--fail); border-radius: .6rem; color: var(--fail);
+  background: var(--fail-back); }
+details { border-top: 1px solid var(--line); padding: .35rem 0; }
 summary { cursor: pointer; padding: .2rem 0; }
+details[open] > summary { font-weight: 600; }
 h3 { margin: .6rem 0 .1rem; font-size: .95rem; }
+details h3 { padding-left: 1.4rem; text-indent: -1.4rem; }
+h3 .when { margin-left: .4rem; font-weight: 400; }
+.checks b { font-weight: 600; margin-right: .3rem; }
 .checks { margin: 0; padding: 0; list-style: none; font-size: .92rem; }
 .checks li { padding: .2rem 0 .2rem 1.4rem; text-indent: -1.4rem; }
 .checks .detail { display: block; text-indent: 0; color: var(--quiet); white-space: pre-wrap; }
@@ -87,24 +99,32 @@ h3 { margin: .6rem 0 .1rem; font-size: .95rem; }
 .mark.warn, .mark.unchecked { color: var(--warn); }
 .mark.fail { color: var(--fail); }
 .many { columns: 26rem; column-gap: 2rem; }
+.many { margin-top: .5rem; }
 .many > div { break-inside: avoid; margin-bottom: .6rem; }
+.many > div > :first-child { margin-top: 0; }
 nav a { display: inline-block; padding: .3rem .8rem .3rem 0; }
 section[id] { scroll-margin-top: 1rem; margin-bottom: 1rem; }
+.types section[id] { margin-bottom: 0; }
 .paths { margin: .5rem 0; padding: 0; list-style: none; }
 .paths li { padding: .15rem 0; }
 .verb { display: inline-block; min-width: 3.6rem; margin-right: .35rem; font-size: .8rem; font-weight: 600;
   color: var(--quiet); }
 .fields th { width: 45%; font-weight: 400; white-space: normal; }
 .fields td:last-child { padding-right: 0; }
-footer a, .asks a { display: inline-block; padding: .3rem .6rem .3rem 0; }
+footer a { display: inline-block; padding: .3rem .6rem .3rem 0; }
 `
 
+const policy = (forms: "'none'" | "'self'"): string =>
+  [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+    'img-src data:',
+    "base-uri 'none'",
+    `form-action ${forms}`,
+    "frame-ancestors 'none'",
+  ].join('; ')
+
 /** Allows exactly this style sheet and inline images for the icon. Nothing else may be loaded, run, sent or framed. */
-export const pagePolicy = [
-  "default-src 'none'",
-  `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
-  'img-src data:',
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
+export const pagePolicy = policy("'none'")
+/** The same for a page whose forms go to this server. */
+export const formPolicy = policy("'self'")

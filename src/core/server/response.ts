@@ -42,7 +42,7 @@ export async function faultAnswer(
   thrown: unknown,
   style: FaultStyle,
 ): Promise<HttpAnswer> {
-  const fault = judged(thrown)
+  const fault = visibleFault(thrown)
   if (fault.fault === 'Defect') context.logFields.stack = stackOf(thrown)
   const stackTrace = server.options.debug && fault.fault === 'Defect' ? context.logFields.stack : undefined
   const error = errorResponse(fault, context.correlationId, stackTrace, style.meta)
@@ -54,7 +54,8 @@ export async function faultAnswer(
   }
 }
 
-function judged(thrown: unknown): Fault {
+/** The fault as callers may see it: a defect, or one that would reveal internals of this machine, has no detail. */
+export function visibleFault(thrown: unknown): Fault {
   if (!(thrown instanceof Fault)) return new Fault('Defect')
   if (thrown.status < 500 || tellable.has(thrown.fault)) return thrown
   return new Fault('Defect')

@@ -1,6 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type LanguageName, languageNames, languages } from '../metadata/index.ts'
 import {
+  type Dto,
   HealthCheckRequest,
   type Operation,
   type OperationSpec,
@@ -20,6 +21,8 @@ export type OwnPage = {
   readonly contentType: string
   /** Whether the page answers under any Host (S1). */
   readonly anyHost: boolean
+  /** What a POST of a form to the page does. Absent: the page answers GET only. */
+  readonly post?: { readonly summary: string; readonly form: Dto } | undefined
 }
 
 const htmlType = 'text/html; charset=utf-8'
@@ -32,6 +35,7 @@ const serverPages = {
     summary: 'The status of each server type, as a page for people',
     contentType: htmlType,
     anyHost: false,
+    post: { summary: 'Runs the check of a button of the page and redirects to its report', form: HealthCheckRequest },
   },
   livez: {
     paths: ['/livez'],
@@ -151,8 +155,9 @@ export function router(): Router {
 function readTable(): RouteTable {
   const fixed = new Map<string, RouteMatch>()
   const before = new Map<string, Before>()
-  for (const [page, { paths }] of Object.entries(ownPages) as [PageName, OwnPage][]) {
-    for (const path of paths) fixed.set(path, { kind: 'own', label: paths[0], verbs: ['GET'], page })
+  for (const [page, { paths, post }] of Object.entries(ownPages) as [PageName, OwnPage][]) {
+    const verbs = post ? ['GET', 'POST'] : ['GET']
+    for (const path of paths) fixed.set(path, { kind: 'own', label: paths[0], verbs, page })
   }
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
     for (const { path, verbs, dots = false } of row.routes) {

@@ -4,10 +4,14 @@ import { type Browser, chromium, type Page } from 'playwright-core'
 const program = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync)
 export const chromiumMissing = program === undefined ? 'chromium is not installed' : undefined
 
-export const launchChromium = (): Promise<Browser> =>
+/** Starts Chromium, with further arguments of its command line. */
+export const launchChromium = (...more: readonly string[]): Promise<Browser> =>
   chromium.launch({
     ...(program === undefined ? {} : { executablePath: program }),
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+    args: [
+      ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+      ...more,
+    ],
   })
 
 /**

@@ -1,0 +1,154 @@
+import type { ExecutionMode, ServerType } from '../protocol/index.ts'
+import {
+  bySeverity,
+  describeResult,
+  type EntryReading,
+  isBad,
+  isConsequence,
+  type Level,
+  type MonitorReading,
+  read,
+  worst,
+  worstFirst,
+} from '../reports/index.ts'
+import type { RecentRun } from '../service.ts'
+import { depthOf, entryOf } from './health.ts'
+
+/** The latest run of a mode, reduced to what one card of the status page shows. */
+export type CardRun = {
+  readonly mode: ExecutionMode
+  readonly ageSeconds: number
+  readonly level: Level
+  /** The level of what the card itself shows. Better than `level` if the host is worse than the rest of the type. */
+  readonly ownLevel: Level
+  /** Why the own level is not ok, one line each. */
+  readonly causes: readonly string[]
+  readonly monitors: readonly MonitorReading[]
+  /** Milliseconds. */
+  readonly duration: number | undefined
+  /** Empty for the host, which has no runs of its own. */
+  readonly correlationId: string
+}
+
+/** One card: a server type, or the host that svc runs on. */
+export type Card = {
+  /** Undefined for the host. */
+  readonly type: ServerType | undefined
+  /** Undefined before the first run. */
+  readonly level: Level | undefined
+  /** The run behind the level: the newest among the worst runs that still count. */
+  readonly decisiveRun: CardRun | undefined
+  /** The latest run of each mode, shallowest first. */
+  readonly runs: readonly CardRun[]
+}
+
+type Answered = {
+  readonly type: ServerType
+  readonly mode: ExecutionMode
+  readonly ageSeconds: number
+  readonly reading: EntryReading
+}
+
+/**
+ * The cards of these server types, the worst first. The monitors of the host block, which every type repeats, are on a
+ * card of their own. A type keeps the verdict of its health check, to which the host belongs.
+ */
+export function cardsOf(types: readonly ServerType[], recent: readonly RecentRun[], target: string): readonly Card[] {
+  const answered = recent
+    .filter(({ type }) => types.includes(type))
+    .map((run) => ({ ...run, reading: read(entryOf(run, target)) }))
+    .toSorted((a, b) => a.ageSeconds - b.ageSeconds)
+  const host = hostRuns(answered)
+  const ofTypes = types.map((type) => cardOf(type, answered.filter((run) => run.type === type).map(typeRun)))
+  return [...(host.length > 0 ? [cardOf(undefined, host)] : []), ...ofTypes].toSorted((a, b) => urgency(a) - urgency(b))
+}
+
+/** Sorts what needs attention first. */
+const urgency = ({ level }: Card): number => [...worstFirst, undefined].indexOf(level)
+
+/**
+ * Rates a card by its latest runs, newest first. A run counts until a newer one goes at least as deep: a Basic run
+ * that passes does not clear what an Advanced run found.
+ */
+function cardOf(type: ServerType | undefined, runs: readonly CardRun[]): Card {
+  const counting = runs.filter((run, at) => runs.slice(0, at).every((newer) => depthOf(newer.mode) < depthOf(run.mode)))
+  const level = worstFirst.find((candidate) => counting.some((run) => run.level === candidate))
+  return {
+    type,
+    level,
+    decisiveRun: counting.find((run) => run.level === level),
+    runs: runs.toSorted((a, b) => depthOf(a.mode) - depthOf(b.mode)),
+  }
+}
+
+/** Recent runs always have a result. */
+const levelOf = ({ level }: EntryReading): Level => (level === 'unknown' ? 'fail' : level)
+
+function typeRun({ mode, ageSeconds, reading }: Answered): CardRun {
+  const level = levelOf(reading)
+  const { duration, correlationId } = reading
+  const base = { mode, ageSeconds, level, duration, correlationId }
+  const monitors = reading.monitors.filter((monitor) => !monitor.host)
+  const hostLevel = worst(reading.monitors.filter((monitor) => monitor.host).map((monitor) => monitor.level))
+  if (hostLevel === 'ok') return { ...base, ownLevel: level, causes: reading.causes, monitors }
+  const ownLevel = worst(monitors.map((monitor) => monitor.level))
+  // A failure that no monitor explains, the host included, is the type's own.
+  const isExplained = worst([ownLevel, hostLevel]) === level
+  if (!isExplained) return { ...base, ownLevel: level, causes: reading.causes, monitors }
+  return { ...base, ownLevel, causes: causesOf(ownLevel, monitors), monitors }
+}
+
+/** The latest host block of each mode, whichever type it ran for. */
+function hostRuns(answered: readonly Answered[]): readonly CardRun[] {
+  const modes = new Set(answered.map(({ mode }) => mode))
+  return answered.flatMap(({ mode, ageSeconds, reading }): readonly CardRun[] => {
+    const monitors = reading.monitors.filter((monitor) => monitor.host)
+    if (monitors.length === 0 || !modes.delete(mode)) return []
+    const level = worst(monitors.map((monitor) => monitor.level))
+    const [{ duration } = { duration: undefined }] = monitors
+    const causes = causesOf(level, monitors)
+    return [{ mode, ageSeconds, level, ownLevel: level, causes, monitors, duration, correlationId: '' }]
+  })
+}
+
+const causesOf = (level: Level, monitors: readonly MonitorReading[]): readonly string[] =>
+  level === 'ok'
+    ? []
+    : monitors
+        .flatMap(({ results }) => results)
+        .filter((result) => (result.level === level || (isBad(level) && isBad(result.level))) && !isConsequence(result))
+        .toSorted(bySeverity)
+        .map(describeResult)
+
+/** The title of the page: what is wrong, in one sentence. */
+export function headline(cards: readonly Card[]): string {
+  const host = cards.find(({ type }) => type === undefined)?.level
+  /** The level that a card adds to the page: what the host explains is named once. */
+  const adds = ({ type, level, decisiveRun }: Card): Level | undefined => {
+    const own = decisiveRun?.ownLevel
+    return type !== undefined && host !== undefined && level !== undefined && worst([host, level]) === host
+      ? own
+      : level
+  }
+  const namesAt = (level: Level): string[] =>
+    cards.filter((each) => adds(each) === level).map(({ type }) => type ?? 'the host')
+  const failing = namesAt('fail')
+  if (failing.length > 0) return sentence(failing, 'unhealthy')
+  const unchecked = namesAt('not checked')
+  if (unchecked.length > 0) return sentence(unchecked, 'not fully checked')
+  const warned = namesAt('warn')
+  if (warned.length > 0) return `Healthy, with warnings: ${listed(warned)}`
+  const types = cards.flatMap(({ type, level }) => (type === undefined ? [] : [{ type, level }]))
+  const healthy = types.filter(({ level }) => level === 'ok').map(({ type }) => type)
+  if (healthy.length === 0) return 'Nothing has been checked yet'
+  const waiting = types.length - healthy.length
+  return waiting === 0 ? 'All healthy' : `Healthy: ${listed(healthy)}; ${waiting} not checked yet`
+}
+
+const listed = (names: readonly string[]): string =>
+  names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+
+function sentence(names: readonly string[], state: string): string {
+  const text = `${listed(names)} ${names.length === 1 ? 'is' : 'are'} ${state}`
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
