@@ -112,7 +112,7 @@ const law: Record<string, readonly string[]> = {
     'loopback',
     'names',
   ],
-  store: ['files', 'protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
+  store: ['files', 'service', 'protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
   reports: ['engine', 'protocol', 'sanitize'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],

@@ -101,7 +101,7 @@ export function localService(parts: Parts): Service {
       newNames ??= new NewNames()
       // Whoever has this account can write the store in any case.
       const admit = identity && newNames.admission(actor.who, performance.now())
-      return await report({ data: accounts.data, request, actor, now: Date.now(), admit })
+      return await report({ data: accounts.data, request, actor, now: accounts.data.clock.now(), admit })
     },
     async serverTypes() {
       const { types, configured } = parts.serverTypes

@@ -34,7 +34,7 @@ import type {
   Trial,
   TrialRequest,
 } from './service.ts'
-import type { Data } from './store/index.ts'
+import type { Data, HeartbeatRow, KeeperLog } from './store/index.ts'
 import { listeningPorts } from './system/listening.ts'
 import { stateMeter } from './system/resources.ts'
 
@@ -101,6 +101,8 @@ export type OpenOptions = {
    * monitor of this name.
    */
   readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
+  /** In `svc serve`: what happens to the store beside the requests. */
+  readonly log?: KeeperLog | undefined
   /** What a hash of a password costs. Only tests give one: svc itself always uses that of P1. */
   readonly hashCost?: HashCost | undefined
 }
@@ -132,7 +134,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     measureState: stateMeter(now),
     limits: limits(options.refusals),
     ownSignIn: store?.signIn,
-    heartbeats: store && (async () => await (await store.data(false)).heartbeats.list()),
+    heartbeats: store && (async () => await heartbeatsByOwnClock(await store.data(false))),
     history: store && {
       keep: async (reading) => await (await store.data(false)).readings.keep(reading),
       exceededSince: async (state) => await (await store.data(false)).readings.exceededSince(state),
@@ -148,7 +150,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ? { storePath: store?.path, accounts: store !== undefined, version: options.version }
     : undefined
   if (options.shared) await openAll(store, configuredMonitors(options.config), ownParts)
-  const stopSweeping = options.shared && store ? sweepNowAndThen(store.data) : undefined
+  const keeper = options.shared && store ? await keeperOf(store, options.log) : undefined
 
   const repeatedNames = namesInSeveralTypes(options.config)
   const plan = async (
@@ -240,6 +242,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ready: async (signal) => {
       if (life.signal.aborted) throw stopping()
       if (options.shared) await store?.ready(signal)
+      const reason = keeper?.unready()
+      if (reason !== undefined) throw new Fault('Unavailable', reason, { retryAfter: 5 })
     },
     admin: store && lazyAdmin(store.label, store.admin),
     anyAdmin: async () => (store ? await (await store.data(options.shared)).users.anyAdmin() : false),
@@ -248,6 +252,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         ? async (stale) => await (await store.accounts()).access.digestChallenges(stale)
         : undefined,
     startedRuns: () => [...started.values()],
+    storeState: keeper?.state,
     auditEntries: store && (async () => (await (await store.data(false)).audit.list({ limit: 1 }))[0]?.id ?? 0),
     viewOf: (call) => viewOf(parts, call),
     recent: (views) =>
@@ -265,7 +270,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     cancelRuns,
     close: async () => {
       cancelRuns()
-      stopSweeping?.()
+      keeper?.stop()
       await store?.close()
     },
   }
@@ -342,6 +347,12 @@ async function openAll(
   }
 }
 
+async function keeperOf(store: OpenStore, log: KeeperLog = () => {}) {
+  const { loadKeeper } = await import('./store/index.ts')
+  const keepStore = await loadKeeper()
+  return keepStore(await store.data(false), log)
+}
+
 /** For a command: removes monitors that its selection skips, so that they do not run. */
 function selectMonitors(planned: readonly PlannedMonitor[], call: Call): readonly PlannedMonitor[] {
   const skip = call.selection?.skip ?? []
@@ -381,7 +392,6 @@ async function holdStore(store: string, { config, env = process.env, hashCost }:
   const { openData, shownStore, storeKind } = await import('./store/index.ts')
   const label = shownStore(store)
   const path = storeKind(store) === 'sqlite' ? store : undefined
-  const now = (): number => Date.now()
   const opened = lazy((create: boolean) => openData({ store, create, env }))
   let closed = false
   const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(stopping()) : opened.get(create))
@@ -392,6 +402,7 @@ async function holdStore(store: string, { config, env = process.env, hashCost }:
   const accounts = async (): Promise<Accounts> => {
     const [{ openAccess, passwords, paces }, store] = await Promise.all([auth.get(), data(false)])
     const own = store.forRequest()
+    const { now } = store.clock
     return { data: own, access: openAccess({ data: own, passwords, paces, now, refresh, ways }) }
   }
   const admin = async (): Promise<Admin> => {
@@ -400,7 +411,7 @@ async function holdStore(store: string, { config, env = process.env, hashCost }:
       import('./heartbeats/index.ts'),
     ])
     return {
-      ...administration({ label, data, passwords, now }),
+      ...administration({ label, data, passwords }),
       heartbeats: heartbeatAdmin(() => data(false)),
     }
   }
@@ -422,7 +433,10 @@ async function holdStore(store: string, { config, env = process.env, hashCost }:
     signIn: {
       store: async (signal) => await (await data(true)).ping(signal),
       anyAdmin: async () => await (await data(true)).users.anyAdmin(),
-      lookUp: async () => await (await auth.get()).lookUpNobody((await data(true)).forRequest(), now),
+      lookUp: async () => {
+        const store = await data(true)
+        await (await auth.get()).lookUpNobody(store.forRequest(), store.clock.now)
+      },
       hash: async (signal) => {
         const { passwords, hashesTellApart } = await auth.get()
         return await hashesTellApart(passwords, signal)
@@ -436,24 +450,19 @@ async function holdStore(store: string, { config, env = process.env, hashCost }:
   }
 }
 
-/** Deletes expired rows in time: sealed values live for only ten seconds (T4). Milliseconds. */
-const sweepEvery = 10_000
-
-function sweepNowAndThen(data: OpenStore['data']): () => void {
-  let sweeping = false
-  const timer = setInterval(async () => {
-    if (sweeping) return
-    sweeping = true
-    try {
-      await (await data(false)).sweep(Date.now())
-    } catch {
-      // Requests and the readiness check report a failing store. The next sweep follows soon.
-    } finally {
-      sweeping = false
-    }
-  }, sweepEvery)
-  timer.unref()
-  return () => clearInterval(timer)
+/**
+ * The heartbeats with the instants of this machine's clock, which everything else in a run goes by. They are stored with
+ * those of the store's clock.
+ */
+async function heartbeatsByOwnClock(data: Data): Promise<readonly HeartbeatRow[]> {
+  const rows = await data.heartbeats.list()
+  if (!data.clock.isRemote) return rows
+  const skewMs = data.clock.verdict()?.skewMs ?? 0
+  return rows.map((row) => ({
+    ...row,
+    at: row.at + skewMs,
+    history: row.history.map((report) => ({ ...report, at: report.at + skewMs })),
+  }))
 }
 
 /** Creates the store as `svc serve` would. Returns the error message when it cannot be opened. */

@@ -147,6 +147,8 @@ export type Runtime = {
   readonly digestChallenges?: ((stale: boolean) => Promise<readonly string[]>) | undefined
   /** The number of runs since the start, by trigger. */
   readonly startedRuns?: (() => readonly StartedRuns[]) | undefined
+  /** What a running server knows of its store. Absent without a store, and in commands. */
+  readonly storeState?: (() => StoreState) | undefined
   /** The number of audit entries since the store was made. Rejects when the store does not answer. */
   readonly auditEntries?: (() => Promise<number>) | undefined
   /** Sets the HTTP address of this core, so that none of its monitors queries it. */
@@ -182,6 +184,12 @@ export type Trial = {
     readonly limit?: number | undefined
     readonly address?: string | undefined
   }[]
+}
+export type StoreState = {
+  /** By how much this machine's clock is ahead of the store's. Undefined where the store has no clock of its own. */
+  readonly clockSkewMs: number | undefined
+  /** Attempts to delete expired rows that failed. */
+  readonly sweepFailures: number
 }
 export type RuntimeFacts = {
   /** The embedded store's file or the database's URL without its password; undefined without a store. */

@@ -60,7 +60,7 @@ export async function withWorld(
       ...opened,
       identify: (credential) => opened.identifyCaller(from('192.0.2.1', { credential })),
     }
-    const admin = administration({ label: store, data: async () => data, passwords: real, now })
+    const admin = administration({ label: store, data: async () => data, passwords: real })
     await admin.users.add({ userName: 'Ann', email: 'ann@example.com', password, roles: ['Admin', 'Editor'] }, by)
     const signIn: World['signIn'] = async (more = {}, call = {}) => {
       const answer = await access.authenticate(

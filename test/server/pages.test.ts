@@ -77,7 +77,7 @@ describe('/livez and /readyz', () => {
       expect(here.json.ResponseStatus?.Message).toBe('Not ready: /var/lib/svc/store.db is locked')
       for (const headers of [{ host: 'evil.example' }, { 'x-forwarded-for': '192.0.2.7' }]) {
         const there = await ask(port, '/readyz', { headers: headers as Record<string, string> })
-        expect(there.json.ResponseStatus?.Message).toBe('Not ready: the store does not answer')
+        expect(there.json.ResponseStatus?.Message).toBe('Not ready: sign-in does not work at the moment')
       }
     })
   })

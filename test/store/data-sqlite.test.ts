@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Data, openData } from '../../src/core/store/index.ts'
 import { linkSqlite } from '../../src/core/store/sqlite-link.ts'
+import { fixedClock } from '../../src/core/store/store-clock.ts'
 import { actor, failed, failuresOf, faultOf, newUser, nobody, withData } from '../support/store/data-world.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
 
@@ -132,5 +133,5 @@ async function fullAfter(pages: number): Promise<Data> {
   const link = linkSqlite({ path: store, create: false })
   // Of the connection, not of the file: so it is set on the one that writes.
   await link.write((tx) => sql`PRAGMA max_page_count = ${sql.raw(String(pages))}`.execute(tx))
-  return dataOver(link, Date.now)
+  return dataOver(link, fixedClock(Date.now))
 }

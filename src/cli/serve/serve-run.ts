@@ -136,6 +136,7 @@ async function answer(
     requireConfig: request.requireConfig,
     store: request.store,
     env,
+    log,
     shared: true,
     details: options.details,
   })

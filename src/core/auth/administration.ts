@@ -174,7 +174,7 @@ export const userFacts = (user: User): UserFacts => ({
 })
 
 /** API keys: like bearer tokens without a session, valid until they expire or are revoked. */
-export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'] {
+export function keys(data: () => Promise<Data>): Admin['keys'] {
   return {
     async create({ name, userName, roles: givenRoles, permissions, expiresInMs }, by) {
       refuse([
@@ -201,7 +201,7 @@ export function keys(data: () => Promise<Data>, now: () => number): Admin['keys'
           userId: user.id,
           roles: roles && [...new Set(roles)],
           permissions: permissions && [...new Set(permissions)],
-          expiresAt: expiresInMs === undefined ? undefined : now() + expiresInMs,
+          expiresAt: expiresInMs === undefined ? undefined : store.clock.now() + expiresInMs,
         },
         asActor(by),
       )
@@ -230,13 +230,12 @@ export function administration(options: {
   readonly label: string
   readonly data: (create: boolean) => Promise<Data>
   readonly passwords: Passwords
-  readonly now: () => number
 }): Omit<Admin, 'heartbeats'> {
   const store = (): Promise<Data> => options.data(false)
   return {
     store: options.label,
     users: users(options),
-    keys: keys(store, options.now),
+    keys: keys(store),
     roles: {
       show: async (userName) => userFacts(await findUser(await store(), userName)),
       holders: async (role) => (await (await store()).users.holders(role)).map(userFacts),

@@ -126,7 +126,7 @@ export async function ready(server: ServerContext, context: RequestContext): Pro
     return plain('ready\n')
   } catch (error) {
     if (!(error instanceof Fault)) throw error
-    const reason = (await mayKnow(server, context)) ? error.message : 'the store does not answer'
+    const reason = (await mayKnow(server, context)) ? error.message : 'sign-in does not work at the moment'
     throw new Fault('Unavailable', `Not ready: ${reason}`, { retryAfter: 5 })
   } finally {
     clearTimeout(timer)

@@ -15,7 +15,7 @@ import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext, signedRequest } from './context.ts'
 import { presented } from './credential.ts'
 import { checkedTypes, depthOf, entryOf } from './health.ts'
-import { counter, gauge } from './metrics.ts'
+import { counter, gauge, only } from './metrics.ts'
 
 /** Seconds after which the results of a run are no longer shown: an old success proves nothing. */
 const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Standard: 900, Advanced: 10_800 }
@@ -122,6 +122,7 @@ async function storeFamilies(
   if (runtime.facts.store === undefined) return []
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.readyMs)])
   const audited = await auditEntries(runtime, deadline)
+  const state = runtime.storeState?.()
   return [
     gauge('svc_store_up', '1 if the store answers, 0 if not.', audited === undefined ? 0 : 1),
     counter(
@@ -129,6 +130,16 @@ async function storeFamilies(
       'Audit entries written since the store was created.',
       audited === undefined ? [] : [{ value: audited }],
     ),
+    ...(state?.clockSkewMs === undefined
+      ? []
+      : [
+          gauge(
+            'svc_store_clock_skew_seconds',
+            'By how much the clock of this machine is ahead of the clock of the store.',
+            state.clockSkewMs / 1_000,
+          ),
+        ]),
+    counter('svc_store_sweeps_failed', 'Attempts to delete expired rows that failed.', only(state?.sweepFailures)),
   ]
 }
 

@@ -13,9 +13,11 @@ import type { Room } from './rows/room.ts'
 import { sessionsOver, tokensOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
+import type { StoreClock } from './store-clock.ts'
 
-/** The queries on the store, for either database. `now` supplies the times that the store sets itself. */
-export function dataOver(link: StoreLink, now: () => number): Data {
+/** The queries on the store, for either database. The clock supplies the times that the store sets itself. */
+export function dataOver(link: StoreLink, clock: StoreClock): Data {
+  const { now } = clock
   const roomForFailures: Room = { left: 0 }
   const roomForGuesses: Room = { left: 0 }
   const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
@@ -35,6 +37,7 @@ export function dataOver(link: StoreLink, now: () => number): Data {
     digest: digestOver(own, now, nonceKey),
     audit: auditOver(own, now),
     sweep: sweepOver(own),
+    clock,
     forRequest: () => over(own.forRequest()),
     ping: async (signal) => {
       signal?.throwIfAborted()

@@ -1,4 +1,5 @@
 import type { JobRun } from '../protocol/index.ts'
+import type { StoreClock } from './store-clock.ts'
 
 /**
  * The data of the store, and the queries on it. One code path serves SQLite and PostgreSQL. Times are milliseconds
@@ -439,6 +440,8 @@ export type Data = {
   }
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
+  /** By which everything in the store ends, whatever the clocks of the machines that use it show (W12). */
+  readonly clock: StoreClock
   /**
    * The same store for one request. A single query waits 1.8 s at most, but a sequence of queries could wait many times
    * that. The queries of one request share a limit of 1.8 s.

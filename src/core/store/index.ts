@@ -20,8 +20,10 @@ export type {
   TokenRow,
   User,
 } from './data.ts'
+export type { KeeperLog } from './keeper.ts'
 export { openStore, type Store, type StoreOptions } from './open.ts'
-// Loaded on demand: only completion needs it.
+// Loaded on demand: only `svc serve` needs the keeper, and only completion the names.
+export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export { prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'

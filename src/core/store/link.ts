@@ -17,6 +17,8 @@ export type StoreLink = {
   readonly lock: (tx: Db, name: string) => Promise<void>
   /** The same connection for one caller: all its queries together wait no longer than a single query may. */
   readonly forRequest: () => StoreLink
+  /** Reads the clock of the database server. Absent where the store's clock is that of this machine. */
+  readonly readClock?: (() => Promise<number>) | undefined
   /** Waits for running queries, then closes. Safe to call twice. */
   readonly close: () => Promise<void>
 }

@@ -205,6 +205,12 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
     lock: async (tx, name) => {
       await sql`SELECT pg_advisory_xact_lock(${lockKey(name)}::bigint)`.execute(tx)
     },
+    readClock: () =>
+      bounded(
+        budget(),
+        (deadline) => readClock(connections, deadline),
+        (error, attempt) => attempt === 1 && isConnectionLost(error),
+      ),
     forRequest: () => {
       const shared = new WaitBudget()
       return over(() => shared)
@@ -350,6 +356,18 @@ async function repeated<T>(run: () => Promise<T>, again: (error: unknown, attemp
       if (!again(error, attempt)) throw error
     }
     await wait(Math.random() * 20 * attempt)
+  }
+}
+
+/** Milliseconds since 1970 by the server's clock. The connection is taken first, so that the wait for it does not count. */
+async function readClock(connections: ConnectionPool, deadline: number): Promise<number> {
+  const connection = await connections.take(deadline)
+  try {
+    const text = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "at"'
+    const { rows } = await connection.ask(text, [], Math.min(silenceMs, deadline - performance.now()))
+    return Number((rows[0] as { at: number }).at)
+  } finally {
+    connections.release(connection)
   }
 }
 

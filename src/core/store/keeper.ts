@@ -1,0 +1,68 @@
+import { performance } from 'node:perf_hooks'
+import type { StoreState } from '../service.ts'
+import type { Data } from './data.ts'
+import { initialUpkeep, next, type Upkeep, type UpkeepEvent, unreadyReason } from './upkeep.ts'
+
+export type KeeperLog = (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
+
+export type Keeper = {
+  /** Why the server must not get requests although the store answers. */
+  readonly unready: () => string | undefined
+  readonly state: () => StoreState
+  readonly stop: () => void
+}
+
+const tickMs = 1_000
+
+/**
+ * Looks after the store of a running server until `stop`: see `upkeep.ts`, which decides everything. `data` rejects
+ * once the store is closed.
+ */
+export function keepStore(store: Data, log: KeeperLog): Keeper {
+  let state: Upkeep = initialUpkeep(performance.now())
+  let stopped = false
+  const happened = (event: UpkeepEvent): void => {
+    if (stopped) return
+    const step = next(state, event)
+    state = step.state
+    for (const effect of step.effects) {
+      if (effect.type === 'log') log(effect)
+      else void sweep()
+    }
+  }
+  const compare = (): void => {
+    const verdict = store.clock.verdict()
+    if (verdict) happened({ type: 'clock compared', verdict })
+  }
+  const sweep = async (): Promise<void> => {
+    let reason: string | undefined
+    try {
+      await store.clock.read()
+      compare()
+      if (state.clock?.sweeps !== false) await store.sweep(store.clock.now())
+    } catch (error) {
+      reason = error instanceof Error ? error.message : String(error)
+    }
+    happened({ type: 'sweep ended', at: performance.now(), reason })
+  }
+  compare()
+  const timer = setInterval(() => {
+    compare()
+    happened({ type: 'tick', at: performance.now() })
+  }, tickMs)
+  timer.unref()
+  return {
+    unready: () => {
+      compare()
+      return unreadyReason(state)
+    },
+    state: () => ({
+      clockSkewMs: store.clock.isRemote ? store.clock.verdict()?.skewMs : undefined,
+      sweepFailures: state.sweepFailures,
+    }),
+    stop: () => {
+      stopped = true
+      clearInterval(timer)
+    },
+  }
+}

@@ -1,0 +1,85 @@
+import type { ClockVerdict } from './clock.ts'
+
+/**
+ * What a server does for its store beside answering requests: it deletes expired rows, compares the clocks, and says what
+ * is wrong. `next` decides, and `keeper.ts` does it. `at` is elapsed time in milliseconds of a clock that nobody sets.
+ */
+export type Upkeep = {
+  readonly sweepDueAt: number
+  /** Undefined before the first comparison. */
+  readonly clock: ClockVerdict | undefined
+  /** The reason of the last failure, until a sweep succeeds. */
+  readonly sweepFault: { readonly reason: string; readonly loggedAt: number } | undefined
+  readonly sweepFailures: number
+}
+
+export type UpkeepEvent =
+  | { readonly type: 'tick'; readonly at: number }
+  | { readonly type: 'clock compared'; readonly verdict: ClockVerdict }
+  | { readonly type: 'sweep ended'; readonly at: number; readonly reason?: string | undefined }
+
+export type UpkeepEffect =
+  | { readonly type: 'sweep' }
+  | { readonly type: 'log'; readonly level: 'info' | 'warn'; readonly msg: string }
+
+export type UpkeepStep = { readonly state: Upkeep; readonly effects: readonly UpkeepEffect[] }
+
+/** Milliseconds. Sealed values live for only ten seconds (T4). */
+export const sweepEveryMs = 10_000
+/** The same failure is logged again after this time. Milliseconds. */
+export const logAgainMs = 600_000
+
+export const initialUpkeep = (at: number): Upkeep => ({
+  sweepDueAt: at + sweepEveryMs,
+  clock: undefined,
+  sweepFault: undefined,
+  sweepFailures: 0,
+})
+
+export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
+  switch (event.type) {
+    case 'tick': {
+      if (event.at < state.sweepDueAt) return { state, effects: [] }
+      // The end of this sweep sets the time of the next one.
+      return { state: { ...state, sweepDueAt: Number.POSITIVE_INFINITY }, effects: [{ type: 'sweep' }] }
+    }
+    case 'clock compared':
+      return { state: { ...state, clock: event.verdict }, effects: clockLines(state.clock, event.verdict) }
+    case 'sweep ended':
+      return swept({ ...state, sweepDueAt: event.at + sweepEveryMs }, event.at, event.reason)
+  }
+}
+
+/** A line when a difference begins or ends, and when it comes to matter for readiness or for sweeps. */
+function clockLines(before: ClockVerdict | undefined, now: ClockVerdict): readonly UpkeepEffect[] {
+  if (now.warning === undefined) {
+    return before?.warning === undefined
+      ? []
+      : [{ type: 'log', level: 'info', msg: 'the clocks of this machine and of the store agree again' }]
+  }
+  const same = before?.warning !== undefined && before.ready === now.ready && before.sweeps === now.sweeps
+  if (same) return []
+  const effect = now.ready ? '' : '; this server is not ready'
+  return [{ type: 'log', level: 'warn', msg: `${now.warning}${effect}` }]
+}
+
+function swept(state: Upkeep, at: number, reason: string | undefined): UpkeepStep {
+  const { sweepFault: before } = state
+  if (reason === undefined) {
+    const msg = 'expired rows are deleted again'
+    return { state: { ...state, sweepFault: undefined }, effects: before ? [{ type: 'log', level: 'info', msg }] : [] }
+  }
+  const sweepFailures = state.sweepFailures + 1
+  if (before?.reason === reason && at - before.loggedAt < logAgainMs)
+    return { state: { ...state, sweepFailures }, effects: [] }
+  const msg = `expired rows cannot be deleted: ${reason}`
+  return {
+    state: { ...state, sweepFailures, sweepFault: { reason, loggedAt: at } },
+    effects: [{ type: 'log', level: 'warn', msg }],
+  }
+}
+
+/** Why the server must not get requests although the store answers. Undefined if it may. */
+export function unreadyReason({ clock }: Upkeep): string | undefined {
+  return clock?.ready === false ? clock.warning : undefined
+}
