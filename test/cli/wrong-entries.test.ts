@@ -120,3 +120,22 @@ describe('a slip in the structure of svc.yaml', () => {
     )
   })
 })
+
+test('K11 --config with a file of passwords is refused in every command, and shows nothing of it', async () => {
+  const config = join(home.folder, 'shadow')
+  const text = Array.from({ length: 30 }, (_, n) => `user${n}:$y$j9T$s3cret${n}:20228:0:99999:7::\n`).join('')
+  writeFileSync(config, text, { mode: 0o600 })
+  for (const args of [
+    ['health'],
+    ['health', '--json'],
+    ['health', '-t', 'App'],
+    ['monitors', 'validate'],
+    ['monitors', 'list'],
+    ['serve', '--port', '0'],
+  ]) {
+    const { code, stdout, stderr } = await home.run([...args, '--config', config])
+    expect([args, code]).toEqual([args, 12])
+    expect(stdout + stderr).toContain('is not a svc.yaml: it has none of the sections types, profiles, serve and auth')
+    expect(stdout + stderr).not.toMatch(/s3cret|user\d/)
+  }
+})

@@ -100,7 +100,7 @@ monitors: []
     '8:7: types.Sql[2].kind is missing: add `kind:` (Monitor kind, such as http)',
     '9:3: types.Sqll is not a server type: did you mean `Sql`?',
     '12:3: serve.jsonp must be true or false (without quotes), not "no"',
-    '13:1: monitors is not a setting here: remove it, or use one of auth, profiles, serve, types',
+    '13:1: monitors belongs under a server type: write `types:`, below it `App:`, and this below that',
   ])
   expect(fault.message).toMatch(/svc\.yaml has 8 problems, at 3:7, 5:7, 6:7, 7:7, 8:7, 9:3, 12:3, 13:1$/)
   expect(fault.details.hints?.at(-1)).toBe('Correct the file, then: svc monitors validate')

@@ -83,7 +83,7 @@ function typesHere(
 
 /** What is not configured on this machine, and where svc looked for it. */
 function notConfigured(what: ServerType | 'nothing', config: LoadedConfig, env: ProcessEnvironment): Fault {
-  const { origin, searched, mistakes, warnings } = config
+  const { origin, searched, mistakes, mistakeLines, warnings } = config
   const propose = waysToConfigure(origin, env)
   if (origin === undefined) {
     const message = what === 'nothing' ? 'nothing is configured' : `${what} is not configured`
@@ -97,7 +97,7 @@ function notConfigured(what: ServerType | 'nothing', config: LoadedConfig, env: 
     {
       places: mistakes,
       hints: [
-        ...mistakes.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`),
+        ...mistakeLines,
         ...(what === 'nothing' ? propose : [`Add it under types: in ${origin}, then: svc monitors validate`]),
       ],
     },

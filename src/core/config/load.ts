@@ -3,9 +3,10 @@ import type { ExecConfig } from '../engine/index.ts'
 import { Fault, type FilePlace } from '../errors.ts'
 import { filesWithin } from '../files/index.ts'
 import { monitorName, uncheckedMonitor } from '../plan/index.ts'
-import { nameStyles, type ServerType } from '../protocol/index.ts'
+import { nameStyles, ServerType } from '../protocol/index.ts'
 import {
   isMap,
+  isPlainKey,
   type Problem,
   type Raw,
   readSettings,
@@ -176,7 +177,7 @@ export type LoadOptions = WhereOptions & {
   readonly keychain?: SettingsContext['keychain']
   /**
    * Accepts mistakes that leave other monitors usable: an entry with mistakes becomes a monitor that reports them and
-   * never passes. Mistakes in the syntax are refused all the same, and with `entries` so are those outside of the server
+   * never passes. Mistakes in the syntax and other files are refused all the same, and with `entries` so are those outside of the server
    * types: a server must not start with other settings than those of the file.
    */
   readonly tolerant?: boolean | 'entries' | undefined
@@ -264,6 +265,10 @@ async function readConfig(
   const [{ parseDocument }, paths] = await Promise.all([import('./document.ts'), import('node:path')])
   const document = await parseDocument(text)
   if (document.problems.length > 0) throw await refusal(path, document.problems, text, true)
+  if (!isSvcYaml(document.value)) {
+    const problem = { path: [], message: notSvcYaml, place: document.placeOf([]) }
+    throw await refusal(path, [problem], text, true)
+  }
   const folder = paths.dirname(path)
   const elsewhere = systemConfig(options) === path ? undefined : systemConfig(options)
   const read = await withSecretFiles(folder, (secretFile) =>
@@ -366,9 +371,9 @@ async function readSections(
 ): Promise<Sections> {
   const root = value ?? {}
   const { types, profiles, serve, auth, exec, ...others } = isMap(root) ? root : {}
-  const problems: Problem[] = isMap(root) ? [] : [{ path: [], message: 'must contain `types:` and `serve:`' }]
-  for (const key of Object.keys(others))
-    problems.push({ path: [key], message: unknownKey(key, ['types', 'profiles', 'serve', 'auth']) })
+  const problems: Problem[] = isSvcYaml(root)
+    ? unknownSections(Object.keys(others))
+    : [{ path: [], message: notSvcYaml }]
   const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
   const readType = await readTypes(types, context, defined?.profiles)
   const readServing = readServe(serve ?? {}, context)
@@ -400,6 +405,29 @@ async function readSections(
     problems,
     warnings: [...inTypes(readType.warnings), ...inSection('auth', readAuth?.warnings ?? [])],
   }
+}
+
+const sections = ['types', 'profiles', 'serve', 'auth']
+const notSvcYaml = 'is not a svc.yaml: it has none of the sections types, profiles, serve and auth'
+
+/** Whether a file is meant as a svc.yaml, or could be: other files are refused without naming what they contain. */
+const isSvcYaml = (root: unknown): boolean =>
+  root === undefined ||
+  root === null ||
+  (isMap(root) && (Object.keys(root).some((name) => sections.includes(name)) || Object.keys(root).every(isPlainKey)))
+
+function unknownSections(names: readonly string[]): Problem[] {
+  return names.map((name) => {
+    const type = ServerType.values.find((candidate) => candidate.toLowerCase() === name.toLowerCase())
+    if (type !== undefined) return { path: [name], message: `belongs under \`types:\`: write \`types: {${type}: …}\`` }
+    if (name === 'monitors' || name === 'host') {
+      return {
+        path: [name],
+        message: 'belongs under a server type: write `types:`, below it `App:`, and this below that',
+      }
+    }
+    return { path: [name], message: unknownKey(name, sections) }
+  })
 }
 
 /** Milliseconds that a share with svc.yaml may take. */
@@ -522,14 +550,14 @@ function inWords(file: string, problems: readonly Placed[]): Pick<WrongEntry, 'm
 
 /**
  * A single problem is the message. Several are listed as hints, and the message names their places. `places` has all of
- * them.
+ * them. With `onlyKnown`, excerpts show only the names of settings: the file may be another one, or be misread.
  */
-async function refusal(file: string, problems: readonly Placed[], text: string, syntax: boolean): Promise<Fault> {
+async function refusal(file: string, problems: readonly Placed[], text: string, onlyKnown: boolean): Promise<Fault> {
   const next = 'Correct the file, then: svc monitors validate'
   const { all: sorted, count, hasRoot } = listed(problems)
   const [{ excerpt, knownKeys }, { authSettings }] = await Promise.all([import('./excerpt.ts'), import('./auth.ts')])
   const keys = await knownKeys({ ...serveSettings, ...authSettings })
-  const source = ({ place }: Placed): string => excerpt(text, place, keys, syntax)
+  const source = ({ place }: Placed): string => excerpt(text, place, keys, onlyKnown)
   const places = sorted.map((problem) => filePlace(file, problem))
   const [first, second] = sorted
   if (first && !second) {

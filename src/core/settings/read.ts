@@ -42,6 +42,12 @@ export const isMap = (value: unknown): value is Raw =>
 /** A setting of one type. */
 export type Of<T extends Setting['type']> = Extract<Setting, { readonly type: T }>
 
+/**
+ * Whether a key may be shown although no setting has its name: a line of another file, read by mistake, may be a key with
+ * a secret in it.
+ */
+export const isPlainKey = (key: string): boolean => /^[A-Za-z_][\w.@/-]{0,63}$/.test(key)
+
 /** The message for an unknown key. */
 export function unknownKey(key: string, names: readonly string[]): string {
   const meant = didYouMean(key, names)
