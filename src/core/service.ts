@@ -190,6 +190,8 @@ export type StoreState = {
   readonly clockSkewMs: number | undefined
   /** Attempts to delete expired rows that failed. */
   readonly sweepFailures: number
+  /** False after a write that failed, until one succeeds. */
+  readonly writable: boolean
 }
 export type RuntimeFacts = {
   /** The embedded store's file or the database's URL without its password; undefined without a store. */

@@ -79,3 +79,89 @@ describe('W12 the clocks (simulated)', () => {
     expect(unreadyReason(initialUpkeep(0))).toBeUndefined()
   })
 })
+
+describe('W10 writes (simulated)', () => {
+  const full = 'The store cannot be written: the disk is full'
+  const failed = (at: number, reason = full): UpkeepEvent => ({ type: 'write failed', at, reason })
+  const proved = (beganAt: number, at: number, reason?: string): UpkeepEvent => ({
+    type: 'proof ended',
+    beganAt,
+    at,
+    reason,
+  })
+
+  test('W10 (simulated) a failed write makes the server unready until a proof succeeds, which is tried after 1 s and then every 5 s', () => {
+    const { effects, state } = play([
+      failed(0),
+      tick(999),
+      tick(1_000),
+      tick(2_000),
+      proved(1_000, 2_500, full),
+      tick(7_499),
+      tick(7_500),
+      proved(7_500, 7_600),
+    ])
+    expect(effects).toEqual([
+      [`warn: ${full}; this server is not ready until a write succeeds`],
+      [],
+      ['prove writes'],
+      [],
+      [],
+      [],
+      ['prove writes'],
+      ['info: the store can be written again'],
+    ])
+    expect(unreadyReason(state)).toBeUndefined()
+    expect(unreadyReason(play([failed(0), tick(1_000), proved(1_000, 1_100, full)]).state)).toBe(full)
+  })
+
+  test('W10 (simulated) a proof that began before another write failed proves nothing', () => {
+    const { state, effects } = play([failed(0), tick(1_000), failed(1_200), proved(1_000, 1_300), tick(6_300)])
+    expect(unreadyReason(state)).toBe(full)
+    expect(effects.at(-1)).toEqual(['prove writes'])
+  })
+
+  test('W10 (simulated) 1,000 sequences: the server is ready only if no write failed since the last proof that succeeded began', () => {
+    for (let seed = 1; seed <= 1_000; seed += 1) {
+      let random = seed
+      const below = (limit: number): number => {
+        random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0
+        return Math.floor((random / 2 ** 32) * limit)
+      }
+      let state = initialUpkeep(0)
+      let lastFailure = -1
+      let lastProof = -1
+      let running: number | undefined
+      let sinceLook = 0
+      for (let at = 100; at < 60_000; at += 100) {
+        const does = (event: UpkeepEvent): void => {
+          const step = next(state, event)
+          state = step.state
+          if (!step.effects.some(({ type }) => type === 'prove writes')) return
+          // Never two at once.
+          expect(running).toBeUndefined()
+          running = at
+          sinceLook = 0
+        }
+        if (below(40) === 0) {
+          does(failed(at))
+          lastFailure = at
+        }
+        if (running !== undefined && below(5) === 0) {
+          const good = below(2) === 0
+          does(proved(running, at, good ? undefined : full))
+          if (good) lastProof = running
+          else lastFailure = at
+          running = undefined
+          sinceLook = 0
+        }
+        if (at % 1_000 === 0) does(tick(at))
+        const isReady = unreadyReason(state) === undefined
+        expect(isReady).toBe(lastFailure < 0 || lastProof > lastFailure)
+        // It never stops trying.
+        sinceLook = isReady || running !== undefined ? 0 : sinceLook + 100
+        expect(sinceLook).toBeLessThanOrEqual(6_100)
+      }
+    }
+  })
+})

@@ -6,7 +6,7 @@ import { Fault } from '../../core/errors.ts'
 import { filesWithin, patienceMs, readNamed } from '../../core/files/index.ts'
 import { openCore } from '../../core/open.ts'
 import { preload } from '../../core/preload.ts'
-import { stackOf, startServer } from '../../core/server/index.ts'
+import { type Log, stackOf, startServer } from '../../core/server/index.ts'
 import type { Runtime } from '../../core/service.ts'
 import type { Io } from '../io/io.ts'
 import { homeOf, machine } from '../io/process.ts'
@@ -189,9 +189,9 @@ async function answer(
       await server.stop()
       forget()
       // Removes only this server's own files: another server may have replaced them.
-      if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${machine.pid},`))
+      if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${machine.pid},`), log)
       if (request.portFile !== undefined)
-        await removeOwn(request.portFile, (content) => content.trim() === String(server.port))
+        await removeOwn(request.portFile, (content) => content.trim() === String(server.port), log)
     }
   } finally {
     await runtime.close()
@@ -227,11 +227,17 @@ async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void
   })
 }
 
-async function removeOwn(file: string, isOwn: (content: string) => boolean): Promise<void> {
+/** A file that cannot be removed, as on a read-only file system, is logged: the server has stopped all the same. */
+async function removeOwn(file: string, isOwn: (content: string) => boolean, log: Log): Promise<void> {
   // Reading a pipe or a terminal would wait for somebody to write.
   if (!(await stat(file).catch(() => undefined))?.isFile()) return
   const content = await readFile(file, 'utf8').catch(() => '')
-  if (isOwn(content)) await rm(file, { force: true })
+  if (!isOwn(content)) return
+  try {
+    await rm(file, { force: true })
+  } catch (error) {
+    log({ level: 'warn', msg: `${file} cannot be removed: ${error instanceof Error ? error.message : String(error)}` })
+  }
 }
 
 const isUrl = (store: string): boolean => store.includes('://')

@@ -139,6 +139,11 @@ async function storeFamilies(
             state.clockSkewMs / 1_000,
           ),
         ]),
+    gauge(
+      'svc_store_writable',
+      '1 if the store can be written, 0 from a write that failed until one succeeds.',
+      state && Number(state.writable),
+    ),
     counter('svc_store_sweeps_failed', 'Attempts to delete expired rows that failed.', only(state?.sweepFailures)),
   ]
 }

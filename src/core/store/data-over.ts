@@ -1,5 +1,5 @@
 import type { Data } from './data.ts'
-import type { StoreLink } from './link.ts'
+import { type StoreLink, watched } from './link.ts'
 import { auditOver } from './rows/audit.ts'
 import { digestOver, type NonceKey } from './rows/digest.ts'
 import { failuresOver } from './rows/failures.ts'
@@ -8,6 +8,7 @@ import { heartbeatsOver } from './rows/heartbeats.ts'
 import { identitiesOver, type SealingKey } from './rows/identities.ts'
 import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
+import { proveWrites } from './rows/proof.ts'
 import { readingsOver } from './rows/readings.ts'
 import type { Room } from './rows/room.ts'
 import { sessionsOver, tokensOver } from './rows/sessions.ts'
@@ -16,7 +17,9 @@ import { usersOver } from './rows/users.ts'
 import type { StoreClock } from './store-clock.ts'
 
 /** The queries on the store, for either database. The clock supplies the times that the store sets itself. */
-export function dataOver(link: StoreLink, clock: StoreClock): Data {
+export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
+  let failed: (reason: string) => void = () => {}
+  const link = watched(unwatched, (reason) => failed(reason))
   const { now } = clock
   const roomForFailures: Room = { left: 0 }
   const roomForGuesses: Room = { left: 0 }
@@ -38,6 +41,10 @@ export function dataOver(link: StoreLink, clock: StoreClock): Data {
     audit: auditOver(own, now),
     sweep: sweepOver(own),
     clock,
+    onWriteFailure: (listener) => {
+      failed = listener
+    },
+    proveWrites: () => proveWrites(unwatched, now()),
     forRequest: () => over(own.forRequest()),
     ping: async (signal) => {
       signal?.throwIfAborted()

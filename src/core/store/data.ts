@@ -440,6 +440,10 @@ export type Data = {
   }
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
+  /** Called with the reason when the store has failed to write. Replaces the listener before. */
+  readonly onWriteFailure: (listener: (reason: string) => void) => void
+  /** Commits as much as a sign-in writes, in a row that nobody reads. Throws the store's errors. */
+  readonly proveWrites: () => Promise<void>
   /** By which everything in the store ends, whatever the clocks of the machines that use it show (W12). */
   readonly clock: StoreClock
   /**

@@ -27,7 +27,8 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     state = step.state
     for (const effect of step.effects) {
       if (effect.type === 'log') log(effect)
-      else void sweep()
+      else if (effect.type === 'sweep') void sweep()
+      else void prove()
     }
   }
   const compare = (): void => {
@@ -45,6 +46,17 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     }
     happened({ type: 'sweep ended', at: performance.now(), reason })
   }
+  const prove = async (): Promise<void> => {
+    const beganAt = performance.now()
+    let reason: string | undefined
+    try {
+      await store.proveWrites()
+    } catch (error) {
+      reason = error instanceof Error ? error.message : String(error)
+    }
+    happened({ type: 'proof ended', beganAt, at: performance.now(), reason })
+  }
+  store.onWriteFailure((reason) => happened({ type: 'write failed', at: performance.now(), reason }))
   compare()
   const timer = setInterval(() => {
     compare()
@@ -59,6 +71,7 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     state: () => ({
       clockSkewMs: store.clock.isRemote ? store.clock.verdict()?.skewMs : undefined,
       sweepFailures: state.sweepFailures,
+      writable: state.writeFault === undefined,
     }),
     stop: () => {
       stopped = true

@@ -34,6 +34,21 @@ export const closed = (): Fault => unavailable('is closed')
 export const taken = (what = 'The value'): Fault => new Fault('Conflict', `${what} is already in use`)
 export const gone = (what = 'The user'): Fault => new Fault('NotFound', `${what} no longer exists`)
 
+/** The link, which reports why the store failed to write. A change that is refused for what it says is no such failure. */
+export const watched = (link: StoreLink, failed: (reason: string) => void): StoreLink => ({
+  ...link,
+  write: async (work) => {
+    try {
+      return await link.write(work)
+    } catch (error) {
+      if (!(error instanceof Fault)) failed('The store cannot be written')
+      else if (error.fault === 'Unavailable') failed(error.message)
+      throw error
+    }
+  },
+  forRequest: () => watched(link.forRequest(), failed),
+})
+
 /**
  * The time that a caller may still wait for the store. Sequential queries share it, so a request with six queries waits
  * no longer than one with a single query. Parallel queries use the time once.

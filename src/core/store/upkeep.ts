@@ -11,15 +11,33 @@ export type Upkeep = {
   /** The reason of the last failure, until a sweep succeeds. */
   readonly sweepFault: { readonly reason: string; readonly loggedAt: number } | undefined
   readonly sweepFailures: number
+  /** Undefined while writes succeed. */
+  readonly writeFault: WriteFault | undefined
+}
+
+type WriteFault = {
+  readonly reason: string
+  /** When a write failed last. */
+  readonly failedAt: number
+  readonly proofDueAt: number
 }
 
 export type UpkeepEvent =
   | { readonly type: 'tick'; readonly at: number }
   | { readonly type: 'clock compared'; readonly verdict: ClockVerdict }
   | { readonly type: 'sweep ended'; readonly at: number; readonly reason?: string | undefined }
+  | { readonly type: 'write failed'; readonly at: number; readonly reason: string }
+  | {
+      readonly type: 'proof ended'
+      readonly beganAt: number
+      readonly at: number
+      readonly reason?: string | undefined
+    }
 
 export type UpkeepEffect =
   | { readonly type: 'sweep' }
+  /** Commit as much as a sign-in writes. */
+  | { readonly type: 'prove writes' }
   | { readonly type: 'log'; readonly level: 'info' | 'warn'; readonly msg: string }
 
 export type UpkeepStep = { readonly state: Upkeep; readonly effects: readonly UpkeepEffect[] }
@@ -29,26 +47,81 @@ export const sweepEveryMs = 10_000
 /** The same failure is logged again after this time. Milliseconds. */
 export const logAgainMs = 600_000
 
+/** A write may have failed because the store was busy for a moment. Milliseconds. */
+export const firstProofMs = 1_000
+export const proveEveryMs = 5_000
+
 export const initialUpkeep = (at: number): Upkeep => ({
   sweepDueAt: at + sweepEveryMs,
   clock: undefined,
   sweepFault: undefined,
   sweepFailures: 0,
+  writeFault: undefined,
 })
 
 export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
   switch (event.type) {
-    case 'tick': {
-      if (event.at < state.sweepDueAt) return { state, effects: [] }
-      // The end of this sweep sets the time of the next one.
-      return { state: { ...state, sweepDueAt: Number.POSITIVE_INFINITY }, effects: [{ type: 'sweep' }] }
-    }
+    case 'tick':
+      return due(state, event.at)
     case 'clock compared':
       return { state: { ...state, clock: event.verdict }, effects: clockLines(state.clock, event.verdict) }
     case 'sweep ended':
       return swept({ ...state, sweepDueAt: event.at + sweepEveryMs }, event.at, event.reason)
+    case 'write failed':
+      return writeFailed(state, event.at, event.reason)
+    case 'proof ended':
+      return proved(state, event)
   }
 }
+
+/** What begins now. Its end sets the time of the next one. */
+function due(state: Upkeep, at: number): UpkeepStep {
+  const { writeFault } = state
+  const sweeps = at >= state.sweepDueAt
+  const proves = writeFault !== undefined && at >= writeFault.proofDueAt
+  return {
+    state: {
+      ...state,
+      sweepDueAt: sweeps ? never : state.sweepDueAt,
+      writeFault: proves ? { ...writeFault, proofDueAt: never } : writeFault,
+    },
+    effects: [...(sweeps ? [{ type: 'sweep' } as const] : []), ...(proves ? [{ type: 'prove writes' } as const] : [])],
+  }
+}
+
+const never = Number.POSITIVE_INFINITY
+
+function writeFailed(state: Upkeep, at: number, reason: string): UpkeepStep {
+  const { writeFault: before } = state
+  const proofDueAt = before?.proofDueAt ?? at + firstProofMs
+  const effects =
+    before?.reason === reason
+      ? []
+      : [{ type: 'log', level: 'warn', msg: `${reason}; this server is not ready until a write succeeds` } as const]
+  return { state: { ...state, writeFault: { reason, failedAt: at, proofDueAt } }, effects }
+}
+
+/** A success proves nothing if another write has failed since the proof began. */
+function proved(
+  state: Upkeep,
+  { beganAt, at, reason }: Extract<UpkeepEvent, { readonly type: 'proof ended' }>,
+): UpkeepStep {
+  if (reason !== undefined) return postponed(writeFailed(state, at, reason), at)
+  if (state.writeFault === undefined) return { state, effects: [] }
+  if (state.writeFault.failedAt >= beganAt) return postponed({ state, effects: [] }, at)
+  return {
+    state: { ...state, writeFault: undefined },
+    effects: [{ type: 'log', level: 'info', msg: 'the store can be written again' }],
+  }
+}
+
+const postponed = ({ state, effects }: UpkeepStep, at: number): UpkeepStep => ({
+  state: {
+    ...state,
+    writeFault: state.writeFault && { ...state.writeFault, proofDueAt: at + proveEveryMs },
+  },
+  effects,
+})
 
 /** A line when a difference begins or ends, and when it comes to matter for readiness or for sweeps. */
 function clockLines(before: ClockVerdict | undefined, now: ClockVerdict): readonly UpkeepEffect[] {
@@ -80,6 +153,6 @@ function swept(state: Upkeep, at: number, reason: string | undefined): UpkeepSte
 }
 
 /** Why the server must not get requests although the store answers. Undefined if it may. */
-export function unreadyReason({ clock }: Upkeep): string | undefined {
-  return clock?.ready === false ? clock.warning : undefined
+export function unreadyReason({ clock, writeFault }: Upkeep): string | undefined {
+  return writeFault?.reason ?? (clock?.ready === false ? clock.warning : undefined)
 }
