@@ -6,7 +6,7 @@ import { type RunTypesOptions, runType } from '../support/engine/run-types.ts'
 import type { MountNamespace } from '../support/faults/mount-namespace.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { askPeer, type PeerVerdict } from './peers.ts'
-import { assess, headline, negated, type Row, type Verdict } from './row.ts'
+import { assess, type FirstRun, headline, negated, type Row, type Verdict } from './row.ts'
 
 export type Group<Server> = {
   /** The real server with its version, e.g. `PostgreSQL 15.18`. Names the suite and the section of the page. */
@@ -30,6 +30,7 @@ export type RowRecord = {
   readonly verdict: Verdict
   readonly first: string
   readonly before: string | undefined
+  readonly blind: FirstRun | undefined
   readonly peers: readonly PeerVerdict[]
   /** Kind and result name of everything that the run reported. */
   readonly hits: readonly string[]
@@ -79,6 +80,7 @@ export function corpus<Server>(group: Group<Server>): void {
             verdict,
             first: first ? `${first.check}: ${first.message}` : `${report.results.length} checks ok`,
             before: row.before,
+            blind: row.blind,
             peers,
             hits: [...new Set(report.results.map(({ check }) => `${report.kind} ${check}`))],
           })

@@ -20,6 +20,12 @@ export type Expected =
       readonly never?: RegExp
     }
 
+/**
+ * How the first run of a blind row ended, before svc or the row was changed. `wrong expectation`: the row was mistaken, and
+ * was corrected after the run.
+ */
+export type FirstRun = 'held' | 'false green' | 'false red' | 'wrong cause' | 'wrong expectation'
+
 /** Removes a planted fault. */
 export type Cure = () => void | Promise<void>
 
@@ -36,6 +42,8 @@ export type Row<Server> = {
   readonly history?: EngineContext['history']
   readonly plant?: (server: Server) => Promise<Cure | undefined>
   readonly expected: Expected
+  /** Present: `expected` was written before the first run, by somebody who had not read the sources of the kind. */
+  readonly blind?: FirstRun
   /** What version 0.1 said of the same fault, where that was wrong. */
   readonly before?: string
   /** Other monitoring programs, asked about the same fault. */

@@ -70,6 +70,17 @@ const rows: readonly Row<Server>[] = [
     peers: askHealth('serve', 'Sql'),
   },
   {
+    fault: 'a monitor of the server fails, asked by the kind http',
+    blind: 'held',
+    env,
+    monitor: ({ serve }) => ({
+      kind: 'http',
+      url: `${serve.url}/healthcheck?ServerType=Sql&ExecutionMode=Standard&format=json`,
+      health: true,
+    }),
+    expected: { state: 'unhealthy', check: 'health', says: /nightly|Failure/ },
+  },
+  {
     fault: 'a monitor of the server warns: the backup is 30 minutes old',
     env,
     monitor: peer({ type: 'Batch' }),
