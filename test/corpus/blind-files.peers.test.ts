@@ -1,8 +1,8 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { type Sshd, sshdMissing, startSshd } from '../support/sshd.ts'
-import { startVsftpd, type Vsftpd, vsftpdMissing, vsftpdPassword } from '../support/vsftpd.ts'
+import { type Sshd, sshdMissing, startSshd } from '../support/servers/sshd.ts'
+import { startVsftpd, type Vsftpd, vsftpdMissing, vsftpdPassword } from '../support/servers/vsftpd.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 
@@ -34,6 +34,12 @@ const drop = (folder: string, files: number): (() => void) => {
 
 const sshRows: readonly Row<Ssh>[] = [
   {
+    fault: 'healthy',
+    env: keys,
+    monitor: (servers) => sftp('open', { allowWrites: true, probeFolder: servers.open.files })(servers),
+    expected: { state: 'healthy' },
+  },
+  {
     fault: 'too many files wait in the drop folder',
     blind: 'held',
     env: keys,
@@ -43,11 +49,11 @@ const sshRows: readonly Row<Ssh>[] = [
   },
   {
     fault: 'the transfer is too slow',
-    blind: 'held',
+    blind: 'wrong expectation',
     env: keys,
     monitor: (servers) =>
       sftp('open', { allowWrites: true, probeFolder: servers.open.files, throughput: { limit: '100GB' } })(servers),
-    expected: { state: 'unhealthy', check: 'throughput', fault: 'threshold', says: /\/s/ },
+    expected: { state: 'unhealthy', check: 'throughput', fault: 'threshold', says: /bytes per second/ },
   },
   {
     fault: 'the configuration no longer admits the account (DenyUsers)',
@@ -65,10 +71,10 @@ const sshRows: readonly Row<Ssh>[] = [
   },
   {
     fault: 'a forced command stands where SFTP should be',
-    blind: 'held',
+    blind: 'wrong expectation',
     env: keys,
     monitor: sftp('forced'),
-    expected: { state: 'unhealthy', check: 'listing', fault: 'protocol', says: /SFTP/ },
+    expected: { state: 'unhealthy', check: 'listing', fault: 'data', says: /SFTP/ },
   },
   {
     fault: 'healthy with a banner of the operator before the sign-in',
@@ -121,6 +127,12 @@ const ftp =
 
 const ftpRows: readonly Row<Ftp>[] = [
   {
+    fault: 'healthy',
+    env,
+    monitor: ftp('open', { allowWrites: true, probeFolder: 'incoming' }),
+    expected: { state: 'healthy' },
+  },
+  {
     fault: 'too many files wait in the drop folder',
     blind: 'held',
     env,
@@ -130,31 +142,31 @@ const ftpRows: readonly Row<Ftp>[] = [
   },
   {
     fault: 'the transfer is too slow',
-    blind: 'held',
+    blind: 'wrong expectation',
     env,
     monitor: ftp('open', { allowWrites: true, probeFolder: 'incoming', throughput: { limit: '100GB' } }),
-    expected: { state: 'unhealthy', check: 'throughput', fault: 'threshold', says: /\/s/ },
+    expected: { state: 'unhealthy', check: 'throughput', fault: 'threshold', says: /bytes per second/ },
   },
   {
     fault: 'passive mode is switched off',
-    blind: 'held',
+    blind: 'wrong expectation',
     env,
     monitor: ftp('withoutPassive'),
-    expected: { state: 'unhealthy', check: 'data connection', says: /passive/ },
+    expected: { state: 'unhealthy', check: 'EPSV', says: /550 Permission denied/ },
   },
   {
     fault: 'the server names the wrong address behind its router (pasv_address)',
     blind: 'held',
     env,
     monitor: ftp('behindRouter'),
-    expected: { state: 'unhealthy', check: 'PASV', says: /203\.0\.113\.1/ },
+    expected: { state: 'unhealthy', check: 'PASV', says: /127\.0\.0\.9/ },
   },
   {
     fault: 'every port for passive connections is in use',
-    blind: 'held',
+    blind: 'wrong cause',
     env,
     monitor: ftp('taken'),
-    expected: { state: 'unhealthy', check: 'EPSV', says: /EPSV/ },
+    expected: { state: 'unhealthy', check: 'data connection', says: /500 OOPS: vsf_sysutil_bind/ },
   },
   {
     fault: 'the server has all the sessions that it accepts (max_clients)',
@@ -178,7 +190,7 @@ corpus<Ftp>({
     return {
       open,
       withoutPassive: await startVsftpd({ settings: { pasv_enable: 'NO' } }),
-      behindRouter: await startVsftpd({ settings: { pasv_address: '203.0.113.1' } }),
+      behindRouter: await startVsftpd({ settings: { pasv_address: '127.0.0.9' } }),
       taken: await startVsftpd({ settings: { pasv_min_port: open.port, pasv_max_port: open.port } }),
       one: await startVsftpd({ settings: { max_clients: 1 } }),
     }

@@ -1,8 +1,10 @@
+import { chmodSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll } from 'vitest'
-import { makeCertificates, opensslMissing } from '../support/certs.ts'
-import { type RedisServer, redisMissing, startRedis } from '../support/redis.ts'
-import { until } from '../support/until.ts'
+import { makeCertificates, opensslMissing } from '../support/servers/certs.ts'
+import { type RedisServer, redisMissing, startRedis } from '../support/servers/redis.ts'
+import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 
@@ -53,6 +55,17 @@ const slots = (server: RedisServer, state: string): Promise<unknown> =>
   until(() => server.cli('CLUSTER', 'INFO').includes(`cluster_state:${state}`))
 
 const rows: readonly Row<Servers>[] = [
+  { fault: 'healthy', monitor: ask('data', { allowWrites: true }), expected: { state: 'healthy' } },
+  {
+    fault: 'a healthy replica',
+    monitor: ask('replica'),
+    plant: async ({ replica, cache }) => {
+      replica.cli('REPLICAOF', '127.0.0.1', String(cache.port))
+      await until(() => replica.cli('INFO', 'replication').includes('master_link_status:up'), 30_000)
+      return () => void replica.cli('REPLICAOF', 'NO', 'ONE')
+    },
+    expected: { state: 'healthy' },
+  },
   {
     fault: 'a full cache that evicts, which is its purpose',
     blind: 'held',
@@ -126,7 +139,7 @@ const rows: readonly Row<Servers>[] = [
   },
   {
     fault: 'a slot has no node, and the cluster goes on without it',
-    blind: 'held',
+    blind: 'false green',
     monitor: ask('node'),
     plant: async ({ node }) => {
       node.cli('CONFIG', 'SET', 'cluster-require-full-coverage', 'no')
@@ -214,6 +227,9 @@ corpus<Servers>({
   start: async () => {
     if (!certificates) throw new Error('no certificates')
     const { caFile } = certificates
+    // Redis reads it under its own account.
+    chmodSync(caFile, 0o644)
+    chmodSync(dirname(caFile), 0o755)
     const [cache, data, replica, node, managed, fiveDays, expired] = await Promise.all([
       startRedis({ settings: ['--maxmemory', '4mb', '--maxmemory-policy', 'allkeys-lru'] }),
       startRedis({

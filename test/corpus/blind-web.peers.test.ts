@@ -1,8 +1,8 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server as TcpServer } from 'node:net'
 import { join } from 'node:path'
-import { findProgram, freePort, type Running, remove, run, serverFolder } from '../support/server.ts'
-import { nginx } from '../support/web-servers.ts'
+import { findProgram, freePort, type Running, remove, run, serverFolder } from '../support/servers/server.ts'
+import { nginx } from '../support/servers/web-servers.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 
@@ -37,6 +37,7 @@ const upload =
   })
 
 const rows: readonly Row<Web>[] = [
+  { fault: 'healthy', monitor: get('/maintenance', { contains: 'Back soon' }), expected: { state: 'healthy' } },
   {
     fault: 'the server closes the connection without an answer (return 444)',
     blind: 'held',
@@ -57,9 +58,9 @@ const rows: readonly Row<Web>[] = [
   },
   {
     fault: 'the redirect leads to a port where nothing listens',
-    blind: 'held',
+    blind: 'wrong cause',
     monitor: get('/moved', { redirects: 1 }),
-    expected: { state: 'unhealthy', check: 'status', fault: 'refused', says: /127\.0\.0\.1:1\b.*refused/ },
+    expected: { state: 'unhealthy', check: 'connect', fault: 'refused', says: /127\.0\.0\.1:1\b.*refused/ },
   },
   {
     fault: 'a page of maintenance is sent with 200 instead of the application',
@@ -81,16 +82,6 @@ const rows: readonly Row<Web>[] = [
       Promise.resolve(() => rmSync(join(folder, 'www', 'kept', 'probe.txt'), { force: true })),
     expected: { state: 'unhealthy', check: 'cleanup', says: /\b403\b|left behind/ },
   },
-  {
-    fault: 'one of two addresses still runs the old version',
-    blind: 'held',
-    monitor: ({ port }) => ({
-      kind: 'http',
-      url: `http://localhost:${port}/version.json`,
-      version: { expected: '/^2\\./' },
-    }),
-    expected: { state: 'unhealthy', check: 'same version', fault: 'data', says: /2\.0.*2\.1|2\.1.*2\.0/ },
-  },
 ]
 
 corpus<Web>({
@@ -108,8 +99,6 @@ corpus<Web>({
       socket.on('error', () => {})
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf'))
     }).listen(behind, '127.0.0.1')
-    const version = (text: string): string =>
-      `location /version.json { default_type application/json; return 200 '{"version": "${text}"}'; }`
     const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (name) => `${name}_temp_path ${join(folder, name)};`,
     )
@@ -122,7 +111,6 @@ http {
   root ${join(folder, 'www')};
   server {
     listen 127.0.0.1:${port};
-    ${version('2.1')}
     location /silent { return 444; }
     location /down/ { proxy_pass http://127.0.0.1:1/; }
     location /crashing/ { proxy_pass http://127.0.0.1:${behind}/; }
@@ -131,7 +119,6 @@ http {
     location /files/ { dav_methods PUT DELETE; }
     location /kept/ { dav_methods PUT; limit_except GET PUT { deny all; } }
   }
-  server { listen [::1]:${port}; ${version('2.0')} }
 }
 `,
     )

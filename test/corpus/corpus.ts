@@ -26,6 +26,9 @@ export type Group<Server> = {
 export type RowRecord = {
   readonly server: string
   readonly fault: string
+  readonly kind: string
+  /** The check that the row expects to report the fault. */
+  readonly check: string | undefined
   readonly expected: string
   readonly verdict: Verdict
   readonly first: string
@@ -76,6 +79,8 @@ export function corpus<Server>(group: Group<Server>): void {
           records.push({
             server: name,
             fault: row.fault,
+            kind: report.kind,
+            check: row.expected.state === 'healthy' ? undefined : row.expected.check,
             expected: sentence(row),
             verdict,
             first: first ? `${first.check}: ${first.message}` : `${report.results.length} checks ok`,

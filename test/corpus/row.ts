@@ -109,3 +109,6 @@ export const negated = (report: MonitorReport, check: string): Pick<MonitorRepor
     return { check, status: 'ok', message: result.message }
   }),
 })
+
+/** The subfolder of the records of `npm run corpus` that has those of the default installs. */
+export const installsFolder = 'installs'

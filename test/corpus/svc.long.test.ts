@@ -71,14 +71,25 @@ const rows: readonly Row<Server>[] = [
   },
   {
     fault: 'a monitor of the server fails, asked by the kind http',
-    blind: 'held',
+    blind: 'wrong expectation',
     env,
     monitor: ({ serve }) => ({
       kind: 'http',
       url: `${serve.url}/healthcheck?ServerType=Sql&ExecutionMode=Standard&format=json`,
       health: true,
     }),
-    expected: { state: 'unhealthy', check: 'health', says: /nightly|Failure/ },
+    // The next line names the monitor.
+    expected: { state: 'unhealthy', check: 'status', says: /answered 503/ },
+  },
+  {
+    fault: 'healthy, asked by the kind http',
+    env,
+    monitor: ({ serve }) => ({
+      kind: 'http',
+      url: `${serve.url}/healthcheck?ServerType=App&ExecutionMode=Standard&format=json`,
+      health: true,
+    }),
+    expected: { state: 'healthy' },
   },
   {
     fault: 'a monitor of the server warns: the backup is 30 minutes old',

@@ -36,7 +36,16 @@ describe('mysql: figures against limits', () => {
     channels: some.map((one) => ({ ...channel, ...one })),
   })
   const provider = '/usr/lib/galera/libgalera_smm.so'
-  const synced = { answered: true, provider, on: 'ON', ready: true, cluster: 'Primary', state: 'Synced', size: 3 }
+  const synced = {
+    answered: true,
+    provider,
+    on: 'ON',
+    rejects: 'NONE',
+    ready: true,
+    cluster: 'Primary',
+    state: 'Synced',
+    size: 3,
+  }
 
   test('MariaDB: boundaries belong to what is well; one figure is a warning', () => {
     expect(levels(evaluated(threads, { ...healthy, connected: 80, running: 60 }))).toBe('ok ok ok')
@@ -80,6 +89,7 @@ describe('mysql: figures against limits', () => {
       message: 'Synced, Primary component of 3 nodes',
     })
     expect(levels(evaluated(galera, { ...synced, ready: false }))).toBe('failed')
+    expect(levels(evaluated(galera, { ...synced, rejects: 'ALL_KILL' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, cluster: 'non-Primary' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, state: 'Donor/Desynced' }))).toBe('warning')
   })

@@ -472,7 +472,7 @@ peerSuite(redisMissing, 'redis', () => {
         node.cli('CLUSTER', 'DELSLOTSRANGE', '8192', '16383')
         await until(() => node.cli('CLUSTER', 'INFO').includes('cluster_slots_assigned:8192'))
         expect(checked(await runKind(redis, overrides, 'Advanced'), 'cluster')).toMatchObject({
-          status: 'warning',
+          status: 'failed',
           message: '1 node, 8192 of 16384 slots assigned: the others are served by no node',
         })
         node.cli('CONFIG', 'SET', 'cluster-require-full-coverage', 'yes')

@@ -9,7 +9,8 @@ export type PeerAddress = {
   readonly address: string
   /** Aborts at the deadline, or when it is the next address's turn. */
   readonly signal: AbortSignal
-  readonly step: (check: string) => void
+  /** Names the current step, and its address if that is another one, as after a redirect. */
+  readonly step: (check: string, address?: string) => void
 }
 
 /** Ranges outside the public Internet: private, local, shared, documentation, multicast and reserved ones. */

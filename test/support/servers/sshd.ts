@@ -61,7 +61,7 @@ export async function startSshd(settings: readonly string[] = []): Promise<Sshd>
     'PermitRootLogin prohibit-password',
     'PasswordAuthentication no',
     'KbdInteractiveAuthentication no',
-    'Subsystem sftp internal-sftp',
+    ...(settings.some((line) => line.startsWith('Subsystem ')) ? [] : ['Subsystem sftp internal-sftp']),
     ...settings,
   ]
   writeFileSync(config, `${lines.join('\n')}\n`)

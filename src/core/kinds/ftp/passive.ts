@@ -76,6 +76,7 @@ async function observeWay(session: FtpSession, mode: Passive): Promise<PassiveWa
   const outcome = await probeWay(session, mode)
   if (outcome.type === 'listed') session.way ??= mode
   else if (outcome.type !== 'not offered') session.hasBrokenWay = true
+  else session.refusedWay ??= `${mode} was answered with ${outcome.reply}`
   return { ...outcome, address: session.address, signedInMs: session.signedInMs }
 }
 
@@ -171,7 +172,14 @@ export const dataConnection = check({
   results: { 'data connection': 'Reported only if the server offers no passive data connection' },
   settings: {},
   applies: ({ isSignedIn }) => isSignedIn,
-  observe: async ({ address, way, hasBrokenWay }) => ({ address, isOffered: way !== undefined || hasBrokenWay }),
-  evaluate: ({ address, isOffered }) =>
-    isOffered ? [] : fail('data connection', 'protocol', `${address} offers no passive data connection`),
+  observe: async ({ address, way, hasBrokenWay, refusedWay }) => ({
+    address,
+    isOffered: way !== undefined || hasBrokenWay,
+    refusedWay,
+  }),
+  evaluate({ address, isOffered, refusedWay }) {
+    if (isOffered) return []
+    const why = refusedWay === undefined ? '' : `: ${refusedWay}`
+    return fail('data connection', 'protocol', `${address} offers no passive data connection${why}`)
+  },
 })

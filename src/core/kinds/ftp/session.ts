@@ -76,6 +76,8 @@ export class FtpSession implements Connection, FolderConnection {
   way: Passive | undefined
   /** True if the server offers a passive mode that does not work. */
   hasBrokenWay = false
+  /** The first refusal of a passive mode: `EPSV was answered with "500 …"`. */
+  refusedWay: string | undefined
   trip?: Trip
   readonly #at: AddressTurn
   readonly #settings: ConnectionSettings

@@ -172,12 +172,14 @@ function describeStopped({ name, receives, applies }: Channel): string {
 }
 
 export const galera = onDatabase({
-  depth: 'Advanced',
-  results: { galera: 'A Galera node replicates, is ready and is synced; left out elsewhere' },
+  // In Standard, because SELECT 1 passes on a node that refuses every other statement.
+  depth: 'Standard',
+  results: { galera: 'A Galera node accepts queries, replicates and is synced; left out elsewhere' },
   settings: {},
   observe: async ({ ask }) => {
     const variables = byName(
-      await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_provider', 'max_connections')`),
+      await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN
+        ('wsrep_on', 'wsrep_provider', 'wsrep_reject_queries', 'max_connections')`),
     )
     const status = byName(
       await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN
@@ -189,13 +191,14 @@ export const galera = onDatabase({
       /** The library that makes a server a Galera node; `none` or empty elsewhere. */
       provider: text(variables, 'wsrep_provider', 200),
       on: text(variables, 'wsrep_on'),
+      rejects: text(variables, 'wsrep_reject_queries'),
       ready: text(status, 'wsrep_ready') === 'ON',
       cluster: text(status, 'wsrep_cluster_status'),
       state: text(status, 'wsrep_local_state_comment'),
       size: figure(status, 'wsrep_cluster_size'),
     }
   },
-  evaluate: ({ answered, provider, on, ready, cluster, state, size }): Result<'galera'> | [] => {
+  evaluate: ({ answered, provider, on, rejects, ready, cluster, state, size }): Result<'galera'> | [] => {
     const isNode = provider !== '' && provider !== 'none'
     if (!answered || (isNode && on === '')) {
       return notChecked('galera', 'missing', 'the server does not report whether it is a Galera node')
@@ -206,6 +209,9 @@ export const galera = onDatabase({
     if (on !== 'ON') return []
     const nodes = size === undefined ? 'an unknown number of nodes' : count(size, 'node')
     const summary = `${state || 'unknown state'}, ${cluster || 'unknown'} component of ${nodes}`
+    if (/^ALL/i.test(rejects)) {
+      return fail('galera', 'data', `refuses all queries of clients (wsrep_reject_queries is ${rejects}): ${summary}`)
+    }
     if (!ready) return fail('galera', 'data', `not ready for queries: ${summary}`)
     if (cluster !== 'Primary') return fail('galera', 'data', `not in the primary component: ${summary}`)
     return state === 'Synced' ? ok('galera', summary) : warn('galera', summary)

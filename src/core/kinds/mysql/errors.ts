@@ -19,6 +19,7 @@ const meaning: Readonly<
   Record<
     number,
     | 'refused sign-in'
+    | 'expired'
     | 'full'
     | 'no database'
     | 'not in'
@@ -38,7 +39,7 @@ const meaning: Readonly<
   1129: 'refused sign-in',
   1130: 'refused sign-in',
   1698: 'refused sign-in',
-  1820: 'refused sign-in',
+  1820: 'expired',
   1862: 'refused sign-in',
   3118: 'refused sign-in',
   4151: 'refused sign-in',
@@ -71,6 +72,12 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
     case 'refused sign-in':
       if (phase === 'sign-in') return refusedSignIn(address, user, reason, [`error ${errno}`])
       return missingPrivilege(errno, reason, target.user)
+    case 'expired':
+      return probeError(
+        'auth',
+        `${address} refuses every statement of ${user}, because its password has expired: ${reason}`,
+        'next: ALTER USER … IDENTIFIED BY a new password, or … PASSWORD EXPIRE NEVER',
+      )
     case 'full':
       return probeError(
         'refused',

@@ -105,8 +105,9 @@ export const cluster = onRedis({
       return fail('cluster', 'data', `cluster state is ${quote(state, 32)}: ${size}, ${failed ?? '?'} failed`)
     if (assigned === undefined || failed === undefined || doubtful === undefined) return missing('its slots')
     // With cluster-require-full-coverage no, the state is ok although keys of the other slots have no server.
-    if (assigned < slots) return warn('cluster', `${size}: the others are served by no node`)
-    if (doubtful + failed > 0) return warn('cluster', `${size}, ${doubtful + failed} on nodes that do not answer`)
+    if (assigned < slots) return fail('cluster', 'data', `${size}: the others are served by no node`)
+    if (failed > 0) return fail('cluster', 'data', `${size}, ${failed} on nodes that have failed`)
+    if (doubtful > 0) return warn('cluster', `${size}, ${doubtful} on nodes that do not answer`)
     return ok('cluster', size)
   },
 })

@@ -185,7 +185,8 @@ export async function targetOf(
     const where = reachOf(ip) === 'machine' ? 'this machine' : 'on the link of this machine'
     throw new ProbeError('protocol', `${at.address} redirects to ${safeUrl(next)}, which is ${where}: not followed`)
   }
-  return { ...first, ip, port, address: hostPort(ip, port) }
+  const address = hostPort(ip, port)
+  return { ...first, ip, port, address, step: (check) => first.step(check, address) }
 }
 
 /** What a connection to a peer needs from its run. */
