@@ -15,6 +15,7 @@ import {
   type AttemptOptions,
   askHealth,
   attemptReports,
+  chooseDetail,
   chooseOutput,
   combinedExit,
   type HealthAnswers,
@@ -75,6 +76,9 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
       parse: async (input) => oneOf('nagios-timeout', timeoutStates, input, 'States'),
     })(),
     verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
+    failed: boolean({
+      description: 'Table of what is not ok only: failed, not checked, skipped, warnings (in a pipe too)',
+    }),
     'no-header': boolean({ description: 'Leave out the line of column names in a pipe' }),
     'server-state': boolean({ description: "Include the server's memory and CPU" }),
     'suppress-error-codes': boolean({
@@ -108,6 +112,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
   protected async perform(signal: AbortSignal): Promise<number> {
     const { flags, args } = await this.parse(Health)
     const output = chooseOutput(flags)
+    const detail = chooseDetail(flags, output)
     if (flags['nagios-timeout'] !== undefined && output !== 'nagios') {
       throw new Fault('Usage', '--nagios-timeout has an effect only with --output nagios', {
         hints: ['Add --output nagios, or omit --nagios-timeout.'],
@@ -170,7 +175,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
         target: session.label,
         atServer: session.target.kind === 'server',
         mode,
-        detail: flags.verbose ? 'verbose' : flags.quiet ? 'verdict' : 'usual',
+        detail,
         header: !flags['no-header'],
         timeoutState: flags['nagios-timeout'],
       })

@@ -188,7 +188,7 @@ describe('the health screen', () => {
       /^✗ UNHEALTHY {2}prod · \S+ · 1 of 5 monitors failed · 1 warning · Standard · Advanced · 1\.28 s/,
     )
     expect(last([healthy, unreachable])).toMatch(/^✗ NOT CHECKED .* 1 monitor · Mongo not checked · Standard/)
-    expect(last([healthy, warning])).toMatch(/^! HEALTHY/)
+    expect(last([healthy, warning])).toMatch(/^✓ HEALTHY, 1 warning {2}prod · /)
     expect(last([healthy, healthy])).toMatch(/^✓ HEALTHY .* 2 monitors/)
     expect(last([])).toBe('✗ NOT CHECKED')
   })

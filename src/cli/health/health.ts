@@ -16,6 +16,7 @@ import { oneOf } from '../command/flags.ts'
 import type { CommandClock, Io } from '../io/io.ts'
 import type { CommandSession } from '../session/session.ts'
 import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
+import type { Detail } from './text.ts'
 
 /** The answer for one type on one target, or why there was none. It is the unit of every output format. */
 export type HealthOutcome = {
@@ -317,20 +318,41 @@ export const outputs = [
 export type Output = (typeof outputs)[number]
 
 /**
- * `--output`, or `--json` for short; the two cannot be combined otherwise. `--quiet` alone asks for one line of the
+ * `--output`, or `--json` for short; the two cannot be combined otherwise. `--quiet` and `--failed` ask for lines of the
  * screen, in a pipe too. Undefined: the screen on a terminal, records in a pipe.
  */
 export function chooseOutput(flags: {
   readonly output?: Output | undefined
   readonly json: boolean
   readonly quiet?: boolean
+  readonly failed?: boolean
 }): Output | undefined {
-  if (!flags.json) return flags.output ?? (flags.quiet ? 'table' : undefined)
+  if (!flags.json) return flags.output ?? (flags.quiet || flags.failed ? 'table' : undefined)
   if (flags.output === undefined || flags.output === 'json') return 'json'
   throw new Fault('Usage', `--json and --output ${flags.output} cannot be combined`, {
     hints: ['Omit one of them.'],
   })
 }
+
+/** How much the table shows. Throws Usage for `--failed` beside another format, `--verbose` or `--quiet`. */
+export function chooseDetail(
+  flags: { readonly verbose: boolean; readonly quiet: boolean; readonly failed: boolean },
+  output: Output | undefined,
+): Detail {
+  if (!flags.failed) return flags.verbose ? 'verbose' : flags.quiet ? 'verdict' : 'usual'
+  if (output !== 'table') {
+    throw new Fault('Usage', `--failed shows a table: omit --output ${output} or --failed`, {
+      hints: [`${output} always contains everything. --failed alone is a table in a pipe too.`],
+    })
+  }
+  const other = flags.verbose ? '--verbose' : flags.quiet ? '--quiet' : undefined
+  if (other === undefined) return 'failed'
+  throw new Fault('Usage', `--failed and ${other} cannot be combined`, {
+    hints: [`Omit one of them: --failed shows what is not ok, ${detailOf[other]}.`],
+  })
+}
+
+const detailOf = { '--verbose': '--verbose every check', '--quiet': '--quiet the verdict alone' } as const
 
 export const parseOutput = (input: string): Output => oneOf('output', outputs, input, 'Formats')
 
@@ -351,7 +373,7 @@ export type Presentation = {
   readonly atServer: boolean
   readonly mode: string
   /** For people. */
-  readonly detail: 'verbose' | 'usual' | 'verdict'
+  readonly detail: Detail
   /** Whether piped records begin with a line of column names. */
   readonly header: boolean
   /** For nagios. */
