@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
-import { parse } from 'yaml'
+import { parseAllDocuments } from 'yaml'
 import { account, run } from '../install/installed.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
@@ -67,7 +67,9 @@ describe('the container file (read, not built: no container engine runs in the t
 })
 
 describe('the manifest for Kubernetes (read, not applied)', () => {
-  const manifest = parse(readFileSync(join(root, 'deploy/container/kubernetes.yaml'), 'utf8'))
+  const [service, manifest] = parseAllDocuments(
+    readFileSync(join(root, 'deploy/container/kubernetes.yaml'), 'utf8'),
+  ).map((document) => document.toJS())
   const pod = manifest.spec.template.spec
   const [container] = pod.containers
 
@@ -78,6 +80,13 @@ describe('the manifest for Kubernetes (read, not applied)', () => {
       readOnlyRootFilesystem: true,
       capabilities: { drop: ['ALL'] },
     })
+  })
+
+  test('has the Service that the pods get their name from, at the port on which they listen', () => {
+    expect([service.kind, service.metadata.name]).toEqual(['Service', manifest.spec.serviceName])
+    expect(service.spec.selector).toEqual(manifest.spec.selector.matchLabels)
+    expect(pod.containers[0].ports).toContainEqual({ name: service.spec.ports[0].targetPort, containerPort: 8790 })
+    expect(container.args).toContain(`--allowed-host=${service.metadata.name}`)
   })
 
   test('does not let the kubelet open the store to the group at each start', () => {

@@ -1,0 +1,44 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+import { exits } from '../../src/core/errors.ts'
+import { blocksOf, commandsOf } from '../../tools/pages/page.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const pages = [
+  'README.md',
+  ...readdirSync(join(root, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+]
+const commands = pages.flatMap((page) =>
+  blocksOf(read(page))
+    .filter(({ language }) => language === 'sh')
+    .flatMap((block) => commandsOf(block).map(({ text }) => ({ page, text }))),
+)
+
+test('the guides write each key into a file that only its owner can read', () => {
+  const writing = commands.filter(({ text }) => /\bsvc (?:keys create|login .*--print)[^|]*>/.test(text))
+  expect(writing.length).toBeGreaterThan(2)
+  expect(writing.filter(({ text }) => !text.startsWith('(umask 077; '))).toEqual([])
+})
+
+test('each certificate that the guides make has the name that clients compare (SAN)', () => {
+  const made = commands.filter(({ text }) => text.includes('openssl req -x509'))
+  expect(made.length).toBeGreaterThan(0)
+  expect(made.filter(({ text }) => !/-addext subjectAltName=DNS:/.test(text))).toEqual([])
+})
+
+test('the README has only the commands that a user needs to install svc', () => {
+  const [, section = ''] = /^## Install\n(.*?)^## /ms.exec(read('README.md')) ?? []
+  expect(section).toContain('npm ci && npx svc health')
+  expect(section).toContain('git clone')
+  expect(section).not.toMatch(/npm (?:run )?(?:test|check)/)
+})
+
+test('the systemd unit does not restart svc serve after a mistake that no restart mends', () => {
+  const [, codes = ''] = /^RestartPreventExitStatus=(.*)$/m.exec(read('deploy/systemd/svc.service')) ?? []
+  expect(codes.split(' ').map(Number)).toEqual([exits.usage.code, exits.local.code])
+})
