@@ -21,7 +21,7 @@ async function problem() {
     try {
       port = readFileSync(place, 'utf8').trim()
     } catch (error) {
-      return `svc serve does not listen yet (${place}: ${error.code})`
+      return `svc serve does not listen yet (${place} ${error.code === 'ENOENT' ? 'does not exist' : 'is not readable'})`
     }
   }
   const plain = await request(http, 'http', port)

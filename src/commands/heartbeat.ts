@@ -12,6 +12,7 @@ import type { JobOptions } from '../cli/heartbeats/heartbeat-run.ts'
 import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
+import { fileProblem } from '../core/file-errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
 export default class Heartbeat extends TargetCommand {
@@ -166,9 +167,6 @@ async function freePercent(folder: string): Promise<number> {
     const { bavail, blocks } = await statfs(folder)
     return blocks === 0 ? 0 : Math.min(100, Math.round((bavail / blocks) * 1_000) / 10)
   } catch (error) {
-    throw new Fault(
-      'Local',
-      `--disk: ${folder} cannot be looked at (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`,
-    )
+    throw new Fault('Local', `--disk: ${folder} ${fileProblem(error)}`)
   }
 }

@@ -243,7 +243,7 @@ describe('svc api', () => {
     const server = await serverThat(fine)
     const ran = await home().svc(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([12, ''])
-    expect(ran.stderr).toContain('--data @/nowhere/at all cannot be read (ENOENT)')
+    expect(ran.stderr).toContain('--data @/nowhere/at all does not exist')
     expect(server.requests).toEqual([])
   })
 

@@ -129,7 +129,10 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
   test('a command that cannot be run is a failed run with the exit code of a shell', async () => {
     await makeStore()
     const ran = await home.svc(['heartbeat', 'nightly', '--', '/nowhere/job'])
-    expect([ran.code, ran.stderr]).toEqual([127, 'Error: /nowhere/job cannot be run (ENOENT)\n'])
+    expect([ran.code, ran.stderr]).toEqual([
+      127,
+      'Error: /nowhere/job cannot be run: the program, or the interpreter in its first line (#!), does not exist\n',
+    ])
     expect(await listed()).toMatchObject({ status: 'Fail', exitCode: 127 })
   })
 

@@ -134,6 +134,6 @@ describe('a file of role changes', () => {
   test('that is missing, not UTF-8 or a folder is reported as such', async () => {
     expect((await fault(join(folder, 'nowhere.csv'))).message).toContain('does not exist')
     expect((await fault(file(Uint8Array.of(0xff, 0xfe, 0x55, 0x00)))).message).toContain('is not UTF-8')
-    expect((await fault(folder)).message).toContain('cannot be read')
+    expect((await fault(folder)).message).toContain('is a folder')
   })
 })

@@ -78,8 +78,8 @@ test('--ca-file with an unusable file is exit 12 and names the file', async () =
   }
   const damaged = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n'
   for (const [caFile, words] of [
-    [join(folder, 'absent.pem'), 'cannot be read (ENOENT)'],
-    [folder, 'cannot be read (EISDIR)'],
+    [join(folder, 'absent.pem'), 'does not exist'],
+    [folder, 'is a folder'],
     [write('empty.pem', ''), 'contains no certificate'],
     [write('key.pem', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'), 'contains no certificate'],
     [write('damaged.pem', damaged), 'contains a damaged certificate'],

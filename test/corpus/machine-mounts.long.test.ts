@@ -102,7 +102,7 @@ corpus<MountNamespace>({
         mkdirSync(join(folder, 'locked'), { mode: 0o700 })
         return () => rmSync(join(folder, 'locked'), { recursive: true })
       },
-      expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /locked is not readable by this account/ },
+      expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /locked is not accessible to this account/ },
     },
   ],
 })

@@ -57,7 +57,7 @@ describe('deploy/ready.mjs, which systemd and containers ask', () => {
     await until(() => !existsSync(portFile))
     const none = ready(portFile)
     expect(await none.ended).toBe(1)
-    expect(none.log).toBe(`not ready: svc serve does not listen yet (${portFile}: ENOENT)\n`)
+    expect(none.log).toBe(`not ready: svc serve does not listen yet (${portFile} does not exist)\n`)
     const refused = ready('1')
     expect(await refused.ended).toBe(1)
     expect(refused.log).toContain('ECONNREFUSED')

@@ -178,7 +178,7 @@ describe('paths that cannot be checked', () => {
       if (asServer.uid !== undefined) chownSync(folder, 0, 0)
       const result = asNobody({ path: folder })
       expect(result).toMatchObject({ status: 'failed', fault: 'data' })
-      expect(result?.message).toBe(`${folder} is not readable by this account`)
+      expect(result?.message).toBe(`${folder} is not accessible to this account`)
     },
   )
   test('files that disappear during the check are ignored', async () => {

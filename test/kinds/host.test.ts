@@ -64,7 +64,7 @@ describe('thresholds', () => {
   test('a file system that does not answer is a failure', () => {
     const error = Object.assign(new Error('EIO: i/o error, statfs'), { code: 'EIO' })
     expect(evaluated(space, { mount, disk: { mount, error } })).toMatchObject([
-      { check: 'disk /data', status: 'failed', message: 'the file system cannot be read (EIO)' },
+      { check: 'disk /data', status: 'failed', message: 'the file system is on a disk that reports an error' },
     ])
   })
 

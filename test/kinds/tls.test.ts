@@ -140,7 +140,7 @@ suiteWith(opensslMissing(), 'tls', () => {
     test('a caFile that is missing or empty is named', async () => {
       const missing = await look(made.good, { caFile: '/nowhere/ca.pem' })
       expect(missing).toEqual([expect.objectContaining({ status: 'failed', fault: 'data' })])
-      expect(missing[0]?.message).toBe('caFile /nowhere/ca.pem cannot be read: ENOENT')
+      expect(missing[0]?.message).toBe('caFile /nowhere/ca.pem does not exist')
       const empty = await look(made.good, { caFile: import.meta.filename })
       expect(empty[0]?.message).toContain('contains no PEM certificate')
     })

@@ -336,7 +336,7 @@ test('a start-up that cannot open a file ends with exit code 12 and a message, o
       ends.serves += 1
     } catch (error) {
       if (!(error instanceof NotStarted)) throw error
-      expect(error.log, `call ${failAt}`).toMatch(/^Error: .*EMFILE/)
+      expect(error.log, `call ${failAt}`).toMatch(/^Error: .*too many files open/)
       expect(error.code).toBe(12)
       ends.refused += 1
     }

@@ -341,7 +341,7 @@ test('an unusable secret file reports why, and none of its content', async () =>
   await writeFile(join(folder, 'binary'), Buffer.from([0x73, 0xff]))
   execFileSync('sh', ['-c', 'mkfifo "$0"', join(folder, 'pipe')])
   for (const [file, why] of [
-    ['missing', 'there is no such file'],
+    ['missing', 'it does not exist'],
     ['large', 'it is larger than 64 KiB: is it the right file?'],
     ['empty', 'the file is empty'],
     ['binary', 'it is not UTF-8 text'],

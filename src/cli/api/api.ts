@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import type { RawAnswer, RawRequest } from '../../core/client/index.ts'
 import { Fault } from '../../core/errors.ts'
+import { fileProblem } from '../../core/file-errors.ts'
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import type { InputStream } from '../io/io.ts'
@@ -121,7 +122,7 @@ async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffe
     return bytes
   } catch (error) {
     if (error instanceof Fault) throw error
-    throw local(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`)
+    throw local(fileProblem(error))
   }
 }
 

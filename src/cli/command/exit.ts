@@ -1,4 +1,5 @@
 import { exits, Fault } from '../../core/errors.ts'
+import { fileMeaning } from '../../core/file-errors.ts'
 import type { Io } from '../io/io.ts'
 import { machine } from '../io/process.ts'
 
@@ -54,26 +55,39 @@ export function exitOf(fault: Fault): number {
 /** A failure as a Fault, or undefined for a defect. */
 export function asFault(error: unknown): Fault | undefined {
   if (error instanceof Fault) return unwrapped(error)
-  return error instanceof Error ? shortage(error) : undefined
+  return error instanceof Error ? shortageOf(error) : undefined
 }
 
 /** Resources that a machine can run out of, and the remedy. Such an error is not a defect, wherever it occurs. */
-const shortages: Readonly<Record<string, string>> = {
-  EMFILE: 'Raise the limit of open files of this process: ulimit -n, or LimitNOFILE= of its systemd unit.',
-  ENFILE: 'The whole system has too many files open: end the processes that hold them, or raise fs.file-max.',
-  ENOMEM: 'The machine has no free memory: end processes that use it.',
-  ENOSPC: 'The disk is full: free some space.',
-  EDQUOT: 'The disk quota of this account is exhausted: free some space.',
-  EROFS: 'The file system is read-only: set SVC_HOME to a folder that this account can write.',
-  EACCES: 'This account has no permission for it.',
+const shortages: Readonly<Record<string, { readonly what: string; readonly remedy: string }>> = {
+  EMFILE: {
+    what: 'svc has too many files open',
+    remedy: 'Raise the limit of open files of this process: ulimit -n, or LimitNOFILE= of its systemd unit.',
+  },
+  ENFILE: {
+    what: 'this machine has too many files open',
+    remedy: 'End the processes that hold them, or raise fs.file-max.',
+  },
+  ENOMEM: { what: 'the machine has no free memory', remedy: 'End processes that use it.' },
+  ENOSPC: { what: 'the disk is full', remedy: 'Free some space.' },
+  EDQUOT: { what: 'the disk quota of this account is exhausted', remedy: 'Free some space.' },
+  EROFS: {
+    what: 'the file system is read-only',
+    remedy: 'Set SVC_HOME to a folder that this account can write.',
+  },
+  EACCES: { what: 'this account has no permission', remedy: 'Run svc as an account that has it.' },
 }
 /** The result code of SQLite for a full disk. */
 const sqliteFull = 13
 
-function shortage(error: Error): Fault | undefined {
-  const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: unknown }
-  const hint = errcode === sqliteFull ? shortages['ENOSPC'] : code === undefined ? undefined : shortages[code]
-  return hint === undefined ? undefined : new Fault('Local', error.message, { hints: [hint], cause: error })
+function shortageOf(error: Error): Fault | undefined {
+  const { code, errcode, path } = error as NodeJS.ErrnoException & { readonly errcode?: unknown }
+  const shortage = errcode === sqliteFull ? shortages['ENOSPC'] : code === undefined ? undefined : shortages[code]
+  if (shortage === undefined) return undefined
+  const { what, remedy } = shortage
+  const meaning = fileMeaning(error)
+  const message = path !== undefined && meaning !== undefined ? `${path} ${meaning}` : what
+  return new Fault('Local', message, { hints: [remedy], cause: error })
 }
 
 /** Stands for the help of the command that failed. */

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
+import { programProblem } from '../../core/file-errors.ts'
 import { showDuration } from '../../core/format.ts'
 import type { ReportHeartbeat } from '../../core/protocol/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
@@ -78,9 +79,9 @@ async function run(command: readonly string[], tail: OutputTail | undefined, io:
       : [closed(child.stdout), closed(child.stderr)]
     const ended = await new Promise<Ended>((resolve) => {
       child.once('error', (error: NodeJS.ErrnoException) => {
-        const { code = 'unknown' } = error
-        io.stderr.write(`Error: ${sanitizeLine(command[0] ?? '')} cannot be run (${code})\n`)
-        resolve({ exitCode: code === 'ENOENT' ? notFound : notExecutable, message: `cannot be run (${code})` })
+        const message = `cannot be run: ${programProblem(error)}`
+        io.stderr.write(`Error: ${sanitizeLine(command[0] ?? '')} ${message}\n`)
+        resolve({ exitCode: error.code === 'ENOENT' ? notFound : notExecutable, message })
       })
       child.once('exit', (code, signal) => {
         resolve({

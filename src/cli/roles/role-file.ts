@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import { Fault, type FieldFault } from '../../core/errors.ts'
+import { fileProblem } from '../../core/file-errors.ts'
 import { nameMistake } from '../../core/names.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import type { RoleChange } from './role-change.ts'
@@ -56,8 +57,7 @@ async function contentOf(file: string): Promise<string> {
     }
   } catch (error) {
     if (error instanceof Fault) throw error
-    const { code } = error as { code?: unknown }
-    throw bad(file, code === 'ENOENT' ? 'does not exist' : `cannot be read (${String(code ?? error)})`)
+    throw bad(file, fileProblem(error))
   }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)

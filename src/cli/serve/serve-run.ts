@@ -3,6 +3,7 @@ import { readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Config, WrongEntry } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
+import { fileProblem } from '../../core/file-errors.ts'
 import { filesWithin, patienceMs, readNamed } from '../../core/files/index.ts'
 import { openCore } from '../../core/open.ts'
 import { preload } from '../../core/preload.ts'
@@ -262,4 +263,4 @@ async function write(file: string, content: string, flag: string): Promise<void>
 }
 
 const unusable = (file: string, flag: string, error: unknown): Fault =>
-  new Fault('Local', `--${flag}: ${file} cannot be used: ${error instanceof Error ? error.message : String(error)}`)
+  new Fault('Local', `--${flag}: ${file} ${fileProblem(error)}`)

@@ -14,6 +14,7 @@ import {
 import { dirname, posix, win32 } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
+import { fileMeaning, fileProblem } from '../../core/file-errors.ts'
 import { sqlite } from '../../core/lazy.ts'
 import { makeFolder, othersMayWrite } from '../../core/own-files.ts'
 import { variable } from '../command/flags.ts'
@@ -24,11 +25,13 @@ const windows = machine.platform === 'win32'
 const code = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? 'unknown'
 /** The fault for a file that this account cannot use. */
 export const trouble = (path: string, does: string, error: unknown): Fault =>
-  new Fault('Local', `${path} cannot be ${does}${reason(error)} (${code(error)})`)
+  new Fault('Local', `${path} cannot be ${does}: ${reason(error)}`)
 
 function reason(error: unknown): string {
+  const meaning = fileMeaning(error)
+  if (meaning !== undefined) return `it ${meaning}`
   const { errno } = error as NodeJS.ErrnoException
-  return errno === undefined ? '' : `: ${machine.errorText(errno)}`
+  return errno === undefined ? fileProblem(error) : machine.errorText(errno)
 }
 
 /** Which modes are refused: those that let others write, or also those that let others read. */

@@ -1,5 +1,6 @@
 import { type CredentialSource, openClient } from '../../core/client/index.ts'
 import { Fault } from '../../core/errors.ts'
+import { programProblem } from '../../core/file-errors.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 import type { Service } from '../../core/service.ts'
 import { credentialOf, isToken, type StoredCredential } from '../credentials/token-store.ts'
@@ -30,7 +31,7 @@ export async function runWithToken(command: readonly string[], lent: LentToken, 
   try {
     return await new Promise<number>((resolve, reject) => {
       child.once('error', (error: NodeJS.ErrnoException) => {
-        reject(new Fault('Local', `${command[0]} cannot be run (${error.code ?? 'unknown'})`))
+        reject(new Fault('Local', `${command[0]} cannot be run: ${programProblem(error)}`))
       })
       child.once('close', (code, signal) => resolve(exitCodeOf(code, signal)))
     })

@@ -1,5 +1,6 @@
 import type { SecureContext } from 'node:tls'
 import { Fault } from '../errors.ts'
+import { fileProblem } from '../file-errors.ts'
 
 /** Error codes for a certificate from an unknown issuer. */
 const unknownIssuer = new Set([
@@ -69,7 +70,7 @@ export function readCaFile(path: string): readonly string[] {
   try {
     pem = process.getBuiltinModule('node:fs').readFileSync(path, 'utf8')
   } catch (error) {
-    throw local(`cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`)
+    throw local(fileProblem(error))
   }
   // A block without its end line is damaged, so it counts as present.
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*(?:-----END CERTIFICATE-----)?/g) ?? []

@@ -1,5 +1,6 @@
 import { dirname, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
+import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, type FileContent, type FileStatus, SilentShareError } from '../files/index.ts'
 import { othersMayWrite } from '../own-files.ts'
 
@@ -109,7 +110,7 @@ async function opened({ path, from }: ConfigCandidate, files: ConfiguredFiles): 
     if (code === 'EACCES') throw local(`${path} is not readable for this account`, [`chmod u+r ${quoted(path)}`])
     if (code === 'EFTYPE') throw local(`${path} is not a regular file`, ['Name a regular file.'])
     if (code === 'EFBIG') throw local(`${path} is larger than 1 MiB`, ['Is it the right file?'])
-    throw local(`${path} cannot be read (${code ?? 'unknown error'})`, ['Check the file.'], error)
+    throw local(`${path} ${fileProblem(error)}`, ['Check the file.'], error)
   }
 }
 

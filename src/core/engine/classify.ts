@@ -1,3 +1,4 @@
+import { fileMeaning } from '../file-errors.ts'
 import { showDuration } from '../format.ts'
 import { silenceOf } from '../net/connect.ts'
 import { tlsErrorOf } from '../net/tls-reasons.ts'
@@ -37,7 +38,11 @@ function explain(error: unknown, address: string | undefined, afterMs: number): 
     const { fault, message, details } = error
     return { fault, message, details, refusal: error instanceof RefusedSignInError ? error.reason : undefined }
   }
-  const e = (error instanceof AggregateError ? error.errors[0] : error) as { code?: unknown; message?: unknown }
+  const e = (error instanceof AggregateError ? error.errors[0] : error) as {
+    code?: unknown
+    message?: unknown
+    path?: unknown
+  }
   const code = text(e?.code)
   const errorText = text(e?.message)
   const at = address ?? 'the target'
@@ -47,6 +52,9 @@ function explain(error: unknown, address: string | undefined, afterMs: number): 
     message,
     details,
   })
+  const meaning = fileMeaning(e)
+  if (typeof e?.path === 'string' && meaning !== undefined)
+    return classified('internal', `${e.path} ${meaning}`, [code])
   switch (code) {
     case 'ECONNREFUSED':
       return classified('refused', `${at} refused the connection in ${took}: host up, nothing listens on that port`)

@@ -1,5 +1,6 @@
 import { parseJsonPath, readJsonPath } from '../assert/document.ts'
 import { type CheckContext, checksOn, fail, machineKind, ObservationError, ok, withThreshold } from '../engine/index.ts'
+import { fileProblem } from '../file-errors.ts'
 import { readText } from '../files/index.ts'
 import { show } from '../format.ts'
 import { get } from '../net/http/get.ts'
@@ -7,7 +8,7 @@ import { deepestJson, readJson } from '../net/json.ts'
 import { safeUrl, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
-import { fileTrouble, isMissing } from '../system/files.ts'
+import { isMissing } from '../system/files.ts'
 
 const maxBytes = 65_536
 const maxVersionLength = 100
@@ -71,7 +72,7 @@ async function markerAgeMs(path: string, context: CheckContext): Promise<number 
     return context.date().getTime() - modified
   } catch (error) {
     if (isMissing(error)) return undefined
-    throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
+    throw new ProbeError('data', `${path} ${fileProblem(error)}`)
   }
 }
 
@@ -130,7 +131,7 @@ export const version = check({
 async function versionInFile(path: string, key: string | undefined, context: CheckContext): Promise<string> {
   const file = await readText(context.files, path, maxBytes).catch((error: unknown) => {
     context.signal.throwIfAborted()
-    throw new ProbeError('data', `${path} ${fileTrouble(error)}`)
+    throw new ProbeError('data', `${path} ${fileProblem(error)}`)
   })
   return versionIn(file.text, key, path)
 }

@@ -12,10 +12,10 @@ import {
   sharedRead,
   warn,
 } from '../engine/index.ts'
+import { fileProblem } from '../file-errors.ts'
 import { evaluateAge } from '../folders/index.ts'
 import { count, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
-import { fileTrouble } from '../system/files.ts'
 
 const selection = {
   path: { type: 'text', required: true, doc: 'Absolute path of a file or a folder' },
@@ -48,7 +48,7 @@ const content = sharedRead(
       return { name, folder: { files, oldest: oldest && { name: oldest.name, ...age(oldest.modified) }, more } }
     } catch (error) {
       context.signal.throwIfAborted()
-      return { name, why: fileTrouble(error) }
+      return { name, why: fileProblem(error) }
     }
   },
 )

@@ -14,13 +14,14 @@ import {
   type Result,
   withThreshold,
 } from '../engine/index.ts'
+import { fileProblem } from '../file-errors.ts'
 import { show, showBytes, showDuration } from '../format.ts'
 import { hostPort } from '../net/connect.ts'
 import { askTime, parseReference } from '../net/sntp.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { type Disk, disks, type SilentDisk } from '../system/disks.ts'
-import { fileTrouble, isMissing, preloadSystemInformation, readText, readTextOrThrow } from '../system/files.ts'
+import { isMissing, preloadSystemInformation, readText, readTextOrThrow } from '../system/files.ts'
 import {
   type CpuSample,
   cpuSample,
@@ -186,7 +187,7 @@ function evaluateSilent<const Name extends string>(name: Name, error: unknown): 
   }
   const hidden = 'the mount point does not exist: another mount may hide it; unmount it, or add it to skipDisks'
   if (isMissing(error)) return notChecked(name, 'missing', hidden)
-  return fail(name, 'internal', `the file system ${fileTrouble(error)}`)
+  return fail(name, 'internal', `the file system ${fileProblem(error)}`)
 }
 
 export const inodes = check({

@@ -13,10 +13,11 @@ import {
   showThreshold,
   warn,
 } from '../engine/index.ts'
+import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { showDuration } from '../format.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
-import { fileTrouble, preloadSystemInformation, throwIfExhausted } from '../system/files.ts'
+import { preloadSystemInformation, throwIfExhausted } from '../system/files.ts'
 import { type Candidate, findProcesses, type Usage, uninterruptibleWait, usage } from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
 
@@ -295,7 +296,7 @@ export async function pidIn(path: string, files: ConfiguredFiles): Promise<numbe
     return digits === undefined || Number(digits) < 1 ? `${path} contains no process id` : Number(digits)
   } catch (error) {
     throwIfExhausted(error)
-    return `${path} ${fileTrouble(error)}`
+    return `${path} ${fileProblem(error)}`
   }
 }
 

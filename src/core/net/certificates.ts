@@ -2,6 +2,7 @@ import type { X509Certificate } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { ProbeError } from '../probe-error.ts'
 import { count, sanitize } from './text.ts'
@@ -14,9 +15,7 @@ export async function readCaFile(path: string | undefined, files: ConfiguredFile
   if (path === undefined) return undefined
   const { text: pem } = await readText(files, path, maxCaFile).catch((error: NodeJS.ErrnoException) => {
     if (error instanceof ProbeError) throw error
-    const why =
-      error.code === 'EFTYPE' || error.code === 'EFBIG' ? `it ${error.message}` : (error.code ?? error.message)
-    throw new ProbeError('data', `caFile ${path} cannot be read: ${why}`)
+    throw new ProbeError('data', `caFile ${path} ${fileProblem(error)}`)
   })
   if (certificatesOf(pem).length === 0) throw new ProbeError('data', `caFile ${path} contains no PEM certificate`)
   return pem

@@ -10,6 +10,7 @@ import { preload } from '../preload.ts'
 import { preloadReports } from '../reports/index.ts'
 import type { Runtime, ServeOptions, Service } from '../service.ts'
 import { preloadFormats } from '../wire/index.ts'
+import { certificateProblem } from './certificate-problem.ts'
 import { admit, trackConnections } from './connections.ts'
 import { latestOn, type ServerContext } from './context.ts'
 import { DescribedInterface } from './documents.ts'
@@ -211,7 +212,7 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
   }
   const isLocalOnly = isLoopbackHost(start.host) && start.options.behindProxy.length === 0
   const options = { ...start.options, jsonp: start.options.jsonp ?? isLocalOnly }
-  const server = withCertificate(() => create(limits, start.tls))
+  const server = withCertificate(start.tls, () => create(limits, start.tls))
   const serverContext: ServerContext = {
     service: start.service,
     runtime: start.runtime,
@@ -219,9 +220,9 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     limits,
     log: start.log,
     secure: start.tls !== undefined,
-    strictTransport: withCertificate(() => strictTransport(start)),
+    strictTransport: withCertificate(start.tls, () => strictTransport(start)),
     readTarget: targetReader(router()),
-    checkHost: withCertificate(() =>
+    checkHost: withCertificate(start.tls, () =>
       hostCheck({ bound: start.host, allowedHosts: options.allowedHosts, certificate: start.tls?.cert }),
     ),
     isTrusted,
@@ -403,14 +404,12 @@ function reachable(address: string, family: string): string {
   return family === 'IPv6' ? `[${address}]` : address
 }
 
-function withCertificate<T>(make: () => T): T {
+function withCertificate<T>(tls: StartOptions['tls'], make: () => T): T {
   try {
     return make()
   } catch (error) {
-    if (error instanceof Fault) throw error
-    // OpenSSL's message names the problem and never the key.
-    const reason = error instanceof Error ? error.message : 'unreadable'
-    throw new Fault('Local', `The certificate and its key cannot be used: ${reason}`, {
+    if (error instanceof Fault || tls === undefined) throw error
+    throw new Fault('Local', `The certificate cannot be used: ${certificateProblem(tls, error)}`, {
       hints: ['Both must be PEM files, and the key must match the first certificate: --tls-cert, --tls-key'],
     })
   }

@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts'
+import { fileProblem } from '../file-errors.ts'
 import type { ConfiguredFiles } from '../files/index.ts'
 import { ProbeError } from '../probe-error.ts'
 import { Secret } from './setting.ts'
@@ -47,7 +48,7 @@ export function fileSecret(path: string, sources: SecretSources): Secret {
   const origin = `{file: ${path}}`
   return new Secret(origin, async (files) => {
     const value = await readSecret(path, sources.folder, files).catch((error: unknown) => {
-      throw error instanceof ProbeError ? error : unread(origin, whyNot(error))
+      throw error instanceof ProbeError ? error : unread(origin, `it ${secretProblem(error)}`)
     })
     if (value === undefined) throw unread(origin, 'it is not UTF-8 text')
     if (value === '') throw unread(origin, 'the file is empty')
@@ -122,11 +123,7 @@ function decode(bytes: Uint8Array): string | undefined {
 const unread = (origin: string, why: string): ProbeError =>
   new ProbeError('internal', `the secret ${origin} cannot be read: ${why}`)
 
-function whyNot(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code
-  if (code === 'ENOENT') return 'there is no such file'
-  if (code === 'EACCES' || code === 'EPERM') return 'this account has no permission to read the file'
-  if (code === 'EFTYPE') return 'it is not a regular file'
-  if (code === 'EFBIG') return 'it is larger than 64 KiB: is it the right file?'
-  return typeof code === 'string' ? code : 'reading it failed'
-}
+const secretProblem = (error: unknown): string =>
+  (error as { code?: unknown } | null)?.code === 'EFBIG'
+    ? 'is larger than 64 KiB: is it the right file?'
+    : fileProblem(error)

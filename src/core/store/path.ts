@@ -1,6 +1,7 @@
 import { lstatSync, type Stats, statSync } from 'node:fs'
 import { dirname, type PlatformPath, posix, win32 } from 'node:path'
 import { Fault } from '../errors.ts'
+import { fileMeaning } from '../file-errors.ts'
 import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../files/index.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
@@ -148,5 +149,6 @@ export function reason(error: unknown): string {
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied'
   if (code === 'EROFS') return 'the file system is read-only'
   if (code === 'ENOSPC') return 'the disk is full'
-  return String(message ?? error)
+  const meaning = fileMeaning(error)
+  return meaning === undefined ? String(message ?? error) : `it ${meaning}`
 }

@@ -50,17 +50,6 @@ export const isMissing = (error: unknown): boolean => {
   return code === 'ENOENT' || code === 'ENOTDIR'
 }
 
-/** The message of a file system error, without the path that it repeats. */
-export function fileTrouble(error: unknown): string {
-  const { code, message } = error as { code?: unknown; message?: unknown }
-  if (isMissing(error)) return 'does not exist'
-  if (code === 'EACCES' || code === 'EPERM') return 'is not readable by this account'
-  // Not an error of the system: the message says it.
-  if ((code === 'EFTYPE' || code === 'EFBIG') && typeof message === 'string') return message
-  if (typeof code === 'string') return `cannot be read (${code})`
-  return typeof message === 'string' ? message : 'cannot be read'
-}
-
 /**
  * Whether a file of a folder waits to be processed: its name ends with `ending`, and does not begin with a dot unless
  * `ending` is the whole name. Programs hide the files that they still write behind a dot, and shells their settings.

@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { programProblem } from '../file-errors.ts'
 import { ProbeError } from '../probe-error.ts'
 import { killAll, reaped, system32File } from './end-process.ts'
 
@@ -97,7 +98,7 @@ function ended(child: ChildProcess, file: string, keep: number, signal: AbortSig
     }
     child.once('error', (error: NodeJS.ErrnoException) => {
       signal.removeEventListener('abort', abort)
-      reject(new ProbeError('internal', `${file} cannot be started: ${whyNot(error)}`))
+      reject(new ProbeError('internal', `${file} cannot be started: ${programProblem(error)}`))
     })
     child.once('exit', (code, killed) => {
       drain = setTimeout(() => finish(code, killed), drainMs)
@@ -121,13 +122,6 @@ function boundedOutput(most: number) {
     text: (): string => Buffer.concat(chunks).toString('utf8'),
     more: (): boolean => cut,
   }
-}
-
-function whyNot({ code }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT') return 'the program, or the interpreter in its first line (#!), does not exist'
-  if (code === 'EACCES' || code === 'EPERM') return 'this account has no permission to run it'
-  if (code === 'ENOEXEC') return 'it is not a program for this system'
-  return code ?? 'unknown'
 }
 
 /** The environment of every program: where programs are, and that a program reads the output. */

@@ -1,10 +1,10 @@
 import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
 import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
+import { fileProblem } from '../../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../../files/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Threshold } from '../../settings/index.ts'
-import { fileTrouble } from '../../system/files.ts'
 import { privilege, worstFirst } from './checks.ts'
 
 export const archiveBacklog = onDatabase({
@@ -114,7 +114,7 @@ async function readInfo(path: string, files: ConfiguredFiles): Promise<string> {
   try {
     return (await readText(files, path, maxInfoBytes)).text
   } catch (error) {
-    throw new ProbeError('data', `${sanitize(path, 200)} ${fileTrouble(error)}`)
+    throw new ProbeError('data', `${sanitize(path, 200)} ${fileProblem(error)}`)
   }
 }
 

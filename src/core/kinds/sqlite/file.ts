@@ -2,6 +2,7 @@ import { dirname, isAbsolute } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type CheckContext, ObservationError } from '../../engine/index.ts'
+import { fileProblem } from '../../file-errors.ts'
 import { type ConfiguredFiles, isOnShare } from '../../files/index.ts'
 import { sqlite } from '../../lazy.ts'
 import { sanitize } from '../../net/text.ts'
@@ -118,7 +119,7 @@ const wrong = (message: string, ...details: string[]): ProbeError => new ProbeEr
 async function refuseFile({ path, ownStore }: SqliteChoice, files: ConfiguredFiles): Promise<void> {
   if (!isAbsolute(path)) throw new ProbeError('internal', 'path must be the absolute path of a file')
   const file = await files('status', { path, link: ownStore }).catch((error: NodeJS.ErrnoException) => {
-    throw wrong(error.code === 'ENOENT' ? `${path} does not exist` : `${path} cannot be accessed: ${error.code}`)
+    throw wrong(`${path} ${fileProblem(error)}`)
   })
   if (file.isLink) throw wrong(`${path} is a symbolic link, which is not allowed for the store`)
   if (!file.isFile) throw wrong(`${path} is not a file`)
