@@ -17,7 +17,10 @@ function problemsOf(file: string, source: string): readonly string[] {
   const problems: (readonly [boolean, string])[] = [
     [!['quick', 'peers', 'long'].includes(tier), `no tier is called ${tier}`],
     [needsPeers && tier !== 'peers', 'peerSuite belongs into a .peers.test.ts file'],
-    [tier === 'peers' && !needsPeers && !/\b(?:corpus|sqlSuite)[<(]/.test(source), 'nothing in it needs a peer'],
+    [
+      tier === 'peers' && !needsPeers && !/\b(?:corpus|sqlSuite|install)[<(]/.test(source),
+      'nothing in it needs a peer',
+    ],
   ]
   return problems.flatMap(([is, why]) => (is ? [`${file}: ${why}`] : []))
 }

@@ -123,7 +123,7 @@ describe('svc api', () => {
     [503, '{"Status":"Failure"}', 8, /is unavailable \(503\)/],
   ])('status %i: the body on stdout, the error on stderr, the usual exit code', async (status, body, code, text) => {
     const server = await serverThat(answering(status, body))
-    const ran = await home().svc(['api', 'GET', '/x', '--server', server.url])
+    const ran = await home().run(['api', 'GET', '/x', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([code, body])
     expect(ran.stderr).toMatch(text)
   })
@@ -208,7 +208,7 @@ describe('svc api', () => {
     [['POST', '/x', '-H', 'nothing'], 'invalid --header'],
   ])('K5 refused with exit 2 before anything is sent: %j', async (args, text) => {
     const server = await serverThat(fine)
-    const ran = await home().svc(['api', ...args], { env: { SVC_SERVER: server.url } })
+    const ran = await home().run(['api', ...args], { env: { SVC_SERVER: server.url } })
     expect(ran.code).toBe(2)
     expect(ran.stderr).toContain(text)
     expect(ran.stderr).not.toContain('abc123secret')
@@ -241,7 +241,7 @@ describe('svc api', () => {
 
   test('a body that cannot be read is reported before anything is sent', async () => {
     const server = await serverThat(fine)
-    const ran = await home().svc(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
+    const ran = await home().run(['api', 'POST', '/x', '--data', '@/nowhere/at all', '--server', server.url])
     expect([ran.code, ran.stdout]).toEqual([12, ''])
     expect(ran.stderr).toContain('--data @/nowhere/at all does not exist')
     expect(server.requests).toEqual([])
@@ -253,13 +253,13 @@ describe('svc api', () => {
       else response.writeHead(307, { location: '/there', 'set-cookie': 'ss-id=verysecret; Path=/' }).end('moved')
     })
     const env = { SVC_TOKEN: 'svct_given-for-this-0001', SVC_SERVER: server.url }
-    const followed = await home().svc(['api', 'GET', '/here'], { env })
+    const followed = await home().run(['api', 'GET', '/here'], { env })
     expect([followed.code, followed.stdout]).toEqual([0, 'arrived'])
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([
       'Bearer svct_given-for-this-0001',
       undefined,
     ])
-    const posted = await home().svc(['api', 'POST', '/here', '--data', '{}', '--include'], { env })
+    const posted = await home().run(['api', 'POST', '/here', '--data', '{}', '--include'], { env })
     expect(posted.code).toBe(8)
     expect(posted.stdout).toMatch(/^HTTP\/1\.1 307 Temporary Redirect\r\nlocation: \/there\r\n/)
     expect(posted.stdout).toMatch(/\r\n\r\nmoved$/)
@@ -282,7 +282,7 @@ describe('svc api', () => {
       ])
       response.end('404')
     })
-    const ran = await home().svc(['api', 'GET', '/x', '-i', '--server', server.url])
+    const ran = await home().run(['api', 'GET', '/x', '-i', '--server', server.url])
     expect(ran.stdout).toMatch(
       /^HTTP\/1\.1 404 Not There\r\nX-One: 1\r\nSet-Cookie: ss-tok=\*\*\*;Path=\/\r\nX-one: 2\r\nSet-Cookie: \*\*\*\r\n(?:.*\r\n)*\r\n404$/,
     )
@@ -292,7 +292,7 @@ describe('svc api', () => {
   test('HEAD and OPTIONS print headers alone', async () => {
     const server = await serverThat((_, response) => void response.writeHead(200, { allow: 'GET, HEAD' }).end())
     for (const method of ['HEAD', 'OPTIONS']) {
-      const ran = await home().svc(['api', method, '/auth', '--include', '--server', server.url])
+      const ran = await home().run(['api', method, '/auth', '--include', '--server', server.url])
       expect([ran.code, ran.stdout.split('\r\n').slice(0, 2)]).toEqual([0, ['HTTP/1.1 200 OK', 'allow: GET, HEAD']])
     }
   })
@@ -312,13 +312,13 @@ describe('svc api', () => {
 
   test('a server that does not answer in time is exit 7', async () => {
     const server = await serverThat(() => {})
-    const ran = await home().svc(['api', 'GET', '/x', '--timeout', '300ms', '--server', server.url])
+    const ran = await home().run(['api', 'GET', '/x', '--timeout', '300ms', '--server', server.url])
     expect(ran.code).toBe(7)
     expect(ran.stderr).toContain('No answer within 0.3 s')
   })
 
   test('without a server it explains the commands for this machine, and how to name a server', async () => {
-    const ran = await home().svc(['api', 'GET', '/auth'])
+    const ran = await home().run(['api', 'GET', '/auth'])
     expect(ran.code).toBe(2)
     expect(ran.stderr).toMatch(/no server is selected: .*\n(?:.*\n)*.*svc serve.*\n.*--server https:/)
   })

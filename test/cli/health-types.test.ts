@@ -175,7 +175,7 @@ test('K10 --only leaves out the types without a match, and is an error only wher
 })
 
 test('K10 the machine is observed once, whatever the number of types', async () => {
-  const { code, stdout } = await homeWith().svc(['health', '-t', 'App,Sql,Identity', '-o', 'ndjson'])
+  const { code, stdout } = await homeWith().run(['health', '-t', 'App,Sql,Identity', '-o', 'ndjson'])
   expect(code).toBe(0)
   const results = records(stdout).filter(({ MonitorName }) => MonitorName === 'host')
   expect(new Set(results.map(({ ServerType }) => ServerType)).size).toBe(3)
@@ -212,7 +212,7 @@ const types = (Types: readonly string[], Configured: boolean) => ({
 
 test('K10 H14 a simulated server is asked for its configured types when no type is named', async () => {
   const server = await simulated((path) => (path.startsWith('/server-types') ? types(['Sql', 'Agents'], true) : fine))
-  const { code, stderr } = await homeWith().svc(['health', '--server', server.url])
+  const { code, stderr } = await homeWith().run(['health', '--server', server.url])
   expect(code).toBe(0)
   expect(server.asked[0]).toBe('/server-types')
   expect(server.asked.slice(1).map((path) => /ServerType=(\w+)/.exec(path)?.[1])).toEqual(['Sql', 'Agents'])
@@ -221,7 +221,7 @@ test('K10 H14 a simulated server is asked for its configured types when no type 
 
 test('K10 a simulated server gets no other request when a type is named', async () => {
   const server = await simulated(() => fine)
-  expect((await homeWith().svc(['health', '--server', server.url, '-t', 'Sql'])).code).toBe(0)
+  expect((await homeWith().run(['health', '--server', server.url, '-t', 'Sql'])).code).toBe(0)
   expect(server.asked).toHaveLength(1)
   expect(server.asked[0]).toMatch(/^\/healthcheck\?/)
 })
@@ -230,7 +230,7 @@ test.each([404, 405])(
   'K10 a simulated server that answers %s to GetServerTypes is exit 2, without a health check',
   async (status) => {
     const server = await simulated(() => ({ status, body: '{"ResponseStatus":{"ErrorCode":"NotFound"}}' }))
-    const { code, stderr } = await homeWith().svc(['health', '--server', server.url])
+    const { code, stderr } = await homeWith().run(['health', '--server', server.url])
     expect(code).toBe(2)
     expect(stderr).toMatch(/^Error: --type is required with this server/)
     expect(server.asked).toHaveLength(1)
@@ -239,29 +239,29 @@ test.each([404, 405])(
 
 test('K10 a simulated server without any configured type is exit 12, with --require-config also one that checks itself', async () => {
   const empty = await simulated(() => types([], true))
-  expect((await homeWith().svc(['health', '--server', empty.url])).code).toBe(12)
+  expect((await homeWith().run(['health', '--server', empty.url])).code).toBe(12)
   const own = await simulated((path) => (path.startsWith('/server-types') ? types(['App'], false) : fine))
-  expect((await homeWith().svc(['health', '--server', own.url])).code).toBe(0)
-  expect((await homeWith().svc(['health', '--server', own.url, '--require-config'])).code).toBe(12)
+  expect((await homeWith().run(['health', '--server', own.url])).code).toBe(0)
+  expect((await homeWith().run(['health', '--server', own.url, '--require-config'])).code).toBe(12)
 })
 
 const requiring = ['--require-config', '-t', 'App'] as const
 
 test('K10 --require-config with named types is exit 12 at a simulated server without a configuration, at once and in every format', async () => {
   const server = await simulated((path) => (path.startsWith('/server-types') ? types(['App'], false) : fine))
-  const { code, stderr } = await homeWith().svc(['health', '--server', server.url, ...requiring, '--wait', '10m'])
+  const { code, stderr } = await homeWith().run(['health', '--server', server.url, ...requiring, '--wait', '10m'])
   expect(code).toBe(12)
   expect(stderr).toContain(`nothing is configured at ${server.url}`)
   expect(stderr).toContain('in the svc.yaml of that server')
   expect(stderr).not.toContain('--type App')
   expect(server.asked).toEqual(['/server-types'])
   const env = { SVC_REQUIRE_CONFIG: '1' }
-  expect((await homeWith().svc(['health', '--server', server.url, '-t', 'App'], { env })).code).toBe(12)
+  expect((await homeWith().run(['health', '--server', server.url, '-t', 'App'], { env })).code).toBe(12)
 })
 
 test('K10 --require-config with named types leaves the verdict to a simulated server that has a configuration', async () => {
   const server = await simulated((path) => (path.startsWith('/server-types') ? types(['Sql'], true) : fine))
-  expect((await homeWith().svc(['health', '--server', server.url, ...requiring])).code).toBe(0)
+  expect((await homeWith().run(['health', '--server', server.url, ...requiring])).code).toBe(0)
   expect(server.asked.map((path) => path.split('?')[0])).toEqual(['/server-types', '/healthcheck'])
 })
 
@@ -282,7 +282,7 @@ test.each([404, 405])(
     const unknown = { status, body: '{"ResponseStatus":{"ErrorCode":"NotFound"}}' }
     const at = async (answer: Parameters<typeof simulated>[0]) => {
       const server = await simulated((path) => (path.startsWith('/server-types') ? unknown : answer(path)))
-      return await homeWith().svc(['health', '--server', server.url, ...requiring])
+      return await homeWith().run(['health', '--server', server.url, ...requiring])
     }
     expect((await at(() => fine)).code).toBe(0)
     const older = await at(() => runOf('ok'))
@@ -306,7 +306,7 @@ test('K10 --require-config at a simulated svc 0.1, which sends no run: a documen
   const own = monitor('self svc', 'version', 'svc 0.1.0 on Node 24.21.0')
   const at = async (answer: ReturnType<typeof document>, args: readonly string[]) => {
     const server = await simulated((path) => (path.startsWith('/server-types') ? unknown : answer))
-    return await homeWith().svc(['health', '--server', server.url, '-t', 'App', ...args])
+    return await homeWith().run(['health', '--server', server.url, '-t', 'App', ...args])
   }
   const here = monitor('Configuration', 'configured', 'warning: App: no server configured; this program was checked')
   const fromElsewhere = monitor('configuration', 'configured', 'warning: see the server')
@@ -326,7 +326,7 @@ test('K10 --require-config at a simulated svc 0.1, which sends no run: a documen
 test('K10 SVC_REQUIRE_CONFIG with another value than 0 or 1 is exit 2, beside --require-config too', async () => {
   for (const value of ['yes', '', ' ', '2']) {
     for (const args of [[], ['--require-config']]) {
-      const { code, stderr } = await homeWith('types: {}').svc(['health', ...args], {
+      const { code, stderr } = await homeWith('types: {}').run(['health', ...args], {
         env: { SVC_REQUIRE_CONFIG: value },
       })
       expect([value, args, code]).toEqual([value, args, 2])
@@ -339,7 +339,7 @@ test.each([401, 403, 429, 500, 502, 503])(
   'K10 --require-config at a simulated server that answers %s to GetServerTypes never passes',
   async (status) => {
     const server = await simulated((path) => (path.startsWith('/server-types') ? { status, body: '{}' } : fine))
-    const { code } = await homeWith().svc(['health', '--server', server.url, ...requiring])
+    const { code } = await homeWith().run(['health', '--server', server.url, ...requiring])
     expect(code).not.toBe(0)
     expect(server.asked.every((path) => path.startsWith('/server-types'))).toBe(true)
   },
@@ -352,7 +352,7 @@ test('K10 --wait also waits for a simulated server that does not list its types 
     if (answers === 1) return { status: 503, body: '{}' }
     return path.startsWith('/server-types') ? types(['Sql'], true) : fine
   })
-  expect((await homeWith().svc(['health', '--server', server.url, '--wait', '30s'])).code).toBe(0)
+  expect((await homeWith().run(['health', '--server', server.url, '--wait', '30s'])).code).toBe(0)
 })
 
 test('K10 --wait ends at once where nothing is configured', async () => {

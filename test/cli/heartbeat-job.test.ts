@@ -13,12 +13,12 @@ beforeEach(async () => {
 afterEach(() => home.remove())
 
 const makeStore = async (): Promise<void> => {
-  expect((await home.svc(['users', 'add', 'root', '--no-password'])).code).toBe(0)
+  expect((await home.run(['users', 'add', 'root', '--no-password'])).code).toBe(0)
 }
 
 type Listed = Readonly<Record<string, unknown>>
 async function listed(): Promise<Listed> {
-  const { stdout } = await home.svc(['heartbeats', 'list', '--json'])
+  const { stdout } = await home.run(['heartbeats', 'list', '--json'])
   return (JSON.parse(stdout) as { readonly heartbeats: readonly Listed[] }).heartbeats[0] ?? {}
 }
 
@@ -36,7 +36,7 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
   test('reports the end of a command with its exit code, duration and output, and passes everything through', async () => {
     await makeStore()
     const script = 'echo out; echo err >&2; exit 3'
-    const ran = await home.svc(['heartbeat', 'nightly', '--', 'sh', '-c', script])
+    const ran = await home.run(['heartbeat', 'nightly', '--', 'sh', '-c', script])
     expect(ran).toEqual({ code: 3, stdout: 'out\n', stderr: 'err\n' })
     expect(await listed()).toMatchObject({
       name: 'nightly',
@@ -47,22 +47,22 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
       startedAt: expect.stringMatching(/^20/),
       output: expect.stringMatching(/^(out\nerr|err\nout)$/),
     })
-    const health = await home.svc(['health', '-t', 'Batch', ...config()])
+    const health = await home.run(['health', '-t', 'Batch', ...config()])
     expect([health.code, health.stdout]).toEqual([
       3,
       expect.stringContaining('nightly reports Fail: "exit code 3 after'),
     ])
     expect(health.stdout).toContain('nightly printed: out')
 
-    const second = await home.svc(['heartbeat', 'nightly', '--', 'true'])
+    const second = await home.run(['heartbeat', 'nightly', '--', 'true'])
     expect(second).toEqual({ code: 0, stdout: '', stderr: '' })
     expect(await listed()).toMatchObject({ status: 'Ok', exitCode: 0 })
-    expect((await home.svc(['health', '-t', 'Batch', ...config()])).code).toBe(0)
+    expect((await home.run(['health', '-t', 'Batch', ...config()])).code).toBe(0)
   })
 
   test('a run that has not ended beyond its time is a failure, and before that the result of the last run holds', async () => {
     await makeStore()
-    expect((await home.svc(['heartbeat', 'nightly', '--', 'false'])).code).toBe(1)
+    expect((await home.run(['heartbeat', 'nightly', '--', 'false'])).code).toBe(1)
     const release = join(home.folder, 'release')
     const script = join(home.folder, 'job.sh')
     writeFileSync(script, `#!/bin/sh\nwhile ! test -e ${release}; do sleep 0.1; done\n`)
@@ -75,26 +75,26 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
     try {
       await until(async () => (await listed())['exitCode'] === undefined)
       expect(await listed()).toMatchObject({ status: 'Fail', message: expect.stringContaining('exit code 1') })
-      await until(async () => (await home.svc(['health', '-t', 'Batch', ...config()])).stdout.includes('fail 1 s'))
-      const health = await home.svc(['health', '-t', 'Batch', ...config()])
+      await until(async () => (await home.run(['health', '-t', 'Batch', ...config()])).stdout.includes('fail 1 s'))
+      const health = await home.run(['health', '-t', 'Batch', ...config()])
       expect([health.code, health.stdout]).toEqual([3, expect.stringContaining('nightly has not ended, running for')])
       // The setting takes precedence over what the job says.
-      const allowed = await home.svc(['health', '-t', 'Batch', ...config(', runtime: 10h')])
+      const allowed = await home.run(['health', '-t', 'Batch', ...config(', runtime: 10h')])
       expect(allowed.stdout).toMatch(/runtime.*Success.*nightly has not ended/)
     } finally {
       writeFileSync(release, '')
     }
     expect(await exited).toBe(0)
     expect(await listed()).toMatchObject({ status: 'Ok', exitCode: 0 })
-    expect((await home.svc(['health', '-t', 'Batch', ...config()])).code).toBe(0)
+    expect((await home.run(['health', '-t', 'Batch', ...config()])).code).toBe(0)
   })
 
   test('the exit code of the command wins when no report can be delivered, and a warning says why', async () => {
-    const without = await home.svc(['heartbeat', 'nightly', '--', 'sh', '-c', 'echo done; exit 5'])
+    const without = await home.run(['heartbeat', 'nightly', '--', 'sh', '-c', 'echo done; exit 5'])
     expect([without.code, without.stdout]).toEqual([5, 'done\n'])
     expect(without.stderr).toContain('Warning: the end of nightly could not be reported: No store exists at')
     const unreachable = ['--server', 'http://127.0.0.1:1', '--timeout', '2s']
-    const ran = await home.svc(['heartbeat', 'nightly', ...unreachable, '--', 'true'])
+    const ran = await home.run(['heartbeat', 'nightly', ...unreachable, '--', 'true'])
     expect([ran.code, ran.stdout]).toEqual([0, ''])
     expect(ran.stderr).toContain('Warning: the end of nightly could not be reported:')
   })
@@ -120,7 +120,7 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
       expect(stdout).toBe('stopping\n')
       expect(await listed()).toMatchObject({ status: 'Fail', exitCode: 7 })
 
-      const killed = await home.svc(['heartbeat', 'nightly', '--', 'sh', '-c', 'kill -9 $$'])
+      const killed = await home.run(['heartbeat', 'nightly', '--', 'sh', '-c', 'kill -9 $$'])
       expect(killed.code).toBe(137)
       expect(await listed()).toMatchObject({ message: expect.stringContaining('ended by SIGKILL'), exitCode: 137 })
     },
@@ -128,7 +128,7 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
 
   test('a command that cannot be run is a failed run with the exit code of a shell', async () => {
     await makeStore()
-    const ran = await home.svc(['heartbeat', 'nightly', '--', '/nowhere/job'])
+    const ran = await home.run(['heartbeat', 'nightly', '--', '/nowhere/job'])
     expect([ran.code, ran.stderr]).toEqual([
       127,
       'Error: /nowhere/job cannot be run: the program, or the interpreter in its first line (#!), does not exist\n',
@@ -140,13 +140,13 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
     await makeStore()
     const env = { DB_PASSWORD: 'violet-harbour-42' }
     const script = 'echo "connecting with $DB_PASSWORD"; echo "token=abcdef123456"; printf "\\033[31mred\\033[0m\\n"'
-    const ran = await home.svc(['heartbeat', 'nightly', '--', 'sh', '-c', script], { env })
+    const ran = await home.run(['heartbeat', 'nightly', '--', 'sh', '-c', script], { env })
     expect(ran.stdout).toContain('connecting with violet-harbour-42')
     expect((await listed())['output']).toBe('connecting with [redacted]\ntoken=[redacted]\nred')
     for (const file of home.files().filter((name) => name.includes('svc.db'))) {
       expect(readFileSync(join(home.folder, file), 'latin1')).not.toContain('violet-harbour-42')
     }
-    await home.svc(['heartbeat', 'nightly', '--no-output', '--', 'echo', 'hello'])
+    await home.run(['heartbeat', 'nightly', '--no-output', '--', 'echo', 'hello'])
     expect(await listed()).not.toHaveProperty('output')
   })
 
@@ -159,7 +159,7 @@ describe('svc heartbeat NAME -- COMMAND', { timeout: 90_000 }, () => {
       ['--max-runtime', '1h'],
       ['--'],
     ]) {
-      expect((await home.svc(['heartbeat', 'nightly', ...args])).code).toBe(2)
+      expect((await home.run(['heartbeat', 'nightly', ...args])).code).toBe(2)
     }
     expect(existsSync(mark)).toBe(false)
   })

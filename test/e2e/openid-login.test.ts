@@ -47,16 +47,16 @@ describe('svc login --provider at svc serve and a real provider', () => {
   }
 
   test('A13 signs in with the browser, shows the provider and the roles of its claims, and signs out', async () => {
-    const ran = await home.svc(login('--provider', 'corp'), { env: { BROWSER: person } })
+    const ran = await home.run(login('--provider', 'corp'), { env: { BROWSER: person } })
     expect(ran.stderr).not.toContain('Warning')
     expect(ran).toMatchObject({ code: 0 })
     expect(ran.stdout).toMatch(/^Signed in to http:\S+ as \S+ by corp \(roles: Deploy\)/)
-    const whoami = JSON.parse((await home.svc(['whoami', '--verify', '--json'])).stdout)
+    const whoami = JSON.parse((await home.run(['whoami', '--verify', '--json'])).stdout)
     expect(whoami).toMatchObject({ provider: 'corp', roles: ['Deploy'], verified: true })
-    expect((await home.svc(['whoami', '--verify'])).stdout).toMatch(/signed in by +corp/)
-    const sessions = JSON.parse((await home.svc(['sessions', 'list', '--json'])).stdout)
+    expect((await home.run(['whoami', '--verify'])).stdout).toMatch(/signed in by +corp/)
+    const sessions = JSON.parse((await home.run(['sessions', 'list', '--json'])).stdout)
     expect(sessions.Results ?? sessions.Sessions ?? sessions).toMatchObject([{ Provider: 'corp', Current: true }])
-    const audit = await serverHome.svc([
+    const audit = await serverHome.run([
       'audit',
       'list',
       '--store',
@@ -74,34 +74,34 @@ describe('svc login --provider at svc serve and a real provider', () => {
         expect(text).not.toContain(access_token)
       }
     }
-    expect((await home.svc(['logout'])).stdout).toContain('the token is revoked')
-    expect((await home.svc(['whoami'])).code).toBe(4)
+    expect((await home.run(['logout'])).stdout).toContain('the token is revoked')
+    expect((await home.run(['whoami'])).code).toBe(4)
   })
 
   test('A13 signs in with a code where there is no browser, as the same user', async () => {
     const ran = await withCode(...login('--provider', 'corp'))
     expect(ran.code).toBe(0)
     expect(ran.stdout).toMatch(/Signed in to \S+ as \S+ by corp \(roles: Deploy\)/)
-    const whoami = JSON.parse((await home.svc(['whoami', '--verify', '--json'])).stdout)
+    const whoami = JSON.parse((await home.run(['whoami', '--verify', '--json'])).stdout)
     expect(whoami).toMatchObject({ provider: 'corp', verified: true })
-    await home.svc(['logout'])
+    await home.run(['logout'])
   })
 
   test('T7 a token of another issuer is refused by the server with exit code 4, and nothing is stored', async () => {
-    const first = await home.svc(login('--provider', 'branch'), { env: { BROWSER: person } })
+    const first = await home.run(login('--provider', 'branch'), { env: { BROWSER: person } })
     expect(first.code).toBe(0)
-    await home.svc(['logout'])
+    await home.run(['logout'])
     const { id_token = '' } = JSON.parse(other.exchanges().at(-1)?.body ?? '{}') as Record<string, string>
-    const ran = await home.svc(login('--provider', 'corp', '--token-stdin'), { stdin: id_token })
+    const ran = await home.run(login('--provider', 'corp', '--token-stdin'), { stdin: id_token })
     expect(ran.code).toBe(4)
     expect(`${ran.stdout}${ran.stderr}`).not.toContain(id_token)
-    expect((await home.svc(['whoami'])).code).toBe(4)
+    expect((await home.run(['whoami'])).code).toBe(4)
   })
 
   test('A13 a sign-in with a password names no provider', async () => {
-    const ran = await home.svc(login('-u', admin.userName, '--password-stdin'), { stdin: admin.password })
+    const ran = await home.run(login('-u', admin.userName, '--password-stdin'), { stdin: admin.password })
     expect(ran.stdout).toContain(`as ${admin.userName} (roles: Admin)`)
-    expect((await home.svc(['whoami'])).stdout).not.toContain('signed in by')
-    await home.svc(['logout'])
+    expect((await home.run(['whoami'])).stdout).not.toContain('signed in by')
+    await home.run(['logout'])
   })
 })
