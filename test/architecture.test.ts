@@ -129,7 +129,7 @@ const law: Record<string, readonly string[]> = {
     'loopback',
     'names',
   ],
-  store: ['file-errors', 'files', 'service', 'protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
+  store: ['file-errors', 'files', 'service', 'system', 'protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
   reports: ['engine', 'protocol', 'sanitize'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],

@@ -195,6 +195,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   )
   const facts: RuntimeFacts = {
     store: store?.label,
+    storeFiles: options.shared && store ? (await store.data(false)).files : undefined,
     configuration: options.config.origin,
     types: configuredTypes,
     ownTypes: ownTypes(ownParts),
@@ -468,9 +469,9 @@ async function heartbeatsByOwnClock(data: Data): Promise<readonly HeartbeatRow[]
 /** Creates the store as `svc serve` would. Returns the error message when it cannot be opened. */
 async function prepareStore(path: string | undefined): Promise<string | undefined> {
   if (path === undefined) return undefined
-  const { openStore, refuseSilentShare } = await import('./store/index.ts')
+  const { openStore, refuseUnopenable } = await import('./store/index.ts')
   try {
-    await refuseSilentShare(path)
+    await refuseUnopenable(path)
     openStore({ path, create: true }).close()
     return undefined
   } catch (error) {

@@ -198,6 +198,8 @@ export type RuntimeFacts = {
   readonly store: string | undefined
   /** The svc.yaml in use, or undefined. */
   readonly configuration: string | undefined
+  /** The files of an embedded store that were opened, by name. Only in `svc serve`. */
+  readonly storeFiles?: Readonly<Record<string, string | undefined>> | undefined
   /** Types with at least one configured monitor. */
   readonly types: readonly ServerType[]
   /** Types that check parts of svc itself. Empty with a configuration, and where one is required. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import type { Config, WrongEntry } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
@@ -141,8 +142,7 @@ async function answer(
     shared: true,
     details: options.details,
   })
-  const marker =
-    runtime.facts.store === undefined || isUrl(runtime.facts.store) ? undefined : `${runtime.facts.store}.serve.json`
+  const markedStore = runtime.facts.store === undefined || isUrl(runtime.facts.store) ? undefined : runtime.facts.store
   try {
     await firstAdmin(request, runtime)
     const { host, port, drainDelayMs } = request
@@ -169,9 +169,13 @@ async function answer(
     runtime.answersAt?.(server.url)
     url = server.url
     let forget = (): void => {}
+    let unmark = (): void => {}
     try {
-      // With the marker, `svc health` of this store finds this server.
-      if (marker !== undefined) await writeWhole(marker, JSON.stringify({ pid: machine.pid, url: server.url }), 0o600)
+      if (markedStore !== undefined) {
+        const { loadMarkers } = await import('../../core/store/index.ts')
+        const keepMarker = await loadMarkers()
+        unmark = keepMarker(markedStore, { url: server.url, files: runtime.facts.storeFiles })
+      }
       const { facts } = runtime
       forget = register()
       // Last, because programs that wait for this file then use the server.
@@ -189,8 +193,8 @@ async function answer(
     } finally {
       await server.stop()
       forget()
-      // Removes only this server's own files: another server may have replaced them.
-      if (marker !== undefined) await removeOwn(marker, (content) => content.includes(`"pid":${machine.pid},`), log)
+      unlessImpossible('the marker of this server cannot be removed', unmark, log)
+      // Only its own: another server may have replaced it.
       if (request.portFile !== undefined)
         await removeOwn(request.portFile, (content) => content.trim() === String(server.port), log)
     }
@@ -228,16 +232,19 @@ async function firstAdmin(request: ServeRequest, runtime: Runtime): Promise<void
   })
 }
 
-/** A file that cannot be removed, as on a read-only file system, is logged: the server has stopped all the same. */
 async function removeOwn(file: string, isOwn: (content: string) => boolean, log: Log): Promise<void> {
   // Reading a pipe or a terminal would wait for somebody to write.
   if (!(await stat(file).catch(() => undefined))?.isFile()) return
   const content = await readFile(file, 'utf8').catch(() => '')
-  if (!isOwn(content)) return
+  if (isOwn(content)) unlessImpossible(`${file} cannot be removed`, () => rmSync(file, { force: true }), log)
+}
+
+/** Logs what fails at the end, as on a read-only file system: the server has stopped all the same. */
+function unlessImpossible(what: string, work: () => void, log: Log): void {
   try {
-    await rm(file, { force: true })
+    work()
   } catch (error) {
-    log({ level: 'warn', msg: `${file} cannot be removed: ${error instanceof Error ? error.message : String(error)}` })
+    log({ level: 'warn', msg: `${what}: ${error instanceof Error ? error.message : String(error)}` })
   }
 }
 

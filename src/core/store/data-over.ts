@@ -41,6 +41,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
     audit: auditOver(own, now),
     sweep: sweepOver(own),
     clock,
+    files: own.files,
     onWriteFailure: (listener) => {
       failed = listener
     },
@@ -48,6 +49,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
     forRequest: () => over(own.forRequest()),
     ping: async (signal) => {
       signal?.throwIfAborted()
+      own.checkFiles?.()
       await own.read((db) => db.selectFrom('users').select('id').limit(1).execute())
     },
     close: own.close,

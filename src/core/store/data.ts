@@ -1,4 +1,5 @@
 import type { JobRun } from '../protocol/index.ts'
+import type { StoreFiles } from './path.ts'
 import type { StoreClock } from './store-clock.ts'
 
 /**
@@ -444,6 +445,8 @@ export type Data = {
   readonly onWriteFailure: (listener: (reason: string) => void) => void
   /** Commits as much as a sign-in writes, in a row that nobody reads. Throws the store's errors. */
   readonly proveWrites: () => Promise<void>
+  /** The files of an embedded store that were opened. */
+  readonly files: StoreFiles | undefined
   /** By which everything in the store ends, whatever the clocks of the machines that use it show (W12). */
   readonly clock: StoreClock
   /**

@@ -21,13 +21,14 @@ export type {
   User,
 } from './data.ts'
 export type { KeeperLog } from './keeper.ts'
-export { openStore, type Store, type StoreOptions } from './open.ts'
-// Loaded on demand: only `svc serve` needs the keeper, and only completion the names.
+export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
+// Loaded on demand: only `svc serve` needs the keeper and the marker, and only completion the names.
+export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export { prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
-export { refuseSilentShare, shownStore, storeKind, storePathFor } from './path.ts'
+export { shownStore, storeKind, storePathFor } from './path.ts'
 export { nonceLivesMs } from './rows/digest.ts'
 export { applicationId } from './schema.ts'
 export { nameKey } from './tables.ts'

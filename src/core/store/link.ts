@@ -1,4 +1,5 @@
 import { Fault } from '../errors.ts'
+import type { StoreFiles } from './path.ts'
 import type { Db } from './tables.ts'
 
 /** The connection to one database, the same for SQLite and PostgreSQL. The queries use nothing else. */
@@ -17,6 +18,10 @@ export type StoreLink = {
   readonly lock: (tx: Db, name: string) => Promise<void>
   /** The same connection for one caller: all its queries together wait no longer than a single query may. */
   readonly forRequest: () => StoreLink
+  /** Throws when the files of an embedded store are no longer those that were opened. */
+  readonly checkFiles?: (() => void) | undefined
+  /** The files of an embedded store that were opened. */
+  readonly files?: StoreFiles | undefined
   /** Reads the clock of the database server. Absent where the store's clock is that of this machine. */
   readonly readClock?: (() => Promise<number>) | undefined
   /** Waits for running queries, then closes. Safe to call twice. */

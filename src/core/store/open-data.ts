@@ -1,6 +1,7 @@
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
-import { refuseSilentShare, storeKind } from './path.ts'
+import { refuseUnopenable } from './open.ts'
+import { storeKind } from './path.ts'
 
 export type DataOptions = {
   /** The absolute path of a file, or a postgres:// URL. */
@@ -37,7 +38,7 @@ async function linkStore(store: string, create: boolean, env: NonNullable<DataOp
     const { linkPostgres } = await import('./postgres-link.ts')
     return await linkPostgres({ url: store, create, env })
   }
-  await refuseSilentShare(store)
+  await refuseUnopenable(store)
   const { linkSqlite } = await import('./sqlite-link.ts')
   return linkSqlite({ path: store, create })
 }

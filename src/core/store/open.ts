@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder } from '../own-files.ts'
-import { companions, quoted, reason, refuseUnsafe, refuseUrl, statOf } from './path.ts'
+import { companions, quoted, reason, refuseSilentShare, refuseUnsafe, refuseUrl, statOf } from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
 
 /** The remedies for every unusable store. */
@@ -136,6 +136,17 @@ export type StoreOptions = {
 
 /** Milliseconds to wait for another process's write, which usually takes a few. Node blocks meanwhile. */
 const busyMs = 2_000
+
+/**
+ * Throws Fault `Local` for a store that must not even be opened: on a share that does not answer, because SQLite would
+ * block this process for as long, and in place of the store that a running `svc serve` has open. Every other problem is
+ * found when the store is opened.
+ */
+export async function refuseUnopenable(path: string): Promise<void> {
+  await refuseSilentShare(path)
+  // The path is that of `markerPath`, whose file a command loads only when there is a marker.
+  if (statOf(`${path}.serve.json`)) (await import('./own-marker.ts')).refuseStray(path)
+}
 
 /**
  * Opens the store and brings its schema up to date (D1, D2). Throws Fault `Local`, with the cause and the remedy, for a

@@ -68,6 +68,42 @@ export function refuseUrl(path: string): void {
 /** The files that SQLite keeps beside the store. */
 export const companions = (path: string): readonly string[] => [`${path}-wal`, `${path}-shm`]
 
+/** A file by its device and inode. Undefined: there is none. */
+type FileIdentity = string | undefined
+
+/** The files of an embedded store. */
+export type StoreFiles = {
+  readonly database: FileIdentity
+  /** The write-ahead log: while a process uses the store, it contains acknowledged writes that the database lacks. */
+  readonly log: FileIdentity
+  /** The memory that all processes share, with their locks. */
+  readonly index: FileIdentity
+}
+
+/** The files at this path now. Throws the system's error when the folder cannot be read. */
+export function storeFiles(path: string): StoreFiles {
+  const [log = '', index = ''] = companions(path)
+  return { database: identityOf(path), log: identityOf(log), index: identityOf(index) }
+}
+
+function identityOf(path: string): FileIdentity {
+  // With bigint, because an inode may be larger than 2^53.
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return stat && `${stat.dev}:${stat.ino}`
+}
+
+/**
+ * What has happened to the files of a store that a process has opened, as the end of a sentence. Undefined: nothing. A
+ * process writes to the files that it has opened, wherever they are now: what is acknowledged after such a change is lost.
+ */
+export function changeOf(opened: StoreFiles, now: StoreFiles): string | undefined {
+  if (now.database === undefined) return 'has been moved or removed while svc uses it'
+  if (now.database !== opened.database) return 'has been replaced by another file while svc uses it'
+  if (now.log !== opened.log) return 'has lost its write-ahead log while svc uses it'
+  if (now.index !== opened.index) return 'has lost its shared memory file while svc uses it'
+  return undefined
+}
+
 /** The status of a path; of a link itself, not of its target. Undefined when nothing is there. */
 export const statOf = (path: string): Stats | undefined => look(path, lstatSync)
 const followed = (path: string): Stats | undefined => look(path, statSync)

@@ -6,6 +6,7 @@ import { sqlite } from '../lazy.ts'
 import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
 import { closed, gone, maxWaitMs, type StoreLink, taken, unavailable, WaitBudget } from './link.ts'
 import { openStore, type StoreOptions } from './open.ts'
+import { changeOf, storeFiles } from './path.ts'
 import type { Db } from './tables.ts'
 
 /**
@@ -25,17 +26,31 @@ export function linkSqlite(options: StoreOptions): StoreLink {
     reader = new (sqlite().DatabaseSync)(options.path, { readOnly: true, timeout: maxWaitMs })
     reader.exec('PRAGMA trusted_schema = OFF')
     store.database.exec(`PRAGMA busy_timeout = ${blockingMs}`)
+    // The first read opens the log.
+    reader.prepare('SELECT 1 FROM meta').get()
   } catch (error) {
     store.close()
     throw runningFault(error)
   }
   const readDb = kysely(parts, async () => hold(reader))
   const writeDb = kysely(parts, async () => hold(store.database))
+  const files = storeFiles(options.path)
+  const checkFiles = (): void => {
+    const change = changeOf(files, storeFiles(options.path))
+    if (change !== undefined) throw unavailable(`${change}: stop svc, which then saves what only it still holds`)
+  }
   let open = true
   let last: Promise<unknown> = Promise.resolve()
+  // What is written to files that are no longer the store must not be acknowledged, also if they change during the write.
+  const writeChecked = async <T>(work: (tx: Db) => Promise<T>): Promise<T> => {
+    checkFiles()
+    const result = await writeDb.transaction().execute(work)
+    checkFiles()
+    return result
+  }
   const write = async <T>(work: (tx: Db) => Promise<T>, budget: WaitBudget): Promise<T> => {
     const deadline = budget.begin()
-    const turn = last.then(() => retrying(deadline, () => writeDb.transaction().execute(work)))
+    const turn = last.then(() => retrying(deadline, () => writeChecked(work)))
     last = turn.catch(() => {})
     try {
       return await turn
@@ -56,6 +71,8 @@ export function linkSqlite(options: StoreOptions): StoreLink {
       if (!open) throw closed()
       return await write(work, budget())
     },
+    checkFiles,
+    files,
     // BEGIN IMMEDIATE already holds the only lock.
     lock: async () => {},
     forRequest: () => {

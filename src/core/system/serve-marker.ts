@@ -1,15 +1,24 @@
+import { lstatSync, readFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { isLoopbackHost } from '../loopback.ts'
+import { isAlive, parseStat } from './processes.ts'
 
-/** What `svc serve` writes beside its store: its process id and its URL. */
-export type ServeMarker = { readonly pid: number; readonly url: URL }
+/** What `svc serve` writes beside its store. */
+export type ServeMarker = {
+  readonly pid: number
+  readonly url: URL
+  /** The ticks of `startTicks`. Undefined on other systems than Linux, and from older versions. */
+  readonly started?: number | undefined
+  /** The files of the store that it has opened, by name. Undefined from older versions. */
+  readonly files?: Readonly<Record<string, string>> | undefined
+}
 
 export const markerPath = (storePath: string): string => `${storePath}.serve.json`
 export const markerBytes = 4096
 
 /**
- * Parses a marker, which an attacker might have written: a process id, and the origin of an http or https URL.
- * Undefined for anything else.
+ * Parses a marker, which an attacker might have written: a process id, the origin of an http or https URL, and the
+ * identities of files. Undefined for anything else.
  */
 export function parseMarker(content: string): ServeMarker | undefined {
   let value: unknown
@@ -19,11 +28,49 @@ export function parseMarker(content: string): ServeMarker | undefined {
     return undefined
   }
   if (typeof value !== 'object' || value === null) return undefined
-  const { pid, url } = value as { readonly pid?: unknown; readonly url?: unknown }
+  const { pid, url, started, files } = value as Readonly<Record<string, unknown>>
   if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1 || pid > 2 ** 31) return undefined
   const parsed = typeof url === 'string' && url.length <= 2048 ? URL.parse(url) : null
   if (!parsed || !/^https?:$/.test(parsed.protocol) || parsed.hostname === '') return undefined
-  return { pid, url: new URL(parsed.origin) }
+  return {
+    pid,
+    url: new URL(parsed.origin),
+    ...(typeof started === 'number' ? { started } : {}),
+    ...(isTexts(files) ? { files } : {}),
+  }
+}
+
+const isTexts = (value: unknown): value is Readonly<Record<string, string>> =>
+  typeof value === 'object' && value !== null && Object.values(value).every((one) => typeof one === 'string')
+
+/** Reads the marker of a store. Undefined when there is none that svc could have written. */
+export function readMarker(storePath: string): ServeMarker | undefined {
+  const path = markerPath(storePath)
+  try {
+    const stat = lstatSync(path)
+    return stat.isFile() && stat.size <= markerBytes ? parseMarker(readFileSync(path, 'utf8')) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Whether the process that wrote the marker runs. A process id may be used again, and may be another one in a container:
+ * on Linux the start of the process tells, which no clock that is set can change.
+ */
+export function isRunning({ pid, started }: ServeMarker): boolean {
+  if (!isAlive(pid)) return false
+  const now = startTicks(pid)
+  return now === undefined || started === undefined || now === started
+}
+
+/** When a process started, in ticks since the start of the system. Undefined where that is unknown. */
+export function startTicks(pid: number): number | undefined {
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.startTicks
+  } catch {
+    return undefined
+  }
 }
 
 /** The addresses of this machine's interfaces. */
