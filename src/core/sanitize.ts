@@ -13,8 +13,11 @@ const invisible =
   /[\0-\x08\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\u{e0000}-\u{e007f}]/gu
 /** Matches most text. Compiling the patterns above would cost a short command more than its whole answer. */
 const printableAscii = /^[ -~]*$/
-/** User information of a URL: a password in a message must not be passed on. */
-const userInfo = /:\/\/[^\s/?#]*@/g
+/**
+ * User information of a URL: a password in a message must not be passed on. `user` alone, as in the examples of svc, is
+ * none.
+ */
+const userInfo = /:\/\/(?!user@[^\s/?#@]*(?:[\s/?#]|$))[^\s/?#]*@/g
 
 /** Safe text that may contain tabs and line feeds. Converts every line end to a line feed. Never truncates. */
 export function sanitizeText(text: string): string {

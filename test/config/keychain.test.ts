@@ -49,11 +49,12 @@ const foreign = [
 test.each(kinds)('K8 %s: a host that only resembles that of a keychain secret gets nothing', async (_, monitor) => {
   for (const host of ['mail.internal', 'MAIL.internal.'])
     expect(await revealed(monitor(host))).toBe(keychainEntry.secret)
-  for (const host of foreign) {
+  for (const host of ['mail.internal.attacker.example', 'mail.internal。attacker.example', 'mail.interna1']) {
     const revealedText = await revealed(monitor(host))
     expect(revealedText).toContain('nothing was sent')
     expect(revealedText).not.toContain(keychainEntry.secret)
   }
+  for (const host of foreign) await expect(revealed(monitor(host))).rejects.toThrow('types.App[0].host is not a host')
 })
 
 test('K8 a host and port have one form for each notation of the same host, and for no other', () => {

@@ -173,6 +173,7 @@ describe('mistakes in the use of a profile', () => {
     const yaml = 'types:\n  MsgVast:\n    - profile: vast\n      url: "ftp://h/"\n'
     expect(problemsOf(await refused(yaml))[0]).toMatch(/^4:7: types\.MsgVast\[0\]\.url begins with ftp:/)
     expect(problemsOf(await refused(own('', 'host: "a b"')))).toEqual([
+      '15:7: types.App[0].host is not a host: write a name or an address without scheme, port, path or blanks, like db1.internal or 10.0.0.7 (in its monitor `port`)',
       '15:7: types.App[0].host is not a URL: write it like http://host:port/path (in its monitor `web`)',
     ])
   })

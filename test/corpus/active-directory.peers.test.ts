@@ -28,7 +28,7 @@ const signIn =
     url: first.ldaps,
     servername: 'svc.test',
     caFile: certificates?.caFile,
-    user: reader.user,
+    username: reader.user,
     password: { env: 'READER' },
     ...more,
   })
@@ -52,11 +52,11 @@ const rows: readonly Row<Domain>[] = [
     monitor: ({ second }) => ({
       kind: 'ldap',
       url: second.url,
-      user: reader.user,
+      username: reader.user,
       password: { env: 'READER' },
       base: domainBase,
       entry: { filter: '(sAMAccountName=reader)' },
-      refusesWrongPassword: { user: dedicated.user, password: { env: 'DEDICATED' } },
+      refusesWrongPassword: { username: dedicated.user, password: { env: 'DEDICATED' } },
     }),
     expected: { state: 'healthy' },
     peers: ask(),

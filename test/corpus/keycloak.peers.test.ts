@@ -13,7 +13,7 @@ import type { Row } from './row.ts'
 
 const env = { CLIENT: keycloakClient.clientSecret, PASSWORD: keycloakAccount.password, WRONG: 'not-the-secret' }
 const withClient = { clientId: keycloakClient.clientId, clientSecret: { env: 'CLIENT' } }
-const withPerson = { ...withClient, user: keycloakAccount.user, password: { env: 'PASSWORD' } }
+const withPerson = { ...withClient, username: keycloakAccount.user, password: { env: 'PASSWORD' } }
 /** The first tokens of a Java process take their time. */
 const latency = '20s'
 

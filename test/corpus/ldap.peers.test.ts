@@ -10,7 +10,7 @@ const certificates = opensslMissing() === undefined ? makeCertificates() : undef
 afterAll(() => certificates?.remove())
 
 const env = { PROBE: probe.password, DEDICATED: dedicated.password, WRONG: 'another password' }
-const account = { user: probe.user, password: { env: 'PROBE' } }
+const account = { username: probe.user, password: { env: 'PROBE' } }
 
 type Servers = { readonly good: Slapd; readonly expired: Slapd; readonly wrongHost: Slapd }
 
@@ -37,7 +37,7 @@ const rows: readonly Row<Servers>[] = [
       base: suffix,
       entry: { filter: '(objectClass=inetOrgPerson)', atLeast: 2 },
       lastChange: '1d',
-      refusesWrongPassword: { user: dedicated.user, password: { env: 'DEDICATED' } },
+      refusesWrongPassword: { username: dedicated.user, password: { env: 'DEDICATED' } },
     }),
     expected: { state: 'healthy' },
     peers: askLdap('good'),

@@ -32,7 +32,7 @@ const withClient = { clientId: client.clientId, clientSecret: { env: 'CLIENT' } 
 const withPeople = {
   clientId: passwordClient.clientId,
   clientSecret: { env: 'PEOPLE' },
-  user: account.user,
+  username: account.user,
   password: { env: 'PASSWORD' },
 }
 const ask =
@@ -118,7 +118,7 @@ const rows: readonly Row<Servers>[] = [
   {
     fault: 'the client may not use the grant',
     env,
-    monitor: provider({ ...withClient, user: account.user, password: { env: 'PASSWORD' } }),
+    monitor: provider({ ...withClient, username: account.user, password: { env: 'PASSWORD' } }),
     expected: { state: 'unhealthy', check: 'user', says: /unauthorized_client|grant type is not allowed/ },
     peers: ask(),
   },

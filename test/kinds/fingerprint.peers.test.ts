@@ -90,12 +90,12 @@ const servers: Readonly<Record<string, Start>> = {
   },
   'ldap (OpenLDAP), ldaps': async (certificate) => {
     const { ldaps: url, remove } = await startSlapd({ tls: certificate })
-    const account = { user: admin.user, password: secret(admin.password) }
+    const account = { username: admin.user, password: secret(admin.password) }
     return { run: (trust) => runKind(ldap, { url, ...account, ...trust }, mode), stop: remove }
   },
   'ldap (OpenLDAP), StartTLS': async (certificate) => {
     const { url, remove } = await startSlapd({ tls: certificate })
-    const account = { user: admin.user, password: secret(admin.password), startTls: true }
+    const account = { username: admin.user, password: secret(admin.password), startTls: true }
     return { run: (trust) => runKind(ldap, { url, ...account, ...trust }, mode), stop: remove }
   },
   'ftp (vsftpd)': async (certificate) => {

@@ -62,7 +62,7 @@ const runMysql = (mode: ExecutionMode) => (port: number) =>
   runKind(mysql, { url: `mysql://m@127.0.0.1:${port}/d`, password: secret('x') }, mode, { timeoutMs })
 
 describe('a server that sends 900,000 blanks does not block the process', () => {
-  const account = { user: 'cn=monitor', password: secret('correct horse') }
+  const account = { username: 'cn=monitor', password: secret('correct horse') }
   const runLdap =
     (settings: object, mode: ExecutionMode = 'Standard') =>
     (port: number) =>

@@ -344,7 +344,6 @@ test.each<[string, Raw, RegExp]>([
     one({ until: { ...until, every: '99ms' } }),
     /repeats its request every 99 ms: set every to 100ms or more$/,
   ],
-  ['a status', one({ until: { status: ['ok'] } }), /expects a status that cannot be read/],
   ['a path', one({ until: { expect: { state: 'x' } } }), /has an invalid expectation: "state" is not a JSON path/],
   ['an XML path', one({ expect: { '/a[': 'x' } }), /has an invalid expectation/],
   ['a failure without values', one({ fails: [{ expect: {}, says: 'x' }] }), /has fails without a value in expect$/],
@@ -382,6 +381,14 @@ test.each<[string, Raw, RegExp]>([
   const { path, ...rest } = (raw['steps'] as Raw[])[0] ?? {}
   const settings = settingsOf({ ...raw, steps: [path === undefined ? rest : { path, ...rest }] })
   expect(steps.validate?.(settings)).toMatch(says)
+})
+
+test('a status that no answer has is refused by its setting', () => {
+  const raw = one({ until: { status: ['ok'] } })
+  const { problems } = readSettings(steps.settings, raw, { env: {}, folder: '/' })
+  expect(problems).toEqual([
+    { path: ['steps', 0, 'until', 'status', 0], message: expect.stringMatching(/^is "ok", which no answer has/) },
+  ])
 })
 
 test('a pause of 100 ms is accepted', () => {

@@ -38,7 +38,7 @@ peerSuite(sambaMissing, 'ldap with Active Directory (Samba)', () => {
     },
     mode: ExecutionMode = 'Standard',
     options: RunKindOptions = {},
-  ) => runKind(ldap, { url, user, password: secret(password), ...settings }, mode, options)
+  ) => runKind(ldap, { url, username: user, password: secret(password), ...settings }, mode, options)
 
   test('an account without privileges sees all that the checks need', async () => {
     const results = await look({ url: domain.second.url }, 'Advanced')
@@ -120,7 +120,7 @@ peerSuite(sambaMissing, 'ldap with a single controller of Active Directory (Samb
   test('has no partners, and is ok', async () => {
     const domain = await startDomain()
     try {
-      const settings = { url: domain.first.url, user: reader.user, password: secret(reader.password) }
+      const settings = { url: domain.first.url, username: reader.user, password: secret(reader.password) }
       expect(checked(await runKind(ldap, settings, 'Advanced'), 'replication')).toMatchObject({ status: 'ok' })
     } finally {
       await domain.remove()

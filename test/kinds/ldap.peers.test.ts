@@ -7,7 +7,7 @@ import { dedicated, probe, type Slapd, slapdMissing, startSlapd, suffix } from '
 import { peerSuite } from '../support/suite/peer.ts'
 
 type Settings = Parameters<typeof runKind<typeof ldap.settings>>[1]
-const account = { user: probe.user, password: secret(probe.password) }
+const account = { username: probe.user, password: secret(probe.password) }
 const levels = (results: readonly { readonly check: string; readonly status: string }[]) =>
   results.map(({ check, status }) => `${check} ${status}`)
 
@@ -35,7 +35,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
     base: suffix,
     entry: { filter: '(uid=probe)', atLeast: 1 },
     lastChange: { limit: 86_400_000 },
-    refusesWrongPassword: { user: dedicated.user, password: secret(dedicated.password) },
+    refusesWrongPassword: { username: dedicated.user, password: secret(dedicated.password) },
   })
   const gone = () => expect.poll(() => server.open()).toBe(0)
 
@@ -75,7 +75,7 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   test('a wrong password is refused once, without a retry, and shown nowhere', async () => {
     const before = server.logged(/ BIND dn=/)
     const [shared, password] = [limits(), secret('entirely wrong')]
-    const settings = { url: server.url, user: probe.user, password }
+    const settings = { url: server.url, username: probe.user, password }
     const results = await runKind(ldap, settings, 'Standard', { retries: 3, limits: shared })
     expect(checked(results, 'bind')).toMatchObject({ status: 'failed', fault: 'auth' })
     expect(JSON.stringify(results)).not.toContain('entirely wrong')
@@ -87,13 +87,13 @@ peerSuite(slapdMissing ?? opensslMissing(), 'ldap with a real OpenLDAP', () => {
   })
 
   test('the dedicated account without its password only gets a wrong one', async () => {
-    const settings = { url: server.url, ...account, refusesWrongPassword: { user: dedicated.user } }
+    const settings = { url: server.url, ...account, refusesWrongPassword: { username: dedicated.user } }
     const results = await runKind(ldap, settings, 'Advanced')
     expect(checked(results, 'wrong password')).toMatchObject({
       status: 'ok',
       message: expect.stringMatching(/refused a wrong password for "uid=dedicated[^"]+"$/),
     })
-    const mistaken = { user: dedicated.user, password: secret('mistaken too') }
+    const mistaken = { username: dedicated.user, password: secret('mistaken too') }
     const both = await runKind(ldap, { ...settings, refusesWrongPassword: mistaken }, 'Advanced')
     expect(checked(both, 'wrong password')).toMatchObject({ status: 'failed', fault: 'auth' })
     await gone()

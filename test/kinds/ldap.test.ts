@@ -25,7 +25,7 @@ import { probe } from '../support/servers/slapd.ts'
 import { processorMs } from '../support/suite/processor-time.ts'
 
 type Settings = Parameters<typeof runKind<typeof ldap.settings>>[1]
-const account = { user: probe.user, password: secret(probe.password) }
+const account = { username: probe.user, password: secret(probe.password) }
 
 /** BER by hand: what servers, and worse ones, say. */
 const ber = (tag: number, ...content: readonly (Buffer | string)[]): Buffer => {
@@ -81,9 +81,9 @@ describe('ldap settings', () => {
   const password = { env: 'P' }
 
   test('only ldap and ldaps URLs are accepted, and secrets are references', () => {
-    const settings = { url: 'http://dc1', user: 'cn=a', password: 'hunter2', refusesWrongPassword: {} }
+    const settings = { url: 'http://dc1', username: 'cn=a', password: 'hunter2', refusesWrongPassword: {} }
     const { problems } = readSettings(ldap.settings, settings, context)
-    expect(problems.map(({ path }) => path.join('.')).sort()).toEqual(['password', 'refusesWrongPassword.user', 'url'])
+    expect(problems.map(({ path }) => path.join('.')).sort()).toEqual(['password', 'refusesWrongPassword.username', 'url'])
     expect(JSON.stringify(problems)).not.toContain('hunter2')
   })
 
@@ -98,10 +98,10 @@ describe('ldap settings', () => {
     [{ url: 'ldap://cn=a@dc1' }, 'url contains a user'],
     [{ url: 'ldap://dc1/dc=example' }, 'put the entry in base'],
     [{ url: 'ldaps://dc1', startTls: true }, 'ldaps:// begins with TLS'],
-    [{ url, user: 'cn=a' }, 'user needs a password'],
+    [{ url, username: 'cn=a' }, 'username needs a password'],
     [{ url, password }, 'password needs a user'],
     [
-      { url, user: 'cn=a,dc=b', password, refusesWrongPassword: { user: 'CN = A, DC=b' } },
+      { url, username: 'cn=a,dc=b', password, refusesWrongPassword: { username: 'CN = A, DC=b' } },
       'which wrong passwords would lock',
     ],
   ])('%j contradicts itself', (settings, why) => {
@@ -109,7 +109,7 @@ describe('ldap settings', () => {
   })
 
   test('a dedicated account beside another one is not a contradiction', () => {
-    expect(wrong({ url, user: 'cn=a', password, refusesWrongPassword: { user: 'cn=b' } })).toBeUndefined()
+    expect(wrong({ url, username: 'cn=a', password, refusesWrongPassword: { username: 'cn=b' } })).toBeUndefined()
   })
 })
 
@@ -383,13 +383,13 @@ describe('a simulated server that answers badly', () => {
         if (operation === 0x60) socket.write(isDedicated ? message(id, result(bindResponse, 48)) : bound(id))
         else socket.write(message(id, result(done, 0)))
       })
-    const { results } = await look(behave, { ...account, refusesWrongPassword: { user: 'uid=empty' } }, 'Advanced')
+    const { results } = await look(behave, { ...account, refusesWrongPassword: { username: 'uid=empty' } }, 'Advanced')
     expect(checked(results, 'wrong password')).toMatchObject({ status: 'warning' })
     expect(checked(results, 'wrong password').message).toContain('it may have no password')
   })
 
   test('that refuses a dedicated account for another reason proves nothing', async () => {
-    const other = { user: 'uid=other', password: account.password }
+    const other = { username: 'uid=other', password: account.password }
     const behave: Behaviour = (socket) =>
       void socket.on('data', (question) => {
         const reply = question.includes('uid=locked')
@@ -397,10 +397,10 @@ describe('a simulated server that answers badly', () => {
           : bound(request(question).id)
         socket.write(request(question).operation === 0x60 ? reply : message(request(question).id, result(done, 0)))
       })
-    const { results } = await look(behave, { ...other, refusesWrongPassword: { user: 'uid=locked' } }, 'Advanced')
+    const { results } = await look(behave, { ...other, refusesWrongPassword: { username: 'uid=locked' } }, 'Advanced')
     expect(checked(results, 'wrong password').status).toBe('warning')
     expect(checked(results, 'wrong password').message).toContain('not because of the password: the account is locked')
-    const open = await look(behave, { ...other, refusesWrongPassword: { user: 'uid=open' } }, 'Advanced')
+    const open = await look(behave, { ...other, refusesWrongPassword: { username: 'uid=open' } }, 'Advanced')
     expect(checked(open.results, 'wrong password')).toMatchObject({ status: 'failed', fault: 'data' })
   })
 })

@@ -33,7 +33,7 @@ type Mode = 'Basic' | 'Standard' | 'Advanced'
 const secretWord = 'hunter2-of-the-client'
 const probe: Overrides = { clientId: client.clientId, clientSecret: secret(client.clientSecret) }
 const bad = (results: readonly Result[]): readonly Result[] => results.filter(({ status }) => status !== 'ok')
-const person: Overrides = { user: account.user, password: secret(account.password) }
+const person: Overrides = { username: account.user, password: secret(account.password) }
 const names = (results: readonly Result[]): readonly string[] => results.map(({ check }) => check)
 
 describe('a real provider (oidc-provider)', () => {
@@ -99,7 +99,7 @@ describe('a real provider (oidc-provider)', () => {
     const people: Overrides = {
       clientId: passwordClient.clientId,
       clientSecret: secret(passwordClient.clientSecret),
-      user: account.user,
+      username: account.user,
       password: secret(account.password),
     }
     const results = await run(people)
@@ -699,7 +699,7 @@ describe('settings of oidc', () => {
     oidc.validate?.(withDefaults(oidc.settings, { issuer: 'https://id.example.org', ...some }))
   test('settings that exclude each other are reported with a remedy', () => {
     expect(messageOf({})).toBeUndefined()
-    expect(messageOf({ ...probe, user: 'a', password: secret('b') })).toBeUndefined()
+    expect(messageOf({ ...probe, username: 'a', password: secret('b') })).toBeUndefined()
     expect(messageOf({ issuer: 'https://id.example.org/.well-known/openid-configuration' })).toContain(
       'before /.well-known/',
     )
@@ -708,9 +708,9 @@ describe('settings of oidc', () => {
     expect(messageOf({ endpointHosts: ['https://keys.example.org'] })).toContain('without https://')
     expect(messageOf({ clientId: 'a' })).toBe('clientId needs a clientSecret')
     expect(messageOf({ clientSecret: secret('b') })).toBe('clientSecret needs a clientId')
-    expect(messageOf({ ...probe, user: 'a' })).toBe('user needs a password')
-    expect(messageOf({ ...probe, password: secret('b') })).toBe('password needs a user')
-    expect(messageOf({ user: 'a', password: secret('b') })).toContain('user needs a clientId')
+    expect(messageOf({ ...probe, username: 'a' })).toBe('username needs a password')
+    expect(messageOf({ ...probe, password: secret('b') })).toBe('password needs a username')
+    expect(messageOf({ username: 'a', password: secret('b') })).toContain('username needs a clientId')
     expect(messageOf({ refusesWrongSecret: true })).toContain('refusesWrongSecret needs')
     expect(messageOf({ introspect: true })).toContain('introspect needs')
   })

@@ -85,10 +85,10 @@ export const signInRows = {
     start: async () => {
       const made = certificates()
       const server = await startSlapd({ tls: made.good })
-      const account = { user: probe.user, password: { env: 'WORD' }, base: suffix }
+      const account = { username: probe.user, password: { env: 'WORD' }, base: suffix }
       const sure = { ...account, servername: 'svc.test', caFile: made.caFile }
       const entry = { filter: '(uid=probe)', base: `ou=people,${suffix}` }
-      const refusesWrongPassword = { user: dedicated.user, password: { env: 'DEDICATED' } }
+      const refusesWrongPassword = { username: dedicated.user, password: { env: 'DEDICATED' } }
       const breaks = await broken((port) => ({ url: `ldap://${host}:${port}` }), Buffer.from([0x30, 40, 2, 1, 1]))
       return {
         env: { WORD: probe.password, DEDICATED: dedicated.password, WRONG: 'wrong horse' },

@@ -90,6 +90,13 @@ describe('safe text', () => {
     ['invisible tags', 'a\u{e0041}\u200bb', 'ab'],
     ['a lone surrogate', 'a\ud800b', 'a\ufffdb'],
     ['line ends of every kind', 'a\r\nb\rc\u2028d\u0085e\vf', 'a\nb\nc\nd\ne\nf'],
+    ['a password of the user named user', 'postgres://user:p@db/x', 'postgres://***@db/x'],
+    ['a password behind a user named user', 'postgres://user@p@db/x', 'postgres://***@db/x'],
+    [
+      'no placeholder of an example',
+      'write postgres://user@host:port/database',
+      'write postgres://user@host:port/database',
+    ],
     ['a password in a URL', 'cannot reach postgres://svc:p@ss@db/x?y', 'cannot reach postgres://***@db/x?y'],
     [
       'nothing of a plain text',

@@ -34,12 +34,12 @@ export const identity: Example = {
         name: directory
         url: ${url}
         caFile: ${caFile}
-        user: ${probe.user}
+        username: ${probe.user}
         password: {file: directory}
         base: ${suffix}
         entry: {filter: (uid=probe)}
         refusesWrongPassword:          # an account that nobody uses for anything else
-          user: ${dedicated.user}
+          username: ${dedicated.user}
           password: {file: dedicated}
       - kind: oidc
         name: sign-on

@@ -1,5 +1,5 @@
 import { quote, sanitize } from '../net/text.ts'
-import type { SettingsSpec, Values } from '../settings/index.ts'
+import { type SettingsSpec, statusMistake, type Values } from '../settings/index.ts'
 import { pathProblem, relativeProblem } from './document.ts'
 import { expectationProblem } from './expectation.ts'
 import { measureFields, measureProblem } from './measure.ts'
@@ -23,7 +23,7 @@ export const linkFields = {
     default: 'GET',
     doc: 'Method of the request; links are only read',
   },
-  status: { type: 'texts', default: ['2xx'], doc: 'Accepted status codes' },
+  status: { type: 'texts', mistake: statusMistake, default: ['2xx'], doc: 'Accepted status codes' },
   type: { type: 'text', doc: 'Expected Content-Type, without parameters: text or /pattern/' },
   typeAt: { type: 'text', doc: 'Path of the expected Content-Type, relative to the element with the URL: @type' },
   plainHttp: { type: 'flag', default: false, doc: 'Request other origins over http:// too' },

@@ -44,6 +44,8 @@ export async function readMonitor(
   if (!isMap(raw)) return refused({ path: [], message: 'must be settings that begin with `kind:`' })
   const { kind: kindName, name = kindName } = raw
   if (kindName === undefined || kindName === null) {
+    const named = ['type', 'check'].find((key) => typeof raw[key] === 'string' && isKindName(raw[key]))
+    if (named !== undefined) return refused({ path: [named], message: 'is not a setting here: write `kind`' })
     return refused({ path: ['kind'], message: `is missing: add \`kind:\` (${commonSettings.kind.doc})` })
   }
   if (typeof kindName !== 'string')
@@ -84,7 +86,8 @@ function readKnown(
   const spec: SettingsSpec = { ...kind.settings, ...commonSettings }
   // A keychain secret is bound to its monitor's target, which is known when all settings have been read.
   let target: Target | undefined
-  const read = readSettings(spec, short.rest, { ...context, target: () => target })
+  const listing = `svc monitors kinds ${kind.name}`
+  const read = readSettings(spec, short.rest, { ...context, listing, target: () => target })
   const common = read.values as SettingsRead<typeof commonSettings>['values']
   const problems = [...read.problems, ...short.problems, ...timeoutProblems(common.timeout), ...forProblems(common.for)]
   const settings: Record<string, unknown> = Object.fromEntries(
@@ -161,10 +164,28 @@ function forProblems(passed: number | undefined): readonly Problem[] {
   return [{ path: ['for'], message: 'must be 1ms to 7d: svc keeps no older values' }]
 }
 
+/** Words of other programs for a kind. */
+const synonyms: Readonly<Record<string, string>> = {
+  amqp: 'rabbitmq',
+  certificate: 'tls',
+  command: 'exec',
+  https: 'http',
+  icmp: 'ping',
+  mariadb: 'mysql',
+  mongodb: 'mongo',
+  mssql: 'sqlserver',
+  port: 'tcp',
+  postgresql: 'postgres',
+  script: 'exec',
+  ssl: 'tls',
+  systemd: 'service',
+}
+
 /** Why the named kind cannot be configured. */
 export async function kindProblem(name: string): Promise<string> {
   if (name === hostKind) return 'runs automatically for every type: configure it under `host:`, beside `monitors:`'
   const names = (await configurableKinds()).map((kind) => kind.name)
-  const meant = didYouMean(name, names)
+  const synonym = Object.hasOwn(synonyms, name.toLowerCase()) ? synonyms[name.toLowerCase()] : undefined
+  const meant = synonym ?? didYouMean(name, names)
   return `is not a monitor kind: ${meant === undefined ? `use one of ${names.join(', ')}` : `did you mean \`${meant}\`?`}`
 }

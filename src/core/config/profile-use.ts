@@ -7,6 +7,7 @@ import {
   readSettings,
   type SettingsContext,
   type SettingsSpec,
+  valueIn,
 } from '../settings/index.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import { fill, isPresent, nameAlone, namesIn, writtenAt } from './placeholders.ts'
@@ -53,10 +54,7 @@ export async function readUse(
   const problems = [...read.problems, ...changes.problems, ...left]
   if (problems.length > 0) return { reads: [], problems, warnings: read.warnings }
   const values = new Map(
-    Object.entries(profile.parameters).map(([key, { default: usual }]) => [
-      key,
-      Object.hasOwn(rest, key) ? rest[key] : usual,
-    ]),
+    Object.entries(profile.parameters).map(([key, { default: usual }]) => [key, valueIn(rest, key, table) ?? usual]),
   )
   const lacking = lackingNeeds(profile, values, rest)
   if (lacking.length > 0) return { reads: [], problems: lacking, warnings: read.warnings }

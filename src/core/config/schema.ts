@@ -2,7 +2,7 @@ import type { AnyKind } from '../engine/index.ts'
 import { configurableKinds, hostKind, loadKind, plans, writeDefault } from '../plan/index.ts'
 import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
 import { ServerType } from '../protocol/index.ts'
-import { type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
+import { otherWord, type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { authSettings } from './auth.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
 import { execSettings } from './exec.ts'
@@ -193,8 +193,11 @@ function kindSchema(kind: AnyKind): Json {
   }
 }
 
+/** Settings with another word are required under either; editors leave that to svc. */
 const requiredOf = (spec: SettingsSpec): readonly string[] =>
-  Object.entries(spec).flatMap(([name, setting]) => (setting.required ? [name] : []))
+  Object.entries(spec).flatMap(([name, setting]) =>
+    setting.required && otherWord(name, spec) === undefined ? [name] : [],
+  )
 
 /** The schema of a table of settings. */
 export function settingsSchema(spec: SettingsSpec): Json {
@@ -203,8 +206,28 @@ export function settingsSchema(spec: SettingsSpec): Json {
     type: 'object',
     additionalProperties: false,
     ...(required.length > 0 ? { required } : {}),
-    properties: Object.fromEntries(Object.entries(spec).map(([name, setting]) => [name, described(setting)])),
+    properties: Object.fromEntries(
+      Object.entries(spec).flatMap(([name, setting]) => {
+        const other = otherWord(name, spec)
+        const schema = name === 'tls' ? tlsShape(setting) : described(setting)
+        return [
+          [name, schema],
+          ...(other === undefined ? [] : [[other, { ...schema, description: `Another word for ${name}` }]]),
+        ]
+      }),
+    ),
   }
+}
+
+/** `off`, `false` and `{mode: off}` in every kind, beside its own values. */
+function tlsShape(setting: Setting): Json {
+  const { description, default: usual, ...shape } = described(setting)
+  const modes: Json = setting.type === 'choice' ? { enum: setting.values } : { enum: ['off', 'on'] }
+  const fields = setting.type === 'group' ? setting.fields['mode'] : undefined
+  const mode = fields?.type === 'choice' ? { enum: fields.values } : modes
+  const only: Json = { type: 'object', additionalProperties: false, required: ['mode'], properties: { mode } }
+  const any = [shape, mode, { const: false }, ...(setting.type === 'group' ? [] : [only])]
+  return { description, ...(usual === undefined ? {} : { default: usual }), anyOf: any }
 }
 
 /** Defaults of durations, sizes and thresholds are written as text with their units, as in the file. */

@@ -24,7 +24,7 @@ import {
 import { showBytes, showDuration } from '../format.ts'
 import { connectTcp } from '../net/connect.ts'
 import { createRedactor, quote, type Redact, sanitize } from '../net/text.ts'
-import type { SettingsSpec, Threshold } from '../settings/index.ts'
+import { hostMistake, type SettingsSpec, type Threshold } from '../settings/index.ts'
 
 /** A connected socket, and the peer's answer once there is one. */
 type TcpConnection = Connection & {
@@ -215,7 +215,7 @@ export default networkKind({
   title: 'A TCP port accepts connections and answers',
   preload: loadXmlParser,
   settings: {
-    host: { type: 'text', required: true, doc: 'Host name or address' },
+    host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
     port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
     latency,
     addresses: addressesSetting,

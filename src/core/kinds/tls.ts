@@ -20,7 +20,7 @@ import {
 import type { Chain } from '../net/certificates.ts'
 import { connectTls } from '../net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../net/trust.ts'
-import type { SettingsSpec, Values } from '../settings/index.ts'
+import { hostMistake, type SettingsSpec, type Values } from '../settings/index.ts'
 
 /** The result of a handshake; by then the connection is closed. */
 type Handshake = Connection & { readonly address: string; readonly chain: Chain }
@@ -79,7 +79,7 @@ const protocol = check({
 })
 
 const tlsSettings = {
-  host: { type: 'text', required: true, doc: 'Host name or address to connect to' },
+  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address to connect to' },
   port: { type: 'integer', default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum time for connection and handshake'),
   verify,

@@ -3,7 +3,7 @@ import { type Profile, placeholder } from './profile.ts'
 const signIn = {
   token: placeholder('token'),
   tokenHeader: placeholder('tokenHeader'),
-  username: placeholder('user'),
+  username: placeholder('username'),
   password: placeholder('password'),
 }
 
@@ -73,9 +73,9 @@ export default {
     process: { type: 'text', doc: 'Name of its process, if it runs on this machine' },
     service: { type: 'text', doc: 'Name of its service, if it runs on this machine' },
     url: { type: 'url', doc: 'A page of its web interface' },
-    user: { type: 'text', doc: 'User for HTTP basic authentication, with password' },
+    username: { type: 'text', doc: 'User for HTTP basic authentication, with password' },
     password: { type: 'secret', doc: 'Password of the user' },
-    token: { type: 'secret', doc: 'Token, instead of user and password' },
+    token: { type: 'secret', doc: 'Token, instead of username and password' },
     tokenHeader: { type: 'text', doc: 'Header for the bare token, e.g. X-Api-Key' },
     licence: { type: 'url', doc: 'URL of its licence information, in JSON or XML' },
     licenceExpiry: { type: 'text', default: '$.expires', doc: 'Path of the expiry date of the licence' },

@@ -2,7 +2,7 @@ import { ofSteps, type Profile, placeholder } from './profile.ts'
 
 const rest = `http://${placeholder('host')}:${placeholder('port')}/Rest`
 const signIn = {
-  username: placeholder('user'),
+  username: placeholder('username'),
   password: placeholder('password'),
   insecureHttp: placeholder('insecureHttp'),
 } as const
@@ -20,7 +20,7 @@ export default {
   parameters: {
     host: { type: 'text', required: true, doc: 'Host name or address of the domain controller' },
     port: { type: 'integer', default: 8676, min: 1, max: 65_535, doc: 'Port of the REST interface' },
-    user: { type: 'text', doc: 'User for HTTP basic authentication, with password, if a proxy requires it' },
+    username: { type: 'text', doc: 'User for HTTP basic authentication, with password, if a proxy requires it' },
     password: { type: 'secret', doc: 'Password of the user' },
     insecureHttp: { type: 'flag', default: false, doc: 'Send the password over http:// even to another machine' },
     version: { type: 'text', default: '/./', doc: 'Expected version: text, /pattern/ or comparison' },

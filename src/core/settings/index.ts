@@ -1,3 +1,4 @@
+export * from './mistakes.ts'
 export * from './read.ts'
 export * from './secret.ts'
 export * from './setting.ts'

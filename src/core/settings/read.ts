@@ -1,9 +1,12 @@
 import { didYouMean } from '../suggest.ts'
+import { onlyVariableMistake, variableMistake } from './mistakes.ts'
 import { envSecret, fileSecret, keychainSecret, type SecretSources } from './secret.ts'
 import type { Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, Values } from './setting.ts'
 import { parseBytes, parseDuration, parsePercent, writeFigure } from './units.ts'
 
 export type SettingsContext = SecretSources & {
+  /** The command that lists the settings, for the message about an unknown one. */
+  readonly listing?: string | undefined
   /** The state of a secret's file, for a warning. Without it, files are not examined. */
   readonly secretFile?: ((path: string) => 'missing' | 'private' | 'readable by everyone') | undefined
 }
@@ -57,6 +60,53 @@ export function unknownKey(key: string, names: readonly string[]): string {
     : `is not a setting here: remove it, or use one of ${[...names].sort().join(', ')}`
 }
 
+/** More names than these do not help in a message. */
+const maxListed = 15
+
+/** Words of other programs, and the setting that has their meaning. */
+const synonyms: Readonly<Record<string, string>> = {
+  hostname: 'host',
+  address: 'host',
+  server: 'host',
+  ip: 'host',
+  uri: 'url',
+  endpoint: 'url',
+  login: 'username',
+  pass: 'password',
+  pwd: 'password',
+  passwd: 'password',
+  ssl: 'tls',
+  threshold: 'latency',
+  depends_on: 'dependsOn',
+}
+const partsOfUrl: readonly string[] = [
+  'host',
+  'port',
+  'user',
+  'username',
+  'database',
+  'db',
+  'dbname',
+  'scheme',
+  'tls',
+  'ssl',
+]
+
+/** The message for an unknown setting of a monitor, or of a part of one. */
+function unknownSetting(key: string, spec: SettingsSpec, { listing }: SettingsContext): string {
+  const names = Object.keys(spec)
+  const meaning = Object.hasOwn(synonyms, key) ? synonyms[key] : undefined
+  if (meaning !== undefined && names.includes(meaning)) return `is not a setting here: write \`${meaning}\``
+  const url = spec['url']
+  if (url?.type === 'url' && (partsOfUrl.includes(key) || meaning === 'host')) {
+    return `is part of \`url:\` here: ${url.doc.split('. ', 1)[0]}`
+  }
+  if (didYouMean(key, names) === undefined && names.length > maxListed && listing !== undefined) {
+    return `is not a setting here: remove it; ${listing} lists the settings`
+  }
+  return unknownKey(key, names)
+}
+
 /** A wrong value, described for a message. */
 export function describe(value: unknown): string {
   if (value === null || value === undefined) return 'nothing'
@@ -90,19 +140,52 @@ export function readSettings<const S extends SettingsSpec>(
   const warnings: Problem[] = []
   const at = place([], { problems, warnings, context })
   const values = readFields(spec, raw ?? {}, at)
-  const configured = new Set(isMap(raw) ? Object.keys(raw) : [])
+  const configured = new Set(
+    isMap(raw) ? Object.keys(spec).filter((name) => Object.hasOwn(raw, nameIn(raw, name, spec))) : [],
+  )
   return { values: (values ?? {}) as Values<S>, configured, problems, warnings }
+}
+
+/** Another word for a setting, which svc.yaml may use in its place: `user` for `username`. */
+export function otherWord(name: string, spec: SettingsSpec): string | undefined {
+  const other = name === 'username' ? 'user' : undefined
+  return other === undefined || Object.hasOwn(spec, other) ? undefined : other
+}
+
+/** The name under which a map has a setting: its own, or the other word for it. */
+function nameIn(raw: Raw, name: string, spec: SettingsSpec): string {
+  const other = otherWord(name, spec)
+  return other !== undefined && Object.hasOwn(raw, other) && !Object.hasOwn(raw, name) ? other : name
+}
+
+/** The value that a map has for a setting, under its own name or the other word for it. */
+export function valueIn(raw: Raw, name: string, spec: SettingsSpec): unknown {
+  const key = nameIn(raw, name, spec)
+  return Object.hasOwn(raw, key) ? raw[key] : undefined
+}
+
+/** The value of `tls:` in the form of its kind. Every kind accepts `off`, `false` and `{mode: off}`, and its own words. */
+function tlsValue(setting: Setting, value: unknown): unknown {
+  const mode = value === false ? 'off' : value
+  if (setting.type === 'group') return typeof mode === 'string' ? { mode } : value
+  const only = isMap(mode) && Object.keys(mode).length === 1 && Object.hasOwn(mode, 'mode') ? mode['mode'] : mode
+  if (setting.type === 'flag') return only === 'off' ? false : only === 'on' ? true : only
+  return only === false ? 'off' : only
 }
 
 function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
   if (!isMap(raw)) return at.wrong(`must be settings (\`name: value\`), not ${describe(raw)}`)
+  const written = new Map(Object.keys(spec).map((name) => [name, nameIn(raw, name, spec)] as const))
+  const accepted = new Set(written.values())
   for (const key of Object.keys(raw)) {
-    if (!Object.hasOwn(spec, key)) at.in(key).wrong(unknownKey(key, Object.keys(spec)))
+    if (!accepted.has(key)) at.in(key).wrong(unknownSetting(key, spec, at.reading.context))
   }
   const values: Record<string, unknown> = {}
   for (const [name, setting] of Object.entries(spec)) {
-    const here = at.in(name)
-    const value = Object.hasOwn(raw, name) ? raw[name] : undefined
+    const key = written.get(name) ?? name
+    const here = at.in(key)
+    const own = Object.hasOwn(raw, key) ? raw[key] : undefined
+    const value = name === 'tls' && own !== undefined && own !== null ? tlsValue(setting, own) : own
     if (value === null) here.wrong('has no value: give it one, or remove the line')
     else if (value !== undefined) values[name] = read(setting, value, here)
     else if (setting.required) here.wrong(`is missing: add \`${name}:\` (${setting.doc})`)
@@ -167,13 +250,20 @@ function readText(value: unknown, at: At): string | undefined {
 const plainText = (value: unknown): unknown =>
   typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? String(value) : value
 
-type Patterned = { readonly pattern?: RegExp; readonly doc: string }
+type Patterned = {
+  readonly pattern?: RegExp
+  readonly mistake?: (text: string) => string | undefined
+  readonly doc: string
+}
 type Listed = Patterned & { readonly allowsEmpty?: true }
 
 /** Text that matches the pattern of its setting, if that has one. */
-function readPattern(value: unknown, { pattern, doc }: Patterned, at: At): string | undefined {
+function readPattern(value: unknown, { pattern, mistake, doc }: Patterned, at: At): string | undefined {
   const written = readText(value, at)
-  if (written === undefined || !pattern || pattern.test(written)) return written
+  if (written === undefined) return undefined
+  const message = mistake?.(written)
+  if (message !== undefined) return at.wrong(message)
+  if (!pattern || pattern.test(written)) return written
   return at.wrong(`has the invalid value ${describe(written)}: ${doc}`)
 }
 
@@ -211,8 +301,17 @@ function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined
   if (written === undefined) return undefined
   const schemes = setting.protocols.map((protocol) => protocol.split(':', 1)[0] ?? '')
   const url = URL.canParse(written) ? new URL(written) : undefined
+  const [, authority = ''] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(written) ?? []
+  const inHost = variableMistake(authority.replace(/^.*@/s, '')) ?? onlyVariableMistake(written)
+  if (inHost !== undefined) return at.wrong(inHost)
   // Do not repeat the value: it may contain a password.
-  if (!url) return at.wrong(`is not a URL: write it like ${schemes[0] ?? 'https'}://host:port/path`)
+  if (!url) {
+    const scheme = schemes[0] ?? 'https'
+    const why = written.includes('://')
+      ? 'is not a URL'
+      : `has no scheme (${schemes.map((s) => `${s}://`).join(' or ')})`
+    return at.wrong(`${why}: write it like ${scheme}://host:port/path`)
+  }
   const scheme = url.protocol.slice(0, -1)
   if (!schemes.includes(scheme)) {
     return at.wrong(`begins with ${scheme}:, but must begin with ${schemes.map((s) => `${s}://`).join(' or ')}`)
@@ -224,22 +323,39 @@ function readUrl(value: unknown, setting: Of<'url'>, at: At): string | undefined
   return written
 }
 
+/** `$NAME` or `${NAME}` in capitals, as people name variables. Other texts that begin with `$` may be passwords. */
+const shellVariable = /^\$\{?([A-Z][A-Z0-9_]*)\}?$/
 const envName = /^[A-Za-z_][A-Za-z0-9_]*$/
 const secretShape = 'write {env: NAME}, {file: /path} or {keychain: name}'
 /** The names that `svc secrets set` accepts. */
 export const secretName = /^[A-Za-z0-9_.@-]{1,100}$/
 
+const secretKinds: readonly string[] = ['env', 'file', 'keychain']
+
 function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined {
-  if (!isMap(value)) return at.wrong(`must refer to a secret, not contain it: ${secretShape}`)
+  if (!isMap(value)) {
+    const [, name] = (typeof value === 'string' ? shellVariable.exec(value) : null) ?? []
+    if (name !== undefined)
+      return at.wrong(`contains the variable $${name}, which svc does not replace: write {env: ${name}}`)
+    return at.wrong(`must refer to a secret, not contain it: ${secretShape}`)
+  }
   const keys = Object.keys(value)
   const [kind] = keys
   const name = kind === undefined ? undefined : value[kind]
+  if (keys.length > 1 && keys.every((key) => secretKinds.includes(key))) {
+    return at.wrong(`names its secret twice, by ${keys.join(' and ')}: keep one of them`)
+  }
   if (keys.length !== 1 || (kind !== 'env' && kind !== 'file' && kind !== 'keychain')) {
+    const meant = keys.length === 1 ? didYouMean(kind ?? '', secretKinds) : undefined
+    if (meant !== undefined)
+      return at.wrong(`must refer to a secret by env, file or keychain: did you mean \`${meant}\`?`)
     return at.wrong(`must name one variable, one file or one keychain secret: ${secretShape}`)
   }
   if (typeof name !== 'string' || name.trim() === '') return at.in(kind).wrong(`must be a name: ${secretShape}`)
   const { context } = at.reading
   if (kind === 'env') {
+    const [, variable] = shellVariable.exec(name) ?? []
+    if (variable !== undefined) return at.in(kind).wrong(`must be the name alone, without $: write {env: ${variable}}`)
     // Do not repeat the value: it may be the secret itself, written here by mistake.
     if (!envName.test(name)) return at.in(kind).wrong("must be a variable's name (letters, digits, _), not a value")
     if (!context.env[name]) at.warn(`names the variable ${name}, which is not set here: checks that need it will fail`)
@@ -252,6 +368,8 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
       : at.in(kind).wrong('must be a name in `svc secrets list` (letters, digits, _ . @ -), not a value')
   }
   if (/[\0\r\n]/.test(name)) return at.in(kind).wrong('must be a path on one line')
+  const mistake = variableMistake(name)
+  if (mistake !== undefined) return at.in(kind).wrong(mistake)
   if (name.startsWith('~')) return at.in(kind).wrong('begins with "~", which is not expanded: write the absolute path')
   const state = context.secretFile?.(name)
   if (state === 'missing') at.warn(`names the file ${name}, which does not exist: checks that need it will fail`)

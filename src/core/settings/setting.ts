@@ -11,8 +11,10 @@ export type ThresholdUnit = 'duration' | 'percent' | 'bytes' | 'count' | 'ratio'
 export type Threshold = { readonly warn?: number | undefined; readonly limit?: number | undefined }
 
 type Base = { readonly doc: string; readonly required?: true }
+/** Why a text can never be right, or undefined: the message completes the path of the setting. */
+type Mistake = { readonly mistake?: (text: string) => string | undefined }
 export type Setting =
-  | (Base & { readonly type: 'text'; readonly default?: string; readonly pattern?: RegExp })
+  | (Base & Mistake & { readonly type: 'text'; readonly default?: string; readonly pattern?: RegExp })
   | (Base & { readonly type: 'url'; readonly protocols: readonly string[]; readonly default?: string })
   | (Base & { readonly type: 'number'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'integer'; readonly default?: number; readonly min?: number; readonly max?: number })
@@ -21,13 +23,14 @@ export type Setting =
   | (Base & { readonly type: 'bytes'; readonly default?: number })
   | (Base & { readonly type: 'secret' })
   | (Base & { readonly type: 'choice'; readonly values: readonly string[]; readonly default?: string })
-  | (Base & {
-      readonly type: 'texts'
-      readonly default?: readonly string[]
-      readonly pattern?: RegExp
-      /** Whether a text of the list may be empty, as an argument of a program may. */
-      readonly allowsEmpty?: true
-    })
+  | (Base &
+      Mistake & {
+        readonly type: 'texts'
+        readonly default?: readonly string[]
+        readonly pattern?: RegExp
+        /** Whether a text of the list may be empty, as an argument of a program may. */
+        readonly allowsEmpty?: true
+      })
   | (Base & { readonly type: 'map' })
   | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
   | (Base & { readonly type: 'group'; readonly fields: SettingsSpec })

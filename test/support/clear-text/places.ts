@@ -262,7 +262,7 @@ export const clearTextRows: readonly ClearTextRow[] = [
     monitor: (host, port) => ({
       kind: 'ldap',
       url: `ldap://${host}:${port}`,
-      user: `uid=${user},dc=test`,
+      username: `uid=${user},dc=test`,
       password: secret,
     }),
     // BindResponse: invalidCredentials.

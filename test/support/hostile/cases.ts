@@ -130,7 +130,7 @@ const password = { env: 'HOSTILE_PASSWORD' }
 const account = { username: 'monitor', password }
 
 const ldapOf = ({ port }: HostilePeer): Raw => ({ url: `ldap://127.0.0.1:${port}` })
-const ldapSignedIn = (target: HostilePeer): Raw => ({ ...ldapOf(target), user: 'cn=monitor', password })
+const ldapSignedIn = (target: HostilePeer): Raw => ({ ...ldapOf(target), username: 'cn=monitor', password })
 const ldapSearching = (target: HostilePeer): Raw => ({
   ...ldapSignedIn(target),
   base: 'dc=example',

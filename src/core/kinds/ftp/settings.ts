@@ -1,11 +1,11 @@
 import { certificateSetting, latencySetting } from '../../engine/index.ts'
 import { validateFolders } from '../../folders/index.ts'
 import { type TrustValues, trustSettings, unusedTrust } from '../../net/trust.ts'
-import type { SettingsSpec } from '../../settings/index.ts'
+import { hostMistake, type SettingsSpec } from '../../settings/index.ts'
 
 /** The settings for opening, signing in and testing a session; http-steps declares the same for its FTP steps. */
 export const ftpSettings = {
-  host: { type: 'text', required: true, doc: 'Host name or address' },
+  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
   port: { type: 'integer', min: 1, max: 65_535, doc: 'TCP port; by default 21, or 990 with `tls: implicit`' },
   tls: {
     type: 'choice',

@@ -23,7 +23,7 @@ import { createRedactor, quote, sanitize } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { hostMistake, type SettingsSpec, type Values } from '../../settings/index.ts'
 import { type GrpcAnswer, GrpcConnection, type GrpcLink } from './connection.ts'
 import { healthRequest, servingStatus } from './message.ts'
 
@@ -36,7 +36,7 @@ const connectLatency = latencySetting(
 )
 
 const connectSettings = {
-  host: { type: 'text', required: true, doc: 'Host name or address' },
+  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
   port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
   tls: { type: 'flag', default: false, doc: 'TLS from the first byte (ALPN h2); without it HTTP/2 in clear (h2c)' },
   verify: verifySetting,

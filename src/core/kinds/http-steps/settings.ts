@@ -1,7 +1,7 @@
 import { latencySetting, type SignIn } from '../../engine/index.ts'
 import { verifySetting } from '../../net/http/route.ts'
 import { trustSettings } from '../../net/trust.ts'
-import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { type SettingsSpec, statusMistake, type Values } from '../../settings/index.ts'
 import { ftpSettings } from '../ftp/index.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -26,6 +26,7 @@ const requestFields = {
   form: { type: 'map', doc: 'Form fields, sent instead of a body' },
   status: {
     type: 'texts',
+    mistake: statusMistake,
     doc: 'Accepted status codes: 200, 2xx, 200-299. By default 2xx and those of until. Redirects are not followed',
   },
   json: { type: 'map', doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}` },
@@ -59,6 +60,7 @@ const untilFields = {
   },
   status: {
     type: 'texts',
+    mistake: statusMistake,
     doc: 'Status codes of the last answer; the status of the step, if set, must allow them too. 401 to a signed step always ends the polling',
   },
   every: { type: 'duration', default: 2_000, doc: 'Pause between two requests, at least 100ms' },

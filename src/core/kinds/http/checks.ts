@@ -30,7 +30,7 @@ import { speaksTls, wantsHttps } from '../../net/http/diagnose.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { needsClientCertificate } from '../../net/tls-reasons.ts'
 import { hostOf } from '../../net/url.ts'
-import type { SettingsSpec, Threshold, Values } from '../../settings/index.ts'
+import { type SettingsSpec, statusMistake, type Threshold, type Values } from '../../settings/index.ts'
 import {
   answer,
   body,
@@ -148,6 +148,7 @@ const acceptedByDefault = { Basic: ['<500'], Standard: ['2xx'], Advanced: ['2xx'
 
 const statusSetting = {
   type: 'texts',
+  mistake: statusMistake,
   doc: 'Accepted status codes: 200, 2xx, 200-299, <500. By default <500 in Basic, and 2xx from Standard on. If credentials are set, Basic requests without them and accepts <500',
 } as const satisfies SettingsSpec[string]
 

@@ -62,7 +62,7 @@ export const rootEntry = onLdap({
   depth: 'Basic',
   results: { rootDSE: 'The root entry is readable; without a sign-in, the server may refuse it' },
   privilege: 'access to dn.base="" by * read',
-  settings: { user: userSetting },
+  settings: { username: userSetting },
   observe: async (ldap, _, { mode, date }): Promise<Root> => {
     const { address, user } = ldap
     try {
@@ -78,7 +78,7 @@ export const rootEntry = onLdap({
       return { address, entry: undefined, hidden: cause.message }
     }
   },
-  evaluate: ({ address, entry, hidden }, { user }): Result<'rootDSE'> => {
+  evaluate: ({ address, entry, hidden }, { username: user }): Result<'rootDSE'> => {
     if (hidden !== undefined) return ok('rootDSE', 'not shown without a sign-in', { details: [hidden] })
     if (!entry) {
       const who = user === undefined ? 'without a sign-in' : `to ${quote(user, 120)}`
@@ -114,13 +114,13 @@ export const certificate = certificateCheck({
 
 export const bind = onLdap({
   depth: 'Standard',
-  results: { bind: 'With `user`: the account can sign in, in time' },
+  results: { bind: 'With `username`: the account can sign in, in time' },
   privilege: 'access to attrs=userPassword by anonymous auth',
-  settings: { user: userSetting, latency: connectLatency },
-  when: ['user'],
+  settings: { username: userSetting, latency: connectLatency },
+  when: ['username'],
   first: true,
   gate: true,
-  observe: async (ldap, { user = '' }, { now }) => {
+  observe: async (ldap, { username: user = '' }, { now }) => {
     const signIn = await ldap.prepareSignIn(user)
     const since = now()
     await signIn()
@@ -255,7 +255,7 @@ export function newestChange(values: readonly string[]): number | undefined {
   return times.length === 0 ? undefined : Math.max(...times)
 }
 
-type Dedicated = { readonly user: string; readonly password?: Secret | undefined }
+type Dedicated = { readonly username: string; readonly password?: Secret | undefined }
 
 type Refusal = {
   readonly user: string
@@ -277,7 +277,7 @@ export const wrongPassword = onLdap({
       type: 'group',
       doc: 'In Advanced, a wrong password must be refused. Use a dedicated account, because it may get locked',
       fields: {
-        user: { type: 'text', required: true, doc: 'The dedicated account, never that of `user`' },
+        username: { type: 'text', required: true, doc: 'The dedicated account, never that of `username`' },
         password: {
           type: 'secret',
           doc: 'Its correct password, sent after the wrong one: it must be accepted, which also resets the count of failures',
@@ -286,7 +286,7 @@ export const wrongPassword = onLdap({
     },
   },
   when: ['refusesWrongPassword'],
-  observe: async (ldap, { refusesWrongPassword: dedicated = { user: '' } }, { files }) => {
+  observe: async (ldap, { refusesWrongPassword: dedicated = { username: '' } }, { files }) => {
     // Each attempt opens its own connection, because servers may disconnect after a refusal.
     await ldap.close()
     return { address: ldap.address, ...(await observeRefusal(ldap, dedicated, files)) }
@@ -311,7 +311,7 @@ export const wrongPassword = onLdap({
  */
 async function observeRefusal(
   ldap: LdapConnection,
-  { user, password }: Dedicated,
+  { username: user, password }: Dedicated,
   files: ConfiguredFiles,
 ): Promise<Refusal> {
   // A random password, so that it is nobody's real one.

@@ -45,7 +45,7 @@ export const connectSettings = {
   startTls: { type: 'flag', default: false, doc: 'Upgrade an ldap:// connection to TLS before any other request' },
   ...trustSettings,
   insecureLdap: { type: 'flag', default: false, doc: 'Send a password over plain ldap:// to other machines too' },
-  user: userSetting,
+  username: userSetting,
   password: { type: 'secret', doc: "The user's password" },
   latency: connectLatency,
 } as const satisfies SettingsSpec
@@ -76,7 +76,7 @@ export class LdapConnection implements Connection {
   constructor(at: PeerAddress, link: Link, route: Route) {
     this.address = at.address
     this.chain = link.chain
-    this.user = includes(route.context.mode, 'Standard') ? route.settings.user : undefined
+    this.user = includes(route.context.mode, 'Standard') ? route.settings.username : undefined
     this.#at = at
     this.#route = route
     this.#link = link

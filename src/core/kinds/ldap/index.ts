@@ -19,20 +19,20 @@ import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */
 function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.settings>): string | undefined {
-  const { user, password, startTls, fingerprint } = settings
+  const { username, password, startTls, fingerprint } = settings
   const url = new URL(settings.url)
-  if (url.username !== '') return 'url contains a user: use user and password'
+  if (url.username !== '') return 'url contains a user: use username and password'
   if (!/^\/?$/.test(url.pathname) || url.search !== '' || url.hash !== '') {
     return 'url contains more than host and port: put the entry in base'
   }
   if (isLdaps(settings) && startTls) return 'startTls is for ldap://: ldaps:// begins with TLS'
   const unused = isLdaps(settings) || startTls ? undefined : unusedTrust({ fingerprint }, 'ldaps:// or startTls')
   if (unused !== undefined) return unused
-  if (user !== undefined && password === undefined) return 'user needs a password'
-  if (password !== undefined && user === undefined) return 'password needs a user'
-  const dedicated = settings.refusesWrongPassword?.user
-  if (dedicated !== undefined && user !== undefined && isSameName(dedicated, user)) {
-    return 'refusesWrongPassword has the same account as user, which wrong passwords would lock: use a dedicated account'
+  if (username !== undefined && password === undefined) return 'username needs a password'
+  if (password !== undefined && username === undefined) return 'password needs a username'
+  const dedicated = settings.refusesWrongPassword?.username
+  if (dedicated !== undefined && username !== undefined && isSameName(dedicated, username)) {
+    return 'refusesWrongPassword has the same account as username, which wrong passwords would lock: use a dedicated account'
   }
   return undefined
 }
@@ -54,10 +54,10 @@ export default networkKind({
   preload: loadLdapts,
   settings: connectSettings,
   target: urlTarget,
-  signsIn: ({ user, password, refusesWrongPassword }, mode) =>
-    (user !== undefined && includes(mode, 'Standard')) ||
+  signsIn: ({ username, password, refusesWrongPassword }, mode) =>
+    (username !== undefined && includes(mode, 'Standard')) ||
     (refusesWrongPassword !== undefined && includes(mode, 'Advanced'))
-      ? { account: user ?? '', secrets: [password], result: 'bind' }
+      ? { account: username ?? '', secrets: [password], result: 'bind' }
       : undefined,
   validate,
   prepare: prepareLdap,

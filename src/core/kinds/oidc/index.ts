@@ -39,15 +39,16 @@ function validate(
   if (settings.issuer.includes('/.well-known/')) return 'issuer ends before /.well-known/'
   const odd = settings.endpointHosts?.find((entry) => listedPlace(entry) === undefined)
   if (odd !== undefined) return 'endpointHosts takes host or host:port, without https://'
-  const { clientId, clientSecret, user, password, fingerprint } = settings
+  const { clientId, clientSecret, username, password, fingerprint } = settings
   const unused = url.protocol === 'http:' ? unusedTrust({ fingerprint }, 'an https issuer') : undefined
   if (unused !== undefined) return unused
   if (clientSecret !== undefined && clientId === undefined) return 'clientSecret needs a clientId'
-  if (clientId !== undefined && clientSecret === undefined && user === undefined) return 'clientId needs a clientSecret'
-  if (user !== undefined && password === undefined) return 'user needs a password'
-  if (password !== undefined && user === undefined) return 'password needs a user'
-  if (user !== undefined && clientId === undefined)
-    return 'user needs a clientId: the password grant belongs to a client'
+  if (clientId !== undefined && clientSecret === undefined && username === undefined)
+    return 'clientId needs a clientSecret'
+  if (username !== undefined && password === undefined) return 'username needs a password'
+  if (password !== undefined && username === undefined) return 'password needs a username'
+  if (username !== undefined && clientId === undefined)
+    return 'username needs a clientId: the password grant belongs to a client'
   if (settings.refusesWrongSecret && clientSecret === undefined)
     return 'refusesWrongSecret needs clientId and clientSecret'
   if (settings.introspect && clientSecret === undefined) return 'introspect needs clientId and clientSecret'
@@ -61,9 +62,9 @@ export default networkKind({
   preload: loadJose,
   settings: sharedSettings,
   target: ({ issuer }) => urlTarget({ url: issuer }),
-  signsIn: ({ clientId, clientSecret, user, password }, mode) =>
+  signsIn: ({ clientId, clientSecret, username, password }, mode) =>
     clientId !== undefined && includes(mode, 'Advanced')
-      ? { account: `${clientId} ${user ?? ''}`, secrets: [clientSecret, password] }
+      ? { account: `${clientId} ${username ?? ''}`, secrets: [clientSecret, password] }
       : undefined,
   validate,
   connect: {

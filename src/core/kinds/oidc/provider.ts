@@ -34,7 +34,7 @@ export const sharedSettings = {
     type: 'text',
     doc: 'Sent as `resource` (RFC 8707), for providers that derive the audience of a token from it',
   },
-  user: { type: 'text', doc: 'A dedicated account, if the provider still supports the password grant' },
+  username: { type: 'text', doc: 'A dedicated account, if the provider still supports the password grant' },
   password: { type: 'secret', doc: "The user's password, sent only to the token endpoint" },
   latency: latencySetting(
     { warn: 1_000, limit: 3_000 },

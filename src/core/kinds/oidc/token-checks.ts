@@ -10,7 +10,7 @@ import { aheadBy, isTime, readToken, type Token, unsigned, wrongClaims } from '.
 import { type OidcJson, type SharedSettings, sharedSettings } from './provider.ts'
 import { byClient, byPassword, byRefresh, introspect, revoke, showWrongSecret, type Tokens } from './token.ts'
 
-const { issuer, clientId, clientSecret, user: userSetting, audience, resource, latency } = sharedSettings
+const { issuer, clientId, clientSecret, username: userSetting, audience, resource, latency } = sharedSettings
 
 const skew = {
   type: 'threshold',
@@ -112,17 +112,17 @@ export const clientToken = onOidc({
 })
 
 const userResult = { user: 'The account gets a token with its password in time' } as const
-const userSettings = { user: userSetting, clientSecret, latency } as const
+const userSettings = { username: userSetting, clientSecret, latency } as const
 
 /** Without a client secret, the account's token is the first one. */
 export const onlyUserToken = onOidc({
   depth: 'Advanced',
   results: userResult,
   settings: userSettings,
-  when: ['user'],
+  when: ['username'],
   applies: (_, settings) => settings.clientSecret === undefined,
   observe: observeFirstToken,
-  evaluate: (grant, settings) => evaluateGrant('user', quote(settings.user ?? '', 64), grant, settings),
+  evaluate: (grant, settings) => evaluateGrant('user', quote(settings.username ?? '', 64), grant, settings),
 })
 
 export const signature = onOidc({
@@ -222,7 +222,7 @@ export const userToken = onOidc({
   depth: 'Advanced',
   results: userResult,
   settings: userSettings,
-  when: ['user'],
+  when: ['username'],
   applies: (_, settings) => settings.clientSecret !== undefined,
   observe: async (oidc) => {
     if (oidc.clientTokens === undefined) return undefined
@@ -231,16 +231,18 @@ export const userToken = onOidc({
     return grantOf(oidc.address, tokens, readToken(tokens.access, oidc.provider.redact))
   },
   evaluate: (grant, settings) =>
-    grant === undefined ? withoutToken('user') : evaluateGrant('user', quote(settings.user ?? '', 64), grant, settings),
+    grant === undefined
+      ? withoutToken('user')
+      : evaluateGrant('user', quote(settings.username ?? '', 64), grant, settings),
 })
 
 export const refresh = onOidc({
   depth: 'Advanced',
   results: { refresh: 'A refresh token, if there is one, yields a new token' },
-  settings: { clientId, clientSecret, user: userSetting, latency },
+  settings: { clientId, clientSecret, username: userSetting, latency },
   when: ['clientId'],
   emptyWhere: 'client credentials yield no refresh token',
-  observe: async (oidc, { user }, context) => {
+  observe: async (oidc, { username: user }, context) => {
     const { address, refreshToken, granted } = oidc
     if (refreshToken !== undefined) return await observeRefresh(oidc, refreshToken, context)
     return { address, granted, user }

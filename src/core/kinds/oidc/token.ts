@@ -78,8 +78,12 @@ export async function byPassword(session: OidcSession): Promise<Tokens> {
   }
   const url = endpointAt(session, 'token_endpoint')
   const password = settings.password === undefined ? '' : await secretFor(url, settings.password, 'password', session)
-  const fields = { grant_type: 'password', username: settings.user, password, ...tokenParameters(settings) }
-  return tokensOf(await post(session, url, fields, { secrets: [password] }), session, quote(settings.user ?? '', 64))
+  const fields = { grant_type: 'password', username: settings.username, password, ...tokenParameters(settings) }
+  return tokensOf(
+    await post(session, url, fields, { secrets: [password] }),
+    session,
+    quote(settings.username ?? '', 64),
+  )
 }
 
 /** Requests a new token with a refresh token. Throws ProbeError. */

@@ -1,9 +1,9 @@
 import { validateFolders } from '../../folders/index.ts'
-import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { hostMistake, type SettingsSpec, type Values } from '../../settings/index.ts'
 
 /** The settings for the server and the credentials. */
 export const connectionSettings = {
-  host: { type: 'text', required: true, doc: 'Host name or address' },
+  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
   port: { type: 'integer', default: 22, min: 1, max: 65_535, doc: 'TCP port' },
   hostKey: {
     type: 'texts',

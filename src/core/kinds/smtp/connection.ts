@@ -15,7 +15,7 @@ import { createRedactor, type Redact } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { SettingsSpec, Values } from '../../settings/index.ts'
+import { hostMistake, type SettingsSpec, type Values } from '../../settings/index.ts'
 import { type Extensions, type SmtpReply, SmtpSession } from './session.ts'
 
 /** The threshold of connecting and reading the banner. */
@@ -31,7 +31,7 @@ export const usernameSetting = {
 
 /** The settings for the connection and the credentials. */
 export const connectSettings = {
-  host: { type: 'text', required: true, doc: 'Host name or address' },
+  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
   port: {
     type: 'integer',
     default: 25,
