@@ -83,7 +83,11 @@ describe('ldap settings', () => {
   test('only ldap and ldaps URLs are accepted, and secrets are references', () => {
     const settings = { url: 'http://dc1', username: 'cn=a', password: 'hunter2', refusesWrongPassword: {} }
     const { problems } = readSettings(ldap.settings, settings, context)
-    expect(problems.map(({ path }) => path.join('.')).sort()).toEqual(['password', 'refusesWrongPassword.username', 'url'])
+    expect(problems.map(({ path }) => path.join('.')).sort()).toEqual([
+      'password',
+      'refusesWrongPassword.username',
+      'url',
+    ])
     expect(JSON.stringify(problems)).not.toContain('hunter2')
   })
 

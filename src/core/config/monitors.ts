@@ -44,8 +44,8 @@ export async function readMonitor(
   if (!isMap(raw)) return refused({ path: [], message: 'must be settings that begin with `kind:`' })
   const { kind: kindName, name = kindName } = raw
   if (kindName === undefined || kindName === null) {
-    const named = ['type', 'check'].find((key) => typeof raw[key] === 'string' && isKindName(raw[key]))
-    if (named !== undefined) return refused({ path: [named], message: 'is not a setting here: write `kind`' })
+    const wrongKey = ['type', 'check'].find((key) => typeof raw[key] === 'string' && isKindName(raw[key]))
+    if (wrongKey !== undefined) return refused({ path: [wrongKey], message: 'is not a setting here: write `kind`' })
     return refused({ path: ['kind'], message: `is missing: add \`kind:\` (${commonSettings.kind.doc})` })
   }
   if (typeof kindName !== 'string')

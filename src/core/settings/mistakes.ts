@@ -9,8 +9,8 @@ const variable = /\$\{[^{}]*\}|\$[A-Za-z_]\w*|\{\{.*?\}\}|%[A-Za-z_]\w*%/
 export function variableMistake(text: string): string | undefined {
   const [written] = variable.exec(text) ?? []
   if (written === undefined) return undefined
-  const shown = written.length > 40 ? `${written.slice(0, 39)}…` : written
-  return `contains the variable ${shown}, which svc does not replace: write the value itself`
+  const excerpt = written.length > 40 ? `${written.slice(0, 39)}…` : written
+  return `contains the variable ${excerpt}, which svc does not replace: write the value itself`
 }
 
 /** The message for a text that is nothing but a variable, or undefined. */
