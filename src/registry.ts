@@ -60,14 +60,14 @@ export const commands: Record<string, Load> = {
 }
 
 export const topics: Record<string, string> = {
-  monitors: 'What runs for a server type and mode, and every kind of monitor',
-  users: "The users of this machine's store",
-  roles: 'What users hold: roles and permissions',
-  sessions: 'Sign-ins that count, and how to end them',
-  keys: 'Keys with which machines act as a user',
-  heartbeats: 'Agents that report, and how they are',
-  audit: 'Who did what',
-  secrets: 'Secrets for svc.yaml in the OS keychain',
+  monitors: 'List, test and validate monitors, and find services to monitor',
+  users: "Manage the users in this machine's store",
+  roles: 'Assign, remove and show roles and permissions',
+  sessions: 'List and end sessions',
+  keys: 'Manage keys for machines and scripts',
+  heartbeats: 'List and remove agents that send heartbeats',
+  audit: 'Show the audit log',
+  secrets: 'Manage secrets for svc.yaml in the OS keychain',
   profile: 'Manage server profiles',
   config: 'Show and change settings',
 }

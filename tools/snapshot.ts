@@ -170,7 +170,10 @@ function capture(folder: string): Svc {
   process.env.TZ = 'UTC'
   const env = { PATH: process.env.PATH, HOME: folder, SVC_HOME: folder, NO_COLOR: '1' }
   const mask = (text: string): string =>
-    text.replaceAll(folder, '<home>').replaceAll(`/${packageJson().version}`, '/<version>')
+    text
+      .replaceAll(folder, '<home>')
+      .replaceAll(`/${packageJson().version}`, '/<version>')
+      .replaceAll(`svc ${packageJson().version}`, 'svc <version>')
   return async (...args) => {
     const { io, stdout, stderr } = capturedIo({ env })
     await main(io, args)

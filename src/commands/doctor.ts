@@ -2,7 +2,7 @@ import { SvcCommand } from '../cli/command/base.ts'
 import { connectionFlags } from '../cli/command/flags.ts'
 
 export default class Doctor extends SvcCommand {
-  static override summary = 'Check this installation of svc, and say what to do'
+  static override summary = 'Check this installation of svc, and suggest corrections'
   static override description =
     `Checks Node, the folder of the settings, svc.yaml, the store, the keychain, the server that commands
 would use, the sign-in there, the clock, other programs called svc, and completion. svc health checks

@@ -43,8 +43,8 @@ export default class Health extends SvcCommand {
   static override summary = 'Check how healthy a server is, at a chosen depth'
   static override description = `Runs the monitors of a server type, on this machine or at a server (--server).
 
-Depth: Basic asks whether it is there, Standard whether it works for a client, Advanced whether it
-would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-codes has the rest.`
+Depth: Basic checks whether a server responds, Standard whether it works for its clients, Advanced
+whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes lists all.`
   static override examples = [
     '<%= config.bin %> health --mode Advanced --type App',
     '<%= config.bin %> health -m Basic -t Sql --server https://svc.example.com',
@@ -60,7 +60,7 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     }),
   }
   static override flags = {
-    mode: modeFlag({ description: 'How deep to look (default Standard)' }),
+    mode: modeFlag({ description: 'Check depth (default Standard)' }),
     type: typesFlag({
       description: 'What to check: App or App,Sql; repeatable, or all (default: every configured type)',
     }),
@@ -77,19 +77,19 @@ would survive the night. Exit code 0 is healthy, 3 unhealthy; svc help exit-code
     })(),
     verbose: boolean({ char: 'v', description: 'Show every check with its figures' }),
     failed: boolean({
-      description: 'Table of what is not ok only: failed, not checked, skipped, warnings (in a pipe too)',
+      description: 'Show only results that are not ok: failed, not checked, skipped, warnings (also in a pipe)',
     }),
-    'no-header': boolean({ description: 'Leave out the line of column names in a pipe' }),
+    'no-header': boolean({ description: 'Omit the header line in a pipe' }),
     'server-state': boolean({ description: "Include the server's memory and CPU" }),
     'suppress-error-codes': boolean({
-      description: 'Ask the server for HTTP 200 whatever the result; the exit code still tells',
+      description: 'Request HTTP 200 from the server whatever the result; the exit code does not change',
     }),
     'suppress-deployment-errors': boolean({ description: 'Ignore failures caused by a deployment in progress' }),
-    timeout: durationFlag('timeout')({ description: 'How long one check may take in all' }),
-    wait: durationFlag('wait')({ description: 'Ask again until healthy, for at most this long' }),
+    timeout: durationFlag('timeout')({ description: 'Maximum duration of a check with all its monitors' }),
+    wait: durationFlag('wait')({ description: 'Repeat the check until healthy, for at most this long' }),
     'fail-on': custom<'warn'>({
       helpValue: '<warn>',
-      description: 'Let warnings exit with 3 too',
+      description: 'Exit with 3 on warnings, too',
       parse: async (input) => oneOf('fail-on', ['warn'] as const, input, 'Values'),
     })(),
     only: text('only')({

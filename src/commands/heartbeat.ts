@@ -16,17 +16,17 @@ import { fileProblem } from '../core/file-errors.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
 export default class Heartbeat extends TargetCommand {
-  static override summary = 'Report that this agent is alive, or run a job and report how it ends'
+  static override summary = 'Report that this agent is alive, or run a job and report its result'
   static override description =
-    `For cron, a systemd timer or the agent itself. A monitor of the kind heartbeat then finds an agent
-that has fallen silent. The caller needs the permission heartbeat; a key that may do nothing else:
+    `For cron, a systemd timer or the agent itself. A monitor of the kind heartbeat fails when the reports
+stop. The caller needs the permission heartbeat. To create a key with this permission only:
 svc users add agents --no-password --permission heartbeat; svc keys create NAME --user agents
 --permission heartbeat.
 
 With -- COMMAND, svc runs the command and reports its start, its end, its exit code, its duration and
 the last lines of what it prints. Passwords and tokens are redacted only as far as svc recognizes
-them; --no-output sends nothing of it. Output, signals and the exit code are those of the
-command, also when a report cannot be delivered: then svc warns on standard error.`
+them; --no-output sends no output. Output, signals and the exit code are those of the
+command. If a report cannot be delivered, svc prints a warning to standard error.`
   static override examples = [
     '<%= config.bin %> heartbeat nightly-import --max-runtime 2h -- /opt/import --all',
     '<%= config.bin %> heartbeat nightly-import --interval 1d',
@@ -36,31 +36,31 @@ command, also when a report cannot be delivered: then svc warns on standard erro
   static override args = {
     name: requiredArgument({
       name: 'NAME',
-      description: 'What the agent is called, up to 128 characters',
+      description: 'Name of the agent, up to 128 characters',
       ignoreStdin: true,
     }),
   }
   static override flags = {
     status: custom<HeartbeatStatus>({
       helpValue: '<ok|warn|fail>',
-      description: 'How the agent is (default: ok)',
+      description: 'Status of the agent (default: ok)',
       parse: async (input) => oneOf('status', HeartbeatStatus.values, input, 'Values'),
     })(),
-    message: text('message')({ description: 'What there is to say of that, on one line' }),
-    version: text('version')({ description: 'The version that it runs' }),
+    message: text('message')({ description: 'Description of the status, on one line' }),
+    version: text('version')({ description: 'Version of the agent' }),
     interval: custom<number>({
       helpValue: '<1m|1h|1d|…>',
-      description: 'How often it means to report: its silence is measured in this',
+      description: 'Expected time between two reports; the monitor compares the silence with it',
       parse: async (input) => interval(input),
     })(),
     backlog: custom<number>({
       helpValue: '<n>',
-      description: 'How much work waits there',
+      description: 'Number of items in the queue of the agent',
       parse: async (input) => backlog(input),
     })(),
-    disk: text('disk')({ description: 'A folder: reports how much of its disk is free', helpValue: '<folder>' }),
-    'max-runtime': durationFlag('max-runtime')({ description: 'With -- COMMAND: how long it may take' }),
-    'no-output': boolean({ description: 'With -- COMMAND: report nothing of what it prints' }),
+    disk: text('disk')({ description: 'Report the free space of the disk with this folder', helpValue: '<folder>' }),
+    'max-runtime': durationFlag('max-runtime')({ description: 'With -- COMMAND: maximum duration of the command' }),
+    'no-output': boolean({ description: 'With -- COMMAND: do not report its output' }),
     timeout: durationFlag('timeout')({ description: 'Give up after this (default: 10s)' }),
     ...connectionFlags,
   }

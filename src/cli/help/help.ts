@@ -60,7 +60,7 @@ function flagsText(): string {
 async function recordsText(): Promise<string> {
   const { recordFields } = await import('./records.ts')
   const rows = Object.entries(recordFields).map(([name, fields]) => [name, fields.join(', ')] as const)
-  return `RECORDS of other commands in a pipe: fields between tabs, one record a line\n${aligned(rows)}`
+  return `RECORDS of other commands in a pipe: one line each, with tabs between the fields\n${aligned(rows)}`
 }
 
 /** Subjects of `svc help SUBJECT`. */
@@ -81,10 +81,13 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
   environment: {
     summary: 'Variables that svc reads',
     text: () =>
-      `ENVIRONMENT (a flag beats its variable; one that is set but empty is an error)\n${aligned([
-        ['SVC_SERVER', 'URL of the server to ask; without it the profile, else this machine'],
-        ['SVC_PROFILE', 'the profile to use; SVC_SERVER beats it'],
-        ['SVC_TOKEN', 'a token or key for the server that this call names; never stored or renewed'],
+      `ENVIRONMENT (flags take precedence; a variable must not be empty)\n${aligned([
+        ['SVC_SERVER', "URL of the server; default: the profile's server, or this machine"],
+        ['SVC_PROFILE', 'the profile to use; SVC_SERVER takes precedence'],
+        [
+          'SVC_TOKEN',
+          'a token or key for the server that the command line or SVC_SERVER names; never stored or renewed',
+        ],
         ['SVC_CONFIG', 'the svc.yaml to use'],
         ['SVC_REQUIRE_CONFIG', '1: without a configuration, svc health exits with 12, and svc serve answers 503'],
         ['SVC_HOME', 'one folder for settings, store and state (containers, tests)'],
@@ -93,14 +96,14 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
         ['SVC_CA_FILE', 'PEM file of a private certificate authority'],
         ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for servers'],
         ['NO_COLOR, FORCE_COLOR, TERM=dumb', 'colour off, on, off'],
-        ['ACCESSIBLE', 'still lines instead of moving ones'],
+        ['ACCESSIBLE', 'static lines instead of animations'],
       ])}`,
   },
   formatting: {
     summary: 'Output formats',
     text: async () =>
       `FORMATS of svc health --output\n${aligned([
-        ['table', 'for people; in a pipe one result a line, tab-separated, never cut'],
+        ['table', 'for people; in a pipe, one tab-separated line for each result, never truncated'],
         ['json', 'the protocol\'s own document; several types: {"Results": [...]}; errors: {"error": {...}}'],
         ['csv, tsv, ndjson', 'one record per result'],
         ['junit, github', 'for CI: a test report, annotations'],
@@ -108,18 +111,18 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
       ])}\n\n${await recordsText()}`,
   },
   security: {
-    summary: 'Where secrets lie, and who may do what',
+    summary: 'Where secrets are stored, and who has access',
     text: () =>
       `SECURITY
 ${aligned([
-  ['Passwords', 'asked for, or read from --password-stdin; never an argument, a URL or a log line'],
+  ['Passwords', 'entered at a prompt or read from --password-stdin; never in an argument, a URL or a log line'],
   ['Tokens', 'in the OS keychain; SVC_TOKEN for CI; a 0600 file only with --insecure-storage'],
   ['Monitors', 'secrets in svc.yaml are {env: NAME}, {file: path} or {keychain: name}; a plain one is refused'],
-  ['svc.yaml', 'never looked for in the working directory; refused when others can write it'],
-  ['The store', 'whoever can open it is Admin on this machine; others sign in at svc serve'],
-  ['svc serve', 'loopback without TLS; elsewhere TLS, an Admin and the host names it answers for'],
-  ['Strangers', 'off loopback see states and fault classes, not messages, hosts or figures'],
-  ['Certificates', 'always checked; --ca-file adds a private authority'],
+  ['svc.yaml', 'never searched for in the working directory; refused if other accounts can write it'],
+  ['The store', 'every account that can open it is Admin on this machine; others sign in at svc serve'],
+  ['svc serve', 'listens on loopback without TLS; beyond that it requires TLS, an Admin and the allowed host names'],
+  ['Health', 'beyond loopback, callers without sign-in see states and fault classes only'],
+  ['Certificates', 'always verified; --ca-file adds a private authority'],
 ])}`,
   },
 }
@@ -146,7 +149,7 @@ class StaticConfig extends Config {
     this.home = homeOf(env)
     this.shell = 'unknown'
     this.arch = machine.arch as Interfaces.ArchTypes
-    this.userAgent = `${pjson.name}/${pjson.version}`
+    this.userAgent = `svc ${pjson.version}`
     this.valid = true
   }
 
@@ -211,7 +214,7 @@ class SvcHelp extends Help {
 }
 
 const firstSteps = [
-  ['svc health', 'Check what svc.yaml names, and this machine'],
+  ['svc health', 'Check the servers in svc.yaml, and this machine'],
   ['svc init', 'Write a first svc.yaml for this machine'],
   ['svc doctor', 'Check the installation'],
 ] as const

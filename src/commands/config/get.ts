@@ -4,9 +4,11 @@ import { readSettings } from '../../cli/session/session.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigGet extends SvcCommand {
-  static override summary = 'Print one setting, as it is in force'
+  static override summary = 'Print the effective value of a setting'
   static override examples = ['<%= config.bin %> config get server', '<%= config.bin %> config get store']
-  static override args = { key: requiredArgument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
+  static override args = {
+    key: requiredArgument({ name: 'KEY', description: 'Name of the setting', ignoreStdin: true }),
+  }
   static override flags = {
     profile: connectionFlags.profile,
     store: connectionFlags.store,

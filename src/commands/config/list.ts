@@ -3,7 +3,7 @@ import { boolean, connectionFlags } from '../../cli/command/flags.ts'
 import { readSettings } from '../../cli/session/session.ts'
 
 export default class ConfigList extends SvcCommand {
-  static override summary = 'Show what is in force here, and where it comes from'
+  static override summary = 'Show the effective settings and their sources'
   static override description =
     `Lists svc.yaml, the store, the profile and its server, the keychain, the certificate authorities, the
 proxy, the folder of the settings and the versions, as a command started now would use them. A flag takes

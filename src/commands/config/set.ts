@@ -3,14 +3,14 @@ import { connectionFlags, required, requiredArgument } from '../../cli/command/f
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigSet extends SvcCommand {
-  static override summary = 'Set something in the current profile, or in another one'
+  static override summary = 'Change a setting of the current profile, or of another one'
   static override examples = [
     '<%= config.bin %> config set ca-file /etc/ssl/private-ca.pem',
     '<%= config.bin %> config set credentials always --profile prod',
   ]
   static override args = {
-    key: requiredArgument({ name: 'KEY', description: 'Its name', ignoreStdin: true }),
-    value: requiredArgument({ name: 'VALUE', description: 'Its value', ignoreStdin: true }),
+    key: requiredArgument({ name: 'KEY', description: 'Name of the setting', ignoreStdin: true }),
+    value: requiredArgument({ name: 'VALUE', description: 'New value', ignoreStdin: true }),
   }
   static override flags = { profile: connectionFlags.profile }
 

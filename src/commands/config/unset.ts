@@ -2,9 +2,11 @@ import { SvcCommand } from '../../cli/command/base.ts'
 import { connectionFlags, required, requiredArgument } from '../../cli/command/flags.ts'
 
 export default class ConfigUnset extends SvcCommand {
-  static override summary = 'Take something out of the current profile, or of another one'
+  static override summary = 'Remove a setting from the current profile, or from another one'
   static override examples = ['<%= config.bin %> config unset profile', '<%= config.bin %> config unset ca-file']
-  static override args = { key: requiredArgument({ name: 'KEY', description: 'Its name', ignoreStdin: true }) }
+  static override args = {
+    key: requiredArgument({ name: 'KEY', description: 'Name of the setting', ignoreStdin: true }),
+  }
   static override flags = { profile: connectionFlags.profile }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {

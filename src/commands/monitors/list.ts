@@ -5,7 +5,7 @@ import { configuration, mistakesOf, storePath } from '../../cli/session/session.
 import { ServerType } from '../../core/protocol/index.ts'
 
 export default class List extends SvcCommand {
-  static override summary = 'Show what would run for a server type and mode, without running it'
+  static override summary = 'List the checks of a server type and mode, without running them'
   static override examples = ['<%= config.bin %> monitors list --type Sql --mode Advanced']
   static override flags = {
     type: typesFlag({ description: 'Server types; repeatable, or all (default all)' }),

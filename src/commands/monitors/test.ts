@@ -12,7 +12,11 @@ export default class MonitorsTest extends SvcCommand {
     '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
   ]
   static override args = {
-    name: requiredArgument({ name: 'NAME', description: 'Its name: "postgres orders", or orders', ignoreStdin: true }),
+    name: requiredArgument({
+      name: 'NAME',
+      description: 'Name of the monitor: "postgres orders", or orders',
+      ignoreStdin: true,
+    }),
   }
   static override flags = {
     type: custom<ServerType>({
