@@ -2,6 +2,7 @@ import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
 import type { Screen } from '../io/io.ts'
 import { painter } from '../io/terminal.ts'
 import type { ListOutput, RecordList } from '../render/list.ts'
+import { paragraph } from '../render/table.ts'
 import { kindChecks, parameters, planChecks, profileMonitors, settings } from './lists.ts'
 
 const records = <Row>(list: RecordList<Row, never>, rows: readonly Row[]): string =>
@@ -29,7 +30,7 @@ export function renderKind(kind: KindRow, { json, screen }: ListOutput): string 
   if (json) return JSON.stringify(kind)
   if (!screen.isTTY) return [records(kindChecks, kind.checks), records(settings, kind.settings)].join('\n')
   const tables = [kindChecks.table(kind.checks, screen), settings.table(kind.settings, screen)]
-  return [`${kind.name}: ${kind.title}`, ...tables].join('\n\n')
+  return [paragraph(`${kind.name}: ${kind.title}`, screen), ...tables].join('\n\n')
 }
 
 /** One built-in profile: its monitors and its parameters. */
@@ -38,5 +39,5 @@ export function renderProfile(profile: ProfileRow, { json, screen }: ListOutput)
   if (json) return JSON.stringify(profile)
   if (!screen.isTTY) return [records(profileMonitors, monitors), records(parameters, profile.parameters)].join('\n')
   const tables = [profileMonitors.table(monitors, screen), parameters.table(profile.parameters, screen)]
-  return [`${name}: ${title}\n${doc}`, ...tables].join('\n\n')
+  return [[`${name}: ${title}`, doc].map((text) => paragraph(text, screen)).join('\n'), ...tables].join('\n\n')
 }

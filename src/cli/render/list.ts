@@ -152,8 +152,13 @@ function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableC
   const repeats = (y: number, at: number): boolean =>
     JSON.stringify(rows[y]?.[at]) === JSON.stringify(rows[y - 1]?.[at])
   const body = rows.map((row, y) => visible.map(({ once, at }) => (once && repeats(y, at) ? [] : (row[at] ?? []))))
-  const asTable = table(visible, body, { width: screen.columns || 80, shrink, paint: painter(screen.colour) })
-  if (asTable) return asTable.lines.join('\n')
+  const asTable = table(visible, body, {
+    width: screen.columns || 80,
+    shrink,
+    paint: painter(screen.colour),
+    balance: true,
+  })
+  if (asTable && !asTable.broken) return asTable.lines.join('\n')
   const block = (row: readonly TableCell[]): string =>
     pairs(
       visible.map(({ title, at }) => [title.toLowerCase(), row[at] ?? []] as const),

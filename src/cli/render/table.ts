@@ -1,7 +1,7 @@
 import { sanitizeLine } from '../../core/sanitize.ts'
 import type { Screen } from '../io/io.ts'
 import { type Paint, painter, type Style } from '../io/terminal.ts'
-import { padEnd, width, wrap } from './width.ts'
+import { brokenWords, padEnd, width, wrap } from './width.ts'
 
 export type Mark = 'ok' | 'warn' | 'not checked' | 'fail'
 
@@ -64,7 +64,72 @@ function fitted({ natural, least }: Widths, room: number, steps: Shrink): readon
   return over > 0 ? undefined : widths
 }
 
-export type Table = { readonly lines: readonly string[]; readonly width: number }
+/** Rows whose lines decide the widths of a longer list, spread over it. */
+const sampleSize = 60
+/** A word that is broken in its middle weighs as much as this many lines. */
+const brokenWeight = 5
+/** By how much a column gives way to another one in one step. */
+const steps = [1, 2, 3, 5, 8, 13, 21] as const
+
+/**
+ * Widths of the same sum with which the rows take fewer lines and break fewer words, from those of `fitted`: columns
+ * give width to others as long as that helps. `flexible` are the columns that may change.
+ */
+function balanced(
+  widths: readonly number[],
+  { natural, least }: Widths,
+  flexible: readonly number[],
+  rows: readonly (readonly TableCell[])[],
+): { readonly widths: readonly number[]; readonly broken: number } {
+  const every = Math.ceil(rows.length / sampleSize)
+  const sample = rows.filter((_, at) => at % every === 0)
+  const measured = new Map<string, { readonly heights: readonly number[]; readonly broken: number }>()
+  const measure = (at: number, columns: number) => {
+    const key = `${at} ${columns}`
+    const before = measured.get(key)
+    if (before) return before
+    const cells = sample.map((row) => row[at] ?? [])
+    const made = {
+      heights: cells.map((cell) => cell.reduce((sum, line) => sum + wrapped(line, columns).length, 0)),
+      broken: cells.flat().reduce((sum, line) => sum + brokenWords(line.text, columns - (line.inset ?? 0)), 0),
+    }
+    measured.set(key, made)
+    return made
+  }
+  const brokenIn = (all: readonly number[]): number => all.reduce((sum, size, at) => sum + measure(at, size).broken, 0)
+  const cost = (all: readonly number[]): number =>
+    brokenIn(all) * brokenWeight +
+    sample.reduce((sum, _, y) => sum + Math.max(...all.map((size, at) => measure(at, size).heights[y] ?? 0)), 0)
+  const floor = (at: number): number => Math.max(least[at] ?? 0, Math.min(natural[at] ?? 0, leastBalanced))
+  let best = { widths, cost: cost(widths) }
+  for (;;) {
+    const from = best
+    for (const giver of flexible) {
+      for (const taker of flexible) {
+        for (const step of steps) {
+          const moved = Math.min(step, (natural[taker] ?? 0) - (from.widths[taker] ?? 0))
+          if (giver === taker || moved <= 0 || (from.widths[giver] ?? 0) - moved < floor(giver)) continue
+          const candidate = from.widths
+            .with(giver, (from.widths[giver] ?? 0) - moved)
+            .with(taker, (from.widths[taker] ?? 0) + moved)
+          const candidateCost = cost(candidate)
+          if (candidateCost < best.cost) best = { widths: candidate, cost: candidateCost }
+        }
+      }
+    }
+    if (best === from) return { widths: best.widths, broken: brokenIn(best.widths) }
+  }
+}
+
+/** No column becomes narrower than this for the sake of another one, unless its content is. */
+const leastBalanced = 9
+
+export type Table = {
+  readonly lines: readonly string[]
+  readonly width: number
+  /** How many words are broken in their middle. Only counted with `balance`. */
+  readonly broken?: number
+}
 
 /**
  * A table without borders, with wrapped text. Undefined when it does not fit at all, so that the caller can choose
@@ -73,19 +138,33 @@ export type Table = { readonly lines: readonly string[]; readonly width: number 
 export function table(
   columns: readonly TableColumn[],
   rows: readonly (readonly TableCell[])[],
-  options: { readonly width: number; readonly shrink: Shrink; readonly paint: Paint },
+  options: {
+    readonly width: number
+    readonly shrink: Shrink
+    readonly paint: Paint
+    /** Whether the columns that shrink share the width so that the rows take few lines. */
+    readonly balance?: boolean
+  },
 ): Table | undefined {
   const natural = columns.map(({ title }, at) =>
     rows.reduce((most, row) => Math.max(most, cellWidth(row[at] ?? [])), width(title)),
   )
   const least = columns.map((column) => Math.max(width(column.title), column.least ?? 0))
   for (const gap of gaps) {
-    const widths = fitted({ natural, least }, options.width - indent - gap * (columns.length - 1), options.shrink)
-    if (!widths) continue
+    const room = options.width - indent - gap * (columns.length - 1)
+    const first = fitted({ natural, least }, room, options.shrink)
+    if (!first) continue
+    const flexible = [...new Set(options.shrink.flatMap((step) => step.columns))]
+    const { widths, broken } = options.balance
+      ? balanced(first, { natural, least }, flexible, rows)
+      : { widths: first, broken: 0 }
+    // The smaller gap may leave room for a whole word.
+    if (broken > 0 && gap !== gaps.at(-1)) continue
     const title = columns.map((column) => [{ text: column.title, style: 'dim' as const }])
     const laidOut = columns.map(({ align }, at) => ({ align, width: widths[at] ?? 1 }))
     const lines = [title, ...rows].flatMap((row) => rowLines(row, laidOut, gap, options.paint))
-    return { lines, width: indent + widths.reduce((sum, each) => sum + each, 0) + gap * (columns.length - 1) }
+    const all = indent + widths.reduce((sum, each) => sum + each, 0) + gap * (columns.length - 1)
+    return { lines, width: all, ...(options.balance ? { broken } : {}) }
   }
   return undefined
 }
@@ -168,6 +247,10 @@ export function headline(mark: Mark, sentence: string, screen: Screen): string {
     .map((line, at) => `${at === 0 ? paint(styles[mark], sign) : ' '} ${paint('strong', line)}`)
     .join('\n')
 }
+
+/** A sentence of ours: wrapped on a terminal, unchanged in a pipe. */
+export const paragraph = (text: string, screen: Screen): string =>
+  screen.isTTY ? wrap(text, screen.columns || 80).join('\n') : text
 
 /** Secondary text: indented and dim. */
 export function aside(text: string, screen: Screen): string {

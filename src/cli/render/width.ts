@@ -118,6 +118,19 @@ function endBehindBreak(signs: readonly string[], from: number, end: number): nu
   return end
 }
 
+/** Words up to this width are read as a whole. Longer ones, such as URLs and ids, may end anywhere. */
+const wholeWords = 24
+
+/** How many words a line of this width breaks in their middle, where nothing separates their parts. */
+export const brokenWords = (text: string, columns: number): number =>
+  text.split(' ').filter((word) => {
+    const size = width(word)
+    if (size <= columns || size > wholeWords) return false
+    return piecesOf(word, columns)
+      .slice(0, -1)
+      .some((piece) => !breaks.has(piece.slice(-1)))
+  }).length
+
 /** Units that follow a number, with closing brackets or punctuation. */
 const unit = /^(?:%|ms|s|min|h|d|days?|B|[KMGTP]iB)(?:\/s)?[)\]"'.,;:!?]*$/
 
