@@ -33,6 +33,7 @@ import {
   waitUntilHealthy,
   withUnread,
 } from '../cli/health/health.ts'
+import type { Outstanding } from '../cli/health/outstanding.ts'
 import type { Io } from '../cli/io/io.ts'
 import { progress } from '../cli/io/terminal.ts'
 import { type CommandSession, localCall, openSession } from '../cli/session/session.ts'
@@ -148,12 +149,18 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
             ...(selection.only.length + selection.skip.length > 0 ? { selection } : {}),
           }),
       }
-      const ask = (attempt: AttemptOptions): Promise<HealthAnswers> => askHealth(session, question, attempt)
-      const what = requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`
-      const display = progress(`Checking ${what}`, !flags.quiet, this.io)
+      let outstanding: Outstanding | undefined
+      const ask = (attempt: AttemptOptions): Promise<HealthAnswers> =>
+        askHealth(session, question, { ...attempt, outstanding })
+      const label = `Checking ${requested.length === 0 ? session.label : `${requested.join(', ')} on ${session.label}`}`
+      const display = progress(label, !flags.quiet, this.io)
       let answers: HealthAnswers
       let gaveUp: string | undefined
       try {
+        if (display.live) {
+          outstanding = new (await import('../cli/health/outstanding.ts')).Outstanding(this.io)
+          display.update(outstanding.textOf(label))
+        }
         answers =
           flags.wait === undefined
             ? await ask({ signal, repeatsRefused: false })
@@ -161,7 +168,7 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
                 ask,
                 flags.wait,
                 { clock: this.io.clock, signal },
-                attemptReports(display, (line) => this.say(line)),
+                attemptReports(display, (line) => this.say(line), outstanding),
                 (line) => {
                   gaveUp = line
                 },

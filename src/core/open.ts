@@ -223,6 +223,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         calledByPeer: call.calledByPeer,
         repeatsRefusedUntil: call.repeatsRefusedUntil,
         machineReports: reportsOf(call.together),
+        onBegin: call.onRun,
       }),
     shared:
       sharedRuns &&

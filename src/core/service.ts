@@ -100,9 +100,19 @@ export type Call = {
   readonly selection?: Selection | undefined
   /** In process, calls with the same object that begin together observe this machine once. */
   readonly together?: object | undefined
+  /** In process: called when the run of this call begins. */
+  readonly onRun?: ((run: RunInProgress) => void) | undefined
   /** Called at most once, before the answer is returned. */
   readonly note?: ((facts: AnswerFacts) => void) | undefined
 }
+
+/** A run in this process. */
+export type RunInProgress = {
+  readonly monitors: readonly MonitorInProgress[]
+  /** Those of `monitors` that have not ended. The set shrinks until the run has ended. */
+  readonly pending: ReadonlySet<MonitorInProgress>
+}
+type MonitorInProgress = { readonly name: string; readonly host: boolean }
 
 /** A browser that signs in by redirects: it leaves for the provider, and arrives with the provider's answer. */
 export type BrowserSignIn = {

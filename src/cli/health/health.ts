@@ -9,13 +9,15 @@ import {
 } from '../../core/protocol/index.ts'
 import type { Entry, ReportedError, ReportName } from '../../core/reports/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
-import type { Call } from '../../core/service.ts'
+import type { Call, RunInProgress } from '../../core/service.ts'
 import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
 import { oneOf } from '../command/flags.ts'
 import type { CommandClock, Io } from '../io/io.ts'
+import type { ProgressText } from '../io/terminal.ts'
 import type { CommandSession } from '../session/session.ts'
 import type { ChosenTypes, Doubt, TypesQuestion } from './health-types.ts'
+import type { Outstanding } from './outstanding.ts'
 import type { Detail } from './text.ts'
 
 /** The answer for one type on one target, or why there was none. It is the unit of every output format. */
@@ -49,6 +51,8 @@ export type AttemptOptions = {
   readonly signal: AbortSignal
   /** Tries refused sign-ins once more although they pause. */
   readonly repeatsRefused: boolean
+  /** Learns what the check waits for. */
+  readonly outstanding?: Outstanding | undefined
 }
 
 /** The answers for all types, and which of all types are not configured. */
@@ -64,7 +68,7 @@ export type HealthAnswers = {
 export async function askHealth(
   session: CommandSession,
   question: HealthQuestion,
-  { signal, repeatsRefused }: AttemptOptions,
+  { signal, repeatsRefused, outstanding }: AttemptOptions,
 ): Promise<HealthAnswers> {
   let types: ChosenTypes
   try {
@@ -77,7 +81,15 @@ export async function askHealth(
   }
   // The same for all types, whose monitors may share an account.
   const shared = { together: {}, repeatsRefusedUntil: repeatsRefused ? Date.now() : undefined }
-  const answered = await Promise.all(types.checked.map((type) => askOne(session, question, type, shared, signal)))
+  outstanding?.begin(types.checked)
+  const answered = await Promise.all(
+    types.checked.map(async (type) => {
+      const onRun = outstanding && ((run: RunInProgress): void => outstanding.run(type, run))
+      const outcome = await askOne(session, question, type, { ...shared, onRun }, signal)
+      outstanding?.end(type)
+      return outcome
+    }),
+  )
   const { doubt } = types
   const checked = doubt ? answered.map((outcome) => doubted(outcome, doubt)) : answered
   const refused = types.refused.map(({ type, fault }) => failedOutcome(type, fault))
@@ -149,7 +161,7 @@ async function askOne(
   session: CommandSession,
   question: HealthQuestion,
   type: ServerType,
-  shared: Pick<Call, 'together' | 'repeatsRefusedUntil'>,
+  shared: Pick<Call, 'together' | 'repeatsRefusedUntil' | 'onRun'>,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
   let ageSeconds = 0
@@ -289,14 +301,17 @@ const reportEveryMs = 60_000
 
 /** Reports the attempts: in the line that a terminal shows, and elsewhere (a CI log) as one line a minute. */
 export function attemptReports(
-  display: { readonly live: boolean; readonly update: (text: string) => void },
+  display: { readonly live: boolean; readonly update: (text: ProgressText) => void },
   say: (line: string) => void,
+  outstanding?: Pick<Outstanding, 'textOf'>,
 ): (attempt: WaitAttempt) => void {
   let nextMs = 0
   return ({ outcomes, attempt, elapsedMs, leftMs }) => {
     const problem = firstProblem(outcomes)
     const left = `${showDuration(Math.ceil(leftMs / 1_000) * 1_000)} left`
-    if (display.live) display.update(`Attempt ${attempt}, ${left}: ${problem}`)
+    const text = `Attempt ${attempt}, ${left}: ${problem}`
+    // What is out belongs to the attempt that follows.
+    if (display.live) display.update(outstanding?.textOf(text, `Attempt ${attempt + 1}: `) ?? text)
     if (display.live || elapsedMs < nextMs) return
     nextMs = elapsedMs + reportEveryMs
     say(`Attempt ${attempt} after ${showDuration(elapsedMs)}, ${left}: ${problem}`)

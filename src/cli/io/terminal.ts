@@ -90,18 +90,21 @@ export function showsUnicode(env: ProcessEnvironment, platform: NodeJS.Platform)
   return locale === undefined || /utf-?8/i.test(locale)
 }
 
+/** A text, or what to show next in a number of columns. */
+export type ProgressText = string | ((columns: number) => string)
+
 /**
  * Shows one line on a terminal's stderr while something takes long, and removes it at the end. Shows nothing in a pipe,
  * in CI or under TERM=dumb. With ACCESSIBLE=1 the line does not move.
  */
 export function progress(
-  label: string,
+  label: ProgressText,
   enabled: boolean,
   { env, stderr, clock }: Pick<Io, 'env' | 'stderr' | 'clock'>,
 ): {
   /** Whether a line is shown. */
   readonly live: boolean
-  readonly update: (text: string) => void
+  readonly update: (text: ProgressText) => void
   readonly stop: () => void
 } {
   const still = Boolean(env['ACCESSIBLE'])
@@ -109,12 +112,14 @@ export function progress(
     return { live: false, update: () => {}, stop: () => {} }
   }
   const began = clock.elapsed()
-  let text = label
+  let text: ProgressText = label
   let drawn = false
   const draw = (): void => {
     const seconds = ((clock.elapsed() - began) / 1_000).toFixed(1)
-    const line = still ? `${text} …` : `${text} … ${seconds} s`
-    stderr.write(`\r\u001b[2K${line.slice(0, Math.max(20, (stderr.columns ?? 80) - 1))}`)
+    const time = still ? ' …' : ` … ${seconds} s`
+    const room = Math.max(20, (stderr.columns ?? 80) - 1) - time.length
+    const content = typeof text === 'string' ? text : text(room)
+    stderr.write(`\r\u001b[2K${content.slice(0, room)}${time}`)
     drawn = true
   }
   // Fast operations need no line.

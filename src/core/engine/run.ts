@@ -131,6 +131,10 @@ export type RunOptions = {
   readonly repeatsRefusedUntil?: number | undefined
   /** Observes the machine once for several runs that begin together. Absent: every run observes it. */
   readonly machineReports?: MachineReports | undefined
+  /** Called when the run begins. `pending` shrinks as its monitors end. */
+  readonly onBegin?:
+    | ((run: { readonly monitors: readonly PlannedMonitor[]; readonly pending: ReadonlySet<PlannedMonitor> }) => void)
+    | undefined
 }
 
 /** The reports on the machine itself, by mode, monitor and settings. */
@@ -177,6 +181,9 @@ export async function runMonitors(
   }
   const priority = (monitor: PlannedMonitor): number => priorities.get(monitor) ?? 0
 
+  const pending = new Set(due)
+  options.onBegin?.({ monitors: due, pending })
+
   const report = (monitor: PlannedMonitor): Promise<MonitorReport> => {
     const existing = reports.get(monitor.name)
     if (existing) return existing
@@ -191,8 +198,9 @@ export async function runMonitors(
       const { machineReports, mode } = options
       return await (monitor.host && machineReports ? sharedReport(machineReports, mode, monitor, observe) : observe())
     })
-    reports.set(monitor.name, made)
-    return made
+    const ended = made.finally(() => pending.delete(monitor))
+    reports.set(monitor.name, ended)
+    return ended
   }
   try {
     const byPriority = due.toSorted((a, b) => priority(a) - priority(b))
