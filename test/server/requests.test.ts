@@ -44,7 +44,7 @@ describe('S2 ambiguous requests', () => {
     ['two Authorization headers', get(`${host}Authorization: Bearer a\r\nauthorization: Bearer b\r\n`)],
     ['two Content-Type headers', get(`${host}Content-Type: text/plain\r\nContent-Type: application/json\r\n`)],
     ['no Host', get('')],
-    ['no Host in HTTP/1.0', get('', '/livez', '1.0')],
+    ['an empty Host in HTTP/1.0', get('Host:\r\n', '/livez', '1.0')],
     ['an empty Host', get('Host:\r\n')],
     ['an absolute-form target', get(host, 'http://evil.example/livez')],
     ['an asterisk', `OPTIONS * HTTP/1.1\r\n${host}\r\n`],
@@ -61,6 +61,22 @@ describe('S2 ambiguous requests', () => {
   ])('S2 %s is a 400 and closes the connection', async (_what, bytes) => {
     refused(await raw(site.port, bytes), 400, 'BadRequest')
   })
+
+  test.each(['/livez', '/readyz'])(
+    'W13 GET %s in HTTP/1.0 without a Host, as balancers probe, is answered',
+    async (path) => {
+      expect((await raw(site.port, get('', path, '1.0'))).text).toMatch(/^HTTP\/1\.1 200 /)
+    },
+  )
+
+  test.each(['/', '/metrics', '/healthcheck?ServerType=App&ExecutionMode=Basic', '/auth', '/nothing'])(
+    'W13 GET %s in HTTP/1.0 without a Host is a 400',
+    async (path) => {
+      const got = await raw(site.port, get('', path, '1.0'))
+      expect(got.text).toMatch(/^HTTP\/1\.1 400 /)
+      expect(got.text).toContain('The Host header is missing')
+    },
+  )
 
   const lines = get('')
   const bodies = [

@@ -48,7 +48,9 @@ const single = new Map([
   [13, 'authorization'],
 ])
 
-function headersOf({ rawHeaders, headers }: IncomingMessage): Fault | undefined {
+const noHost = (): Fault => new Fault('BadRequest', 'The Host header is missing')
+
+function headersOf({ rawHeaders, headers, httpVersion }: IncomingMessage): Fault | undefined {
   let headersSeen = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? ''
@@ -60,7 +62,8 @@ function headersOf({ rawHeaders, headers }: IncomingMessage): Fault | undefined 
     if (headersSeen & bit) return new Fault('BadRequest', `The header ${name} must not be repeated`)
     headersSeen |= bit
   }
-  if (headers.host === undefined || headers.host === '') return new Fault('BadRequest', 'The Host header is missing')
+  // HTTP/1.0 has no Host: balancers probe without one. The route decides whether it needs one.
+  if (headers.host === '' || (headers.host === undefined && httpVersion !== '1.0')) return noHost()
   const { expect } = headers
   if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
     return new Fault('BadRequest', 'The only supported expectation is 100-continue')
@@ -222,9 +225,11 @@ const answers: Readonly<Record<PageName, PageAnswer>> = {
 
 /** Checks the peer and the Host first, except for the two probes, which answer anybody under any Host (S1). */
 function find(server: ServerContext, request: IncomingMessage): RequestTarget {
+  const { host } = request.headers
   const checkSender = (): void => {
     server.checkPeer(request.socket.remoteAddress)
-    server.checkHost(request.headers.host ?? '', request.socket.localAddress)
+    if (host === undefined) throw noHost()
+    server.checkHost(host, request.socket.localAddress)
   }
   let target: RequestTarget
   try {
