@@ -133,7 +133,7 @@ const law: Record<string, readonly string[]> = {
   reports: ['engine', 'protocol', 'sanitize'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
-  client: ['file-errors', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'loopback'],
+  client: ['file-errors', 'files', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'lazy', 'loopback'],
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],
   open: [
     'service',

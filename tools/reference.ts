@@ -123,7 +123,7 @@ async function monitorsPage(): Promise<string> {
   return page(
     '# Monitors',
     'What `svc.yaml` may say, generated from the tables that check it. How the file is written, with examples: [svc.yaml](../svc.yaml.md). For editors: [svc.schema.json](svc.schema.json).',
-    'A duration is written `250ms`, `5s`, `2m`, `48h` or `30d`; bytes `512B`, `64KiB`, `512MB` or `10GB` (a megabyte is 2^20 bytes); a percentage `80%` or `80`. A secret is `{env: NAME}` or `{file: /path}`. Where a setting takes `warn` and `limit`, a bare value is the limit alone, and `off` is none.',
+    'A duration is written `250ms`, `5s`, `2m`, `48h` or `30d`; bytes `512B`, `64KiB`, `512MB` or `10GB` (a megabyte is 2^20 bytes); a percentage `80%` or `80`. A secret is `{env: NAME}` or `{file: /path}`. Where a setting takes `warn` and `limit`, a bare value is the limit alone, and `off` is none. A path may lead to a share: if that does not answer, the monitor fails at its deadline ([files on shares](../serve.md#files-on-shares)).',
     '## Settings of every monitor',
     settingsTable(describeSettings(commonSettings)),
     'Where a kind has `latency`, `warn:` and `limit:` beside `kind:` stand for its two halves.',

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { clientOf, faultOf, faultText } from './asking.ts'
+import { clientOf, faultOf, faultText, healthAt } from './asking.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-client-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -84,7 +84,7 @@ test('--ca-file with an unusable file is exit 12 and names the file', async () =
     [write('key.pem', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n'), 'contains no certificate'],
     [write('damaged.pem', damaged), 'contains a damaged certificate'],
   ] as const) {
-    const fault = await faultOf(() => clientOf('https://example.com', { caFile }))
+    const fault = await faultOf(healthAt('https://127.0.0.1:1', {}, { caFile }))
     expect([fault.fault, fault.exitCode, fault.message]).toEqual(['Local', 12, `--ca-file ${caFile} ${words}`])
   }
 })

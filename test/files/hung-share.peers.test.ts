@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type FuseShare, shareMissing, startShare } from '../support/faults/share.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
+import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
 import { childrenOf, freePort } from '../support/servers/server.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
@@ -31,12 +32,18 @@ const rows: Readonly<Record<string, (at: (name: string) => string) => string>> =
   'sqlite path': (at) => `{kind: sqlite, path: ${at('db')}}`,
   'file-age file': (at) => `{kind: file-age, path: ${at('version')}}`,
   'file-age folder': (at) => `{kind: file-age, path: ${at('in')}}`,
+  'sqlite path, in Advanced': (at) => `{kind: sqlite, path: ${at('db')}}`,
+  'sqlite backup, in Advanced': (at) => `{kind: sqlite, path: LOCAL/db, backup: ${at('version')}}`,
+  'sqlite folder of backups, in Advanced': (at) => `{kind: sqlite, path: LOCAL/db, backup: ${at('in')}}`,
+  'postgres pgbackrest, in Advanced': (at) => `{kind: postgres, url: 'POSTGRES', pgbackrest: ${at('version')}}`,
 }
 
 peerSuite(shareMissing, 'H30 a share that does not answer', () => {
   let share: FuseShare
   let home: Home
+  let postgres: PostgresServer | undefined
   beforeAll(async () => {
+    if (postgresMissing === undefined) postgres = await startPostgres()
     share = await startShare()
     home = svcHome()
     const { real } = share
@@ -53,20 +60,22 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
     const database = new DatabaseSync(join(real, 'db'))
     database.exec('CREATE TABLE t (a)')
     database.close()
+    copyFileSync(join(real, 'db'), join(home.folder, 'db'))
     await share.mounts.shell(`mkdir ${share.mounts.folder}/pipes && cd ${share.mounts.folder}/pipes &&
       mkfifo version ca.pem pid password db in svc.yaml absent`)
   })
   afterAll(async () => {
     share.go()
     await share.remove()
+    await postgres?.remove()
     home.remove()
   })
 
   /** Runs svc in these mounts. A process that does not end by itself is killed, and has no exit code. */
-  async function svc(args: readonly string[]) {
+  async function svc(args: readonly string[], env: Home['env'] = {}) {
     const [file, all] = share.mounts.command(process.execPath, [home.program, ...args])
     const start = performance.now()
-    const child = spawn(file, [...all], { env: home.env, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(file, [...all], { env: { ...home.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
     const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
@@ -80,9 +89,15 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
     return path
   }
   /** A run of one monitor of App. `Standard` reads everything that is read without writing. */
-  const health = (name: string, monitor: string) =>
-    svc(['health', '-t', 'App', '-m', 'Standard', '--config', yaml(name, `types: {App: [${limited(monitor)}]}`)])
-  const limited = (monitor: string): string => monitor.replace(/\}$/, `, timeout: ${deadline}ms}`)
+  const health = (name: string, monitor: string) => {
+    const mode = name.endsWith(', in Advanced') ? 'Advanced' : 'Standard'
+    return svc(['health', '-t', 'App', '-m', mode, '--config', yaml(name, `types: {App: [${limited(monitor)}]}`)])
+  }
+  const limited = (monitor: string): string =>
+    monitor
+      .replace(/\}$/, `, timeout: ${deadline}ms}`)
+      .replace('LOCAL', home.folder)
+      .replace('POSTGRES', postgres?.url('postgres') ?? '')
   const named = (): string => `the share ${share.point} (fuse from ${share.real}) did not answer within`
 
   describe.each(Object.entries(rows))('%s', (name, monitor) => {
@@ -115,10 +130,10 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
   })
 
   describe('outside of monitors', () => {
-    const stopped = async (args: readonly string[], within: string, code: number) => {
+    const stopped = async (args: readonly string[], within: string, code: number, env: Home['env'] = {}) => {
       await share.stop()
       try {
-        const ran = await svc(args)
+        const ran = await svc(args, env)
         expect(ran.output).toContain(`${named()} ${within}`)
         expect(ran.code).toBe(code)
         expect(ran.ms).toBeLessThan(5_000 + 2 * grace)
@@ -156,6 +171,112 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       expect((await svc(['users', 'list', '--store', store])).output).toContain('No store exists')
       await stopped(['users', 'list', '--store', store], '5 s', 12)
       await stopped(['serve', '--port', '0', '--store', store], '5 s', 12)
+    })
+
+    test.each(['--ca-file', 'SVC_CA_FILE'])('%s of a client', async (place) => {
+      const path = join(share.point, 'ca.pem')
+      const args = ['health', '-t', 'App', '-m', 'Basic', '--server', 'https://localhost:9']
+      await stopped(place === '--ca-file' ? [...args, place, path] : args, '5 s', 12, { SVC_CA_FILE: path })
+    })
+
+    test('the password file and the CA of a store in PostgreSQL', async () => {
+      const url = 'postgres://svc@localhost:9/svc?sslmode=verify-full'
+      const file = join(share.point, 'password')
+      await stopped(['users', 'list', '--store', url], '5 s', 12, { SVC_STORE_PASSWORD_FILE: file })
+      await stopped(['users', 'list', '--store', `${url}&sslrootcert=${join(share.point, 'ca.pem')}`], '5 s', 12)
+    })
+
+    test('the look at svc.yaml and at the store by svc config list', async () => {
+      await stopped(['config', 'list', '--config', join(share.point, 'svc.yaml')], '0.5 s', 0)
+      await stopped(['config', 'list', '--store', join(share.point, 'store', 'svc.db')], '0.5 s', 0)
+    })
+
+    test('the names of the store while a command line is completed', async () => {
+      await share.stop()
+      try {
+        const line = `svc users show --store ${join(share.point, 'store', 'svc.db')} `
+        const ran = await svc(['__complete', 'bash', line])
+        expect(ran.code).toBe(0)
+        expect(ran.ms).toBeLessThan(2_000 + grace)
+      } finally {
+        share.go()
+      }
+    })
+
+    test('caFile of an OpenID provider: its sign-in fails in time, and svc serve answers everything else', async () => {
+      const config = yaml(
+        'openid',
+        `auth: {openid: [{name: idp, issuer: 'https://localhost:9', clientId: svc, caFile: ${join(share.point, 'ca.pem')}}]}`,
+      )
+      const at = await freePort()
+      const [program, args] = share.mounts.command(process.execPath, [
+        ...[home.program, 'serve', '--port', String(at), '--config', config],
+        ...['--store', join(home.folder, 'openid', 'svc.db')],
+      ])
+      const serve = spawn(program, [...args], { env: home.env, stdio: ['ignore', 'ignore', 'pipe'] })
+      let log = ''
+      serve.stderr.on('data', (chunk) => (log += String(chunk)))
+      const status = async (path: string): Promise<number> =>
+        (await fetch(`http://127.0.0.1:${at}${path}`, { redirect: 'manual' })).status
+      try {
+        await until(() => log.includes('listens on'))
+        await share.stop()
+        const start = performance.now()
+        const signIn = status('/auth/idp')
+        expect(await status('/livez')).toBe(200)
+        expect(performance.now() - start).toBeLessThan(grace)
+        expect(await signIn).toBeGreaterThanOrEqual(400)
+        expect(performance.now() - start).toBeLessThan(5_000 + 2 * grace)
+      } finally {
+        share.go()
+        serve.kill('SIGTERM')
+        await once(serve, 'exit')
+      }
+    })
+
+    test('a plug-in of exec, and the folder of plug-ins that the system allows', async () => {
+      const { folder, shell } = share.mounts
+      writeFileSync(join(share.real, 'check_it'), '#!/bin/sh\necho OK\n', { mode: 0o755 })
+      // The svc.yaml of the system, which nobody else sees.
+      await shell(`chmod 755 ${share.real} && cp -a /etc ${folder}/etc && mkdir -p ${folder}/etc/svc &&
+        echo 'exec: {allow: [${share.point}]}' > ${folder}/etc/svc/svc.yaml && chmod 644 ${folder}/etc/svc/svc.yaml &&
+        mount --bind ${folder}/etc /etc`)
+      const monitor = `{kind: exec, command: ${join(share.point, 'check_it')}}`
+      const well = await health('exec', monitor)
+      expect(well.output).toMatch(/exec\tresult\tSuccess/)
+      expect(well.code).toBe(0)
+      await share.stop()
+      try {
+        const hung = await health('exec', monitor)
+        expect(hung.output).toContain(`${named()} 2 s`)
+        expect(hung.code).toBe(3)
+        expect(hung.ms).toBeLessThan(well.ms + deadline + grace)
+      } finally {
+        share.go()
+        await shell(`umount /etc && chmod 700 ${share.real}`)
+      }
+    })
+
+    test('svc serve warns of a store that may stop it', async () => {
+      const store = join(share.point, 'store', 'svc.db')
+      const [program, args] = share.mounts.command(process.execPath, [
+        home.program,
+        'serve',
+        '--port',
+        '0',
+        '--store',
+        store,
+      ])
+      const serve = spawn(program, [...args], { env: home.env, stdio: ['ignore', 'ignore', 'pipe'] })
+      let log = ''
+      serve.stderr.on('data', (chunk) => (log += String(chunk)))
+      try {
+        await until(() => log.includes('listens on'))
+        expect(log).toContain(`the store ${store} is on the share ${share.point} (fuse from ${share.real})`)
+      } finally {
+        serve.kill('SIGTERM')
+        await once(serve, 'exit')
+      }
     })
 
     test('a key in a named pipe without a writer', async () => {

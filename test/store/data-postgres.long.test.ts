@@ -169,20 +169,23 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
   ])('an unusable URL is refused without its password in the message: %s', async (url, text) => {
     expect(messagesOf(await refusal(open(url)))).toMatch(text)
   })
-  test('beyond this machine the connection is encrypted and the certificate checked, unless the URL disables that', () => {
-    const ssl = (url: string) => postgresTarget(url, {}).ssl
-    expect(ssl('postgres://svc@db.internal/svc')).toEqual({ rejectUnauthorized: true })
-    expect(ssl('postgres://svc@db.internal/svc?sslmode=disable')).toBe(false)
+  test('beyond this machine the connection is encrypted and the certificate checked, unless the URL disables that', async () => {
+    const ssl = async (url: string) => (await postgresTarget(url, {})).ssl
+    expect(await ssl('postgres://svc@db.internal/svc')).toEqual({ rejectUnauthorized: true })
+    expect(await ssl('postgres://svc@db.internal/svc?sslmode=disable')).toBe(false)
     const own = ['127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]', 'localhost', 'db.localhost']
-    expect(own.map((host) => ssl(`postgres://svc@${host}/svc`))).toEqual(own.map(() => false))
+    expect(await Promise.all(own.map((host) => ssl(`postgres://svc@${host}/svc`)))).toEqual(own.map(() => false))
     const others = ['127.db.example', '127.0.0.1.db.example', '169.254.1.1', '[fe80::1]', '0.0.0.0', '[::]', '10.0.0.1']
-    expect(others.map((host) => ssl(`postgres://svc@${host}/svc`))).toEqual(
+    expect(await Promise.all(others.map((host) => ssl(`postgres://svc@${host}/svc`)))).toEqual(
       others.map(() => ({ rejectUnauthorized: true })),
     )
-    expect(ssl('postgres://svc@localhost/svc?sslmode=verify-full')).toEqual({ rejectUnauthorized: true })
+    expect(await ssl('postgres://svc@localhost/svc?sslmode=verify-full')).toEqual({ rejectUnauthorized: true })
     const file = join(folder, 'ca.pem')
     writeFileSync(file, 'a certificate')
-    expect(ssl(`postgres://svc@db/svc?sslrootcert=${file}`)).toEqual({ rejectUnauthorized: true, ca: 'a certificate' })
+    expect(await ssl(`postgres://svc@db/svc?sslrootcert=${file}`)).toEqual({
+      rejectUnauthorized: true,
+      ca: 'a certificate',
+    })
   })
   test('a server without TLS is refused where the URL requires TLS', async () => {
     const url = `${await freshDatabase(server)}?sslmode=verify-full`

@@ -5,7 +5,7 @@ import { hostname } from 'node:os'
 import type { Config, WrongEntry } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
-import { filesWithin, patienceMs, readNamed } from '../../core/files/index.ts'
+import { filesWithin, patienceMs, readNamed, shareOf } from '../../core/files/index.ts'
 import { openCore } from '../../core/open.ts'
 import { preload } from '../../core/preload.ts'
 import { type Log, stackOf, startServer } from '../../core/server/index.ts'
@@ -78,7 +78,7 @@ export async function serve(request: ServeRequest, io: Io, signal: AbortSignal):
   }
   signal.addEventListener('abort', stopping, { once: true })
   try {
-    for (const warning of [...request.warnings, ...(await exposedSecrets(request))])
+    for (const warning of [...request.warnings, ...(await storeOnShare(request)), ...(await exposedSecrets(request))])
       log({ level: 'warn', msg: warning })
     for (const { type, name, lines } of request.mistakes) {
       log({ level: 'error', msg: `${type} is unhealthy: ${name} is not checked: ${lines.join('; ')}` })
@@ -90,6 +90,15 @@ export async function serve(request: ServeRequest, io: Io, signal: AbortSignal):
     await serveLog.close(Math.min(maxLogMs, Math.max(minLogMs, stopBy - performance.now())))
     io.reportUncaught = reportUncaught
   }
+}
+
+/** SQLite blocks this process while it waits for its file, and nothing can end that. */
+async function storeOnShare({ store }: ServeRequest): Promise<readonly string[]> {
+  const { storeKind } = await import('../../core/store/index.ts')
+  const share = store === undefined || storeKind(store) !== 'sqlite' ? undefined : shareOf(store)
+  if (share === undefined) return []
+  const advice = 'keep it on a disk of this machine, or in PostgreSQL'
+  return [`the store ${store} is on the share ${share}: svc answers no request while that does not answer; ${advice}`]
 }
 
 /** A warning for each secret file of the command line that every account of this machine can read. */

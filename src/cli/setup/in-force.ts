@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import { variable } from '../command/flags.ts'
@@ -90,7 +89,14 @@ async function configInForce(flags: InForceFlags, env: ProcessEnvironment): Prom
     platform: machine.platform,
     home: homeOf(env),
   })
-  const match = places.find(({ path }) => existsSync(path))
+  let match: (typeof places)[number] | undefined
+  for (const place of places) {
+    const presence = await presenceOf(place.path)
+    if (presence === 'missing') continue
+    if (presence !== 'there') return { value: place.path, origin: place.from, note: presence.silent }
+    match = place
+    break
+  }
   if (!match) {
     const [first] = places
     if (first && (first.from === '--config' || first.from === 'SVC_CONFIG')) {
@@ -110,8 +116,20 @@ async function storeInForce(flags: InForceFlags, env: ProcessEnvironment): Promi
     flags.store !== undefined
       ? '--store'
       : (['SVC_STORE', 'SVC_HOME'].find((name) => env[name] !== undefined) ?? 'default')
-  const isMissing = storeKind(store) === 'sqlite' && !existsSync(store)
-  return { value: shownStore(store), origin, note: isMissing ? 'does not exist yet' : undefined }
+  const presence = storeKind(store) === 'sqlite' ? await presenceOf(store) : 'there'
+  const note = presence === 'missing' ? 'does not exist yet' : presence === 'there' ? undefined : presence.silent
+  return { value: shownStore(store), origin, note }
+}
+
+/** Whether something is at a path; for a share that does not answer, what to say of it. */
+async function presenceOf(path: string): Promise<'there' | 'missing' | { readonly silent: string }> {
+  const { isThere, SilentShareError } = await import('../../core/files/index.ts')
+  try {
+    return (await isThere(path)) ? 'there' : 'missing'
+  } catch (error) {
+    if (error instanceof SilentShareError) return { silent: error.message }
+    throw error
+  }
 }
 
 function signInOf(profile: Settings['profiles'][number] | undefined, env: ProcessEnvironment): Omit<InForce, 'key'> {

@@ -31,7 +31,7 @@ import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
 import { redirectPath } from './redirect.ts'
 import { byServerClock } from './server-clock.ts'
-import { isTrustError, readCaFile, Trust } from './trust.ts'
+import { isTrustError, Trust } from './trust.ts'
 import { demandNewRun, demandSameRun, judgedByStatus, runJudgedByStatus } from './trusted-answer.ts'
 import { runOf, verdict } from './verdict.ts'
 
@@ -166,7 +166,7 @@ export function openClient(options: ClientOptions): Client {
     options,
     address,
     proxy: proxyFor(address, options.env ?? process.env),
-    trust: new Trust(options.caFile === undefined ? [] : readCaFile(options.caFile)),
+    trust: new Trust(options.caFile),
     closed: life.signal,
   }
   const method =
@@ -363,6 +363,7 @@ async function reach(
   { signal, progress, hasTimeout }: Exchanging,
 ): Promise<Received> {
   const { trust } = link
+  await trust.ready()
   const watch: HangWatch = {
     hasTimeout,
     askAlive: (until, alive) => send(link, aliveRequest(link), true, until, alive),

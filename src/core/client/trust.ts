@@ -1,6 +1,8 @@
 import type { SecureContext } from 'node:tls'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
+import { readNamed, SilentShareError } from '../files/index.ts'
+import { lazy } from '../lazy.ts'
 
 /** Error codes for a certificate from an unknown issuer. */
 const unknownIssuer = new Set([
@@ -24,13 +26,20 @@ export type TlsRules =
  * added only after a server's issuer was not among them, because reading it takes long.
  */
 export class Trust {
-  readonly #added: readonly string[]
+  readonly #caFile: string | undefined
+  readonly #read = lazy(() => (this.#caFile === undefined ? Promise.resolve([]) : readCaFile(this.#caFile)))
+  #added: readonly string[] = []
   #context: SecureContext | undefined
   #widened = false
 
-  /** PEM certificates to trust in addition to Node's own. */
-  constructor(added: readonly string[]) {
-    this.#added = added
+  /** `caFile`: a PEM file of certificates to trust in addition to Node's own. */
+  constructor(caFile: string | undefined) {
+    this.#caFile = caFile
+  }
+
+  /** Reads the file, once. Await it before the first connection. Throws `Fault` Local with the name of the file. */
+  async ready(): Promise<void> {
+    this.#added = await this.#read.get()
   }
 
   get widened(): boolean {
@@ -58,8 +67,11 @@ export class Trust {
   }
 }
 
+/** Bytes. The bundle of all public authorities has 220 KB. */
+const maxCaFile = 4 * 1_024 * 1_024
+
 /** The certificates of a PEM file. Throws `Fault` Local, with the name of the file, when it has none. */
-export function readCaFile(path: string): readonly string[] {
+async function readCaFile(path: string): Promise<readonly string[]> {
   const local = (what: string): Fault =>
     new Fault('Local', `--ca-file ${path} ${what}`, {
       hints: [
@@ -68,9 +80,10 @@ export function readCaFile(path: string): readonly string[] {
     })
   let pem: string
   try {
-    pem = process.getBuiltinModule('node:fs').readFileSync(path, 'utf8')
+    pem = await readNamed(path, maxCaFile)
   } catch (error) {
-    throw local(fileProblem(error))
+    // A share that does not answer has no code.
+    throw local(error instanceof SilentShareError ? `cannot be read: ${error.message}` : fileProblem(error))
   }
   // A block without its end line is damaged, so it counts as present.
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*(?:-----END CERTIFICATE-----)?/g) ?? []

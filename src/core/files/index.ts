@@ -23,17 +23,35 @@ export async function readText(
   return { text: decodeText(Buffer.from(content, 'base64')), status }
 }
 
+/** The share that a path leads to, for messages: `/mnt/media (nfs4 from nas:/media)`. Undefined for a local path. */
+export const shareOf = (path: string): string | undefined => shareAt(path)?.name
+
 /** Whether a path leads to a share, where a program or a library that opens it needs a process of its own. */
 export const isOnShare = (path: string): boolean => shareAt(path) !== undefined
 
 /** Milliseconds that a share or a pipe may take where no deadline of a monitor applies. */
 export const patienceMs = 5_000
 
+/** Milliseconds that a share may take to say whether something is at a path. */
+const lookMs = 500
+
+/** Whether something is at a path. Throws SilentShareError when a share does not answer. */
+export async function isThere(path: string): Promise<boolean> {
+  try {
+    await filesWithin(lookMs)('status', { path })
+    return true
+  } catch (error) {
+    if (error instanceof SilentShareError) throw error
+    return false
+  }
+}
+
 /** The text of a file that a command line or the environment names. It may be a pipe, such as `<(…)` of a shell. */
 export async function readNamed(path: string, maxBytes: number): Promise<string> {
   const files = filesWithin(patienceMs)
   const { isFile, isFolder } = await files('status', { path })
-  if (isFile || isFolder || isOnShare(path)) return (await readText(files, path, maxBytes)).text
+  if (isFolder) throw Object.assign(new Error('is a folder'), { code: 'EISDIR' })
+  if (isFile || isOnShare(path)) return (await readText(files, path, maxBytes)).text
   return await (await import('./pipe.ts')).readPipe(path, maxBytes, patienceMs)
 }
 

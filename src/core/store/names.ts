@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { isThere } from '../files/index.ts'
 import { sqlite } from '../lazy.ts'
 import { refuseUnsafe, storeKind } from './path.ts'
 
@@ -16,10 +16,10 @@ const queries: Readonly<Record<StoredNames, string>> = {
 /**
  * The first names of the embedded store, to complete a command line. Opens the file for reading only and changes
  * nothing, not even an old schema. Empty for a database and for a store that does not exist. Throws for one that cannot
- * be read.
+ * be read, and for one on a share that does not answer.
  */
-export function storedNames(store: string, names: StoredNames): readonly string[] {
-  if (storeKind(store) !== 'sqlite' || !existsSync(store)) return []
+export async function storedNames(store: string, names: StoredNames): Promise<readonly string[]> {
+  if (storeKind(store) !== 'sqlite' || !(await isThere(store))) return []
   refuseUnsafe(store)
   const database = new (sqlite().DatabaseSync)(store, { readOnly: true, timeout: 200 })
   try {

@@ -158,7 +158,7 @@ const maxAttempts = 5
 
 /** Connects and brings the schema up to date. Throws a Fault that says what is wrong and how to fix it. */
 export async function linkPostgres({ url, create, env }: PostgresOptions): Promise<StoreLink> {
-  const target = postgresTarget(url, env)
+  const target = await postgresTarget(url, env)
   const connections = new ConnectionPool(settings(target), maxConnections)
   try {
     await prepare(connections, target, create)

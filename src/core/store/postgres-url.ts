@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Fault } from '../errors.ts'
+import { readNamed } from '../files/index.ts'
 import { isLoopbackHost } from '../loopback.ts'
 import { reason, shownStore } from './path.ts'
 
@@ -24,9 +24,9 @@ const defaultPort = 5_432
 /**
  * Parses a postgres:// URL. The password should be in the file that SVC_STORE_PASSWORD_FILE names, because other
  * processes may see a URL. Beyond loopback, TLS with a trusted certificate is the default, and `?sslmode=disable` turns
- * it off. Throws Fault `Local`, without repeating possible secrets.
+ * it off. Reads the files that the URL and the environment name. Throws Fault `Local`, without repeating possible secrets.
  */
-export function postgresTarget(store: string, env: Env): PostgresTarget {
+export async function postgresTarget(store: string, env: Env): Promise<PostgresTarget> {
   if (!URL.canParse(store)) throw wrong('is not a URL', 'Percent-encode special characters as %XX.')
   const url = new URL(store)
   const { sslmode, sslrootcert } = parameters(url)
@@ -42,10 +42,13 @@ export function postgresTarget(store: string, env: Env): PostgresTarget {
     port: url.port === '' ? defaultPort : Number(url.port),
     user,
     database: decoded(url.pathname.slice(1)) || user,
-    password: file ? passwordIn(file) : decoded(url.password) || undefined,
+    password: file ? await passwordIn(file) : decoded(url.password) || undefined,
     ssl: plain
       ? false
-      : { rejectUnauthorized: true, ...(sslrootcert === undefined ? {} : { ca: text(sslrootcert, 'sslrootcert') }) },
+      : {
+          rejectUnauthorized: true,
+          ...(sslrootcert === undefined ? {} : { ca: await text(sslrootcert, 'sslrootcert') }),
+        },
     loopbackOnly,
     label: shownStore(store),
   }
@@ -75,15 +78,18 @@ function decoded(part: string): string {
   }
 }
 
-const passwordIn = (file: string): string => {
-  const password = text(file, 'SVC_STORE_PASSWORD_FILE').replace(/\r?\n$/, '')
+const passwordIn = async (file: string): Promise<string> => {
+  const password = (await text(file, 'SVC_STORE_PASSWORD_FILE')).replace(/\r?\n$/, '')
   if (password === '') throw new Fault('Local', 'The file that SVC_STORE_PASSWORD_FILE names is empty')
   return password
 }
 
-function text(file: string, parameter: string): string {
+/** Bytes. A bundle of certificates has at most a few hundred thousand. */
+const maxBytes = 4 * 1_024 * 1_024
+
+async function text(file: string, parameter: string): Promise<string> {
   try {
-    return readFileSync(file, 'utf8')
+    return await readNamed(file, maxBytes)
   } catch (error) {
     throw new Fault('Local', `The file that ${parameter} names cannot be read: ${reason(error)}`)
   }

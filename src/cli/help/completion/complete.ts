@@ -252,5 +252,5 @@ async function stored(
 ): Promise<readonly Word[]> {
   const { loadStoredNames } = await import('../../../core/store/index.ts')
   const store = await storePath({ store: typedFlag(rest, 'store')?.replace(/^~(?=\/)/, homeOf(env)) }, env)
-  return fixed((await loadStoredNames())(store, names))
+  return fixed(await (await loadStoredNames())(store, names))
 }
