@@ -1,7 +1,6 @@
 import type { SecureContext } from 'node:tls'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
-import { readNamed, SilentShareError } from '../files/index.ts'
 import { lazy } from '../lazy.ts'
 
 /** Error codes for a certificate from an unknown issuer. */
@@ -78,6 +77,8 @@ async function readCaFile(path: string): Promise<readonly string[]> {
         'Provide the certificate of the authority that signed the server certificate, in PEM (-----BEGIN CERTIFICATE-----).',
       ],
     })
+  // Most commands name no such file.
+  const { readNamed, SilentShareError } = await import('../files/index.ts')
   let pem: string
   try {
     pem = await readNamed(path, maxCaFile)
