@@ -24,6 +24,8 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   cli: [
+    // The JSON Schema of the document of `svc health`.
+    'metadata',
     'file-errors',
     'files',
     'sanitize',

@@ -102,7 +102,9 @@ const loaded: readonly Loaded[] = await Promise.all(
   Object.entries(commands).map(async ([id, load]) => ({ id, Class: (await load()).default as Loaded['Class'] })),
 )
 const texts = Object.fromEntries(
-  await Promise.all(Object.entries(helpTopics).map(async ([name, { text }]) => [name, await text()] as const)),
+  await Promise.all(
+    Object.entries(helpTopics).map(async ([name, { text }]) => [name, await text({ commands })] as const),
+  ),
 )
 const pages: Readonly<Record<string, string>> = {
   'svc.1': overview(loaded, String(packageJson()['description']), texts),

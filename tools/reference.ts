@@ -3,10 +3,13 @@
  *   node tools/reference.ts [--into FOLDER]            writes
  *   node tools/reference.ts --check [--into FOLDER]    exits 1 when a file is not what would be written
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { answersOf, type CommandAnswer } from '../src/cli/help/records.ts'
+import { objectOf } from '../src/cli/render/document.ts'
+import { errorShape } from '../src/cli/render/errors.ts'
 import { authSettings } from '../src/core/config/auth.ts'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
 import { exits, faults } from '../src/core/errors.ts'
@@ -22,11 +25,14 @@ import {
   schemaOf,
   type WhoMayCall,
 } from '../src/core/protocol/index.ts'
+import { commands } from '../src/registry.ts'
 
 const { values: flags } = parseArgs({
   options: { check: { type: 'boolean', default: false }, into: { type: 'string' } },
 })
 const folder = flags.into ?? fileURLToPath(new URL('../docs/reference', import.meta.url))
+
+const answers = await answersOf(commands)
 
 const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'monitors.md': monitorsPage,
@@ -34,10 +40,22 @@ const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'run.schema.json': () => `${JSON.stringify(runSchema(), null, 2)}\n`,
   'errors.md': errorsPage,
   'operations.md': operationsPage,
+  'json.md': () => jsonPage(answers),
+  ...Object.fromEntries(
+    [...answers, { name: 'error', schema: () => objectOf({ error: errorShape }) }].map(
+      (answer) => [schemaFile(answer.name), () => jsonSchema(answer)] as const,
+    ),
+  ),
 }
 
 const stale: string[] = []
-await mkdir(folder, { recursive: true })
+await mkdir(join(folder, 'json'), { recursive: true })
+for (const name of await readdir(join(folder, 'json'))) {
+  const path = join('json', name)
+  if (path in pages) continue
+  stale.push(path)
+  if (!flags.check) await rm(join(folder, path))
+}
 for (const [name, page] of Object.entries(pages)) {
   const path = join(folder, name)
   const wanted = await page()
@@ -52,6 +70,47 @@ if (stale.length > 0 && flags.check) {
   process.exitCode = 1
 } else {
   process.stdout.write(stale.length === 0 ? 'docs/reference is fresh\n' : `written: ${stale.join(', ')}\n`)
+}
+
+/** `roles assign --from-file` → `json/roles-assign-from-file.schema.json`. */
+function schemaFile(name: string): string {
+  return `json/${name.replaceAll(/[ -]+/g, '-')}.schema.json`
+}
+
+function jsonSchema({ name, schema }: Pick<CommandAnswer, 'name' | 'schema'>): string {
+  const title = name === 'error' ? 'A failure of any command, with --json' : `svc ${name} --json`
+  // Readers accept members that later versions add: only the tests of svc refuse them.
+  const open = (key: string, value: unknown): unknown =>
+    key === 'additionalProperties' && value === false ? undefined : value
+  return `${JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', title, ...schema() }, open, 2)}\n`
+}
+
+/** Every document, with the members of its rows. */
+function jsonPage(all: readonly CommandAnswer[]): string {
+  type Node = { readonly type?: string; readonly properties?: Readonly<Record<string, Node>>; readonly items?: Node }
+  const members = (node: Node | undefined): string =>
+    Object.keys(node?.properties ?? {})
+      .map(code)
+      .join(' ')
+  const rows = all.map(({ name, schema }) => {
+    const document = schema() as Node
+    const [things, list] =
+      Object.entries(document.properties ?? {}).findLast(([, { items }]) => items?.properties) ?? []
+    const around = Object.keys(document.properties ?? {}).filter((one) => one !== things)
+    return [
+      `[${code(name)}](${schemaFile(name)})`,
+      around.map(code).join(' '),
+      things === undefined ? '' : code(things),
+      members(list?.items),
+    ]
+  })
+  return page(
+    '# JSON documents',
+    'What each command prints with `--json`, generated from the declarations that print it. The first column links to the JSON Schema of the document.',
+    'A document names the store or the target once, and has its rows in one list: `{"store": …, "users": […]}`. Names are in camelCase, dates in ISO 8601 and UTC. The documents of `health`, `roles assign`, `roles unassign` and `roles show` have the names of the interface, and `monitors list` has its own. New members can be added to any document; a script ignores those that it does not know.',
+    `A failure is [\`{"error": …}\`](${schemaFile('error')}) instead, with every command. \`api\` prints the answer of the server, and \`serve\` prints no document.`,
+    table(['command', 'around the rows', 'rows', 'members of a row'], rows),
+  )
 }
 
 /** The run document between two svc, as JSON Schema. Members that are not listed are allowed: readers pass over them. */

@@ -57,7 +57,9 @@ const kindFiles = (kinds: readonly Kind[]): readonly File[] =>
   })
 
 async function profileFiles(svc: Svc): Promise<readonly File[]> {
-  const profiles = (await json(svc, 'monitors', 'profiles')) as readonly { readonly name: string }[]
+  const profiles = (
+    (await json(svc, 'monitors', 'profiles')) as { readonly profiles: readonly { readonly name: string }[] }
+  ).profiles
   return profiles.map((profile) => [`profiles/${profile.name}.json`, layout(profile)])
 }
 
@@ -183,7 +185,7 @@ function capture(folder: string): Svc {
 
 async function writeSnapshot(): Promise<void> {
   const svc = capture(home)
-  const kinds = (await json(svc, 'monitors', 'kinds')) as readonly Kind[]
+  const kinds = ((await json(svc, 'monitors', 'kinds')) as { readonly kinds: readonly Kind[] }).kinds
   await replaceFiles([
     ...(await helpTexts(svc)),
     ...kindFiles(kinds),

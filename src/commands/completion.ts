@@ -1,8 +1,16 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { prints, SvcCommand } from '../cli/command/base.ts'
 import { required, requiredArgument } from '../cli/command/flags.ts'
 import { completionScripts, shells } from '../cli/help/completion/scripts.ts'
+import { thisMachine } from '../cli/io/process.ts'
+import { document, oneOf, string } from '../cli/render/document.ts'
 import { Fault } from '../core/errors.ts'
 import { didYouMean } from '../core/suggest.ts'
+
+const scripts = document<{ readonly shell: string; readonly script: string }>()({
+  around: { target: string },
+  rows: 'scripts',
+  members: { shell: oneOf(...shells), script: string },
+})
 
 export default class Completion extends SvcCommand {
   static override summary = 'Print the script that completes svc in bash, zsh or fish'
@@ -10,6 +18,7 @@ export default class Completion extends SvcCommand {
     `Completes commands, flags and values: types, modes, formats, kinds, profiles, and the monitors,
 users and roles of this machine. It contacts no server and shows no secret. The first lines of the
 script say where to put it.`
+  static override answers = { '': prints(async () => scripts) }
   static override examples = [
     'source <(<%= config.bin %> completion bash)',
     '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/svc',
@@ -30,6 +39,6 @@ script say where to put it.`
       })
     }
     const script = completionScripts[shell]
-    this.print(flags.json ? JSON.stringify({ shell, script }) : script)
+    this.print(flags.json ? scripts.text({ target: thisMachine }, [{ shell, script }]) : script)
   }
 }

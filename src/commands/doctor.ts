@@ -1,5 +1,6 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { lists, SvcCommand } from '../cli/command/base.ts'
 import { connectionFlags } from '../cli/command/flags.ts'
+import { thisMachine } from '../cli/io/process.ts'
 
 export default class Doctor extends SvcCommand {
   static override summary = 'Check this installation of svc, and suggest corrections'
@@ -8,6 +9,7 @@ export default class Doctor extends SvcCommand {
 would use, the sign-in there, the clock, other programs called svc, and completion. svc health checks
 servers; this command checks svc. It exits with 0 when nothing failed, otherwise with the exit code that
 a command would have for the same reason, or 12 for several reasons.`
+  static override answers = { '': lists(async () => (await import('../cli/setup/lists.ts')).installation) }
   static override examples = ['<%= config.bin %> doctor', '<%= config.bin %> doctor --profile prod --json']
   static override flags = connectionFlags
 
@@ -18,7 +20,7 @@ a command would have for the same reason, or 12 for several reasons.`
       import('../cli/setup/lists.ts'),
     ])
     const findings = await examine(flags, this.io, signal)
-    this.print(installation.render(findings, {}, { json: flags.json, screen: this.io.stdout }))
+    this.print(installation.render(findings, { target: thisMachine }, this.output))
     return examinationExit(findings)
   }
 }

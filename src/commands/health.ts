@@ -1,4 +1,4 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { lists, SvcCommand } from '../cli/command/base.ts'
 import {
   argument,
   boolean,
@@ -46,6 +46,7 @@ export default class Health extends SvcCommand {
 
 Depth: Basic checks whether a server responds, Standard whether it works for its clients, Advanced
 whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes lists all.`
+  static override answers = { '': lists(async () => (await import('../cli/health/answer.ts')).healthAnswer) }
   static override examples = [
     '<%= config.bin %> health --mode Advanced --type App',
     '<%= config.bin %> health -m Basic -t Sql --server https://svc.example.com',
@@ -80,7 +81,6 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
     failed: boolean({
       description: 'Show only results that are not ok: failed, not checked, skipped, warnings (also in a pipe)',
     }),
-    'no-header': boolean({ description: 'Omit the header line in a pipe' }),
     'server-state': boolean({ description: "Include the server's memory and CPU" }),
     'suppress-error-codes': boolean({
       description: 'Request HTTP 200 from the server whatever the result; the exit code does not change',
@@ -183,7 +183,7 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
         atServer: session.target.kind === 'server',
         mode,
         detail,
-        header: !flags['no-header'],
+        header: this.output.header ?? true,
         timeoutState: flags['nagios-timeout'],
       })
       if (gaveUp !== undefined) this.say(gaveUp)

@@ -1,3 +1,4 @@
+import { prints } from '../cli/command/base.ts'
 import {
   boolean,
   connectionFlags,
@@ -27,6 +28,7 @@ With -- COMMAND, svc runs the command and reports its start, its end, its exit c
 the last lines of what it prints. Passwords and tokens are redacted only as far as svc recognizes
 them; --no-output sends no output. Output, signals and the exit code are those of the
 command. If a report cannot be delivered, svc prints a warning to standard error.`
+  static override answers = { '': prints(async () => (await import('../cli/heartbeats/lists.ts')).receipts) }
   static override examples = [
     '<%= config.bin %> heartbeat nightly-import --max-runtime 2h -- /opt/import --all',
     '<%= config.bin %> heartbeat nightly-import --interval 1d',
@@ -91,7 +93,7 @@ command. If a report cannot be delivered, svc prints a warning to standard error
         localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }),
       )
       const { renderReceipt } = await import('../cli/heartbeats/details.ts')
-      this.print(renderReceipt(answer, this.target, { json: flags.json, screen: this.io.stdout }))
+      this.print(renderReceipt(answer, this.target, this.output))
     } finally {
       await session.close()
     }

@@ -1,5 +1,6 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags } from '../cli/command/flags.ts'
+import { thisMachine } from '../cli/io/process.ts'
 import { Fault } from '../core/errors.ts'
 
 export default class Init extends SvcCommand {
@@ -9,6 +10,7 @@ export default class Init extends SvcCommand {
 validates it and runs svc health once. It greets services in the protocols that svc knows and signs in
 nowhere. An existing file is never overwritten. Where svc recognizes nothing, it writes a commented
 file to begin with, whose only monitor fails until you edit it.`
+  static override answers = { '': prints(async () => (await import('../cli/setup/lists.ts')).firstConfigs) }
   static override examples = [
     '<%= config.bin %> init',
     '<%= config.bin %> init --yes',
@@ -46,7 +48,10 @@ file to begin with, whose only monitor fails until you edit it.`
     const monitors = Object.values(types).reduce((sum, entry) => sum + entry.monitors.length, 0)
     if (flags.json) {
       const { proposals, others } = discovery
-      this.print(JSON.stringify({ file: path, monitors, starter: isStarter, proposals, others }))
+      const { firstConfigs } = await import('../cli/setup/lists.ts')
+      this.print(
+        firstConfigs.text({ target: thisMachine, file: path, monitors, starter: isStarter, others }, proposals),
+      )
       return
     }
     this.print(`${path} is written and valid: ${monitors} ${monitors === 1 ? 'monitor' : 'monitors'}`)

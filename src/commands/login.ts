@@ -1,19 +1,35 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags, text, variable } from '../cli/command/flags.ts'
 import { askLine, askSecret, canAsk, secretFromStdin } from '../cli/command/prompt.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { Io } from '../cli/io/io.ts'
 import { machine } from '../cli/io/process.ts'
+import { document, oneOf, optional, string, strings } from '../cli/render/document.ts'
 import { profileScope } from '../cli/session/other-target.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
 import type { Settings } from '../cli/settings/profiles.ts'
 import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
-import type { PresentedSignIn } from '../cli/sign-in/login-run.ts'
+import type { PresentedSignIn, StoredAs } from '../cli/sign-in/login-run.ts'
 import type { OpenIdProvider } from '../cli/sign-in/openid/index.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
 
 type ServerTarget = Extract<CommandTarget, { kind: 'server' }>
+const signIns = document<StoredAs>()({
+  around: { target: string },
+  rows: 'signIns',
+  members: {
+    server: string,
+    user: string,
+    roles: optional(strings),
+    permissions: optional(strings),
+    provider: optional(string),
+    profile: string,
+    storage: oneOf('keychain', 'file'),
+    where: string,
+  },
+})
+
 export default class Login extends SvcCommand {
   static override summary = 'Sign in to a server and store the token in the OS keychain'
   static override description =
@@ -31,6 +47,7 @@ provider are not stored.
 
 With -- COMMAND, nothing is stored: COMMAND runs with SVC_TOKEN and SVC_SERVER, and the token is
 revoked when COMMAND ends.`
+  static override answers = { '': prints(async () => signIns) }
   static override examples = [
     '<%= config.bin %> login --server https://svc.example.com -u alice',
     '<%= config.bin %> login --server https://svc.example.com --password-stdin < secret',
@@ -96,7 +113,9 @@ revoked when COMMAND ends.`
     const profile = target.profile?.name ?? flags.profile
     const to = { server, storage, connection, profile, openId: client } as const
     const credential = await keepSignIn(signedIn, to, this.io.env, signal)
-    this.print(flags.json ? JSON.stringify(credential) : screen(credential).map(sanitizeLine).join('\n'))
+    this.print(
+      flags.json ? signIns.text({ target: server }, [credential]) : screen(credential).map(sanitizeLine).join('\n'),
+    )
     return undefined
   }
 

@@ -1,6 +1,8 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags } from '../cli/command/flags.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
+import { thisMachine } from '../cli/io/process.ts'
+import { document, oneOf, string, strings } from '../cli/render/document.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
 import type { ServerProfile } from '../cli/settings/profiles.ts'
 import { chooseTarget } from '../cli/settings/target.ts'
@@ -17,11 +19,25 @@ type Result = {
   readonly problems: readonly string[]
 }
 
+const signOuts = document<Result>()({
+  around: { target: string },
+  rows: 'signIns',
+  members: {
+    profile: string,
+    server: string,
+    user: string,
+    atServer: oneOf('revoked', 'ended before', 'still valid', 'not reached'),
+    here: oneOf('forgotten', 'nothing kept', 'not removed'),
+    problems: strings,
+  },
+})
+
 export default class Logout extends SvcCommand {
   static override summary = 'Sign out: revoke the token at the server and delete it here'
   static override description =
     `Prints both results. Exit code 10 if one of them failed: for example, a ServiceStack server with
 JWTs cannot revoke a token before it expires.`
+  static override answers = { '': prints(async () => signOuts) }
   static override examples = ['<%= config.bin %> logout', '<%= config.bin %> logout --all']
   static override flags = {
     all: boolean({ description: 'Sign out of every profile', exclusive: ['server', 'profile'] }),
@@ -50,7 +66,7 @@ JWTs cannot revoke a token before it expires.`
     }
     const results: Result[] = []
     for (const profile of profiles) results.push(await this.signOut(profile, flags, signal))
-    if (flags.json) this.print(JSON.stringify({ Results: results }))
+    if (flags.json) this.print(signOuts.text({ target: this.target ?? thisMachine }, results))
     else if (results.length === 0) this.print('Nobody was signed in.')
     else this.print(results.flatMap(screen).join('\n'))
     return results.every(isDone) ? exits.ok.code : exits.partial.code

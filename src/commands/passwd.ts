@@ -1,12 +1,19 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags } from '../cli/command/flags.ts'
 import { askSecret, canAsk, linesFromStdin, newPassword } from '../cli/command/prompt.ts'
 import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { Io } from '../cli/io/io.ts'
+import { document, flag, string } from '../cli/render/document.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
 import { chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/errors.ts'
 import { sanitizeLine } from '../core/sanitize.ts'
+
+const changedPasswords = document<{ readonly userName: string; readonly changed: true }>()({
+  around: { target: string },
+  rows: 'users',
+  members: { userName: string, changed: flag },
+})
 
 export default class Passwd extends SvcCommand {
   static override summary = 'Change your own password at a server, and end your other sessions'
@@ -15,6 +22,7 @@ export default class Passwd extends SvcCommand {
 the current password on the first line and the new one on the second. Everything that you were
 issued before ends; svc stores the new session of this sign-in. An administrator sets the password
 of any user on the machine with the store: svc users passwd NAME.`
+  static override answers = { '': prints(async () => changedPasswords) }
   static override examples = [
     '<%= config.bin %> passwd',
     '<%= config.bin %> passwd --profile svc.example.com --password-stdin < two-lines',
@@ -54,7 +62,7 @@ of any user on the machine with the store: svc users passwd NAME.`
       await own.change(passwords, signal)
       this.print(
         flags.json
-          ? JSON.stringify({ server: own.server, user, changed: true })
+          ? changedPasswords.text({ target: own.server }, [{ userName: user, changed: true }])
           : sanitizeLine(
               `The password of ${user} at ${own.server} is changed; your other sessions and tokens have ended`,
             ),

@@ -1,7 +1,9 @@
-import { SvcCommand } from '../cli/command/base.ts'
+import { prints, SvcCommand } from '../cli/command/base.ts'
 import { boolean, connectionFlags } from '../cli/command/flags.ts'
 import { tokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { ProcessEnvironment } from '../cli/io/io.ts'
+import { thisMachine } from '../cli/io/process.ts'
+import { document, flag, optional, orNull, string, strings } from '../cli/render/document.ts'
 import { localCall, openSession, readSettings } from '../cli/session/session.ts'
 import { type CommandTarget, chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/errors.ts'
@@ -20,9 +22,26 @@ type Facts = {
   readonly verified: boolean
 }
 
+const signIns = document<Facts>()({
+  around: { target: string },
+  rows: 'signIns',
+  members: {
+    server: orNull(string),
+    profile: optional(string),
+    user: optional(string),
+    roles: optional(strings),
+    permissions: optional(strings),
+    provider: optional(string),
+    expires: optional(string),
+    where: string,
+    verified: flag,
+  },
+})
+
 export default class Whoami extends SvcCommand {
   static override summary = 'Show the signed-in user'
   static override description = `--verify asks the server. Exit code 4 when nobody is signed in.`
+  static override answers = { '': prints(async () => signIns) }
   static override examples = ['<%= config.bin %> whoami', '<%= config.bin %> whoami --verify --json']
   static override flags = {
     verify: boolean({ description: 'Ask the server, and renew an expired token' }),
@@ -42,7 +61,7 @@ export default class Whoami extends SvcCommand {
     if (target.kind === 'server') this.target = stored.server ?? target.url
     const facts = flags.verify && target.kind === 'server' ? await this.verified(stored, flags, target, signal) : stored
     const { factLines } = await import('../cli/render/table.ts')
-    this.print(flags.json ? JSON.stringify(facts) : factLines(rowsOf(facts)))
+    this.print(flags.json ? signIns.text({ target: facts.server ?? thisMachine }, [facts]) : factLines(rowsOf(facts)))
   }
 
   private async verified(

@@ -18,7 +18,9 @@ async function listed(
 ): Promise<Readonly<Record<string, Row>>> {
   const { code, stdout, stderr } = await home.run(['config', 'list', '--json', ...args], { env })
   expect([code, stderr]).toEqual([0, ''])
-  return Object.fromEntries((JSON.parse(stdout) as readonly Row[]).map((row) => [row.key, row]))
+  return Object.fromEntries(
+    (JSON.parse(stdout) as { readonly settings: readonly Row[] }).settings.map((row) => [row.key, row]),
+  )
 }
 
 const configFile = (): string => join(home.folder, 'svc.yaml')

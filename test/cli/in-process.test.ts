@@ -105,9 +105,11 @@ describe('svc runs in the process of its caller', () => {
       other.run(['profile', 'show', 'prod']),
     ])
     expect(added).toMatchObject({ code: 0, stderr: '' })
-    expect(listed).toEqual({ code: 0, stdout: '[]\n', stderr: '' })
+    expect(listed).toEqual({ code: 0, stdout: '{"target":"this machine","profiles":[]}\n', stderr: '' })
     expect(failed).toMatchObject({ code: 2, stdout: '' })
-    expect(JSON.parse((await home.run(['profile', 'list', '--json'])).stdout)).toMatchObject([{ name: 'prod' }])
+    expect(JSON.parse((await home.run(['profile', 'list', '--json'])).stdout)).toMatchObject({
+      profiles: [{ name: 'prod' }],
+    })
   })
 
   test('with the terminal, the clock and the signals of its Io', async () => {

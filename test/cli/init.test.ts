@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { starterFile } from '../../src/cli/setup/starter-file.ts'
+import { documentOf } from '../support/program/documents.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home
@@ -85,7 +86,9 @@ describe.skipIf(process.platform !== 'linux')('svc init, with a simulated list o
     const other = join(home.folder, 'folder', 'other.yaml')
     const { code, stdout } = await home.svc(['init', '--yes', '--json', '--config', other], { env: seeing(port) })
     expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ file: other, starter: false, monitors: expect.any(Number) })
+    expect(documentOf('init', stdout)).toMatchObject({ file: other, starter: false, monitors: expect.any(Number) })
+    const discovery = await home.svc(['monitors', 'discover', '--json'], { env: seeing(port) })
+    expect(documentOf('monitors discover', discovery.stdout)).toMatchObject({ proposals: [{ type: 'App' }] })
     expect([existsSync(other), existsSync(path())]).toEqual([true, false])
   }, 60_000)
 

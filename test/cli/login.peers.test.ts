@@ -23,7 +23,7 @@ peerSuite(keyringMissing, 'svc login with a real keychain', () => {
     expect(home.files().join()).not.toContain('credentials')
     server.expire()
     const verified = await home.svc(['whoami', '--verify', '--json'], more)
-    expect(JSON.parse(verified.stdout)).toMatchObject({ user, where: 'OS keychain', verified: true })
+    expect(JSON.parse(verified.stdout)).toMatchObject({ signIns: [{ user, where: 'OS keychain', verified: true }] })
     expect(JSON.parse(storedToken())).toMatchObject({ at: server.alive()[0] })
     expect((await home.svc(['logout', '--all'], more)).code).toBe(0)
     expect(storedToken()).toBe('')

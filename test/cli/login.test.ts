@@ -124,7 +124,9 @@ describe('svc login without a keychain', () => {
     const { server, home } = await context('session')
     expect((await home.run(inFile(server), { stdin: password })).code).toBe(0)
     const ran = await home.run(['whoami', '--verify', '--json'])
-    expect(JSON.parse(ran.stdout)).toMatchObject({ user, verified: true, roles: ['Admin'] })
+    expect(JSON.parse(ran.stdout)).toMatchObject({
+      signIns: [{ user, verified: true, roles: ['Admin'] }],
+    })
     expect(server.requests.at(-1)?.headers).toMatchObject({ 'x-ss-id': server.alive()[0] })
     expect((await home.run(['logout'])).stdout).toContain('at the server: the token is revoked')
     expect(server.alive()).toEqual([])
@@ -142,7 +144,7 @@ describe('svc login without a keychain', () => {
       server.expire()
       const out = await home.run(['logout', '--json'])
       // The access token had expired: it was renewed, so that there was something to revoke.
-      expect(JSON.parse(out.stdout)).toMatchObject({ Results: [{ atServer: 'revoked', here: 'forgotten' }] })
+      expect(JSON.parse(out.stdout)).toMatchObject({ signIns: [{ atServer: 'revoked', here: 'forgotten' }] })
       expect(server.alive()).toEqual([])
     },
   )
@@ -190,7 +192,7 @@ describe('missing values', () => {
       ['--profile', name],
     ]) {
       const ran = await home.run(['whoami', '--verify', '--json', ...args], { env })
-      expect(JSON.parse(ran.stdout)).toMatchObject({ user, where: 'SVC_TOKEN' })
+      expect(JSON.parse(ran.stdout)).toMatchObject({ signIns: [{ user, where: 'SVC_TOKEN' }] })
     }
     server.expire()
     const expired = await home.run(['whoami', '--verify', '--server', server.url], { env })
@@ -287,7 +289,7 @@ describe('profiles and settings', () => {
     await home.run(inFile(server), { stdin: password })
     const where = async (args: string[], env: Record<string, string> = {}) => {
       const ran = await home.run(['config', 'get', 'server', '--json', ...args], { env })
-      return JSON.parse(ran.stdout) as { value: string; origin: string }
+      return (JSON.parse(ran.stdout) as { settings: readonly { value: string; origin: string }[] }).settings[0]
     }
     expect(await where([])).toEqual({ key: 'server', value: server.url, origin: `profile ${name}` })
     await home.run(['profile', 'add', 'prod', '--server', 'https://prod.example.com/ops/'])
@@ -330,9 +332,11 @@ describe('profiles and settings', () => {
     await Promise.all(
       names.map((name) => home.run(['profile', 'add', name, '--server', `https://${name}.example.com`])),
     )
-    const list = JSON.parse((await home.run(['profile', 'list', '--json'])).stdout) as { name: string }[]
-    expect(list.map(({ name }) => name).sort()).toEqual(names)
-    const { stdout } = await home.run(['profile', 'list'])
+    const { profiles } = JSON.parse((await home.run(['profile', 'list', '--json'])).stdout) as {
+      profiles: { name: string }[]
+    }
+    expect(profiles.map(({ name }) => name).sort()).toEqual(names)
+    const { stdout } = await home.run(['profile', 'list', '--no-header'])
     expect(stdout.split('\n').sort()[1]).toBe('\ta\thttps://a.example.com\t')
   })
 

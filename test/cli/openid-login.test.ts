@@ -50,7 +50,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     expect(tokensOf(provider)).toHaveLength(2)
     for (const token of tokensOf(provider)) expect(`${filesOf(home)}${ran.stdout}${ran.stderr}`).not.toContain(token)
     const whoami = await home.run(['whoami', '--json'])
-    expect(JSON.parse(whoami.stdout)).toMatchObject({ user: 'carol', provider: 'corp' })
+    expect(JSON.parse(whoami.stdout)).toMatchObject({ signIns: [{ user: 'carol', provider: 'corp' }] })
   })
 
   test('A13 signs in with a code of the provider where there is no browser', async () => {
@@ -144,7 +144,7 @@ describe('svc login --provider at a real provider, with a simulated server', () 
     const { provider, home, args } = await context()
     const ran = await home.run([...args, '--quiet', '--json'], { env: { BROWSER: person } })
     expect(ran.stderr).toContain(`${provider.issuer}/auth?`)
-    expect(JSON.parse(ran.stdout)).toMatchObject({ user: 'carol', provider: 'corp' })
+    expect(JSON.parse(ran.stdout)).toMatchObject({ signIns: [{ user: 'carol', provider: 'corp' }] })
   })
 
   test('A13 a sign-in for one command ends with it', async () => {

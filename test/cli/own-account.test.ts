@@ -189,16 +189,16 @@ suiteWith(
 )
 
 describe('svc sessions', () => {
-  type Listed = { readonly Sessions: readonly { readonly Id: string; readonly Current: boolean }[] }
-  const listed = async (home: Home, ...more: string[]): Promise<Listed['Sessions']> =>
-    (JSON.parse((await home.run(['sessions', 'list', '--json', ...more])).stdout) as Listed).Sessions
+  type Listed = { readonly sessions: readonly { readonly id: string; readonly current: boolean }[] }
+  const listed = async (home: Home, ...more: string[]): Promise<Listed['sessions']> =>
+    (JSON.parse((await home.run(['sessions', 'list', '--json', ...more])).stdout) as Listed).sessions
 
   test('T8 lists the sessions and ends one by the beginning of its id', async () => {
     const { url, home } = await context()
     const other = await elsewhere(url)
     const sessions = await listed(home)
-    expect(sessions.map(({ Current }) => Current).toSorted()).toEqual([false, true])
-    const id = sessions.find(({ Current }) => !Current)?.Id.slice(0, 8) ?? ''
+    expect(sessions.map(({ current }) => current).toSorted()).toEqual([false, true])
+    const id = sessions.find(({ current }) => !current)?.id.slice(0, 8) ?? ''
     expect(await home.run(['sessions', 'end', id])).toMatchObject({ code: 0, stdout: '1 session has ended\n' })
     expect([await signedIn(home), await signedIn(other)]).toEqual([0, 4])
     const again = await home.run(['sessions', 'end', id])
@@ -229,7 +229,7 @@ describe('svc sessions', () => {
     const local = ['--local', '--store', admin.store]
     const unnamed = await home.run(['sessions', 'list', ...local])
     expect(unnamed).toMatchObject({ code: 2, stderr: expect.stringContaining('--user NAME') })
-    expect((await listed(home, '--user', 'bob', ...local)).map(({ Current }) => Current)).toEqual([false])
+    expect((await listed(home, '--user', 'bob', ...local)).map(({ current }) => current)).toEqual([false])
     const ran = await home.run(['sessions', 'end', '--all', '--user', 'bob', ...local])
     expect(ran).toMatchObject({ code: 0, stdout: '1 session has ended\n' })
     expect(await signedIn(home)).toBe(4)

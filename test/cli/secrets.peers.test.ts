@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { documentOf } from '../support/program/documents.ts'
 import { keyringHome, keyringMissing, keyringSession, type Session } from '../support/program/keyring.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { peerSuite } from '../support/suite/peer.ts'
@@ -55,9 +56,12 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     expect(before.stdout).toContain('the keychain has no secret of that name: svc secrets set shop --for 127.0.0.1:')
     expect(peer.requests.filter((one) => one !== '')).toEqual([])
 
-    const set = await svc(['secrets', 'set', 'shop', '--for', `127.0.0.1:${peer.port}`, '--stdin'], `${secret}\n`)
+    const place = ['--for', `127.0.0.1:${peer.port}`, '--stdin']
+    const set = await svc(['secrets', 'set', 'shop', ...place], `${secret}\n`)
     expect(set).toMatchObject({ code: 0, stderr: '' })
     expect(set.stdout).toContain('{keychain: shop}')
+    const again = await svc(['secrets', 'set', 'shop', ...place, '--json'], `${secret}\n`)
+    documentOf('secrets set', again.stdout)
     expect(JSON.parse(session.lookup('svc:secrets', 'shop') ?? '')).toMatchObject({ secret, port: peer.port })
 
     const after = await health()
@@ -65,7 +69,10 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     expect(peer.requests).toContain(`Bearer ${secret}`)
 
     const listed = await svc(['secrets', 'list', '--json'])
-    expect(JSON.parse(listed.stdout)).toEqual([{ name: 'shop', for: `127.0.0.1:${peer.port}` }])
+    expect(documentOf('secrets list', listed.stdout)).toEqual({
+      target: 'this machine',
+      secrets: [{ name: 'shop', for: `127.0.0.1:${peer.port}` }],
+    })
     const messages = [set, after, listed].map(({ stdout, stderr }) => stdout + stderr).join('')
     expect(messages).not.toContain(secret)
     const files = home
@@ -75,12 +82,13 @@ peerSuite(keyringMissing ?? linux, 'secrets of svc.yaml in a real GNOME Keyring'
     for (const file of files) expect(readFileSync(file).includes(secret), file).toBe(false)
     expect(files.length).toBeGreaterThan(1)
 
-    expect((await svc(['secrets', 'remove', 'shop'])).code).toBe(0)
+    const removal = await svc(['secrets', 'remove', 'shop', '--json'])
+    expect(documentOf('secrets remove', removal.stdout)).toMatchObject({ secrets: [{ name: 'shop', removed: true }] })
     expect(session.lookup('svc:secrets', 'shop')).toBeUndefined()
-    expect((await svc(['secrets', 'list'])).stdout).toBe('')
-    const again = await svc(['secrets', 'remove', 'shop'])
-    expect(again.code).toBe(9)
-    expect(again.stderr).toContain('has no secret "shop"')
+    expect((await svc(['secrets', 'list', '--no-header'])).stdout).toBe('')
+    const missing = await svc(['secrets', 'remove', 'shop'])
+    expect(missing.code).toBe(9)
+    expect(missing.stderr).toContain('has no secret "shop"')
   })
 
   test('K8 a secret of one host and port is refused for another before anything is sent', async () => {

@@ -52,10 +52,10 @@ describe('svc login --provider at svc serve and a real provider', () => {
     expect(ran).toMatchObject({ code: 0 })
     expect(ran.stdout).toMatch(/^Signed in to http:\S+ as \S+ by corp \(roles: Deploy\)/)
     const whoami = JSON.parse((await home.run(['whoami', '--verify', '--json'])).stdout)
-    expect(whoami).toMatchObject({ provider: 'corp', roles: ['Deploy'], verified: true })
+    expect(whoami).toMatchObject({ signIns: [{ provider: 'corp', roles: ['Deploy'], verified: true }] })
     expect((await home.run(['whoami', '--verify'])).stdout).toMatch(/signed in by +corp/)
     const sessions = JSON.parse((await home.run(['sessions', 'list', '--json'])).stdout)
-    expect(sessions.Results ?? sessions.Sessions ?? sessions).toMatchObject([{ Provider: 'corp', Current: true }])
+    expect(sessions).toMatchObject({ sessions: [{ provider: 'corp', current: true }] })
     const audit = await serverHome.run([
       'audit',
       'list',
@@ -83,7 +83,7 @@ describe('svc login --provider at svc serve and a real provider', () => {
     expect(ran.code).toBe(0)
     expect(ran.stdout).toMatch(/Signed in to \S+ as \S+ by corp \(roles: Deploy\)/)
     const whoami = JSON.parse((await home.run(['whoami', '--verify', '--json'])).stdout)
-    expect(whoami).toMatchObject({ provider: 'corp', verified: true })
+    expect(whoami).toMatchObject({ signIns: [{ provider: 'corp', verified: true }] })
     await home.run(['logout'])
   })
 

@@ -3,11 +3,11 @@ import type { Screen } from '../io/io.ts'
 import { repeatTargetFlags } from '../render/hints.ts'
 import type { ListOutput } from '../render/list.ts'
 import { type CellText, type FactRows, headline, moment, names, pairs } from '../render/table.ts'
-import { keyRights, users } from './lists.ts'
+import { keyRights, userOutcomes, users } from './lists.ts'
 
 /**
- * One user, with the name or a sentence about the change as the headline. In JSON it is `member`, with whether the
- * command changed it.
+ * One user, with the name or a sentence about the change as the headline. JSON also has whether the command changed or
+ * removed the user.
  */
 export function renderUser(
   user: UserFacts,
@@ -15,11 +15,11 @@ export function renderUser(
   as: ListOutput & {
     readonly sentence?: string
     readonly changed?: boolean
-    readonly member?: 'user' | 'removed'
+    readonly removed?: true
   },
 ): string {
-  const { json, screen, sentence = user.userName, changed, member = 'user' } = as
-  if (json) return JSON.stringify({ store, changed, [member]: users.json(user) })
+  const { json, screen, sentence = user.userName, changed, removed } = as
+  if (json) return userOutcomes.text(store, user, { changed, removed })
   if (!screen.isTTY) return users.record(user, { store })
   const facts: FactRows = [
     ['Display name', user.displayName ?? ''],

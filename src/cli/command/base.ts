@@ -1,10 +1,34 @@
 import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../../core/errors.ts'
 import type { Io, Signals } from '../io/io.ts'
+import type { Answer } from '../render/document.ts'
+import type { ListOutput } from '../render/list.ts'
 import { settle } from './exit.ts'
 import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
 
-export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFlags' | 'args'> &
+/** Where an answer comes from. Loading it may load much, so that only help, documentation and tests do it. */
+export type AnswerSource = {
+  readonly load: () => Promise<Answer>
+  /** Whether the command prints rows: with a header line in a pipe, which `--no-header` leaves out. */
+  readonly isList: boolean
+}
+export const lists = (load: AnswerSource['load']): AnswerSource => ({ load, isList: true })
+export const prints = (load: AnswerSource['load']): AnswerSource => ({ load, isList: false })
+
+/** The flags of every command. */
+export const globalFlags = {
+  json: boolean({ description: 'Print one JSON value, errors included', helpGroup: 'GLOBAL' }),
+  color: colourFlag,
+  quiet: boolean({ char: 'q', description: 'Print only the answer and errors', helpGroup: 'GLOBAL' }),
+  debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
+}
+
+/** The flag of every command that prints a list. */
+export const headerFlag = {
+  'no-header': boolean({ description: 'Omit the header line in a pipe', helpGroup: 'GLOBAL' }),
+}
+
+export type CommandClass = Pick<typeof SvcCommand, 'summary' | 'flags' | 'baseFlags' | 'args' | 'answers'> &
   (new (
     argv: readonly string[],
     io: Io,
@@ -20,11 +44,14 @@ export abstract class SvcCommand {
   static examples: string[]
   static args: ArgInput = {}
   static flags: FlagInput = {}
-  static baseFlags = {
-    json: boolean({ description: 'Print one JSON value, errors included', helpGroup: 'GLOBAL' }),
-    color: colourFlag,
-    quiet: boolean({ char: 'q', description: 'Print only the answer and errors', helpGroup: 'GLOBAL' }),
-    debug: boolean({ description: 'Print the stack of an unexpected failure', helpGroup: 'GLOBAL' }),
+  /**
+   * What the command prints with `--json`, and in a pipe, by what chooses it on the command line: an empty text, or
+   * a flag such as `--from-file`. The help, the JSON Schemas and the flag `--no-header` derive from it.
+   */
+  static answers: Readonly<Record<string, AnswerSource>> = {}
+  static get baseFlags(): typeof globalFlags {
+    // biome-ignore lint/complexity/noThisInStatic: the answers are those of the command, not of this class.
+    return Object.values(this.answers).some(({ isList }) => isList) ? { ...globalFlags, ...headerFlag } : globalFlags
   }
 
   protected argv: readonly string[]
@@ -108,6 +135,12 @@ export abstract class SvcCommand {
     return flags.includes('--json') || requestedOutput(this.argv) === 'json'
   }
 
+  /** How this command prints lists and documents. */
+  protected get output(): ListOutput {
+    const header = !this.argv.includes('--no-header')
+    return { json: this.wantsJson(), screen: this.io.stdout, argv: this.argv, header }
+  }
+
   /** Writes everything except the answer to stderr. Silent with --quiet. */
   protected say(text: string): void {
     if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) this.io.stderr.write(`${text}\n`)
@@ -116,6 +149,11 @@ export abstract class SvcCommand {
   /** Writes the answer to stdout. */
   protected print(text: string): void {
     this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
+  }
+
+  /** Writes a list to stdout. In a pipe, a list without rows and header is empty. */
+  protected printList(text: string): void {
+    if (text !== '') this.print(text)
   }
 }
 

@@ -6,7 +6,7 @@ import { receipts } from './lists.ts'
 
 /** A heartbeat as the server received it. */
 export function renderReceipt(answer: ReportHeartbeatResponse, target: string, output: ListOutput): string {
-  const forMachines = receipts.single(answer, { Target: target }, output)
+  const forMachines = receipts.single(answer, { target }, output)
   if (forMachines !== undefined) return forMachines
   const { screen } = output
   const { Name = '', ReceivedAt, ClockSkew = 0 } = answer

@@ -2,6 +2,7 @@ import { showDuration } from '../../core/format.ts'
 import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import { stateWords } from '../../core/reports/index.ts'
 import type { HeartbeatFacts } from '../../core/service.ts'
+import { dateTime, document, flag, integer, number, oneOf, orNull, string } from '../render/document.ts'
 import { list } from '../render/list.ts'
 import { type Mark, styles } from '../render/table.ts'
 
@@ -28,38 +29,41 @@ export const heartbeats = list<ListedHeartbeat>()({
   headline: ['agent', 'agents'],
   empty: { sentence: 'No agent has reported yet', next: 'To report:   svc heartbeat NAME' },
   columns: [
-    { key: 'name', title: 'AGENT', shrink: 2 },
+    { key: 'name', is: string, title: 'AGENT', shrink: 2 },
     {
       key: 'status',
+      is: oneOf('Ok', 'Warn', 'Fail'),
       title: 'STATUS',
       cell: ({ status }) => ({
         text: stateWords[heartbeatLevels[status]],
         style: status === 'Ok' ? undefined : styles[heartbeatLevels[status]],
       }),
     },
-    { key: 'at' },
+    { key: 'at', is: dateTime },
     {
       key: 'ageSeconds',
       value: ({ ageMs }) => Math.floor(ageMs / 1_000),
+      is: integer,
       title: 'AGE',
       cell: ({ ageMs }) => showDuration(ageMs),
     },
-    { key: 'version', title: 'VERSION', shrink: 3 },
-    { key: 'backlog', title: 'BACKLOG', align: 'right' },
-    { key: 'by', value: ({ who }) => who },
+    { key: 'version', is: orNull(string), title: 'VERSION', shrink: 3 },
+    { key: 'backlog', is: orNull(integer), title: 'BACKLOG', align: 'right' },
+    { key: 'by', value: ({ who }) => who, is: orNull(string) },
     { key: 'lastRun', value: runText, title: 'LAST RUN', shrink: 4, optional: true, field: false, json: false },
-    { key: 'message', title: 'MESSAGE', shrink: 1 },
-    { key: 'startedAt', value: ({ run }) => run && new Date(run.startedAt), absent: 'json' },
-    { key: 'durationMs', value: ({ run }) => run?.durationMs, absent: 'json' },
-    { key: 'exitCode', value: ({ run }) => run?.exitCode, absent: 'json' },
-    { key: 'output', value: ({ run }) => run?.output, field: false, absent: 'json' },
+    { key: 'message', is: orNull(string), title: 'MESSAGE', shrink: 1 },
+    { key: 'startedAt', value: ({ run }) => run && new Date(run.startedAt), is: dateTime, absent: 'json' },
+    { key: 'durationMs', value: ({ run }) => run?.durationMs, is: number, absent: 'json' },
+    { key: 'exitCode', value: ({ run }) => run?.exitCode, is: integer, absent: 'json' },
+    { key: 'output', value: ({ run }) => run?.output, is: string, field: false, absent: 'json' },
     {
       key: 'intervalSeconds',
+      is: orNull(number),
       value: ({ intervalMs }) => (intervalMs === undefined ? undefined : intervalMs / 1_000),
       field: false,
     },
-    { key: 'diskFreePercent', field: false },
-    { key: 'clockSkewMs', value: ({ skewMs }) => skewMs, field: false },
+    { key: 'diskFreePercent', is: orNull(number), field: false },
+    { key: 'clockSkewMs', value: ({ skewMs }) => skewMs, is: orNull(number), field: false },
   ],
   members: [
     'name',
@@ -82,10 +86,17 @@ export const heartbeats = list<ListedHeartbeat>()({
 
 /** A heartbeat as the server received it: a list with one row. */
 export const receipts = list<ReportHeartbeatResponse>()({
-  around: ['Target'],
+  around: ['target'],
+  rows: 'heartbeats',
   columns: [
-    { key: 'Name', absent: 'json' },
-    { key: 'ReceivedAt', absent: 'json' },
-    { key: 'ClockSkewMs', value: ({ ClockSkew }) => ClockSkew, field: false, absent: 'json' },
+    { key: 'name', value: ({ Name }) => Name, is: string, absent: 'json' },
+    { key: 'receivedAt', value: ({ ReceivedAt }) => ReceivedAt, is: dateTime, absent: 'json' },
+    { key: 'clockSkewMs', value: ({ ClockSkew }) => ClockSkew, is: number, field: false, absent: 'json' },
   ],
+})
+
+export const removedHeartbeats = document<{ readonly name: string; readonly removed: true }>()({
+  around: { store: string },
+  rows: 'heartbeats',
+  members: { name: string, removed: flag },
 })

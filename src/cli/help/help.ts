@@ -4,7 +4,7 @@ import { Config } from '@oclif/core/config'
 import { Help } from '@oclif/core/help'
 import { exits, Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
-import { type CommandClass, SvcCommand } from '../command/base.ts'
+import { type CommandClass, globalFlags, headerFlag } from '../command/base.ts'
 import { settle } from '../command/exit.ts'
 import { argumentLabel, connectionFlags, isRequired } from '../command/flags.ts'
 import type { Io, OutputStream, ProcessEnvironment } from '../io/io.ts'
@@ -12,9 +12,13 @@ import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
 import { shellWord } from '../render/hints.ts'
 import { wrap } from '../render/width.ts'
 import { storeFlags } from '../session/admin.ts'
+import type { CommandAnswer } from './records.ts'
 import { type CommandNames, unknownCommand } from './unknown-command.ts'
 
-type HelpTopic = { readonly summary: string; readonly text: () => string | Promise<string> }
+type HelpTopic = {
+  readonly summary: string
+  readonly text: (registry: Pick<Registry, 'commands'>) => string | Promise<string>
+}
 
 /** The width of all help: that of the narrowest terminal in common use. */
 const maxColumns = 80
@@ -38,7 +42,7 @@ export const commonFlags = [
     title: 'TARGET: the server or the store that a command uses',
     flags: flagsOf(connectionFlags),
   },
-  { title: 'OUTPUT', flags: flagsOf(SvcCommand.baseFlags) },
+  { title: 'OUTPUT', flags: flagsOf({ ...globalFlags, ...headerFlag }) },
 ]
 export const isCommon = (flag: Flag): boolean =>
   flag === (storeFlags.store as Flag) || commonFlags.some(({ flags }) => flags.some(([, one]) => one === flag))
@@ -57,10 +61,24 @@ function flagsText(): string {
 }
 
 /** The records of lists, generated from their declarations. */
-async function recordsText(): Promise<string> {
-  const { recordFields } = await import('./records.ts')
-  const rows = Object.entries(recordFields).map(([name, fields]) => [name, fields.join(', ')] as const)
-  return `RECORDS of other commands in a pipe: one line each, with tabs between the fields\n${aligned(rows)}`
+async function recordsText({ commands }: Pick<Registry, 'commands'>): Promise<string> {
+  const { answersOf } = await import('./records.ts')
+  const all = await answersOf(commands)
+  const topic = ({ name }: CommandAnswer): string => name.split(' ')[0] ?? ''
+  // One line stands for all commands of a topic with the same record: that of the list.
+  const first = all
+    .toSorted((a, b) => Number(b.isList) - Number(a.isList))
+    .filter((one, at, sorted) => {
+      const same = (other: CommandAnswer): boolean =>
+        topic(other) === topic(one) && other.fields?.join() === one.fields?.join()
+      return one.fields !== undefined && sorted.findIndex(same) === at
+    })
+  const rows = all
+    .filter((one) => first.includes(one))
+    .map(({ name, fields = [] }) => [name, fields.join(', ')] as const)
+  return `RECORDS of other commands in a pipe: one line each, with tabs between the fields. Lists
+begin with a line of field names; --no-header leaves it out
+${aligned(rows)}`
 }
 
 /** Subjects of `svc help SUBJECT`. */
@@ -101,14 +119,14 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
   },
   formatting: {
     summary: 'Output formats',
-    text: async () =>
+    text: async (registry) =>
       `FORMATS of svc health --output\n${aligned([
         ['table', 'for people; in a pipe, one tab-separated line for each result, never truncated'],
         ['json', 'the protocol\'s own document; several types: {"Results": [...]}; errors: {"error": {...}}'],
         ['csv, tsv, ndjson', 'one record per result'],
         ['junit, github', 'for CI: a test report, annotations'],
         ['nagios, prtg, prometheus', 'for monitoring tools; nagios also maps the exit code'],
-      ])}\n\n${await recordsText()}`,
+      ])}\n\n${await recordsText(registry)}`,
   },
   security: {
     summary: 'Where secrets are stored, and who has access',
@@ -234,7 +252,7 @@ export async function showHelp(
       : await unknown(argv, registry)
   const subject = argv[0] === 'help' && words.length === 1 ? helpTopics[words[0] ?? ''] : undefined
   if (subject) {
-    io.stdout.write(`${await subject.text()}\n`)
+    io.stdout.write(`${await subject.text(registry)}\n`)
     return
   }
   if (refused) {

@@ -1,27 +1,28 @@
-import { audit, holders, keys, sessions, users } from '../accounts/lists.ts'
-import { heartbeats, receipts } from '../heartbeats/lists.ts'
-import { findings, kinds, monitorProfiles, planChecks } from '../monitors/lists.ts'
-import { fileRows, holdings, roleChanges } from '../roles/lists.ts'
-import { configuration, installation, secrets, serverProfiles } from '../setup/lists.ts'
+import type { CommandClass } from '../command/base.ts'
+import type { JsonShape } from '../render/document.ts'
 
-/** The fields of each command's records in a pipe, in order. */
-export const recordFields: Readonly<Record<string, readonly string[]>> = {
-  'users list': users.fields,
-  'roles show': holdings.fields,
-  'roles holders': holders.fields,
-  'roles assign': roleChanges.fields,
-  'roles assign --from-file': fileRows.fields,
-  'sessions list': sessions.fields,
-  'keys list': keys.fields,
-  'audit list': audit.fields,
-  heartbeat: receipts.fields,
-  'heartbeats list': heartbeats.fields,
-  'secrets list': secrets.fields,
-  'monitors list': planChecks.fields,
-  'monitors test': findings.fields,
-  'monitors kinds': kinds.fields,
-  'monitors profiles': monitorProfiles.fields,
-  'profile list': serverProfiles.fields,
-  'config list': configuration.fields,
-  doctor: installation.fields,
+type Commands = Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>
+
+export type CommandAnswer = {
+  /** As it is typed: `roles assign --from-file`. */
+  readonly name: string
+  readonly isList: boolean
+  /** The JSON Schema of the document. */
+  readonly schema: () => JsonShape
+  /** The fields of a record in a pipe, in order. Undefined for commands that print no records. */
+  readonly fields: readonly string[] | undefined
+}
+
+/** What every command prints for scripts, in the order of the commands. */
+export async function answersOf(commands: Commands): Promise<readonly CommandAnswer[]> {
+  const perCommand = Object.entries(commands).map(async ([id, load]) => {
+    const { answers } = (await load()).default
+    return await Promise.all(
+      Object.entries(answers).map(async ([by, { load: loadAnswer, isList }]) => {
+        const { schema, fields } = await loadAnswer()
+        return { name: `${id.replaceAll(':', ' ')} ${by}`.trim(), isList, schema, fields }
+      }),
+    )
+  })
+  return (await Promise.all(perCommand)).flat()
 }

@@ -7,6 +7,9 @@ import { OutputScreen } from './terminal.ts'
  * `Io`, and what is the same for every caller from `machine`.
  */
 
+/** The target of answers about this machine. */
+export const thisMachine = 'this machine'
+
 /** What is the same for every command line of this process. */
 export const machine = {
   platform: process.platform,

@@ -1,6 +1,21 @@
 import type { KindRow, PlanRow, ProfileRow } from '../../core/plan/index.ts'
+import { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
 import { stateWord } from '../../core/reports/index.ts'
 import type { Trial } from '../../core/service.ts'
+import {
+  type Answer,
+  flag,
+  integer,
+  type JsonShape,
+  listOf,
+  number,
+  objectOf,
+  oneOf,
+  optional,
+  orNull,
+  string,
+  strings,
+} from '../render/document.ts'
 import { list, type RecordList } from '../render/list.ts'
 import { styles } from '../render/table.ts'
 
@@ -8,34 +23,52 @@ export type Finding = Trial['results'][number]
 
 /** The results of a single monitor's run. */
 export const findings = list<Finding>()({
-  around: ['Type', 'Monitor'],
+  documentOnly: { target: string, mode: string, durationMs: number, attempts: integer },
+  around: ['type', 'monitor'],
+  rows: 'findings',
   columns: [
-    { key: 'MonitoringName', value: ({ check }) => check, field: 'Check', title: 'CHECK', shrink: 2 },
+    { key: 'check', is: string, title: 'CHECK', shrink: 2 },
     {
-      key: 'Level',
-      value: ({ level }) => level,
+      key: 'level',
+      is: oneOf('ok', 'warn', 'not checked', 'fail'),
       title: 'RESULT',
       cell: (finding) => {
         const text = stateWord({ ...finding, fault: finding.fault })
         return { text, style: text === 'skipped' ? 'dim' : styles[finding.level] }
       },
     },
-    { key: 'Fault', value: ({ fault }) => fault, title: 'FAULT' },
+    { key: 'fault', is: orNull(string), title: 'FAULT' },
     {
-      key: 'Message',
-      value: ({ message }) => message,
+      key: 'message',
+      is: string,
       title: 'SAW',
       cell: ({ message, details = [] }) => [message, ...details.map((text) => ({ text, style: 'dim' }) as const)],
       shrink: 1,
     },
-    { key: 'Details', value: ({ details = [] }) => details, field: false },
-    { key: 'Observed', value: ({ observed }) => observed, field: false },
-    { key: 'Unit', value: ({ unit }) => unit, field: false },
-    { key: 'Limit', value: ({ limit }) => limit, field: false },
-    { key: 'Address', value: ({ address }) => address, field: false },
+    { key: 'details', value: ({ details = [] }) => details, is: strings, field: false },
+    { key: 'observed', is: orNull(number), field: false },
+    { key: 'unit', is: orNull(string), field: false },
+    { key: 'limit', is: orNull(number), field: false },
+    { key: 'address', is: orNull(string), field: false },
   ],
-  members: ['MonitoringName', 'Level', 'Message', 'Details', 'Fault', 'Observed', 'Unit', 'Limit', 'Address'],
+  members: ['check', 'level', 'message', 'details', 'fault', 'observed', 'unit', 'limit', 'address'],
 })
+
+const depth = oneOf(...ExecutionMode.values)
+
+/** The monitors of one type, or those of several types: the documents of `monitors list`. */
+const planMonitors = listOf(
+  objectOf({
+    MonitorName: string,
+    Kind: string,
+    Depth: depth,
+    Checks: listOf(objectOf({ Name: string, Depth: depth, Doc: string })),
+    Host: flag,
+  }),
+)
+const planSchema: JsonShape = {
+  anyOf: [planMonitors, listOf(objectOf({ type: oneOf(...ServerType.values), monitors: planMonitors }))],
+}
 
 /** One check of a plan. The JSON document is the plan itself. */
 export type PlanCheckRow = PlanRow['Checks'][number] & Pick<PlanRow, 'MonitorName'>
@@ -48,16 +81,33 @@ export const planChecks = list<PlanCheckRow>()({
     { key: 'Depth', title: 'FROM' },
     { key: 'Doc', title: 'LOOKS AT', shrink: 1, least: 24 },
   ],
-  json: (row) => row,
 })
+
+const settingShape = objectOf({ name: string, type: string, default: optional(string), required: flag, doc: string })
+const checkShape = objectOf({
+  name: string,
+  depth,
+  doc: string,
+  when: optional(strings),
+  emptyWhere: optional(string),
+  privilege: optional(string),
+})
+
+/** The answer of `monitors list`. */
+export const plans: Answer = { schema: () => planSchema, fields: planChecks.fields }
 
 /** Every kind available in svc.yaml. */
 export const kinds = list<KindRow>()({
+  documentOnly: { target: string },
+  rows: 'kinds',
   columns: [
     { key: 'name', title: 'KIND' },
     { key: 'title', title: 'WHAT IT CHECKS', shrink: 1, least: 24 },
   ],
-  json: (kind) => kind,
+  json: {
+    of: (kind) => kind,
+    is: objectOf({ name: string, title: string, settings: listOf(settingShape), checks: listOf(checkShape) }),
+  },
 })
 
 export const kindChecks = list<KindRow['checks'][number]>()({
@@ -66,7 +116,6 @@ export const kindChecks = list<KindRow['checks'][number]>()({
     { key: 'depth', title: 'FROM' },
     { key: 'doc', title: 'LOOKS AT', shrink: 1, least: 24 },
   ],
-  json: (check) => check,
 })
 
 type SettingRow = ProfileRow['parameters'][number]
@@ -84,7 +133,7 @@ const settingList = (title: string): RecordList<SettingRow, never> =>
       },
       { key: 'doc', title: 'MEANING', shrink: 1, least: 24 },
     ],
-    json: (setting) => setting,
+    json: { of: (setting) => setting, is: settingShape },
   })
 
 /** The settings of a kind, and the parameters of a built-in profile. */
@@ -94,6 +143,8 @@ export const parameters = settingList('PARAMETER')
 
 /** Every built-in profile. */
 export const monitorProfiles = list<ProfileRow>()({
+  documentOnly: { target: string },
+  rows: 'profiles',
   columns: [
     { key: 'name', title: 'PROFILE' },
     {
@@ -105,7 +156,17 @@ export const monitorProfiles = list<ProfileRow>()({
     },
     { key: 'title', title: 'WHAT IT CHECKS', shrink: 1, least: 24 },
   ],
-  json: (profile) => profile,
+  json: {
+    of: (profile) => profile,
+    is: objectOf({
+      name: string,
+      title: string,
+      doc: string,
+      types: strings,
+      parameters: listOf(settingShape),
+      monitors: listOf(objectOf({ name: string, kind: string, depth: string })),
+    }),
+  },
 })
 
 export const profileMonitors = list<ProfileRow['monitors'][number]>()({
@@ -114,5 +175,4 @@ export const profileMonitors = list<ProfileRow['monitors'][number]>()({
     { key: 'kind', title: 'KIND', shrink: 2 },
     { key: 'depth', title: 'FROM' },
   ],
-  json: (monitor) => monitor,
 })

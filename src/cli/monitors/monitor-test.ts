@@ -7,8 +7,9 @@ import type { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
 import { isBad, worst } from '../../core/reports/index.ts'
 import type { Trial } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
-import type { ProcessEnvironment, Screen } from '../io/io.ts'
-import { packageJson } from '../io/process.ts'
+import type { ProcessEnvironment } from '../io/io.ts'
+import { packageJson, thisMachine } from '../io/process.ts'
+import type { ListOutput } from '../render/list.ts'
 import type { Mark } from '../render/table.ts'
 import { waysToConfigure } from '../session/first-config.ts'
 import { configuration, mistakesOf, refusalStore, storePath } from '../session/session.ts'
@@ -122,15 +123,6 @@ const levelOf = ({ results }: Trial): Mark => worst(results.map(({ level }) => l
 /** Whether it is healthy, with or without warnings. */
 export const hasPassed = (trial: Trial): boolean => !isBad(levelOf(trial))
 
-export const trialJson = ({ type, monitor, mode, trial }: MonitorTrial) => ({
-  MonitorName: monitor,
-  ServerType: type,
-  ExecutionMode: mode,
-  DurationMs: Math.round(trial.durationMs * 10) / 10,
-  Attempts: trial.attempts,
-  Findings: trial.results.map(findings.json),
-})
-
 const verdicts: Record<Mark, string> = {
   ok: 'is healthy',
   warn: 'is healthy, with warnings',
@@ -138,10 +130,11 @@ const verdicts: Record<Mark, string> = {
   fail: 'failed',
 }
 
-export function renderTrial({ type, monitor, mode, trial }: MonitorTrial, screen: Screen): string {
+export function renderTrial({ type, monitor, mode, trial }: MonitorTrial, output: ListOutput): string {
   const mark = levelOf(trial)
   const attempts = trial.attempts > 1 ? `, attempt ${trial.attempts}` : ''
   const sentence = `${monitor} ${verdicts[mark]}: ${type}, ${mode}, ${showDuration(trial.durationMs)}${attempts}`
-  const around = { Type: type, Monitor: monitor }
-  return findings.render(trial.results, around, { json: false, screen, headline: { mark, sentence } })
+  const durationMs = Math.round(trial.durationMs * 10) / 10
+  const around = { target: thisMachine, type, monitor, mode, durationMs, attempts: trial.attempts }
+  return findings.render(trial.results, around, { ...output, headline: { mark, sentence } })
 }

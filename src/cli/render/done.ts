@@ -5,10 +5,15 @@ import { headline, pairs } from './table.ts'
 export function renderDone(
   name: string,
   store: string,
-  as: ListOutput & { readonly sentence: string; readonly word: 'removed' | 'revoked' },
+  as: ListOutput & {
+    readonly sentence: string
+    readonly word: 'removed' | 'revoked'
+    /** The JSON document. */
+    readonly document: () => string
+  },
 ): string {
   const { json, screen, sentence, word } = as
-  if (json) return JSON.stringify({ store, name, [word]: true })
+  if (json) return as.document()
   if (!screen.isTTY) return record([store, name, word])
   return `${headline('ok', sentence, screen)}\n${pairs([['Store', store]], screen)}`
 }

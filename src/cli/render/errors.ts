@@ -2,6 +2,7 @@ import { Fault, type FilePlace } from '../../core/errors.ts'
 import type { ReportedError } from '../../core/reports/index.ts'
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { painter, type Style } from '../io/terminal.ts'
+import { anyObject, integer, listOf, objectOf, optional, string, strings } from './document.ts'
 import { wrap } from './width.ts'
 
 /** An error for people and for scripts, both from the same allow-list. */
@@ -37,6 +38,20 @@ function text(error: unknown, options: TextOptions): string {
 }
 
 const isCommand = (hint: string): boolean => /\bsvc [a-z-]|^\s*\d* \|/.test(hint)
+
+/** The JSON Schema of a reported error. Its ResponseStatus is that of the server. */
+export const errorShape = objectOf({
+  code: string,
+  exitCode: integer,
+  message: string,
+  target: optional(string),
+  hints: strings,
+  responseStatus: optional(anyObject),
+  file: optional(string),
+  line: optional(integer),
+  column: optional(integer),
+  mistakes: optional(listOf(objectOf({ file: string, line: integer, column: integer, message: string }))),
+})
 
 /** The single JSON value on stdout when a command fails under `--json`, and an Entry's Error. */
 function json(error: unknown, target?: string): { readonly error: ReportedError } {

@@ -1,6 +1,17 @@
 import { sanitizeLine } from '../../core/sanitize.ts'
 import type { Screen } from '../io/io.ts'
 import { painter } from '../io/terminal.ts'
+import {
+  type Answer,
+  documentShape,
+  documentText,
+  type JsonShape,
+  type JsonShapes,
+  membersOf,
+  objectOf,
+  optional,
+  string,
+} from './document.ts'
 import { repeatTargetFlags } from './hints.ts'
 import {
   aside,
@@ -40,6 +51,8 @@ type Column<Row> = {
   readonly field?: string | false
   /** The field's text, if it is not the text of the value. */
   readonly text?: (row: Row) => string
+  /** The JSON Schema of the member. Every member of a row that is made of the columns needs one. */
+  readonly is?: JsonShape
   /** `false` for no member in the JSON object. */
   readonly json?: false
   /**
@@ -52,21 +65,26 @@ type Column<Row> = {
   | { readonly key: string; readonly value: (row: Row) => unknown }
 )
 
-type Declaration<Row, Columns extends readonly Column<Row>[], Place extends string> = {
+type Declaration<Row, Columns extends readonly Column<Row>[], Place extends string, Extra extends JsonShapes> = {
   readonly columns: Columns
   /**
-   * Values common to all rows, such as their store. The JSON document has them once, around the rows; every record
+   * Texts common to all rows, such as their store. The JSON document has them once, around the rows; every record
    * begins with them.
    */
   readonly around?: readonly Place[]
-  /** The one of those shown beneath the headline. */
+  /** More that the JSON document has around the rows, and the records do not: `{ target: string }`. */
+  readonly documentOnly?: Extra
+  /** The one of `around` shown beneath the headline. */
   readonly beneath?: NoInfer<Place>
-  /** The member of the JSON document that holds the rows. Without it the document is the array of them. */
-  readonly rows?: string
+  /**
+   * The member of the JSON document that holds the rows. `spread`: the document of the one row has its members beside
+   * what is around it, as the interface has it. Without it, the list is a part of another answer and has no document.
+   */
+  readonly rows?: string | { readonly spread: true }
   /** The order of the members in JSON, if it differs from that of the columns. Scripts compare documents. */
   readonly members?: readonly NoInfer<Columns[number]['key']>[]
-  /** The JSON of a row that is a document of its own instead of one made of the columns. */
-  readonly json?: (row: Row) => object
+  /** The JSON of a row that is not made of the columns, and its JSON Schema. */
+  readonly json?: { readonly of: (row: Row) => object; readonly is: JsonShape }
   /** The headline over the rows: singular and plural of what they are, or a sentence. */
   readonly headline?:
     | readonly [one: string, many: string]
@@ -76,6 +94,7 @@ type Declaration<Row, Columns extends readonly Column<Row>[], Place extends stri
 }
 
 type Common<Place extends string> = Readonly<Record<Place, string>>
+type DocumentAround<Place extends string, Extra extends string> = Common<Place> & Readonly<Record<Extra, unknown>>
 
 export type Headline = { readonly mark: Mark; readonly sentence: string }
 export type ListOutput = {
@@ -83,11 +102,17 @@ export type ListOutput = {
   readonly screen: Screen
   /** The command line, whose target flags a suggested command repeats. */
   readonly argv?: readonly string[]
+  /** Whether the rows of a list in a pipe begin with a line of field names (default true). */
+  readonly header?: boolean
 }
 
-export type RecordList<Row, Place extends string> = {
+export type RecordList<Row, Place extends string, Extra extends string = never> = Answer & {
   /** The names of a record's fields, in order. */
   readonly fields: readonly string[]
+  /** False for a list that is a part of another answer. */
+  readonly hasDocument: boolean
+  /** The JSON Schema of a row. Throws TypeError for a member without one. */
+  readonly rowShape: () => JsonShape
   /** Where each column appears: its title in the table, its field in the record, and whether it is a member in JSON. */
   readonly columns: readonly {
     readonly key: string
@@ -99,16 +124,20 @@ export type RecordList<Row, Place extends string> = {
   readonly json: (row: Row) => object
   /** A row as a pipe gets it: its fields between tabs, each on one line, never cut. */
   readonly record: (row: Row, around: Common<Place>) => string
+  /** All rows as a pipe gets them: a header line unless `output` leaves it out, then the records. */
+  readonly records: (rows: readonly Row[], around: Common<Place>, output: Pick<ListOutput, 'header'>) => string
   /** Only the rows, fitted to the terminal: a table, or a block for each row if the terminal is too narrow. */
   readonly table: (rows: readonly Row[], screen: Screen) => string
-  /** The whole answer: one JSON value, records (an empty text for no rows), or headline and table. */
+  /** The JSON document. */
+  readonly document: (rows: readonly Row[], around: DocumentAround<Place, Extra>) => string
+  /** The whole answer: one JSON value, records, or headline and table. */
   readonly render: (
     rows: readonly Row[],
-    around: Common<Place>,
+    around: DocumentAround<Place, Extra>,
     output: ListOutput & { readonly headline?: Headline },
   ) => string
-  /** A single row for machines: one JSON object or a record. Undefined on a terminal. */
-  readonly single: (row: Row, around: Common<Place>, output: ListOutput) => string | undefined
+  /** A single row for machines: the JSON document or a record without a header. Undefined on a terminal. */
+  readonly single: (row: Row, around: DocumentAround<Place, Extra>, output: ListOutput) => string | undefined
 }
 
 /**
@@ -134,6 +163,15 @@ function plainText(value: unknown): string {
   if (value instanceof Date) return day(value)
   return Array.isArray(value) ? names(value.map(String), '') : fieldText(value)
 }
+
+/** The JSON Schemas of the members of a row. */
+const memberShapes = (columns: readonly Pick<Column<never>, 'key' | 'is' | 'absent'>[]): JsonShapes =>
+  Object.fromEntries(
+    columns.map(({ key, is, absent }) => {
+      if (is === undefined) throw new TypeError(`the member ${key} has no JSON Schema`)
+      return [key, absent === undefined ? is : optional(is)]
+    }),
+  )
 
 /** The widths to which columns shrink: first every one to the first width, then to the next. */
 const leastWidths = [18, 9]
@@ -174,10 +212,14 @@ function layOut(columns: readonly TableColumn[], rows: readonly (readonly TableC
  */
 export const list =
   <Row>() =>
-  <const Columns extends readonly Column<Row>[], const Place extends string = never>(
-    declaration: Declaration<Row, Columns, Place>,
-  ): RecordList<Row, Place> => {
-    const { around = [], members, rows: rowsMember } = declaration
+  <
+    const Columns extends readonly Column<Row>[],
+    const Place extends string = never,
+    const Extra extends JsonShapes = Readonly<Record<never, JsonShape>>,
+  >(
+    declaration: Declaration<Row, Columns, Place, Extra>,
+  ): RecordList<Row, Place, keyof Extra & string> => {
+    const { around = [], documentOnly = {}, members, rows: things } = declaration
     const columns: readonly Column<Row>[] = declaration.columns
     const valueIn = (column: Column<Row>, row: Row): unknown =>
       column.value === undefined ? row[column.key] : column.value(row)
@@ -188,7 +230,7 @@ export const list =
     const place = ({ key }: Column<Row>): number => members?.indexOf(key) ?? 0
     const jsonColumns = inJson.toSorted((a, b) => place(a) - place(b))
     const json =
-      declaration.json ??
+      declaration.json?.of ??
       ((row: Row): object =>
         Object.fromEntries(
           jsonColumns.flatMap((column) => {
@@ -231,10 +273,35 @@ export const list =
       return [top, body].filter((part) => part !== '').join('\n\n')
     }
 
-    const commonJson = (common: Common<Place>): object => Object.fromEntries(around.map((key) => [key, common[key]]))
+    const rowShape = (): JsonShape => declaration.json?.is ?? objectOf(memberShapes(jsonColumns))
+    const aroundShape: JsonShapes = { ...documentOnly, ...Object.fromEntries(around.map((key) => [key, string])) }
+    const aroundJson = (common: Readonly<Record<string, unknown>>): object =>
+      Object.fromEntries(Object.keys(aroundShape).map((key) => [key, common[key]]))
+
+    const schema = (): JsonShape => {
+      if (things === undefined) throw new TypeError('this list has no JSON document')
+      if (typeof things === 'string') return documentShape(aroundShape, things, rowShape())
+      return objectOf({ ...aroundShape, ...membersOf(rowShape()) })
+    }
+    const document = (rows: readonly Row[], common: Readonly<Record<string, unknown>>): string => {
+      if (typeof things === 'string') return documentText(aroundJson(common), things, rows.map(json))
+      const [row] = rows
+      if (things === undefined || row === undefined) throw new TypeError('this list has no JSON document')
+      return JSON.stringify({ ...aroundJson(common), ...json(row) })
+    }
+
+    const fieldNames = [...around.map(capital), ...fields.map(fieldName)]
+    const records = (
+      rows: readonly Row[],
+      common: Common<Place>,
+      { header = true }: Pick<ListOutput, 'header'>,
+    ): string => [...(header ? [record(fieldNames)] : []), ...rows.map((row) => toRecord(row, common))].join('\n')
 
     return {
-      fields: [...around.map(capital), ...fields.map(fieldName)],
+      fields: fieldNames,
+      schema,
+      hasDocument: things !== undefined,
+      rowShape,
       columns: columns.map((column) => ({
         key: column.key,
         title: column.title,
@@ -243,16 +310,16 @@ export const list =
       })),
       json,
       record: toRecord,
+      records,
       table: toTable,
+      document,
       render: (rows, common, output) => {
         const { json: asJson, screen, headline: head = headlineOf(rows, common) } = output
-        const documents = asJson ? rows.map(json) : []
-        if (asJson) return JSON.stringify(rowsMember ? { ...commonJson(common), [rowsMember]: documents } : documents)
-        if (screen.isTTY) return onTerminal(rows, common, output, head)
-        return rows.map((row) => toRecord(row, common)).join('\n')
+        if (asJson) return document(rows, common)
+        return screen.isTTY ? onTerminal(rows, common, output, head) : records(rows, common, output)
       },
       single: (row, common, { json: asJson, screen }) => {
-        if (asJson) return JSON.stringify({ ...commonJson(common), ...json(row) })
+        if (asJson) return document([row], common)
         return screen.isTTY ? undefined : toRecord(row, common)
       },
     }

@@ -1,5 +1,6 @@
 import type { Fault } from '../../core/errors.ts'
-import { renderError } from '../render/errors.ts'
+import { integer, objectOf, oneOf, optional, string, strings } from '../render/document.ts'
+import { errorShape, renderError } from '../render/errors.ts'
 import { type Headline, list } from '../render/list.ts'
 import { type CellText, names } from '../render/table.ts'
 import { isEmpty, type Lists, type RoleChanged } from './role-change.ts'
@@ -11,21 +12,23 @@ function outcomeOf({ action, changed, dryRun }: RoleChanged): string {
   return `${dryRun ? 'would ' : ''}${action}${dryRun ? '' : 'ed'}`
 }
 
+const wireShape = objectOf({ Roles: strings, Permissions: strings })
 const wireLists = ({ roles, permissions }: Lists) => ({ Roles: roles, Permissions: permissions })
 
 /** The effect of a role change, and the user's rights afterwards: a list with one row, with the protocol's names. */
 export const roleChanges = list<RoleChanged>()({
   around: ['Target'],
+  rows: { spread: true },
   columns: [
-    { key: 'UserName', value: ({ userName }) => userName },
-    { key: 'Action', value: ({ action }) => action, field: false },
-    { key: 'Outcome', value: outcomeOf },
-    { key: 'Changed', value: ({ changed }) => wireLists(changed), field: false },
-    { key: 'Unchanged', value: ({ unchanged }) => wireLists(unchanged), field: false },
+    { key: 'UserName', value: ({ userName }) => userName, is: string },
+    { key: 'Action', value: ({ action }) => action, is: oneOf('assign', 'unassign'), field: false },
+    { key: 'Outcome', value: outcomeOf, is: string },
+    { key: 'Changed', value: ({ changed }) => wireLists(changed), is: wireShape, field: false },
+    { key: 'Unchanged', value: ({ unchanged }) => wireLists(unchanged), is: wireShape, field: false },
     { key: 'Roles', value: ({ changed }) => changed.roles, json: false },
     { key: 'Permissions', value: ({ changed }) => changed.permissions, json: false },
-    { key: 'AllRoles', value: ({ all }) => all.roles },
-    { key: 'AllPermissions', value: ({ all }) => all.permissions },
+    { key: 'AllRoles', value: ({ all }) => all.roles, is: strings },
+    { key: 'AllPermissions', value: ({ all }) => all.permissions, is: strings },
   ],
 })
 
@@ -34,10 +37,11 @@ export type Holding = Lists & { readonly userName: string }
 /** The roles and permissions of a user: a list with one row. */
 export const holdings = list<Holding>()({
   around: ['Target'],
+  rows: { spread: true },
   columns: [
-    { key: 'UserName', value: ({ userName }) => userName },
-    { key: 'AllRoles', value: ({ roles }) => roles },
-    { key: 'AllPermissions', value: ({ permissions }) => permissions },
+    { key: 'UserName', value: ({ userName }) => userName, is: string },
+    { key: 'AllRoles', value: ({ roles }) => roles, is: strings },
+    { key: 'AllPermissions', value: ({ permissions }) => permissions, is: strings },
   ],
 })
 
@@ -90,11 +94,24 @@ export const fileRows = list<RowOutcome>()({
     { key: 'Permissions', value: ({ done }) => done?.changed.permissions ?? [] },
     { key: 'Error', value: ({ fault }) => fault?.message },
   ],
-  json: (row) => ({
-    Row: row.change.row,
-    ...(row.done
-      ? roleChanges.json(row.done)
-      : { UserName: row.change.userName, Action: row.change.action, Outcome: rowOutcome(row) }),
-    ...(row.fault ? { Error: renderError.json(row.fault).error } : {}),
-  }),
+  json: {
+    of: (row) => ({
+      Row: row.change.row,
+      ...(row.done
+        ? roleChanges.json(row.done)
+        : { UserName: row.change.userName, Action: row.change.action, Outcome: rowOutcome(row) }),
+      ...(row.fault ? { Error: renderError.json(row.fault).error } : {}),
+    }),
+    is: objectOf({
+      Row: integer,
+      UserName: string,
+      Action: oneOf('assign', 'unassign'),
+      Outcome: string,
+      Changed: optional(wireShape),
+      Unchanged: optional(wireShape),
+      AllRoles: optional(strings),
+      AllPermissions: optional(strings),
+      Error: optional(errorShape),
+    }),
+  },
 })

@@ -61,7 +61,7 @@ export abstract class RoleCommand extends TargetCommand {
     try {
       const changed = await make(asking(session, flags, signal))
       const { renderChange } = await import('./details.ts')
-      this.print(renderChange(changed, this.target, { json: flags.json, screen: this.io.stdout }))
+      this.print(renderChange(changed, this.target, this.output))
       for (const note of changed.notes) this.say(`Note: ${note}`)
     } finally {
       await session.close()
@@ -87,8 +87,7 @@ export abstract class RoleCommand extends TargetCommand {
         status.update(`Row ${done} of ${changes.length}`),
       ).finally(() => status.stop())
       const { fileRows } = await import('./lists.ts')
-      const output = { json: flags.json, screen: this.io.stdout }
-      this.print(fileRows.render(outcomes, { Target: this.target }, output))
+      this.print(fileRows.render(outcomes, { Target: this.target }, this.output))
       if (!flags.json) {
         for (const { change, done } of outcomes) {
           for (const note of done?.notes ?? []) this.say(`Note: row ${change.row}: ${note}`)

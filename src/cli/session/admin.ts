@@ -4,7 +4,6 @@ import { didYouMean } from '../../core/suggest.ts'
 import { custom, localFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { packageJson } from '../io/process.ts'
-import type { ListOutput } from '../render/list.ts'
 import { localCall, storePath } from './session.ts'
 import { TargetCommand } from './target-command.ts'
 
@@ -75,11 +74,6 @@ export abstract class StoreCommand extends TargetCommand {
     })
   }
 
-  /** How this command prints lists. */
-  protected listOutput(flags: { readonly json: boolean }): ListOutput {
-    return { json: flags.json, screen: this.io.stdout, argv: this.argv }
-  }
-
   /** Opens the store for `work`, names it in failures, and closes it. */
   protected async inStore<R>(
     flags: { readonly store?: string | undefined },
@@ -95,11 +89,6 @@ export abstract class StoreCommand extends TargetCommand {
     } finally {
       await session.close()
     }
-  }
-
-  /** Prints a list, which may be empty in a pipe. */
-  protected printList(text: string): void {
-    if (text !== '') this.print(text)
   }
 }
 

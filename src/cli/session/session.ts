@@ -5,7 +5,7 @@ import type { OpenOptions } from '../../core/open.ts'
 import type { Call, Runtime, Service } from '../../core/service.ts'
 import { variable } from '../command/flags.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
-import { homeOf, machine, packageJson } from '../io/process.ts'
+import { homeOf, machine, packageJson, thisMachine } from '../io/process.ts'
 import type { Settings } from '../settings/profiles.ts'
 import { type CommandTarget, chooseEither, newCorrelationId } from '../settings/target.ts'
 
@@ -99,7 +99,7 @@ export async function openSession(
       return `try now: ${testCommand(flags, ...monitor)}`
     },
   })
-  return { env, target, label: 'this machine', service, runtime, config, close: runtime.close }
+  return { env, target, label: thisMachine, service, runtime, config, close: runtime.close }
 }
 
 /** The client of a server, which sends SVC_TOKEN or the credential of the sign-in there. */

@@ -1,5 +1,6 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { lists, SvcCommand } from '../../cli/command/base.ts'
 import { boolean, connectionFlags } from '../../cli/command/flags.ts'
+import { thisMachine } from '../../cli/io/process.ts'
 import { readSettings } from '../../cli/session/session.ts'
 
 export default class ConfigList extends SvcCommand {
@@ -9,6 +10,7 @@ export default class ConfigList extends SvcCommand {
 proxy, the folder of the settings and the versions, as a command started now would use them. A flag takes
 precedence over a variable, a variable over the profile, and the profile over the default. No server is
 contacted. svc config get and svc config set read and change one setting.`
+  static override answers = { '': lists(async () => (await import('../../cli/setup/lists.ts')).configuration) }
   static override examples = [
     '<%= config.bin %> config list',
     '<%= config.bin %> config list --profile prod',
@@ -29,6 +31,6 @@ contacted. svc config get and svc config set read and change one setting.`
     ])
     const readers = await inForce(await readSettings(this.io.env), flags, this.io.env)
     const rows = await Promise.all([...readers].map(async ([key, read]) => ({ key, ...(await read()) })))
-    this.print(configuration.render(rows, {}, { json: flags.json, screen: this.io.stdout }))
+    this.print(configuration.render(rows, { target: thisMachine }, this.output))
   }
 }

@@ -1,9 +1,11 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { prints, SvcCommand } from '../../cli/command/base.ts'
 import { connectionFlags, required, requiredArgument } from '../../cli/command/flags.ts'
+import { thisMachine } from '../../cli/io/process.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ConfigSet extends SvcCommand {
   static override summary = 'Change a setting of the current profile, or of another one'
+  static override answers = { '': prints(async () => (await import('../../cli/setup/lists.ts')).changedSettings) }
   static override examples = [
     '<%= config.bin %> config set ca-file /etc/ssl/private-ca.pem',
     '<%= config.bin %> config set credentials always --profile prod',
@@ -24,6 +26,9 @@ export default class ConfigSet extends SvcCommand {
     const value = required(args.value, 'VALUE')
     const change = { key, value }
     await changeSettings(this.io.env, (settings) => withSetting(settings, change, flags, this.io.env), signal)
-    this.print(flags.json ? JSON.stringify(change) : sanitizeLine(`${key} is now ${value}`))
+    if (flags.json) {
+      const { changedSettings } = await import('../../cli/setup/lists.ts')
+      this.print(changedSettings.text({ target: thisMachine }, [change]))
+    } else this.print(sanitizeLine(`${key} is now ${value}`))
   }
 }

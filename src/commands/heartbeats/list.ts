@@ -1,7 +1,9 @@
+import { lists } from '../../cli/command/base.ts'
 import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'List the agents that have reported, with their last heartbeat'
+  static override answers = { '': lists(async () => (await import('../../cli/heartbeats/lists.ts')).heartbeats) }
   static override examples = ['<%= config.bin %> heartbeats list', '<%= config.bin %> heartbeats list --json']
   static override flags = storeFlags
 
@@ -11,7 +13,7 @@ export default class List extends StoreCommand {
       const { heartbeatRow, heartbeats } = await import('../../cli/heartbeats/lists.ts')
       const now = this.io.clock.now()
       const rows = (await admin.heartbeats.list()).map((heartbeat) => heartbeatRow(heartbeat, now))
-      this.printList(heartbeats.render(rows, { store: admin.store }, this.listOutput(flags)))
+      this.printList(heartbeats.render(rows, { store: admin.store }, this.output))
     })
   }
 }

@@ -1,9 +1,13 @@
+import { prints } from '../../cli/command/base.ts'
 import { required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { orNearest, StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class Remove extends StoreCommand {
   static override summary = 'Delete an agent that is gone, so that its missing heartbeats are not reported'
   static override description = 'An agent that reports again is listed again.'
+  static override answers = {
+    '': prints(async () => (await import('../../cli/heartbeats/lists.ts')).removedHeartbeats),
+  }
   static override examples = ['<%= config.bin %> heartbeats remove agent-7 --reason "scrapped"']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'Name of the agent', ignoreStdin: true }),
@@ -24,7 +28,9 @@ export default class Remove extends StoreCommand {
       })
       const sentence = `${name} is deleted until it reports again`
       const { renderDone } = await import('../../cli/render/done.ts')
-      this.print(renderDone(name, admin.store, { json: flags.json, screen: this.io.stdout, sentence, word: 'removed' }))
+      const { removedHeartbeats } = await import('../../cli/heartbeats/lists.ts')
+      const document = (): string => removedHeartbeats.text({ store: admin.store }, [{ name, removed: true }])
+      this.print(renderDone(name, admin.store, { ...this.output, sentence, word: 'removed', document }))
     })
   }
 }

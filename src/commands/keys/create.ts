@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { custom, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { shellWord } from '../../cli/render/hints.ts'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
@@ -31,6 +32,7 @@ export default class Create extends StoreCommand {
 goes to stderr. --role and --permission limit the key to these, as long as the user has them.
 The permission health, or health:Sql for one server type, shows the details of health answers to
 other machines; a user with any role has both.`
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).newKeys) }
   static override examples = [
     '<%= config.bin %> keys create ci --user deploy --expires 90d',
     '<%= config.bin %> keys create probe --user ops --role Ops --expires 52w > probe.key',
@@ -85,9 +87,8 @@ other machines; a user with any role has both.`
         by,
       )
       if (flags.json) {
-        const { keyRow, keys } = await import('../../cli/accounts/lists.ts')
-        const facts = keys.json(keyRow(made.key, this.io.clock.now()))
-        this.print(JSON.stringify({ key: made.secret, store: admin.store, ...facts }))
+        const { keyRow, newKeys } = await import('../../cli/accounts/lists.ts')
+        this.print(newKeys.text(admin.store, made.secret, keyRow(made.key, this.io.clock.now())))
         return
       }
       const { renderNewKey } = await import('../../cli/accounts/details.ts')

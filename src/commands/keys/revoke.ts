@@ -1,8 +1,10 @@
+import { prints } from '../../cli/command/base.ts'
 import { required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { orNearest, StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class Revoke extends StoreCommand {
   static override summary = 'Revoke a key; takes effect immediately'
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).revokedKeys) }
   static override examples = ['<%= config.bin %> keys revoke ci --reason "found in a log"']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'Name of the key', ignoreStdin: true }),
@@ -23,7 +25,9 @@ export default class Revoke extends StoreCommand {
       })
       const sentence = `The key ${name} is revoked and no longer valid`
       const { renderDone } = await import('../../cli/render/done.ts')
-      this.print(renderDone(name, admin.store, { json: flags.json, screen: this.io.stdout, sentence, word: 'revoked' }))
+      const { revokedKeys } = await import('../../cli/accounts/lists.ts')
+      const document = (): string => revokedKeys.text({ store: admin.store }, [{ name, revoked: true }])
+      this.print(renderDone(name, admin.store, { ...this.output, sentence, word: 'revoked', document }))
     })
   }
 }

@@ -1,5 +1,6 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { prints, SvcCommand } from '../../cli/command/base.ts'
 import { boolean } from '../../cli/command/flags.ts'
+import { thisMachine } from '../../cli/io/process.ts'
 
 export default class Discover extends SvcCommand {
   static override summary = 'Detect the services on this machine and propose a svc.yaml'
@@ -7,6 +8,7 @@ export default class Discover extends SvcCommand {
     `Connects to every listening port of this machine and tries the protocols that svc knows. It runs
 the monitors that it proposes: what fails or needs an account becomes a comment with the reason. It
 never signs in and changes nothing. The file goes to stdout, the list of services to stderr.`
+  static override answers = { '': prints(async () => (await import('../../cli/setup/lists.ts')).discoveries) }
   static override examples = [
     '<%= config.bin %> monitors discover',
     '<%= config.bin %> monitors discover > svc.yaml && <%= config.bin %> health --config svc.yaml -t all',
@@ -28,7 +30,8 @@ never signs in and changes nothing. The file goes to stdout, the list of service
       'Each entry has run once. Names, thresholds and accounts are yours to add: svc monitors kinds',
     ])
     if (flags.json) {
-      this.print(JSON.stringify({ proposals, others, file }))
+      const { discoveries } = await import('../../cli/setup/lists.ts')
+      this.print(discoveries.text({ target: thisMachine, yaml: file, others }, proposals))
       return
     }
     for (const line of discoveryLines(discovery)) this.say(line)

@@ -1,4 +1,4 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { lists, SvcCommand } from '../../cli/command/base.ts'
 import { modeFlag, text, typesFlag } from '../../cli/command/flags.ts'
 import { packageJson } from '../../cli/io/process.ts'
 import { configuration, mistakesOf, storePath } from '../../cli/session/session.ts'
@@ -6,6 +6,7 @@ import { ServerType } from '../../core/protocol/index.ts'
 
 export default class List extends SvcCommand {
   static override summary = 'List the checks of a server type and mode, without running them'
+  static override answers = { '': lists(async () => (await import('../../cli/monitors/lists.ts')).plans) }
   static override examples = ['<%= config.bin %> monitors list --type Sql --mode Advanced']
   static override flags = {
     type: typesFlag({ description: 'Server types; repeatable, or all (default all)' }),
@@ -47,6 +48,6 @@ export default class List extends SvcCommand {
       return
     }
     const { renderPlans } = await import('../../cli/monitors/details.ts')
-    this.print(renderPlans(plans, mode, this.io.stdout))
+    this.print(renderPlans(plans, mode, this.output))
   }
 }

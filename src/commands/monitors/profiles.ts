@@ -1,9 +1,11 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { lists, SvcCommand } from '../../cli/command/base.ts'
 import { argument } from '../../cli/command/flags.ts'
 import { rowNamed } from '../../cli/command/named-row.ts'
+import { thisMachine } from '../../cli/io/process.ts'
 
 export default class Profiles extends SvcCommand {
   static override summary = 'List the profiles that come with svc, or the parameters of one'
+  static override answers = { '': lists(async () => (await import('../../cli/monitors/lists.ts')).monitorProfiles) }
   static override examples = ['<%= config.bin %> monitors profiles', '<%= config.bin %> monitors profiles vantage']
   static override args = {
     profile: argument({
@@ -14,16 +16,16 @@ export default class Profiles extends SvcCommand {
   }
 
   protected async perform(): Promise<undefined> {
-    const { args, flags } = await this.parse(Profiles)
+    const { args } = await this.parse(Profiles)
     const { describeProfiles } = await import('../../core/plan/index.ts')
     const profiles = await describeProfiles()
     if (args.profile === undefined) {
       const { monitorProfiles } = await import('../../cli/monitors/lists.ts')
-      this.print(monitorProfiles.render(profiles, {}, { json: flags.json, screen: this.io.stdout }))
+      this.print(monitorProfiles.render(profiles, { target: thisMachine }, this.output))
       return
     }
     const profile = rowNamed(profiles, args.profile, 'profile')
     const { renderProfile } = await import('../../cli/monitors/details.ts')
-    this.print(renderProfile(profile, { json: flags.json, screen: this.io.stdout }))
+    this.print(renderProfile(profile, this.output))
   }
 }

@@ -1,4 +1,4 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { lists, SvcCommand } from '../../cli/command/base.ts'
 import { custom, modeFlag, oneOf, parseDuration, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { exits } from '../../core/errors.ts'
 import { ServerType } from '../../core/protocol/index.ts'
@@ -7,6 +7,7 @@ export default class MonitorsTest extends SvcCommand {
   static override summary = 'Run a single monitor of svc.yaml and show all its results'
   static override description =
     `Monitors named in its dependsOn do not run. Without --mode, all checks run. Exits 3 when it fails.`
+  static override answers = { '': lists(async () => (await import('../../cli/monitors/lists.ts')).findings) }
   static override examples = [
     '<%= config.bin %> monitors test "postgres orders"',
     '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
@@ -38,10 +39,10 @@ export default class MonitorsTest extends SvcCommand {
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { args, flags } = await this.parse(MonitorsTest)
     const name = required(args.name, 'NAME')
-    const { hasPassed, renderTrial, trialJson, tryMonitor } = await import('../../cli/monitors/monitor-test.ts')
+    const { hasPassed, renderTrial, tryMonitor } = await import('../../cli/monitors/monitor-test.ts')
     const trial = await tryMonitor(name, flags, this.io.env, signal)
     for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
-    this.print(flags.json ? JSON.stringify(trialJson(trial)) : renderTrial(trial, this.io.stdout))
+    this.print(renderTrial(trial, this.output))
     return hasPassed(trial.trial) ? undefined : exits.unhealthy.code
   }
 }

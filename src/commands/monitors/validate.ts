@@ -1,13 +1,23 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { prints, SvcCommand } from '../../cli/command/base.ts'
 import { text } from '../../cli/command/flags.ts'
 import type { ProcessEnvironment } from '../../cli/io/io.ts'
+import { thisMachine } from '../../cli/io/process.ts'
+import { document, flag, integer, oneOf, string, strings } from '../../cli/render/document.ts'
 import { waysToConfigure } from '../../cli/session/first-config.ts'
 import { configuration } from '../../cli/session/session.ts'
 import type { LoadedConfig } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
+import { ServerType } from '../../core/protocol/index.ts'
+
+const validated = document<{ readonly type: string; readonly monitors: number }>()({
+  around: { target: string, valid: flag, file: string, warnings: strings },
+  rows: 'types',
+  members: { type: oneOf(...ServerType.values), monitors: integer },
+})
 
 export default class Validate extends SvcCommand {
   static override summary = 'Check svc.yaml: every mistake with its line and column'
+  static override answers = { '': prints(async () => validated) }
   static override examples = [
     '<%= config.bin %> monitors validate',
     '<%= config.bin %> monitors validate --config ./svc.yaml',
@@ -21,7 +31,8 @@ export default class Validate extends SvcCommand {
     demandMonitors(config, this.io.env)
     const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
     if (flags.json) {
-      this.print(JSON.stringify({ valid: true, file: config.origin, types, warnings: config.warnings }))
+      const { origin: file, warnings } = config
+      this.print(validated.text({ target: thisMachine, valid: true, file, warnings }, types))
       return
     }
     const counted = types.flatMap(({ type, monitors }) => (monitors > 0 ? [`${type} ${monitors}`] : [])).join(', ')

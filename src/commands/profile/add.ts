@@ -1,4 +1,4 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { prints, SvcCommand } from '../../cli/command/base.ts'
 import { boolean, connectionFlags, custom, oneOf, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { shellWord } from '../../cli/render/hints.ts'
 import { Fault } from '../../core/errors.ts'
@@ -6,6 +6,7 @@ import { sanitizeLine } from '../../core/sanitize.ts'
 
 export default class ProfileAdd extends SvcCommand {
   static override summary = 'Create a profile for a server, without signing in'
+  static override answers = { '': prints(async () => (await import('../../cli/setup/lists.ts')).profiles) }
   static override examples = ['<%= config.bin %> profile add prod --server https://svc.example.com --use']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }),
@@ -54,7 +55,9 @@ export default class ProfileAdd extends SvcCommand {
       signal,
     )
     const current = after.current === name
-    if (flags.json) this.print(JSON.stringify({ ...profile, current }))
-    else this.print(sanitizeLine(`Profile ${name}: ${profile.server}${current ? ' (current)' : ''}`))
+    if (flags.json) {
+      const { profiles } = await import('../../cli/setup/lists.ts')
+      this.print(profiles.text({ ...profile, current }))
+    } else this.print(sanitizeLine(`Profile ${name}: ${profile.server}${current ? ' (current)' : ''}`))
   }
 }

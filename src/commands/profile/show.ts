@@ -1,10 +1,11 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { prints, SvcCommand } from '../../cli/command/base.ts'
 import { argument, variable } from '../../cli/command/flags.ts'
 import { readSettings } from '../../cli/session/session.ts'
 import { Fault } from '../../core/errors.ts'
 
 export default class ProfileShow extends SvcCommand {
   static override summary = 'Show a profile; without a name, the current one'
+  static override answers = { '': prints(async () => (await import('../../cli/setup/lists.ts')).profiles) }
   static override examples = ['<%= config.bin %> profile show', '<%= config.bin %> profile show prod --json']
   static override args = { name: argument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }) }
 
@@ -21,7 +22,8 @@ export default class ProfileShow extends SvcCommand {
     const profile = await profileNamed(settings, name, 'svc profile show')
     const current = settings.current === profile.name
     if (flags.json) {
-      this.print(JSON.stringify({ ...profile, current }))
+      const { profiles } = await import('../../cli/setup/lists.ts')
+      this.print(profiles.text({ ...profile, current }))
       return
     }
     const { factLines } = await import('../../cli/render/table.ts')

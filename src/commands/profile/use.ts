@@ -1,4 +1,4 @@
-import { SvcCommand } from '../../cli/command/base.ts'
+import { prints, SvcCommand } from '../../cli/command/base.ts'
 import { required, requiredArgument } from '../../cli/command/flags.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 
@@ -7,6 +7,7 @@ export default class ProfileUse extends SvcCommand {
   static override description =
     `health, heartbeat, roles assign|show|unassign, api, whoami and logout then act at its server, unless
 --local, --server or --profile selects another target. All other commands act on this machine.`
+  static override answers = { '': prints(async () => (await import('../../cli/setup/lists.ts')).profiles) }
   static override examples = ['<%= config.bin %> profile use prod']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'Name of the profile', ignoreStdin: true }),
@@ -23,7 +24,8 @@ export default class ProfileUse extends SvcCommand {
     )
     const profile = await profileNamed(after, name, 'svc profile use')
     if (flags.json) {
-      this.print(JSON.stringify({ ...profile, current: true }))
+      const { profiles } = await import('../../cli/setup/lists.ts')
+      this.print(profiles.text({ ...profile, current: true }))
       return
     }
     const { profileScope } = await import('../../cli/session/other-target.ts')

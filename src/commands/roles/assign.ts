@@ -1,3 +1,4 @@
+import { lists, prints } from '../../cli/command/base.ts'
 import { argument } from '../../cli/command/flags.ts'
 import { shellWord } from '../../cli/render/hints.ts'
 import { changeRoles, isEmpty } from '../../cli/roles/role-change.ts'
@@ -12,6 +13,10 @@ on this machine, everyone who can open the store is.
 
 A file (--from-file) has the columns UserName, Action (assign or unassign; default: assign), Roles
 and Permissions, both lists such as [Admin,Ops]. svc validates the whole file before any change.`
+  static override answers = {
+    '': prints(async () => (await import('../../cli/roles/lists.ts')).roleChanges),
+    '--from-file': lists(async () => (await import('../../cli/roles/lists.ts')).fileRows),
+  }
   static override examples = [
     '<%= config.bin %> roles assign alice --role Admin --reason "on call from May"',
     '<%= config.bin %> roles assign alice --role Ops --permission orders:read',

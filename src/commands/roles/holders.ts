@@ -1,3 +1,4 @@
+import { lists } from '../../cli/command/base.ts'
 import { required, requiredArgument } from '../../cli/command/flags.ts'
 import { shellWord } from '../../cli/render/hints.ts'
 import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
@@ -5,6 +6,7 @@ import { Fault } from '../../core/errors.ts'
 
 export default class Holders extends StoreCommand {
   static override summary = 'List the users with a role in the store of this machine'
+  static override answers = { '': lists(async () => (await import('../../cli/accounts/lists.ts')).holders) }
   static override examples = ['<%= config.bin %> roles holders Admin']
   static override args = {
     role: requiredArgument({ name: 'ROLE', description: 'Role (case-sensitive)', ignoreStdin: true }),
@@ -18,8 +20,7 @@ export default class Holders extends StoreCommand {
       const users = await admin.roles.holders(role)
       if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
       const { holders } = await import('../../cli/accounts/lists.ts')
-      const output = this.listOutput(flags)
-      this.printList(holders.render(users, { store: admin.store, role }, output))
+      this.printList(holders.render(users, { store: admin.store, role }, this.output))
     })
   }
 }

@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { connectionFlags, requiredArgument } from '../../cli/command/flags.ts'
 import { showRoles } from '../../cli/roles/role-change.ts'
 import { userOf } from '../../cli/roles/role-command.ts'
@@ -6,6 +7,7 @@ import { TargetCommand } from '../../cli/session/target-command.ts'
 
 export default class Show extends TargetCommand {
   static override summary = 'Show the roles and permissions of a user'
+  static override answers = { '': prints(async () => (await import('../../cli/roles/lists.ts')).holdings) }
   static override examples = [
     '<%= config.bin %> roles show alice',
     '<%= config.bin %> roles show alice@example.com --server https://svc.example.com --json',
@@ -24,7 +26,7 @@ export default class Show extends TargetCommand {
     try {
       const lists = await showRoles({ session, call: localCall(signal) }, userName)
       const { renderHoldings } = await import('../../cli/roles/details.ts')
-      this.print(renderHoldings({ userName, ...lists }, this.target, { json: flags.json, screen: this.io.stdout }))
+      this.print(renderHoldings({ userName, ...lists }, this.target, this.output))
     } finally {
       await session.close()
     }

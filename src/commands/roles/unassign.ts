@@ -1,3 +1,4 @@
+import { lists, prints } from '../../cli/command/base.ts'
 import { argument, boolean } from '../../cli/command/flags.ts'
 import { shellWord } from '../../cli/render/hints.ts'
 import { changeRoles, isEmpty, takeAll } from '../../cli/roles/role-change.ts'
@@ -10,6 +11,10 @@ export default class Unassign extends RoleCommand {
     `Prints the changes, and all roles and permissions of the user afterwards. Roles that the user does
 not have are ignored; a name that differs only in letter case is refused with exit code 9, and
 nothing is changed. The last Admin cannot lose Admin.`
+  static override answers = {
+    '': prints(async () => (await import('../../cli/roles/lists.ts')).roleChanges),
+    '--from-file': lists(async () => (await import('../../cli/roles/lists.ts')).fileRows),
+  }
   static override examples = [
     '<%= config.bin %> roles unassign bob --role Admin --reason "left the team"',
     '<%= config.bin %> roles unassign bob --all --dry-run',

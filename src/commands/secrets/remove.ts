@@ -1,11 +1,21 @@
+import { prints } from '../../cli/command/base.ts'
 import { localFlag } from '../../cli/command/flags.ts'
+import { thisMachine } from '../../cli/io/process.ts'
 import { checkedSecretName, nameArg } from '../../cli/keychain/secrets.ts'
+import { document, flag, string } from '../../cli/render/document.ts'
 import { TargetCommand } from '../../cli/session/target-command.ts'
 import { Fault } from '../../core/errors.ts'
 import { didYouMean } from '../../core/suggest.ts'
 
+const removedSecrets = document<{ readonly name: string; readonly removed: true }>()({
+  around: { target: string },
+  rows: 'secrets',
+  members: { name: string, removed: flag },
+})
+
 export default class SecretsRemove extends TargetCommand {
   static override summary = 'Remove a secret from the OS keychain'
+  static override answers = { '': prints(async () => removedSecrets) }
   static override examples = ['<%= config.bin %> secrets remove orders-db']
   static override args = nameArg
   static override flags = { local: localFlag }
@@ -25,6 +35,10 @@ export default class SecretsRemove extends TargetCommand {
         hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), 'svc secrets list shows the names.'],
       })
     }
-    this.print(flags.json ? JSON.stringify({ name, removed: true }) : `${name} is removed from the OS keychain`)
+    this.print(
+      flags.json
+        ? removedSecrets.text({ target: thisMachine }, [{ name, removed: true }])
+        : `${name} is removed from the OS keychain`,
+    )
   }
 }

@@ -1,8 +1,17 @@
+import { prints } from '../../cli/command/base.ts'
 import { boolean, localFlag, text } from '../../cli/command/flags.ts'
+import { thisMachine } from '../../cli/io/process.ts'
 import { checkedSecretName, nameArg } from '../../cli/keychain/secrets.ts'
+import { document, flag, string } from '../../cli/render/document.ts'
 import { TargetCommand } from '../../cli/session/target-command.ts'
 import { Fault } from '../../core/errors.ts'
 import { hostAndPort } from '../../core/settings/index.ts'
+
+const keptSecrets = document<{ readonly name: string; readonly for: string; readonly kept: true }>()({
+  around: { target: string },
+  rows: 'secrets',
+  members: { name: string, for: string, kept: flag },
+})
 
 export default class SecretsSet extends TargetCommand {
   static override summary = 'Store a secret for svc.yaml in the OS keychain'
@@ -10,6 +19,7 @@ export default class SecretsSet extends TargetCommand {
     `svc.yaml refers to it as {keychain: NAME}. The secret is sent only to the host and port of --for: a
 monitor that would send it elsewhere fails before it sends anything.
 A daemon has no keychain: if svc serve runs under its own account, use {file: /path}.`
+  static override answers = { '': prints(async () => keptSecrets) }
   static override examples = [
     '<%= config.bin %> secrets set orders-db --for db1.internal:5432',
     'pass show orders | <%= config.bin %> secrets set orders-db --for db1.internal:5432 --stdin',
@@ -42,7 +52,7 @@ A daemon has no keychain: if svc serve runs under its own account, use {file: /p
     const address = hostAndPort(place.host, place.port)
     this.print(
       flags.json
-        ? JSON.stringify({ name, for: address, kept: true })
+        ? keptSecrets.text({ target: thisMachine }, [{ name, for: address, kept: true }])
         : `${name} is stored in the OS keychain, for ${address} only: {keychain: ${name}}`,
     )
   }

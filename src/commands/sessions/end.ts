@@ -1,9 +1,17 @@
+import { prints } from '../../cli/command/base.ts'
 import { argument, boolean, connectionFlags, text } from '../../cli/command/flags.ts'
+import { document, integer, string } from '../../cli/render/document.ts'
 import { type CommandSession, localCall, openSession, placeOf } from '../../cli/session/session.ts'
 import { TargetCommand } from '../../cli/session/target-command.ts'
 import { orUnknownUser } from '../../cli/session/unknown-user.ts'
 import { Fault } from '../../core/errors.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
+
+const endings = document<{ readonly ended: number }>()({
+  around: { target: string },
+  rows: 'results',
+  members: { ended: integer },
+})
 
 export default class End extends TargetCommand {
   static override summary = 'End sessions and their tokens; takes effect immediately'
@@ -11,6 +19,7 @@ export default class End extends TargetCommand {
     `ID is the id that svc sessions list shows, or its beginning. --others ends every session except
 the present one. An Admin can end the sessions of any user with --user; on this machine, --user is
 required.`
+  static override answers = { '': prints(async () => endings) }
   static override examples = [
     '<%= config.bin %> sessions end 3f2a9c1b',
     '<%= config.bin %> sessions end --others',
@@ -52,7 +61,7 @@ required.`
       )
       this.print(
         flags.json
-          ? JSON.stringify({ Target: this.target, Ended })
+          ? endings.text({ target: this.target }, [{ ended: Ended }])
           : `${Ended === 1 ? '1 session has' : `${Ended} sessions have`} ended`,
       )
       const own = session.target.kind === 'server' && flags.user === undefined

@@ -1,3 +1,4 @@
+import { lists } from '../../cli/command/base.ts'
 import { connectionFlags, text } from '../../cli/command/flags.ts'
 import { localCall, openSession, placeOf } from '../../cli/session/session.ts'
 import { TargetCommand } from '../../cli/session/target-command.ts'
@@ -8,6 +9,7 @@ export default class List extends TargetCommand {
   static override description =
     `A session is a sign-in with its tokens, which has neither expired nor ended. An Admin can list
 the sessions of any user with --user; on this machine, --user is required.`
+  static override answers = { '': lists(async () => (await import('../../cli/accounts/lists.ts')).sessions) }
   static override examples = [
     '<%= config.bin %> sessions list',
     '<%= config.bin %> sessions list --user bob --json',
@@ -30,9 +32,7 @@ the sessions of any user with --user; on this machine, --user is required.`
         session,
       )
       const { sessions } = await import('../../cli/accounts/lists.ts')
-      const output = { json: flags.json, screen: this.io.stdout, argv: this.argv }
-      const list = sessions.render(Sessions, { Target: this.target, UserName }, output)
-      if (list !== '') this.print(list)
+      this.printList(sessions.render(Sessions, { target: this.target, userName: UserName }, this.output))
     } finally {
       await session.close()
     }

@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { newPassword } from '../../cli/command/prompt.ts'
 import { shellWord } from '../../cli/render/hints.ts'
@@ -13,6 +14,7 @@ export default class Add extends StoreCommand {
   static override description =
     `Creates the store if it does not exist. svc prompts for the password on a terminal, or reads it
 from standard input with --password-stdin; it is never part of the command line.`
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).userOutcomes) }
   static override examples = [
     '<%= config.bin %> users add alice --role Admin',
     '<%= config.bin %> users add bob --role Ops --password-stdin < password.txt',
@@ -69,8 +71,7 @@ from standard input with --password-stdin; it is never part of the command line.
       const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(
         renderUser(user, admin.store, {
-          json: flags.json,
-          screen: this.io.stdout,
+          ...this.output,
           sentence: `${user.userName} is added`,
         }),
       )

@@ -1,8 +1,10 @@
+import { prints } from '../../cli/command/base.ts'
 import { required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
 export default class Enable extends StoreCommand {
   static override summary = 'Enable a disabled user'
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).userOutcomes) }
   static override examples = ['<%= config.bin %> users enable bob --reason "on leave"']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
@@ -21,7 +23,7 @@ export default class Enable extends StoreCommand {
       const user = changed ? await admin.users.enable(before.userName, by) : before
       const sentence = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
+      this.print(renderUser(user, admin.store, { ...this.output, sentence, changed }))
     })
   }
 }

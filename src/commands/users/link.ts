@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { required, requiredArgument } from '../../cli/command/flags.ts'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 import { identityFlags, issuerNamed } from '../../cli/session/identity-flags.ts'
@@ -7,6 +8,7 @@ export default class Link extends StoreCommand {
   static override description =
     `svc never takes an account at a provider for a user of the same name or e-mail: this command decides it. The
 subject is the claim sub of the account's tokens; svc audit list --json shows it after the first sign-in.`
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).userOutcomes) }
   static override examples = [
     '<%= config.bin %> users link alice --provider corp --subject 248289761001',
     '<%= config.bin %> users link alice --provider https://login.example.com --subject 2482',
@@ -28,7 +30,7 @@ subject is the claim sub of the account's tokens; svc audit list --json shows it
         ? `${user.userName} may sign in as ${subject} at ${issuer}`
         : `${user.userName}: unchanged`
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
+      this.print(renderUser(user, admin.store, { ...this.output, sentence, changed }))
     })
   }
 }

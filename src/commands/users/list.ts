@@ -1,7 +1,9 @@
+import { lists } from '../../cli/command/base.ts'
 import { StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 
 export default class List extends StoreCommand {
   static override summary = 'List the users of the store of this machine'
+  static override answers = { '': lists(async () => (await import('../../cli/accounts/lists.ts')).users) }
   static override examples = ['<%= config.bin %> users list', '<%= config.bin %> users list --json']
   static override flags = storeFlags
 
@@ -9,8 +11,8 @@ export default class List extends StoreCommand {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
       const users = await admin.users.list()
-      const lists = await import('../../cli/accounts/lists.ts')
-      this.printList(lists.users.render(users, { store: admin.store }, this.listOutput(flags)))
+      const accounts = await import('../../cli/accounts/lists.ts')
+      this.printList(accounts.users.render(users, { store: admin.store }, this.output))
     })
   }
 }

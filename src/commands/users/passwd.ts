@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { canAsk, newPassword } from '../../cli/command/prompt.ts'
 import { digestConsent, StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
@@ -7,6 +8,7 @@ export default class Passwd extends StoreCommand {
   static override description =
     `A new password also ends sign-in by HTTP Digest, unless --digest is given: the digest secret is
 computed from the password. --no-digest removes that secret alone; it keeps the password, and asks for none.`
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).userOutcomes) }
   static override examples = [
     '<%= config.bin %> users passwd alice',
     '<%= config.bin %> users passwd alice --password-stdin < password.txt',
@@ -45,7 +47,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
       const user = await admin.users.passwd(userName, password, by, digestConsent(flags))
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence }))
+      this.print(renderUser(user, admin.store, { ...this.output, sentence }))
       if (before !== 'none' && user.digest === 'none') {
         this.say(`Note: ${user.userName} can no longer sign in by HTTP Digest; --digest keeps that.`)
       }
@@ -64,7 +66,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
         ? `${user.userName} can no longer sign in by HTTP Digest; the password is unchanged`
         : `${user.userName} has no digest secret: nothing changed`
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      const as = { json: flags.json, screen: this.io.stdout, sentence, changed: removed }
+      const as = { ...this.output, sentence, changed: removed }
       this.print(renderUser(user, admin.store, as))
     })
   }

@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { askLine, canAsk } from '../../cli/command/prompt.ts'
 import type { Io } from '../../cli/io/io.ts'
@@ -10,6 +11,7 @@ export default class Remove extends StoreCommand {
   static override description =
     `Asks to repeat the name on a terminal; elsewhere --yes is required. To keep the user and only
 prevent sign-in: svc users disable NAME.`
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).userOutcomes) }
   static override examples = ['<%= config.bin %> users remove bob', '<%= config.bin %> users remove bob --yes']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
@@ -34,9 +36,7 @@ prevent sign-in: svc users disable NAME.`
       const user = await admin.users.remove(userName, by)
       const sentence = `${user.userName} is removed`
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      this.print(
-        renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, member: 'removed' }),
-      )
+      this.print(renderUser(user, admin.store, { ...this.output, sentence, removed: true }))
     })
   }
 }

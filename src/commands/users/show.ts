@@ -1,8 +1,10 @@
+import { prints } from '../../cli/command/base.ts'
 import { required, requiredArgument } from '../../cli/command/flags.ts'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
 export default class Show extends StoreCommand {
   static override summary = 'Show one user of the store of this machine'
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).users) }
   static override examples = ['<%= config.bin %> users show alice', '<%= config.bin %> users show alice@example.com']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
@@ -15,7 +17,7 @@ export default class Show extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const user = await userNamed(admin, name)
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout }))
+      this.print(renderUser(user, admin.store, this.output))
     })
   }
 }

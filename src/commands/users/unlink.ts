@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { required, requiredArgument } from '../../cli/command/flags.ts'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 import { identityFlags, issuerNamed } from '../../cli/session/identity-flags.ts'
@@ -7,6 +8,7 @@ export default class Unlink extends StoreCommand {
   static override description =
     `Ends every session and token of the user. Without --subject, all accounts of the user at the provider are unlinked.
 The next sign-in with such an account adds a new user without roles: to prevent it, svc users disable NAME.`
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).userOutcomes) }
   static override examples = ['<%= config.bin %> users unlink alice --provider corp']
   static override args = {
     name: requiredArgument({ name: 'NAME', description: 'User name or e-mail', ignoreStdin: true }),
@@ -24,7 +26,7 @@ The next sign-in with such an account adds a new user without roles: to prevent 
         ? `${user.userName} can no longer sign in at ${issuer}`
         : `${user.userName}: unchanged, there is no such link`
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence, changed }))
+      this.print(renderUser(user, admin.store, { ...this.output, sentence, changed }))
     })
   }
 }

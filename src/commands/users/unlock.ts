@@ -1,3 +1,4 @@
+import { prints } from '../../cli/command/base.ts'
 import { required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 
@@ -7,6 +8,7 @@ export default class Unlock extends StoreCommand {
     `Removes the counters of failed sign-ins with the user's name and e-mail, so that the right password works again from
 every address. While somebody continues to guess, the limit is soon reached again: --from ADDRESS names the address from
 which the user signs in, which the limit then no longer affects.`
+  static override answers = { '': prints(async () => (await import('../../cli/accounts/lists.ts')).userOutcomes) }
   static override examples = [
     '<%= config.bin %> users unlock alice',
     '<%= config.bin %> users unlock alice --from 203.0.113.7 --reason "on call, at home"',
@@ -29,7 +31,7 @@ which the user signs in, which the limit then no longer affects.`
       const from = flags.from === undefined ? '' : `, and may sign in from ${flags.from} during an attack`
       const sentence = `${user.userName} is no longer locked after failed sign-ins${from}`
       const { renderUser } = await import('../../cli/accounts/details.ts')
-      this.print(renderUser(user, admin.store, { json: flags.json, screen: this.io.stdout, sentence }))
+      this.print(renderUser(user, admin.store, { ...this.output, sentence }))
     })
   }
 }

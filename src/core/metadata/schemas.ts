@@ -164,6 +164,18 @@ export function dtoSchema(dto: Dto, style: NameStyle): JsonSchema {
   }
 }
 
+/** The JSON Schema of a DTO as answers contain it in PascalCase, by a reference, with the definitions that it needs. */
+export function definitionsOf(dto: Dto): { readonly ref: JsonSchema; readonly $defs: Json } {
+  const needed = new Map<string, Shape>()
+  collect(dto, 'answer', needed)
+  const definitions = [...needed].map(([name, { schema }]) => [
+    name,
+    schema.kind === 'choice' ? { type: 'string', enum: schema.values } : dtoSchema(schema, 'PascalCase'),
+  ])
+  const moved = JSON.stringify(Object.fromEntries(definitions)).replaceAll('#/components/schemas/', '#/$defs/')
+  return { ref: { $ref: `#/$defs/${dto.name}` }, $defs: JSON.parse(moved) as Json }
+}
+
 export const propertiesOf = (dto: Dto, style: NameStyle): JsonSchema =>
   Object.fromEntries(
     Object.entries(dto.fields).map(([name, field]) => [inStyle(name, style), answerSchema(schemaOf(field))]),

@@ -22,7 +22,6 @@ const answersMore = /^(MISCONF|MASTERDOWN) /
 
 export const ping = onRedis({
   depth: 'Basic',
-  provesNoReading: true,
   results: {
     ping: 'The server answers PING in time; reports a server that is loading data and a replica that has lost its primary',
   },
@@ -117,7 +116,6 @@ const pingCount = 10
 
 export const latency = onRedis({
   depth: 'Advanced',
-  provesNoReading: true,
   results: { latency: 'The server answers ten PINGs quickly' },
   settings: {
     pings: {

@@ -1,0 +1,332 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { lists, runCommand, SvcCommand } from '../../src/cli/command/base.ts'
+import { answersOf } from '../../src/cli/help/records.ts'
+import { integer, string } from '../../src/cli/render/document.ts'
+import { list } from '../../src/cli/render/list.ts'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { openCore } from '../../src/core/open.ts'
+import { startServer } from '../../src/core/server/index.ts'
+import { serveDefaults } from '../../src/core/service.ts'
+import { commands } from '../../src/registry.ts'
+import { capturedIo } from '../support/program/captured-io.ts'
+import { answers, documentOf, schemaErrors } from '../support/program/documents.ts'
+import { type Home, svcHome } from '../support/program/svc.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
+
+type Line = {
+  /** The answer of the table of commands. */
+  readonly name: string
+  readonly args: readonly string[]
+  readonly stdin?: string
+}
+const line = (name: string, rest: readonly string[] = [], stdin = ''): Line => ({
+  name,
+  args: [...name.split(' '), ...rest],
+  stdin,
+})
+
+const password = 'violet-harbour-42'
+/** The order counts: later lines use what earlier ones made. */
+const here = (folder: string): readonly Line[] => [
+  line('users add', ['ann', '--role', 'Admin', '--email', 'ann@example.com', '--password-stdin'], password),
+  line('users add', ['bob', '--no-password', '--permission', 'heartbeat']),
+  line('users list'),
+  line('users show', ['ann']),
+  line('users disable', ['bob']),
+  line('users disable', ['bob']),
+  line('users enable', ['bob']),
+  line('users unlock', ['bob']),
+  line('users passwd', ['bob', '--password-stdin'], 'quiet meadow 17'),
+  line('users passwd', ['bob', '--no-digest']),
+  line('users link', ['bob', '--provider', 'https://login.example.com', '--subject', 'b']),
+  line('users unlink', ['bob', '--provider', 'https://login.example.com']),
+  line('roles assign', ['bob', '--role', 'Ops']),
+  line('roles assign --from-file', [join(folder, 'changes.csv'), '--dry-run']),
+  line('roles show', ['bob']),
+  line('roles holders', ['Ops']),
+  line('roles holders', ['Nobody']),
+  line('roles unassign --from-file', [join(folder, 'changes.csv')]),
+  line('roles unassign', ['bob', '--role', 'Ops']),
+  line('keys create', ['ci', '--user', 'ann', '--expires', '90d']),
+  line('keys create', ['limited', '--user', 'bob', '--permission', 'heartbeat']),
+  line('keys list'),
+  line('keys revoke', ['ci']),
+  line('keys list'),
+  line('heartbeat', ['nightly', '--message', 'done', '--interval', '1d', '--backlog', '7']),
+  line('heartbeats list'),
+  line('heartbeats remove', ['nightly']),
+  line('heartbeats list'),
+  line('sessions list', ['--user', 'ann']),
+  line('sessions end', ['--all', '--user', 'ann']),
+  line('audit list'),
+  line('users remove', ['bob', '--yes']),
+  line('monitors kinds'),
+  line('monitors kinds', ['postgres']),
+  line('monitors profiles'),
+  line('monitors profiles', ['vantage']),
+  line('monitors list'),
+  line('monitors list', ['--type', 'Sql']),
+  line('monitors validate', ['--config', join(folder, 'monitors.yaml')]),
+  line('monitors test', ['nobody', '--config', join(folder, 'monitors.yaml')]),
+  line('health', ['-m', 'Basic', '-t', 'App', '--config', join(folder, 'monitors.yaml')]),
+  line('health', ['-m', 'Basic', '-t', 'App,Sql', '--server-state', '--config', join(folder, 'monitors.yaml')]),
+  line('secrets list'),
+  line('profile add', ['prod', '--server', 'https://svc.example.com', '--credentials', 'always']),
+  line('profile use', ['prod']),
+  line('profile list'),
+  line('profile show'),
+  line('config set', ['credentials', 'when-asked']),
+  line('config get', ['credentials']),
+  line('config get', ['proxy']),
+  line('config list'),
+  line('config path'),
+  line('config unset', ['credentials']),
+  line('profile remove', ['prod']),
+  line('profile list'),
+  line('whoami', ['--local']),
+  line('logout', ['--all']),
+  line('doctor', ['--local']),
+  line('completion', ['bash']),
+  line('version'),
+]
+const atServer = (url: string): readonly Line[] => [
+  line('login', ['--server', url, '-u', 'bob', '--password-stdin', '--insecure-storage'], password),
+  line('whoami'),
+  line('whoami', ['--verify']),
+  line('profile list'),
+  line('sessions list'),
+  line('passwd', ['--password-stdin'], `${password}\ncopper-lantern-77`),
+  line('sessions end', ['--others']),
+  line('config list'),
+  line('logout'),
+]
+
+/** Answers that need a keychain or a machine of their own: the test that validates them. */
+const elsewhere: Readonly<Record<string, string>> = {
+  'secrets set': 'secrets.peers.test.ts',
+  'secrets remove': 'secrets.peers.test.ts',
+  'monitors discover': 'init.test.ts',
+  init: 'init.test.ts',
+}
+
+/** Commands without a document: `api` prints the bytes of the server, `serve` a log. */
+const withoutDocument = ['api', 'serve']
+
+/** The documents of the interface, of health, of roles and of `monitors list`, which keep their names. */
+const ownNames = [
+  'health',
+  'monitors list',
+  'roles assign',
+  'roles assign --from-file',
+  'roles show',
+  'roles unassign',
+  'roles unassign --from-file',
+]
+
+type Node = {
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly items?: Node
+  readonly anyOf?: readonly Node[]
+}
+/** The names of all members, at any depth. */
+const namesIn = ({ properties = {}, items, anyOf = [] }: Node): readonly string[] => [
+  ...Object.keys(properties),
+  ...[...Object.values(properties), ...(items ? [items] : []), ...anyOf].flatMap(namesIn),
+]
+
+/** Why a document has another shape than `{store or target, <things>: [...]}` in camelCase; empty if it has not. */
+function otherStyle(schema: Node): readonly string[] {
+  const members = Object.entries(schema.properties ?? {})
+  const things = members.filter(([, { items }]) => items?.properties !== undefined)
+  return [
+    ...(['store', 'target'].includes(members[0]?.[0] ?? '') ? [] : ['it does not begin with store or target']),
+    ...(things.length === 1 ? [] : [`it has ${things.length} lists of objects`]),
+    ...namesIn(schema).flatMap((name) => (/^[a-z][A-Za-z]*$/.test(name) ? [] : [`${name} is not in camelCase`])),
+  ]
+}
+
+describe('what every command prints with --json', () => {
+  let folder = ''
+  const homes: Home[] = []
+  const ends: (() => Promise<void>)[] = []
+  const printed: (Line & { readonly stdout: string; readonly stderr: string })[] = []
+
+  async function printAll(home: Home, lines: readonly Line[]): Promise<void> {
+    for (const one of lines) {
+      const { stdout, stderr } = await home.run([...one.args, '--json'], { stdin: `${one.stdin}\n` })
+      printed.push({ ...one, stdout, stderr })
+    }
+  }
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'svc-documents-'))
+    writeFileSync(join(folder, 'changes.csv'), 'UserName,Roles\nbob,[Ops]\n')
+    const monitors = 'types:\n  App:\n    - {kind: tcp, name: nobody, host: 127.0.0.1, port: 1}\n'
+    writeFileSync(join(folder, 'monitors.yaml'), monitors, { mode: 0o600 })
+    homes.push(svcHome(), svcHome())
+    const { service, runtime } = await openCore({
+      version: '1.2.3',
+      config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+      store: join(folder, 'store', 'svc.db'),
+      shared: true,
+      hashCost: cheapHash,
+      details: 'signed-in',
+    })
+    await runtime.admin?.users.add({ userName: 'bob', password }, { who: 'local:tester', correlationId: 'documents' })
+    const started = { service, runtime, options: serveDefaults, host: '127.0.0.1', port: 0, tls: undefined }
+    const server = await startServer({ ...started, log: () => {} })
+    ends.push(server.stop, runtime.close)
+    await printAll(homes[0] as Home, here(folder))
+    await printAll(homes[1] as Home, atServer(server.url))
+  }, 60_000)
+  afterAll(async () => {
+    for (const end of ends) await end()
+    for (const home of homes) home.remove()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const names = [...new Set([...here(''), ...atServer('')].map(({ name }) => name))]
+
+  test.each(names)('K17 svc %s: is one line that its JSON Schema describes completely', (name) => {
+    const own = printed.filter((one) => one.name === name)
+    expect(own.length).toBeGreaterThan(0)
+    for (const { args, stdout, stderr } of own) {
+      expect(stdout, `${args.join(' ')}: ${stderr}`).toMatch(/^[{[].*[\]}]\n$/)
+      documentOf(name, stdout)
+    }
+  })
+
+  test('K17 has a JSON Schema for every command, and is validated against each', () => {
+    const declared = [...answers.keys()]
+    const commandsWith = new Set(declared.map((name) => name.replace(/ --.*/, '')))
+    const all = Object.keys(commands).map((id) => id.replaceAll(':', ' '))
+    expect(all.filter((name) => !commandsWith.has(name)).toSorted()).toEqual(withoutDocument)
+    expect(declared.filter((name) => !names.includes(name)).toSorted()).toEqual(Object.keys(elsewhere).toSorted())
+    for (const [name, file] of Object.entries(elsewhere)) {
+      const validates = readFileSync(new URL(file, import.meta.url), 'utf8').includes(`documentOf('${name}'`)
+      expect(validates, `${file} validates ${name}`).toBe(true)
+    }
+  })
+
+  test('K17 has one style: a store or target, then one list of things, all in camelCase', () => {
+    const others = [...answers.values()].map(({ name, schema }) => [name, otherStyle(schema() as Node)] as const)
+    expect(others.filter(([, why]) => why.length > 0).map(([name]) => name)).toEqual(
+      [...answers.keys()].filter((name) => ownNames.includes(name)),
+    )
+    const planted = {
+      properties: {
+        target: {},
+        Users: { items: { properties: { userName: {} } } },
+        more: { items: { properties: {} } },
+      },
+    }
+    expect(otherStyle(planted)).toEqual(['it has 2 lists of objects', 'Users is not in camelCase'])
+    expect(otherStyle({ properties: { users: { items: { properties: {} } } } })).toEqual([
+      'it does not begin with store or target',
+    ])
+  })
+
+  test('contradicts the JSON Schema where a member is missing, is another or has another type', () => {
+    const users = { store: '/s.db', users: [] }
+    expect(schemaErrors('users list', users)).toEqual([])
+    for (const wrong of [{ users: [] }, { ...users, more: 1 }, { ...users, users: [{}] }, { ...users, store: 7 }, []]) {
+      expect(schemaErrors('users list', wrong).length, JSON.stringify(wrong)).toBeGreaterThan(0)
+    }
+  })
+
+  test.each([
+    [['users', 'show', 'nobody']],
+    [['health', '-t', 'Sqll']],
+    [['monitors', 'validate', '--config', 'missing.yaml']],
+    [['roles', 'show', 'ann', '--server', 'http://127.0.0.1:1']],
+  ])('is the document of a failure: %j', async (args) => {
+    const { code, stdout } = await (homes[0] as Home).run([...args, '--json'])
+    expect(code).toBeGreaterThan(1)
+    documentOf('error', stdout)
+  })
+
+  const listCommands: readonly (readonly [name: string, rest: readonly string[]])[] = [
+    ['audit list', []],
+    ['config list', []],
+    ['doctor', ['--local']],
+    ['health', ['-m', 'Basic', '-t', 'App']],
+    ['heartbeats list', []],
+    ['keys list', []],
+    ['monitors kinds', []],
+    ['monitors list', ['--type', 'Sql']],
+    ['monitors profiles', []],
+    ['monitors test', ['nobody', '--config', 'FOLDER/monitors.yaml']],
+    ['profile list', []],
+    ['roles assign --from-file', ['FOLDER/changes.csv', '--dry-run']],
+    ['roles holders', ['Admin']],
+    ['roles unassign --from-file', ['FOLDER/changes.csv', '--dry-run']],
+    ['secrets list', []],
+    ['sessions list', ['--user', 'ann']],
+    ['users list', []],
+  ]
+
+  test.each(listCommands)(
+    'K17 svc %s: a pipe gets a line of field names, and --no-header leaves it out',
+    async (name, rest) => {
+      const home = homes[0] as Home
+      const args = [...name.split(' '), ...rest.map((word) => word.replace('FOLDER', folder))]
+      const whole = await home.run(args)
+      const [header = '', ...rows] = whole.stdout.split('\n')
+      const { fields } = answers.get(name) ?? {}
+      expect(header.split('\t')).toEqual(fields ?? expect.arrayContaining(['Target', 'MonitorName']))
+      const without = await home.run([...args, '--no-header'])
+      // Figures and times differ between two runs.
+      const shape = (lines: readonly string[]): readonly number[] => lines.map((text) => text.split('\t').length)
+      expect(shape(without.stdout.split('\n'))).toEqual(rows.length > 1 ? shape(rows) : [1])
+      expect(without.stdout).not.toContain(header)
+      const terminal = await home.run(args, { columns: 100 })
+      expect(terminal.stdout).not.toContain(header)
+    },
+  )
+
+  test('every command that prints a list is among them, and no other takes --no-header', async () => {
+    const declared = [...answers.values()].filter(({ isList }) => isList).map(({ name }) => name)
+    expect(declared.toSorted()).toEqual(listCommands.map(([name]) => name))
+    const refused = await (homes[0] as Home).run(['users', 'show', 'ann', '--no-header'])
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('unknown flag --no-header')])
+  })
+})
+
+/** A command as its author writes it: one file, and nothing of `--json` in it but the declaration of the list. */
+const planets = list<{ readonly name: string; readonly moons: number }>()({
+  documentOnly: { target: string },
+  rows: 'planets',
+  columns: [
+    { key: 'name', is: string, title: 'NAME' },
+    { key: 'moons', is: integer, title: 'MOONS', align: 'right' },
+  ],
+})
+class Planets extends SvcCommand {
+  static override summary = 'List the planets'
+  static override answers = { '': lists(async () => planets) }
+  protected async perform(): Promise<undefined> {
+    await this.parse(Planets)
+    this.printList(planets.render([{ name: 'Mars', moons: 2 }], { target: 'the sun' }, this.output))
+  }
+}
+const load = async () => ({ default: Planets })
+
+describe('a list command that one file declares', () => {
+  const run = async (...argv: readonly string[]): Promise<string> => {
+    const { io, stdout } = capturedIo()
+    await runCommand(load, argv, io, 'planets')
+    return stdout()
+  }
+
+  test('has a document, a header line, --no-header, a JSON Schema and its fields in the help', async () => {
+    expect(await run('--json')).toBe('{"target":"the sun","planets":[{"name":"Mars","moons":2}]}\n')
+    expect(await run()).toBe('Name\tMoons\nMars\t2\n')
+    expect(await run('--no-header')).toBe('Mars\t2\n')
+    const [answer] = await answersOf({ planets: load })
+    expect(answer).toMatchObject({ name: 'planets', isList: true, fields: ['Name', 'Moons'] })
+    expect(answer?.schema()).toMatchObject({ required: ['target', 'planets'] })
+  })
+})
