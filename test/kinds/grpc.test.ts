@@ -24,7 +24,7 @@ import {
   speaks,
 } from '../support/faults/faults.ts'
 import { type Certificates, makeCertificates, opensslMissing } from '../support/servers/certs.ts'
-import { checkServer, grpcServer, healthServer, type Refusal } from '../support/servers/grpc.ts'
+import { checkServer, healthServer, type Refusal } from '../support/servers/grpc.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
 const host = '127.0.0.1'
@@ -184,13 +184,6 @@ describe('grpc health', () => {
     )
   })
 
-  test('a server without the health service is distinguished from an unhealthy one', async () => {
-    await using server = await grpcServer(() => {})
-    const result = checked(await look(server.port), 'health')
-    expect(result).toMatchObject({ status: 'failed', fault: 'protocol' })
-    expect(result.message).toMatch(/ has no health service grpc\.health\.v1\.Health \(UNIMPLEMENTED: ".*"\)$/)
-  })
-
   test.each([
     [status.CANCELLED, 'protocol', 'failed to answer (CANCELLED: "why")'],
     [status.DEADLINE_EXCEEDED, 'timeout', 'did not finish its answer in time (DEADLINE_EXCEEDED: "why")'],
@@ -334,13 +327,6 @@ suiteWith(opensslMissing(), 'grpc over TLS', () => {
     expect(more).toEqual([])
     await using alert = await peer(replies(Buffer.from('15030100020246', 'hex')))
     expect((await look(alert.port))[0]?.message).toBe(`${host}:${alert.port} expects TLS on this port: set tls: true`)
-  })
-
-  test('with tls a server without it is reported as such', async () => {
-    await using server = await healthServer({ '': 'SERVING' })
-    const results = await look(server.port, trusted())
-    expect(results).toEqual([expect.objectContaining({ check: 'connect', status: 'failed', fault: 'tls' })])
-    expect(results[0]?.message).toContain('does not speak TLS on this port')
   })
 
   test('a TLS server without HTTP/2 is reported, whether it refuses or ignores the offer', async () => {

@@ -187,11 +187,8 @@ describe("svc's own store", () => {
 
 describe('a file that is no sound database', () => {
   test.each([
-    ['garbage', () => writeFileSync(path, 'not a database '.repeat(500)), /is not a SQLite database, or is damaged/],
-    ['an empty file', () => writeFileSync(path, ''), /is empty \(0 bytes\)/],
     ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],
-    ['a cut to half', () => truncateSync(path, 4_096), /is damaged: its pages are inconsistent/],
     ['a cut within the first page', () => truncateSync(path, 60), /is damaged: its pages are inconsistent/],
   ])('SQLite: %s is said, in Basic already, and the file is left as it is', async (_, damage, text) => {
     plain(50)
@@ -336,25 +333,6 @@ describe('a database that others use', () => {
     await release()
     expect(bad(await results)).toEqual([])
   })
-  test('SQLite: the round trip reports a writer that does not end, and reading works', async () => {
-    store()
-    const release = await holding('BEGIN IMMEDIATE; CREATE TABLE held (x)')
-    const results = await own({}, 'Advanced', { timeoutMs: 4_000 })
-    await release()
-    expect(bad(results)).toMatchObject([
-      { check: 'round trip', fault: 'timeout', message: `${path} is locked by another process` },
-    ])
-    expect(checked(results, 'quick check').status).toBe('ok')
-  })
-  test('SQLite: a log that has grown is reported with its size', async () => {
-    const store = openStore({ path, create: true })
-    store.database.exec('PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (x)')
-    store.database.prepare('INSERT INTO t VALUES (zeroblob(?))').run(200_000)
-    const results = await own({ walSize: { warn: 100_000 } }, 'Standard')
-    store.close()
-    expect(checked(results, 'wal').status).toBe('warning')
-    expect(checked(results, 'wal').message).toMatch(/^write-ahead log 2\d\d KiB \(warn 98 KiB\)$/)
-  })
 })
 
 describe('what cannot be cancelled runs in a child', () => {
@@ -431,11 +409,6 @@ describe('backup', () => {
     aged(join(backups, 'wednesday.db'), 47)
     expect((await at(backups)).status).toBe('ok')
     expect((await at(join(backups, 'monday.db'))).status).toBe('failed')
-  })
-  test('SQLite: an empty one is no backup, however young', async () => {
-    const backup = join(folder, 'backup.db')
-    aged(backup, 1, '')
-    expect(await at(backup)).toMatchObject({ fault: 'data', message: expect.stringContaining('is empty (0 bytes)') })
   })
   test('SQLite: a run looks at it, in Advanced only, and says when there is none', async () => {
     plain()
