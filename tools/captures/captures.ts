@@ -37,6 +37,28 @@ const config = ({ shopPort, workerPort }: World): string => `types:
       - {kind: http, name: scheduler, url: 'http://127.0.0.1:${shopPort}/jobs', dependsOn: [worker]}
 `
 
+const names = ['basket', 'billing', 'catalog', 'images', 'invoices', 'mail', 'orders', 'prices', 'reports', 'search']
+
+/** 199 monitors, which are 200 with the machine. Six of them fail. */
+function manyConfig({ shopPort, workerPort }: World): string {
+  const failing: Readonly<Record<number, string>> = {
+    6: `kind: tcp, host: 127.0.0.1, port: ${workerPort}`,
+    58: `kind: http, url: 'http://127.0.0.1:${shopPort}/status', json: {$.state: open}`,
+    93: `kind: http, url: 'http://127.0.0.1:${shopPort}/pages', contains: checkout`,
+    121: `kind: tcp, host: 127.0.0.1, port: ${workerPort}`,
+    144: `kind: http, url: 'http://127.0.0.1:${shopPort}/status', measure: [{name: jobs, path: $.waiting, atMost: 20}]`,
+    187: `kind: http, url: 'http://127.0.0.1:${shopPort}/jobs', status: 204`,
+  }
+  const monitors = Array.from({ length: 199 }, (_, at) => {
+    const name = `${names[at % names.length]}-${Math.floor(at / names.length) + 1}`
+    const settings = failing[at] ?? `kind: http, url: 'http://127.0.0.1:${shopPort}/${name}', latency: 30s`
+    return `      - {name: ${name}, ${settings}}`
+  })
+  const type = (from: number, to: number): string =>
+    `    host: ${host}\n    monitors:\n${monitors.slice(from, to).join('\n')}\n`
+  return `types:\n  App:\n${type(0, 100)}  Batch:\n${type(100, 199)}`
+}
+
 const screens: readonly Screen[] = [
   {
     name: 'healthy',
@@ -62,6 +84,13 @@ const screens: readonly Screen[] = [
     prepare: (world) => world.configure(config(world).replace('warn: 20', 'warns: 20')),
   },
   { name: 'validate', command: 'svc monitors validate', codes: { before: 12, after: 12 } },
+  {
+    name: 'many',
+    command: 'svc health',
+    codes: { after: 3 },
+    prepare: (world) => world.configure(manyConfig(world)),
+  },
+  { name: 'many-failed', command: 'svc health --failed', codes: { after: 3 } },
 ]
 
 /** Captures every screen of this version, and of version 0.1 where its commits are in the history, to docs/screens. */

@@ -39,7 +39,8 @@ export async function openWorld(): Promise<World> {
   const shop = createServer((_, response) => {
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify(status))
   })
-  const worker = createTcpServer((socket) => socket.end())
+  // It keeps connections open: svc warns of a server that closes them at once.
+  const worker = createTcpServer(() => {})
   const [shopPort, workerPort] = await Promise.all([listening(shop), listening(worker)])
   const file = join(home, '.config/svc/svc.yaml')
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
