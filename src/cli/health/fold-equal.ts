@@ -3,9 +3,6 @@ import type { ScreenRow } from './rows.ts'
 
 /** Fewer rows than these do not get shorter as one. */
 const leastEqual = 3
-/** The names that one row for several monitors has. `-v` shows all. */
-const maxNames = 5
-
 /** A duration as svc writes it. */
 const duration = /\b\d+(?:\.\d+)? (?:ms|s|min|h|d)\b/g
 
@@ -26,17 +23,11 @@ function keyOf(row: ScreenRow): unknown {
 function merged(rows: readonly ScreenRow[]): ScreenRow {
   const [first] = rows
   if (!first) throw new Error('no row to merge')
-  const names = rows.slice(0, maxNames).map(({ name }) => name)
-  const more = rows.length - names.length
-  const list = more > 0 ? `${names.join(', ')} and ${more} more` : names.join(', ')
   return {
     ...first,
     name: `${rows.length} monitors`,
-    monitors: rows.length,
-    lines: [
-      ...first.lines.map((line, at) => mergedLine(line, rows, at)),
-      { text: `monitors: ${list}`, style: 'dim', inset: 2 },
-    ],
+    monitors: rows.map(({ name }) => name),
+    lines: first.lines.map((line, at) => mergedLine(line, rows, at)),
   }
 }
 

@@ -10,8 +10,8 @@ export type ScreenRow = {
   readonly name: string
   readonly check: string
   readonly lines: readonly Line[]
-  /** How many monitors it stands for. Absent: one. */
-  readonly monitors?: number
+  /** The names of the monitors that it stands for. Absent: it stands for one. */
+  readonly monitors?: readonly string[]
   /** Figures that fill the rest of one line, the most telling first. */
   readonly figures?: readonly string[]
 }
@@ -91,10 +91,38 @@ function below(rows: readonly ScreenRow[], look: Look): readonly string[] {
 /** The text of a row in lines of at most `columns`. */
 function textOf(row: ScreenRow, columns: number, look: Look): readonly Line[] {
   if (row.figures) return [{ text: fittingFigures(row.figures, columns, look) }]
-  return row.lines.flatMap(({ text, style, inset: by = 0 }) => {
+  const lines = row.lines.flatMap(({ text, style, inset: by = 0 }) => {
     const indent = Math.min(by, columns - 1)
     return wrap(text, Math.max(1, columns - indent)).map((line) => ({ text: ' '.repeat(indent) + line, style }))
   })
+  return row.monitors ? [...lines, ...nameLines(row.monitors, columns, look)] : lines
+}
+
+/** The lines that the names of monitors take, if one name leaves room for that. `-v` shows all names. */
+const maxNameLines = 2
+const maxNames = 20
+
+/** As many names as the lines have room for, each in one piece, and how many more there are. */
+function nameLines(names: readonly string[], columns: number, { marks }: Look): readonly Line[] {
+  let lines: readonly string[] = []
+  for (let count = Math.min(maxNames, names.length); count > 0; count -= 1) {
+    const more = names.length - count
+    const units = names.slice(0, count).map((name, at) => (at < count - 1 ? `${name},` : name))
+    lines = joined(['monitors:', ...units, ...(more > 0 ? [`and ${more} more`] : [])], columns - 2)
+    if (lines.length <= maxNameLines) break
+  }
+  return lines.map((line) => ({ text: cut(`  ${line}`, columns, marks.more), style: 'dim' }))
+}
+
+/** The units in lines, each unit whole. */
+function joined(units: readonly string[], columns: number): readonly string[] {
+  const lines: string[] = []
+  for (const unit of units) {
+    const longer = `${lines.at(-1)} ${unit}`
+    if (lines.length > 0 && width(longer) <= columns) lines[lines.length - 1] = longer
+    else lines.push(unit)
+  }
+  return lines
 }
 
 /** As many figures as one line has room for, in their order. */
