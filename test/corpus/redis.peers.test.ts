@@ -297,6 +297,20 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
     expected: { state: 'healthy' },
   },
   {
+    fault: 'the account may not list the primaries of a Sentinel',
+    env,
+    monitor: ({ sentinels: [first] }) => ({
+      kind: 'redis',
+      url: first.url.replace('//', '//limited@'),
+      password: { env: 'REDIS' },
+    }),
+    plant: async ({ sentinels: [first] }) => {
+      first.cli('ACL', 'SETUSER', 'limited', 'on', `>${password}`, '+ping', '+info')
+      return () => void first.cli('ACL', 'DELUSER', 'limited')
+    },
+    expected: { state: 'not checked', check: 'sentinel masters', says: /sentinel\|masters/ },
+  },
+  {
     fault: 'the quorum is lost',
     monitor: sentinel(),
     plant: async ({ sentinels: [first, second] }) => {
