@@ -2,6 +2,7 @@ import { integer } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/command/base.ts'
 import { boolean, custom, delayFlag, oneOf, text } from '../cli/command/flags.ts'
 import { packageJson } from '../cli/io/process.ts'
+import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, storePath } from '../cli/session/session.ts'
 import { Fault } from '../core/errors.ts'
 import { isLoopbackHost } from '../core/loopback.ts'
@@ -70,6 +71,8 @@ it also accepts other addresses, with a warning.`
   }
 
   protected async perform(signal: AbortSignal): Promise<number> {
+    // Before anything is loaded: that may already end the process.
+    refuseSmallAddressSpace()
     const { flags } = await this.parse(Serve)
     const behindProxy = flags['behind-proxy'] ?? []
     for (const proxy of behindProxy) await refuseUnless('behind-proxy', proxy)

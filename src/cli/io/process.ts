@@ -22,6 +22,7 @@ export const machine = {
   accountId: (): number | undefined => process.geteuid?.(),
   accountName,
   isRunning,
+  addressSpaceLimit,
   /** The text of a system error, such as `no space left on device`. */
   errorText: (errno: number): string => process.getBuiltinModule('node:util').getSystemErrorMessage(errno),
 } as const
@@ -32,6 +33,16 @@ function accountName(): string {
   } catch {
     // An account without a name in the user database, as in containers.
     return String(process.getuid?.() ?? 'unknown')
+  }
+}
+
+/** Bytes of address space that this process may use. Undefined where there is no limit, or nothing tells. */
+function addressSpaceLimit(): number | undefined {
+  try {
+    const [, bytes] = /^Max address space +(\d+) /m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+    return bytes === undefined ? undefined : Number(bytes)
+  } catch {
+    return undefined
   }
 }
 

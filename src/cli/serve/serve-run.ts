@@ -64,9 +64,11 @@ const maxLogMs = 2_000
 const minLogMs = 100
 
 /** Serves until the signal aborts, then answers pending requests and closes. */
-export async function serve(request: ServeRequest, io: Io, signal: AbortSignal): Promise<void> {
+export async function serve(request: ServeRequest, io: Io, ended: AbortSignal): Promise<void> {
   const serveLog = await openServeLog(io)
   const { log } = serveLog
+  const hangup = onHangup(io, log)
+  const signal = AbortSignal.any([ended, hangup.signal])
   const { reportUncaught } = io
   io.reportUncaught = async (error) => {
     log({ level: 'error', msg: 'svc failed unexpectedly and ends', stack: stackOf(error) })
@@ -87,6 +89,7 @@ export async function serve(request: ServeRequest, io: Io, signal: AbortSignal):
     log({ level: 'info', msg: 'stopped' })
   } finally {
     signal.removeEventListener('abort', stopping)
+    hangup.release()
     await serveLog.close(Math.min(maxLogMs, Math.max(minLogMs, stopBy - performance.now())))
     io.reportUncaught = reportUncaught
   }
@@ -99,6 +102,23 @@ async function storeOnShare({ store }: ServeRequest): Promise<readonly string[]>
   if (share === undefined) return []
   const advice = 'keep it on a disk of this machine, or in PostgreSQL'
   return [`the store ${store} is on the share ${share}: svc answers no request while that does not answer; ${advice}`]
+}
+
+/**
+ * SIGHUP ends a server only if it was started on a terminal, which has gone then. Anywhere else it asks a server to read
+ * its configuration again.
+ */
+function onHangup(
+  { signals, stdin, stderr }: Io,
+  log: Log,
+): { readonly signal: AbortSignal; readonly release: () => void } {
+  const controller = new AbortController()
+  const isOnTerminal = stdin.isTTY || stderr.isTTY
+  const release = signals.take(['SIGHUP'], () => {
+    if (isOnTerminal) controller.abort(new Fault('Interrupted', 'The terminal has closed'))
+    else log({ level: 'info', msg: 'SIGHUP: a change of svc.yaml or of the certificate needs a restart' })
+  })
+  return { signal: controller.signal, release }
 }
 
 /** A warning for each secret file of the command line that every account of this machine can read. */
