@@ -18,15 +18,16 @@ import {
   chooseDetail,
   chooseOutput,
   combinedExit,
+  failureReport,
   type HealthAnswers,
   type HealthQuestion,
+  isPlugin,
   isReport,
   nagiosUnknown,
   type Output,
   type Presentation,
   parseOutput,
-  pluginFailure,
-  pluginOutput,
+  requestedReport,
   showHealth,
   type TimeoutState,
   timeoutStates,
@@ -193,21 +194,26 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
     }
   }
 
-  /** Plugins have a form and exit codes of their own for whatever happens, an unexpected exception included. */
+  /** A report is written whatever happens, an unexpected exception included. Nagios has exit codes of its own. */
   override async run(): Promise<void> {
-    const plugin = pluginOutput(this.argv)
-    if (plugin !== undefined) this.io.reportUncaught = (error) => this.reportFailure(error)
-    if (plugin === 'nagios') this.io.exitCodeOfLostOutput = nagiosUnknown
+    const report = requestedReport(this.argv)
+    if (report !== undefined) this.io.reportUncaught = (error) => this.reportFailure(error)
+    if (report === 'nagios') this.io.exitCodeOfLostOutput = nagiosUnknown
     await super.run()
   }
 
-  /** Plugins of monitoring systems read standard output, so every failure has to stand there in their own form. */
+  /**
+   * Programs read a report from standard output, so every failure is there in its form. Only plugins of monitoring
+   * systems get no text for people on standard error, too.
+   */
   protected override async reportFailure(error: unknown): Promise<void> {
-    const failure = await pluginFailure(this.argv, error, this.target)
+    const failure = await failureReport(this.argv, error, this.target)
     // Standard output contains one answer: after it, no other follows.
-    if (failure === undefined || this.io.stdout.used) await super.reportFailure(error)
-    else this.print(failure.text)
-    if (failure !== undefined) this.io.exitCode = failure.exitCode
+    const isFirst = !this.io.stdout.used
+    if (!failure || !isFirst || !isPlugin(requestedReport(this.argv))) await super.reportFailure(error)
+    if (!failure) return
+    if (isFirst) this.print(failure.text)
+    this.io.exitCode = failure.exitCode
   }
 
   private async show(

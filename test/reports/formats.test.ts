@@ -434,7 +434,7 @@ describe('github', () => {
   })
 
   test('a hostile message arrives as text', async () => {
-    const [line = ''] = (await render('github', [hostile])).split('\n')
+    const [, line = ''] = (await render('github', [hostile])).split('\n')
     const command = workflowCommand(line)
     expect(command?.properties).toEqual({
       title: `App =cmd|' /C calc'!A0 "q" <b>&amp; a:b,c -1+1gnp.exe\ufffd`,
@@ -442,17 +442,37 @@ describe('github', () => {
     expect(command?.data.split('\n')[0]).toContain('line one ::add-mask::x # #[error]y %0A::stop-commands::z')
   })
 
-  test('root causes are errors and come first, and checks that were skipped because of them are a notice', async () => {
+  test('the verdict is an error and comes first, then root causes; checks that were skipped because of them are a notice', async () => {
     const lines = (await render('github', [broken])).split('\n').filter(Boolean)
     const annotations = lines.map(workflowCommand).map((command) => [command?.command, command?.properties['title']])
     expect(annotations).toEqual([
+      ['error', 'Ftp health'],
       ['error', 'Ftp tcp 10.1.2.3:5432 connect'],
       ['error', 'Ftp ftp ftp1 data connection'],
       ['error', 'Ftp http 管理画面 応答'],
       ['warning', 'Ftp ftp ftp1 certificate chain'],
       ['notice', 'Ftp postgres orders-replica-eu-central not run'],
-      ['notice', 'Ftp health'],
     ])
+  })
+
+  test('the verdict has the command of its state, and that of a failure where warnings fail the step', async () => {
+    const verdictOf = async (entry: Entry) => {
+      const lines = (await render('github', [entry])).split('\n').filter(Boolean).map(workflowCommand)
+      return lines.find((command) => command?.properties['title'] === `${entry.ServerType} health`)?.command
+    }
+    expect(await verdictOf(healthy)).toBe('notice')
+    expect(await verdictOf(warning)).toBe('warning')
+    expect(await verdictOf({ ...warning, ExitCode: 3 })).toBe('error')
+    expect(await verdictOf(failing)).toBe('error')
+  })
+
+  test('no message ends with its fault class in brackets', async () => {
+    for (const format of ['github', 'nagios'] as const) {
+      expect(await render(format, [broken, failing])).not.toMatch(
+        /\((?:refused|timeout|protocol|threshold|dependency)\)/,
+      )
+      expect(await render(format, [broken])).toMatch(/(?:\n {2}|%0A)fault class: refused/)
+    }
   })
 
   test('an unhealthy answer always has an error', async () => {

@@ -453,28 +453,34 @@ async function entry(outcome: HealthOutcome, as: { readonly target: string; read
     : { ...base, Error: await errorJson(outcome.fault, as.target) }
 }
 
-/** The format of a plugin that the command line requests, determined without parsing it: that may be what failed. */
-export function pluginOutput(argv: readonly string[]): 'nagios' | 'prtg' | undefined {
-  const output = requestedOutput(argv)?.toLowerCase()
-  return output === 'nagios' || output === 'prtg' ? output : undefined
+/** The report that the command line requests, determined without parsing it: that may be what failed. */
+export function requestedReport(argv: readonly string[]): (Output & ReportName) | undefined {
+  const name = requestedOutput(argv)?.toLowerCase()
+  const output = outputs.find((one) => one === name)
+  return isReport(output) ? output : undefined
 }
 
+/** Whether a monitoring system starts svc as its plugin, and reads standard output only. */
+export const isPlugin = (output: string | undefined): boolean => output === 'nagios' || output === 'prtg'
+
 /**
- * A failure before any answer, in the form that the plugin of a monitoring system expects, or undefined when none of
- * these formats is requested. Nagios gets one of its own exit codes.
+ * A failure before any answer, such as a mistake on the command line, as the requested report: its readers would take
+ * an empty file for one without failures. Undefined when no report is requested. Nagios gets one of its own exit codes.
  */
-export async function pluginFailure(
+export async function failureReport(
   argv: readonly string[],
   error: unknown,
   target: string | undefined,
 ): Promise<DisplayOptions | undefined> {
-  const output = pluginOutput(argv)
+  const output = requestedReport(argv)
   if (output === undefined) return undefined
   const { nagiosState, reports } = await import('../../core/reports/index.ts')
   const { renderError } = await import('../render/errors.ts')
   const fault = asFault(error)
   const failure = renderError.json(fault ?? error, target).error
-  const base = { Target: target ?? 'this machine', ServerType: 'svc', ExecutionMode: '', ExitCode: failure.exitCode }
+  // The first line of a plugin begins with its own name.
+  const type = isPlugin(output) ? 'svc' : 'all'
+  const base = { Target: target ?? 'this machine', ServerType: type, ExecutionMode: '', ExitCode: failure.exitCode }
   const entries: readonly Entry[] = [{ ...base, Error: failure }]
   const { default: report } = await reports[output]()
   const isUnknown = /(?:^| )--nagios-timeout[= ]unknown(?: |$)/i.test(argv.join(' '))

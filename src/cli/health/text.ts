@@ -4,7 +4,6 @@ import {
   isConsequence,
   type Reading,
   results,
-  shownFault,
   stateWord,
 } from '../../core/reports/index.ts'
 import type { Paint } from '../io/terminal.ts'
@@ -33,7 +32,7 @@ export const status = (result: Reading, marks: Marks): Line => ({
 })
 
 export function message(result: Reading, marks: Marks): TableCell {
-  const first = { text: limited(withFault(result), marks), ...(isConsequence(result) ? { style: 'dim' as const } : {}) }
+  const first = { text: limited(result.message, marks), ...(isConsequence(result) ? { style: 'dim' as const } : {}) }
   if (result.level === 'ok') return [first]
   const details = result.details.flatMap((text) => text.split('\n'))
   const visible = details.slice(0, maxDetails).map((text) => ({
@@ -48,25 +47,6 @@ export function message(result: Reading, marks: Marks): TableCell {
 
 export const limited = (text: string, marks: Pick<Marks, 'more'>, most = maxText): string =>
   text.length > most ? `${text.slice(0, most).toWellFormed()}${marks.more}` : text
-
-/** Words of a message that already tell its fault class. */
-const obvious: Readonly<Record<string, RegExp>> = {
-  threshold: /./,
-  dependency: /./,
-  data: /configured/i,
-  refused: /refus|no route/i,
-  timeout: /timed? ?out|answer|within/i,
-  tls: /tls|certificate/i,
-  dns: /dns|resolve/i,
-  auth: /auth|sign|password|credential/i,
-}
-
-function withFault(reading: Reading): string {
-  const { message } = reading
-  const fault = shownFault(reading)
-  if (fault === undefined || obvious[fault]?.test(message) || message.toLowerCase().includes(fault)) return message
-  return `${message} (${fault})`
-}
 
 export const entryMark = (entry: EntryReading): Mark => (entry.level === 'unknown' ? 'fail' : entry.level)
 

@@ -1,13 +1,13 @@
 import { read } from './read.ts'
 import {
   describeResult,
+  detailsWithFault,
   type EntryReading,
   isBad,
   isConsequence,
   type Reading,
   type Report,
   results,
-  shownFault,
 } from './reading.ts'
 
 type Command = 'error' | 'warning' | 'notice'
@@ -23,14 +23,16 @@ const annotation = (command: Command, title: string, message: string): string =>
 
 /**
  * Workflow commands of GitHub Actions. Every line is a complete command with escaped text, so no message can start a
- * command of its own. A step shows ten annotations of each kind: root causes come first, and checks that did not run
- * because of them are notices. What was not checked is a warning.
+ * command of its own. The verdict on each type has the command of its state: a step that fails without an error
+ * annotation looks like a defect of the step. A step shows ten annotations of each kind: the verdicts come first, then
+ * root causes, and checks that did not run because of them are notices. What was not checked is a warning.
  */
 export default {
   name: 'github',
   contentType: 'text/plain; charset=utf-8',
   render: (entries) => {
-    const all = entries.map(read).flatMap(annotations)
+    const readings = entries.map(read)
+    const all = [...readings.map(verdict), ...readings.flatMap(annotations)]
     return [...pick(all, 'error'), ...pick(all, 'warning'), ...pick(all, 'notice')].join('')
   },
 } satisfies Report
@@ -40,27 +42,31 @@ type Annotation = { readonly command: Command; readonly line: string }
 const pick = (all: readonly Annotation[], command: Command): readonly string[] =>
   all.filter((item) => item.command === command).map((item) => item.line)
 
-function annotations(reading: EntryReading): readonly Annotation[] {
-  const make = (command: Command, title: string, message: string): Annotation => ({
-    command,
-    line: annotation(command, `${reading.type} ${title}`.trim(), message),
-  })
-  const where = `${reading.headline} (${reading.mode}, ${reading.target})`
-  if (reading.error) {
-    return [make('error', 'not checked', [`${where}: ${reading.error.message}`, ...reading.error.hints].join('\n'))]
-  }
-  const all = results(reading)
-    .filter((result) => result.level !== 'ok')
-    .map((result) => make(commandOf(result), [result.monitor, result.check].filter(Boolean).join(' '), long(result)))
-  // An unhealthy answer always leaves at least one error annotation.
-  const marked = !isBad(reading.level) || all.some((item) => item.command === 'error')
-  return [...all, make(marked ? 'notice' : 'error', 'health', marked ? where : [where, ...reading.causes].join('\n'))]
+const make = ({ type }: EntryReading, command: Command, title: string, message: string): Annotation => ({
+  command,
+  line: annotation(command, `${type} ${title}`.trim(), message),
+})
+
+/** One annotation for each answer, with the causes that no other annotation shows as an error. */
+function verdict(reading: EntryReading): Annotation {
+  const { headline, mode, target, error, level } = reading
+  const where = `${headline} (${[mode, target].filter(Boolean).join(', ')})`
+  if (error) return make(reading, 'error', 'not checked', [`${where}: ${error.message}`, ...error.hints].join('\n'))
+  const isExplained = !isBad(level) || annotations(reading).some(({ command }) => command === 'error')
+  // With --fail-on warn, warnings fail the step.
+  const fails = isBad(level) || reading.exitCode !== 0
+  const command = fails ? 'error' : level === 'warn' ? 'warning' : 'notice'
+  return make(reading, command, 'health', [where, ...(isExplained ? [] : reading.causes)].join('\n'))
 }
+
+const annotations = (reading: EntryReading): readonly Annotation[] =>
+  results(reading)
+    .filter((result) => result.level !== 'ok')
+    .map((result) =>
+      make(reading, commandOf(result), [result.monitor, result.check].filter(Boolean).join(' '), long(result)),
+    )
 
 const commandOf = (result: Reading): Command =>
   isConsequence(result) ? 'notice' : result.level === 'fail' ? 'error' : 'warning'
 
-function long(result: Reading): string {
-  const fault = shownFault(result)
-  return [`${describeResult(result)}${fault ? ` (${fault})` : ''}`, ...result.details].join('\n')
-}
+const long = (result: Reading): string => [describeResult(result), ...detailsWithFault(result)].join('\n')

@@ -19,7 +19,6 @@ export {
   type Report,
   type ReportedError,
   results,
-  shownFault,
   stateWord,
   stateWords,
   worst,

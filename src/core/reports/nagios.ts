@@ -3,6 +3,7 @@ import { type NagiosState, nagiosState } from './nagios-state.ts'
 import { read } from './read.ts'
 import {
   bySeverity,
+  detailsWithFault,
   type Entry,
   type EntryReading,
   figureName,
@@ -12,7 +13,6 @@ import {
   type Report,
   results,
   shorten,
-  shownFault,
 } from './reading.ts'
 
 const words: Record<NagiosState, string> = { 0: 'OK', 1: 'WARNING', 2: 'CRITICAL', 3: 'UNKNOWN' }
@@ -84,11 +84,7 @@ function longOutput(reading: EntryReading): readonly string[] {
 
 function resultLines(reading: Reading): readonly string[] {
   const name = [reading.monitor, reading.check].filter(Boolean).join(' / ')
-  const fault = shownFault(reading)
-  return [
-    `${levelWords[reading.level]} ${name}: ${reading.message}${fault === undefined ? '' : ` (${fault})`}`,
-    ...reading.details.flatMap(indented),
-  ]
+  return [`${levelWords[reading.level]} ${name}: ${reading.message}`, ...detailsWithFault(reading).flatMap(indented)]
 }
 
 const indented = (text: string): readonly string[] => text.split('\n').map((line) => `  ${line}`)

@@ -195,9 +195,15 @@ export const worstFirst: readonly Level[] = ['fail', 'not checked', 'warn', 'ok'
 /** The worst level; ok for an empty list. */
 export const worst = (levels: readonly Level[]): Level => worstFirst.find((level) => levels.includes(level)) ?? 'ok'
 
-/** The fault class beside a message. What was not checked has none of its own. */
-export const shownFault = ({ fault, notChecked }: Reading): string | undefined =>
-  notChecked === undefined ? fault : undefined
+/** Classes that each message of them shows. */
+const evident: ReadonlySet<string | undefined> = new Set([undefined, 'threshold', 'dependency'])
+
+/**
+ * The details of a result, and its fault class on a line of its own: messages are sentences, which do not repeat it in
+ * brackets. What was not checked has no class of its own.
+ */
+export const detailsWithFault = ({ details, fault, notChecked }: Reading): readonly string[] =>
+  evident.has(fault) || notChecked !== undefined ? details : [...details, `fault class: ${fault}`]
 
 /** Whether a level is Failure in the interface's document. */
 export const isBad = (level: EntryReading['level']): boolean => level !== 'ok' && level !== 'warn'
