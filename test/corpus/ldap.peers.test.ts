@@ -29,6 +29,13 @@ const askLdap =
     { program: 'check_ldap', args: ['-H', '127.0.0.1', '-p', String(servers[name].port), '-b', base, '-3', '-t', '3'] },
   ]
 
+/** One account does not see the number of the newest change. */
+const access = [
+  'access to attrs=userPassword by anonymous auth',
+  `access to dn.base="${suffix}" attrs=contextCSN by dn.exact="${dedicated.user}" none by * read`,
+  'access to * by * read',
+]
+
 const rows: readonly Row<Servers>[] = [
   {
     fault: 'healthy over LDAPS',
@@ -73,6 +80,18 @@ const rows: readonly Row<Servers>[] = [
     monitor: secure('good', { base: suffix, entry: { filter: '(objectClass=inetOrgPerson)', atLeast: 5 } }),
     expected: { state: 'unhealthy', check: 'entry', says: /\b2\b.*\b5\b/ },
     peers: askLdap('good'),
+  },
+  {
+    fault: 'the account may not read the last change, which svc.yaml limits',
+    env,
+    monitor: secure('good', {
+      username: dedicated.user,
+      password: { env: 'DEDICATED' },
+      base: suffix,
+      lastChange: '1d',
+    }),
+    expected: { state: 'not checked', check: 'last change', says: /no contextCSN: .*this account may not read it/ },
+    before: 'warning, exit code 0',
   },
   {
     fault: 'an expired certificate',
@@ -126,7 +145,7 @@ corpus<Servers>({
     if (!certificates) throw new Error('no certificates')
     const { good, expired, wrongHost } = certificates
     return {
-      good: await startSlapd({ tls: good }),
+      good: await startSlapd({ tls: good, database: access }),
       expired: await startSlapd({ tls: expired }),
       wrongHost: await startSlapd({ tls: wrongHost }),
     }

@@ -81,6 +81,14 @@ corpus<MountNamespace>({
   ],
 })
 
+const lockedDisk = 'disk /mnt/locked/data'
+/** A file system in a folder that only root may enter. */
+const behindLock = async (mounts: MountNamespace) => {
+  await mounts.shell(`mount -t tmpfs -o mode=755 none /mnt && mkdir -m 700 /mnt/locked && mkdir /mnt/locked/data
+    truncate -s 16M /mnt/disk.img && mkfs.ext2 -q /mnt/disk.img && mount -o loop /mnt/disk.img /mnt/locked/data`)
+  return async () => void (await mounts.shell('umount -l /mnt/locked/data; umount -l /mnt'))
+}
+
 /** root reads every folder, so another account runs svc: in a process of its own. */
 corpus<MountNamespace>({
   server: `folders that the account may not read, ${kernel}`,
@@ -103,6 +111,34 @@ corpus<MountNamespace>({
         return () => rmSync(join(folder, 'locked'), { recursive: true })
       },
       expected: { state: 'unhealthy', check: 'there', fault: 'data', says: /locked is not accessible to this account/ },
+    },
+    {
+      fault: 'the mount point of a disk may not be reached',
+      monitor: () => ({ kind: 'host', ...busy, skipDisks: ['/elsewhere'] }),
+      plant: behindLock,
+      expected: { state: 'warning', check: lockedDisk, says: /may not reach the mount point: .*chmod o\+x/ },
+    },
+    {
+      fault: 'the mount point of a disk that svc.yaml names may not be reached',
+      monitor: () => ({ kind: 'host', ...busy, disks: ['/mnt/locked/data'] }),
+      plant: behindLock,
+      expected: { state: 'not checked', check: lockedDisk, says: /may not reach the mount point: .*chmod o\+x/ },
+      before: 'warning, exit code 0',
+    },
+    {
+      fault: 'the system hides the processes of other accounts (hidepid)',
+      monitor: () => ({ kind: 'process', match: 'sleep infinity' }),
+      plant: async (mounts) => {
+        await mounts.shell('mount -t proc -o hidepid=invisible proc /proc')
+        return async () => void (await mounts.shell('umount /proc'))
+      },
+      expected: {
+        state: 'not checked',
+        check: 'running',
+        says: /mounted with hidepid=invisible/,
+        never: /not running/,
+      },
+      before: 'unhealthy: not running',
     },
   ],
 })

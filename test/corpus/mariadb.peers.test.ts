@@ -135,6 +135,17 @@ const rows: readonly Row<Pair>[] = [
     },
   },
   {
+    fault: 'the account lacks a privilege for a check that svc.yaml demands',
+    env,
+    monitor: source({ historyList: { limit: 1_000_000 } }, 'limited'),
+    expected: {
+      state: 'not checked',
+      check: 'history list',
+      says: /lacks a privilege, which GRANT PROCESS ON \*\.\* TO 'limited' grants/,
+    },
+    before: 'warning, exit code 0',
+  },
+  {
     fault: 'nearly all connections are in use',
     env,
     monitor: source(),

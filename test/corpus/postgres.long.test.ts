@@ -202,6 +202,17 @@ const rows: readonly Row<World>[] = [
     },
   },
   {
+    fault: 'the account lacks a privilege for a check that svc.yaml demands',
+    env,
+    monitor: ({ primary }) => ask(primary, { longestTransaction: { limit: '10m' } }, 'limited'),
+    expected: {
+      state: 'not checked',
+      check: 'longest transaction',
+      says: /hidden from this account, which needs GRANT pg_monitor TO "limited"$/,
+    },
+    before: 'warning, exit code 0',
+  },
+  {
     fault: 'nearly all connections are in use',
     env,
     monitor: ({ primary }) => ask(primary),

@@ -20,6 +20,13 @@ const queue = (name: string) => `queues/%2f/${name}`
 const reported = (api: RabbitmqServer['api'], name: string): Promise<unknown> =>
   until(async () => ((await api('GET', queue(name))) as { messages_ready?: number }).messages_ready !== undefined)
 
+/** An account that may use the management, and sees none of its nodes. */
+const managementUser = async ({ ctl }: RabbitmqServer) => {
+  ctl('add_user', 'limited', env.LIMITED)
+  ctl('set_user_tags', 'limited', 'management')
+  return () => void ctl('delete_user', 'limited')
+}
+
 const rows: readonly Row<RabbitmqServer>[] = [
   {
     fault: 'healthy',
@@ -42,7 +49,23 @@ const rows: readonly Row<RabbitmqServer>[] = [
       ctl('add_user', 'limited', env.LIMITED)
       return () => void ctl('delete_user', 'limited')
     },
-    expected: { state: 'warning', check: 'sign-in', says: /monitoring|management|not authorised/i },
+    expected: { state: 'not checked', check: 'sign-in', says: /monitoring|management|not authorised/i },
+    before: 'warning, exit code 0',
+  },
+  {
+    fault: 'the account may not see the nodes',
+    env,
+    monitor: monitor({ username: 'limited', password: { env: 'LIMITED' } }),
+    plant: managementUser,
+    expected: { state: 'warning', check: 'node', says: /"limited" has no permission to read nodes/ },
+  },
+  {
+    fault: 'the account may not see the nodes, whose memory svc.yaml limits',
+    env,
+    monitor: monitor({ username: 'limited', password: { env: 'LIMITED' }, memory: { limit: '90%' } }),
+    plant: managementUser,
+    expected: { state: 'not checked', check: 'memory', says: /"limited" has no permission to read nodes/ },
+    before: 'warning, exit code 0',
   },
   {
     fault: 'a configured queue is missing',

@@ -21,6 +21,23 @@ const replicaMonitor =
   (more: object = {}) =>
   ({ replica }: Pair) => ({ kind: 'redis', url: replica.url, password: { env: 'REDIS' }, restarted: '0s', ...more })
 
+const limited =
+  (more: object) =>
+  ({ primary }: Pair) => ({
+    kind: 'redis',
+    url: primary.url.replace('//', '//limited@'),
+    password: { env: 'REDIS' },
+    restarted: '0s',
+    ...more,
+  })
+/** The account `limited` with these rules, until the fault is cured. */
+const account =
+  (...rules: readonly string[]) =>
+  async ({ primary }: Pair) => {
+    primary.cli('ACL', 'SETUSER', 'limited', 'on', `>${password}`, ...rules)
+    return () => void primary.cli('ACL', 'DELUSER', 'limited')
+  }
+
 /** Sets parameters until the fault is cured. */
 const configured =
   (before: Readonly<Record<string, string>>, during: Readonly<Record<string, string>>) =>
@@ -59,16 +76,33 @@ const rows: readonly Row<Pair>[] = [
   {
     fault: 'the account has no permission for INFO',
     env,
-    monitor: ({ primary }) => ({
-      kind: 'redis',
-      url: primary.url.replace('//', '//limited@'),
-      password: { env: 'REDIS' },
-    }),
-    plant: async ({ primary }) => {
-      primary.cli('ACL', 'SETUSER', 'limited', 'on', `>${password}`, '+ping')
-      return () => void primary.cli('ACL', 'DELUSER', 'limited')
+    monitor: limited({}),
+    plant: account('+ping'),
+    expected: { state: 'not checked', check: 'info', says: /\+info/ },
+    before: 'warning, exit code 0',
+  },
+  {
+    fault: 'the account may not read the configuration',
+    env,
+    monitor: limited({}),
+    plant: async (pair) => {
+      const cures = [
+        await account('+ping', '+info')(pair),
+        await configured({ 'min-replicas-to-write': '0' }, { 'min-replicas-to-write': '1' })(pair),
+      ]
+      return () => {
+        for (const cure of cures) cure()
+      }
     },
-    expected: { state: 'warning', check: 'info', says: /\+info/ },
+    expected: { state: 'warning', check: 'min replicas', says: /1 healthy replica, but this account may not read/ },
+  },
+  {
+    fault: 'the account has no permission for a queue that svc.yaml names',
+    env,
+    monitor: limited({ queues: [{ key: 'jobs' }] }),
+    plant: account('+ping', '+info', '+config|get'),
+    expected: { state: 'not checked', check: 'queue', says: /which ACL SETUSER limited \+type grants/ },
+    before: 'warning, exit code 0',
   },
   {
     fault: 'memory is full',

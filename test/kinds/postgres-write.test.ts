@@ -33,10 +33,10 @@ suiteWith(postgresMissing, 'PostgreSQL: writes', () => {
   test('PostgreSQL: without allowWrites nothing is written', async () => {
     expect((await run({ allowWrites: false })).map(({ check }) => check)).not.toContain('write')
   })
-  test('PostgreSQL: an account without its schema is a warning with the statement that makes it, and that suffices', async () => {
+  test('H10 PostgreSQL: with allowWrites, an account without its schema fails as not checked, with the statement that makes it, and that suffices', async () => {
     const result = await write()
     expect(result).toMatchObject({
-      status: 'warning',
+      status: 'failed',
       notChecked: 'permission',
       message: 'not checked: the schema svc_probe does not exist',
       details: ['CREATE SCHEMA svc_probe AUTHORIZATION "monitor"'],

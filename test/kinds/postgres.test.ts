@@ -613,7 +613,7 @@ sqlSuite(
             details: ['1 commit is waiting for a standby now', expect.stringContaining('inspect: SELECT')],
           })
           const results = await run({ url: primary.url('limited'), replicas: 1 }, 'Advanced')
-          expect(checked(results, 'replicas')).toMatchObject({ status: 'warning', notChecked: 'permission' })
+          expect(checked(results, 'replicas')).toMatchObject({ status: 'failed', notChecked: 'permission' })
           expect(checked(results, check)).toMatchObject({
             status: 'warning',
             notChecked: 'permission',

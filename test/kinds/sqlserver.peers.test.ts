@@ -536,9 +536,9 @@ describe('the round trip of allowWrites with a simulated server', () => {
   test('SQL Server (simulated): a row that is not there after the commit fails', async () => {
     expect(await trip({ DATALENGTH: { rows: [] } })).toMatchObject({ status: 'failed', fault: 'data' })
   })
-  test('SQL Server (simulated): a login that may not write is not a failure, and the GRANT is reported', async () => {
+  test('H10 SQL Server (simulated): a login that may not write is not checked with allowWrites, and the GRANT is reported', async () => {
     const result = await trip({ 'CREATE TABLE': denied(262, 'CREATE TABLE permission denied in database') })
-    expect(result).toMatchObject({ status: 'warning', notChecked: 'permission' })
+    expect(result).toMatchObject({ status: 'failed', notChecked: 'permission' })
     expect(result.details?.join()).toContain('GRANT CREATE TABLE TO [monitor]')
   })
 })
@@ -581,6 +581,17 @@ describe('figures that are hidden from the account', () => {
       expect(result.details?.join()).toContain(grant)
     },
   )
+  test('H10 SQL Server (simulated): a hidden figure that svc.yaml limits is a failure, and the others are warnings', async () => {
+    const hidden = {
+      'sys.dm_exec_sessions': { rows: [{ may: 0, used: 1, configured: 0, most: 32_767 }] },
+      'sys.dm_exec_requests': { rows: [{ may: 0, session: null }] },
+    }
+    await using({ answer: answers(hidden) }, async (server) => {
+      const results = await run(server.port, 'Standard', { sessions: { limit: 90 }, ignore: ['old'] })
+      expect(checked(results, 'sessions')).toMatchObject({ status: 'failed', notChecked: 'permission' })
+      expect(checked(results, 'blocked')).toMatchObject({ status: 'warning', notChecked: 'permission' })
+    })
+  })
   test('SQL Server (simulated): data that an edition does not provide is reported without a GRANT', async () => {
     const absent = denied(208, "Invalid object name 'msdb.dbo.sysjobs'.")
     const result = await one('failed jobs', { answer: answers({ sysjobs: absent }) }, 'Advanced')

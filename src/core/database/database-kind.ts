@@ -68,6 +68,7 @@ const answers = onDatabase({
   depth: 'Basic',
   results: { query: 'The server answers SELECT 1 in time' },
   settings: { latency: databaseLatency },
+  provesNoReading: true,
   gate: true,
   observe: async ({ ask, address }, _, { now }) => {
     const since = now()
@@ -105,6 +106,7 @@ const clockCheck = (sql: string) =>
     depth: 'Advanced',
     results: { clock: "The server's clock is in sync with that of this machine" },
     settings: { clock: clockSetting },
+    provesNoReading: true,
     observe: ({ ask }, _, context) => readClock(ask, sql, context),
     evaluate: (clock, { clock: threshold }) => evaluateClock(clock, threshold),
   })

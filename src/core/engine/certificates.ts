@@ -151,6 +151,7 @@ export function certificateCheck<Connection, const S extends Setting & { readonl
     depth,
     results: { certificate: `Every certificate in the chain remains valid long enough${only}` },
     settings: { certificate: setting },
+    provesNoReading: true,
     observe: async (connection: Connection) => ({ chain: chainOf(connection) }),
     evaluate: ({ chain }: { readonly chain: Chain | undefined }, settings: { readonly certificate: Threshold }) =>
       chain ? withDecision(evaluateExpiry('certificate', chain, settings.certificate), chain) : [],

@@ -3,7 +3,7 @@ import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
 import { classify } from './classify.ts'
 import { type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
-import { notChecked, type Result } from './result.ts'
+import { decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
 
 /** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
 type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}` ? `${Head}${string}${Tail}` : N
@@ -33,6 +33,11 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly emptyWhere?: string
   /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string
+  /**
+   * It shows that the server answers or accepts the sign-in, and not that the account can read anything: a greeting, a
+   * ping, a certificate, a clock.
+   */
+  readonly provesNoReading?: true
   /**
    * When this check fails, the checks after it do not run on this connection: a greeting, a sign-in. Exceeding a
    * threshold does not count as such a failure.
@@ -77,6 +82,7 @@ export type Check<Connection, Spec extends SettingsSpec = SettingsSpec> = {
   readonly when?: readonly string[]
   readonly emptyWhere?: string
   readonly privilege?: string
+  readonly provesNoReading?: true
   readonly gate?: true
   readonly last?: true
   readonly first?: true
@@ -212,10 +218,15 @@ export async function* runChecks<Connection>(
       target.step(next, elsewhere)
     }
     step(name)
+    const obstacles: Parameters<typeof decideDenied>[1]['obstacles'] = new Map()
+    const demandsOf = ({ settings: own }: Check<Connection>): readonly string[] =>
+      demandingSettings(own).filter(context.isConfigured)
+    const decided = (check: Check<Connection>, results: Result | readonly Result[]): readonly Result[] =>
+      decideDenied([results].flat(), { check, demands: demandsOf(check), obstacles })
     const located = (check: Check<Connection>, results: Result | readonly Result[]): readonly Result[] =>
       address === undefined || check.elsewhere
-        ? [results].flat()
-        : [results].flat().map((result) => ({ ...result, address }))
+        ? decided(check, results)
+        : decided(check, results).map((result) => ({ ...result, address }))
     const failed = (as: string, error: unknown): Result => {
       const { cause, about } = error instanceof ObservationError ? error : { cause: error, about: {} }
       const at = about.address ?? place
@@ -231,6 +242,17 @@ export async function* runChecks<Connection>(
         return [failed(check === first ? name : firstName(check), cause)]
       }
     }
+    /** Of checks that share a read, each that svc.yaml demands reports for itself that the account may not read. */
+    const unobserved = (error: unknown): readonly Result[] => {
+      const shared = error instanceof SharedReadError ? error : undefined
+      const thrown: unknown = shared ? shared.cause : error
+      const askedFor = isDenial(thrown) ? due.filter((check) => demandsOf(check).length > 0) : []
+      const each = askedFor.flatMap((check) => decided(check, failed(firstName(check), thrown)))
+      if (shared?.reported) return each
+      if (shared) shared.reported = true
+      const one = shared ? [failed(shared.read, thrown)] : decided(first, failed(name, thrown))
+      return [...one.filter((result) => each.every(({ check }) => check !== result.check)), ...each]
+    }
     let closed = false
     const silent = new Set(due.filter(({ when, emptyWhere }) => when !== undefined && emptyWhere === undefined))
     try {
@@ -241,23 +263,32 @@ export async function* runChecks<Connection>(
           const results = evaluate(check, observation)
           if (results.length > 0) silent.delete(check)
           closed ||=
-            check.gate === true && results.some(({ status, fault }) => status === 'failed' && fault !== 'threshold')
+            check.gate === true &&
+            results.some(
+              ({ status, fault, notChecked: why }) =>
+                status === 'failed' && fault !== 'threshold' && why !== 'permission',
+            )
           yield results
         }
       }
       // A gate that fails in the same observation already says why there is nothing to evaluate.
       if (!closed && !signal.aborted) for (const check of silent) yield located(check, withoutResult(check))
     } catch (error) {
-      const shared = error instanceof SharedReadError ? error : undefined
-      const thrown: unknown = shared ? shared.cause : error
-      if (signal.aborted || !target.usable()) throw thrown instanceof ObservationError ? thrown.cause : thrown
-      if (!shared?.reported) yield [failed(shared?.read ?? name, thrown)]
-      if (shared) shared.reported = true
+      if (signal.aborted || !target.usable()) throw causeOf(error)
+      yield unobserved(error)
       closed = due.some(({ gate }) => gate)
     }
     if (closed) return
   }
 }
+
+/** The error of the observation itself. */
+function causeOf(error: unknown): unknown {
+  const read = error instanceof SharedReadError ? error.cause : error
+  return read instanceof ObservationError ? read.cause : read
+}
+
+const isDenial = (error: unknown): boolean => causeOf(error) instanceof MissingPrivilegeError
 
 /** A configured check that looked at nothing is not healthy. */
 const withoutResult = ({ results, when = [] }: Pick<Check<never>, 'results' | 'when'>): Result =>
@@ -301,12 +332,15 @@ const firstName = ({ results }: Pick<Check<never>, 'results'>): string => Object
  */
 export function declaredResults(checks: readonly Check<never>[]): readonly DeclaredResult[] {
   const reads = new Set(checks.flatMap(({ results }) => Object.keys(results)))
-  const all = checks.flatMap(({ depth, results, when, emptyWhere, privilege, observe }): readonly DeclaredResult[] => {
+  const all = checks.flatMap((check): readonly DeclaredResult[] => {
+    const { depth, results, when, emptyWhere, privilege, provesNoReading, settings, observe } = check
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
+    const demandedBy = privilege === undefined ? undefined : demandingSettings(settings)
+    const more = { emptyWhere, privilege, provesNoReading, demandedBy }
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
-        ? { name, depth, doc: about, when, emptyWhere, privilege }
-        : { name, depth, doc: about.doc, when: about.when, emptyWhere, privilege },
+        ? { name, depth, doc: about, when, ...more }
+        : { name, depth, doc: about.doc, when: about.when, ...more },
     )
     if (!failure || reads.has(failure.name)) return declared
     reads.add(failure.name)

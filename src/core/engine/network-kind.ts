@@ -115,6 +115,7 @@ export function networkKind<
   const connecting: Check<C> = {
     depth: 'Basic',
     results: connect.results,
+    provesNoReading: true,
     settings: {},
     observe: () => Promise.resolve(undefined),
     evaluate: () => [],

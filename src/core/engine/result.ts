@@ -1,6 +1,6 @@
 import { show } from '../format.ts'
 import type { FaultClass } from '../probe-error.ts'
-import type { Threshold, ThresholdUnit } from '../settings/index.ts'
+import type { SettingsSpec, Threshold, ThresholdUnit } from '../settings/index.ts'
 
 /** Base units: the unit of a measurement, however it is displayed. */
 export type Unit = Exclude<ThresholdUnit, 'duration'> | 'milliseconds'
@@ -57,8 +57,8 @@ export type Result<Name extends string = string> = {
   /** Version skew or a deployment in progress, which SuppressDeploymentErrors ignores (H5). */
   readonly deployment?: boolean | undefined
   /**
-   * The check came to no verdict, so its status says nothing about the server: a warning where the account lacks a
-   * privilege, otherwise a failure. Never ok.
+   * The check came to no verdict, so its status says nothing about the server: a failure, or a warning where the account
+   * lacks a privilege for a check that runs by default (`decideDenied`). Never ok.
    */
   readonly notChecked?: NotCheckedReason | undefined
   /**
@@ -216,7 +216,10 @@ const faultOf: Record<Exclude<NotCheckedReason, 'permission'>, FaultClass> = {
   refused: 'auth',
 }
 
-/** A check without a verdict: a warning for a missing privilege, otherwise a failure. `why` follows `not checked: `. */
+/**
+ * A check without a verdict: a failure, or for a missing privilege a warning, which the runner of the checks turns into
+ * a failure where svc.yaml demands the check. `why` follows `not checked: `.
+ */
 export const notChecked = <const Name extends string>(
   check: Name,
   reason: NotCheckedReason,
@@ -229,3 +232,52 @@ export const notChecked = <const Name extends string>(
   notChecked: reason,
   ...(reason === 'permission' ? { status: 'warning' as const } : { status: 'failed' as const, fault: faultOf[reason] }),
 })
+
+// The rule for checks that the account of a monitor may not perform (H10). The runner of checks and the engine apply
+// it, so that a check only says what it could not read.
+
+const isDenied = ({ notChecked: reason }: Result): boolean => reason === 'permission'
+
+/** A check that runs by default warns; one that somebody demands has failed to answer. */
+const asFailure = (result: Result): Result =>
+  isDenied(result) ? { ...result, status: 'failed', fault: 'data' } : result
+
+/** The settings that demand a check. A setting that only leaves out a part demands nothing. */
+export const demandingSettings = (settings: SettingsSpec): readonly string[] =>
+  Object.keys(settings).filter((name) => settings[name]?.narrows !== true)
+
+/** What checks that share an observation have reported of one obstacle. */
+type Reported = { readonly by: unknown; readonly settings: Set<string> }
+
+/**
+ * The results of a check as the rule wants them. `demands` are those of its settings that svc.yaml gives. Checks that
+ * share an observation share its obstacle: it is reported once, and again for each setting that demands another of
+ * them. `obstacles` collects by message what has been reported.
+ */
+export function decideDenied(
+  results: readonly Result[],
+  about: { readonly check: unknown; readonly demands: readonly string[]; readonly obstacles: Map<string, Reported> },
+): readonly Result[] {
+  const { check, demands, obstacles } = about
+  return results.flatMap((result) => {
+    if (!isDenied(result)) return [result]
+    const before = obstacles.get(result.message)
+    const { by, settings } = before ?? { by: check, settings: new Set() }
+    const isNew = demands.some((setting) => !settings.has(setting))
+    obstacles.set(result.message, { by, settings: new Set([...settings, ...demands]) })
+    if (by !== check && !isNew) return []
+    return [demands.length > 0 ? asFailure(result) : result]
+  })
+}
+
+/**
+ * All results of a monitor. Where the account could read nothing at all, the monitor has checked nothing, so that what
+ * the account was refused is a failure. `provesReading`: whether the verdict of a check shows that the account can read.
+ */
+export function decideReading(
+  results: readonly Result[],
+  provesReading: (check: string) => boolean,
+): readonly Result[] {
+  const hasRead = results.some(({ check, notChecked: reason }) => reason === undefined && provesReading(check))
+  return results.some(isDenied) && !hasRead ? results.map(asFailure) : results
+}

@@ -17,7 +17,7 @@ import {
 } from './kind.ts'
 import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
 import type { RefusalStore } from './refusal-file.ts'
-import { notChecked, type Result, reallyFailed } from './result.ts'
+import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { Blocked, SignIns } from './sign-ins.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
@@ -547,7 +547,13 @@ async function observeOnce(
   if (results.length === 0) {
     results.push({ check: step.check, status: 'failed', fault: 'internal', message: 'the check produced no result' })
   }
-  return results
+  const { kind } = monitor
+  // After a sign-in, what the server shows to everybody counts for nothing.
+  const hasSignedIn = kind.signsIn?.(monitor.settings as never, options.mode) !== undefined
+  return decideReading(
+    results,
+    (check) => !hasSignedIn || kind.checks.every(({ name, provesNoReading }) => name !== check || !provesNoReading),
+  )
 }
 
 /** The error at a deadline. A share that hangs keeps everything waiting that comes after it. */

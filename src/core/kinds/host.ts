@@ -115,9 +115,18 @@ const mounts = {
   skipDisks: {
     type: 'texts',
     default: [],
+    narrows: true,
     doc: 'Mount points to leave out, e.g. one that is read-only by design without `ro` in /etc/fstab',
   },
 } as const satisfies SettingsSpec
+
+/** What this account needs where a folder above a mount point is closed to it. */
+const reachable = 'chmod o+x <the folders above the mount point>'
+
+function isDenied(error: unknown): boolean {
+  const { code } = error as { readonly code?: unknown }
+  return code === 'EACCES' || code === 'EPERM'
+}
 
 /** What the walk reads at one mount point: its usage, its path, and earlier readings. */
 type Mount = {
@@ -160,6 +169,7 @@ export const space = check({
     },
     ...mounts,
   },
+  privilege: reachable,
   observe: walk,
   evaluate: ({ mount, disk }, { disk: threshold }) => {
     const name = `disk ${mount}` as const
@@ -180,8 +190,7 @@ export const space = check({
 })
 
 function evaluateSilent<const Name extends string>(name: Name, error: unknown): Result<Name> {
-  const { code } = error as { readonly code?: unknown }
-  if (code === 'EACCES' || code === 'EPERM') {
+  if (isDenied(error)) {
     const grant = 'allow this account to enter its parent folders (chmod o+x), or add it to skipDisks'
     return notChecked(name, 'permission', `this account may not reach the mount point: ${grant}`)
   }
@@ -202,9 +211,12 @@ export const inodes = check({
     },
     ...mounts,
   },
+  privilege: reachable,
   observe: walk,
   evaluate: ({ mount, disk }, { inodes: threshold }) => {
-    if (disk === undefined || typeof disk === 'string' || 'error' in disk || !disk.inodes) return []
+    if (disk === undefined || typeof disk === 'string') return []
+    if ('error' in disk) return isDenied(disk.error) ? evaluateSilent(`inodes ${mount}`, disk.error) : []
+    if (!disk.inodes) return []
     const { total, free } = disk.inodes
     return evaluateFree(`inodes ${mount}`, 'free', { total, available: free }, threshold, String)
   },
@@ -338,8 +350,11 @@ export const trend = check({
     },
     ...mounts,
   },
+  privilege: reachable,
   observe: walk,
-  evaluate: ({ mount, readings }, { diskTrend: threshold }) => {
+  evaluate: ({ mount, disk, readings }, { diskTrend: threshold }) => {
+    if (typeof disk === 'object' && 'error' in disk && isDenied(disk.error))
+      return evaluateSilent(`trend ${mount}`, disk.error)
     const filling = trendOf(readings)
     if (!filling) return []
     const { free, slope, readings: count, spanMs } = filling

@@ -18,7 +18,14 @@ import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { showDuration } from '../format.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { preloadSystemInformation, throwIfExhausted } from '../system/files.ts'
-import { type Candidate, findProcesses, type Usage, uninterruptibleWait, usage } from '../system/processes.ts'
+import {
+  type Candidate,
+  findProcesses,
+  hiddenProcesses,
+  type Usage,
+  uninterruptibleWait,
+  usage,
+} from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
 
 /** Figures are read for at most this many processes; further processes of the same name are only counted. */
@@ -48,16 +55,33 @@ type Processes = {
   readonly stopped: readonly number[]
   /** Why no process was found, if known. */
   readonly details: readonly string[]
+  /** With which option the system hides the processes of other accounts, where none was found. */
+  readonly hiding?: string | undefined
 }
 const check = checksOn<Processes>()
+
+/** The checks that evaluate the selection itself share it. */
+const selected = (processes: Processes): Promise<Processes> => Promise.resolve(processes)
+
+/** What lets this account see the processes of others. */
+const seesAll = 'the account of the process, or the group of the option gid= with which /proc is mounted'
+
+const unseen = <const Name extends string>(name: Name, option: string) =>
+  notChecked(
+    name,
+    'permission',
+    `/proc is mounted with ${option}, so that this account sees only its own processes: ${seesAll}`,
+  )
 
 export const running = check({
   depth: 'Basic',
   results: { running: 'At least one matching process is running' },
   settings: { count: countSetting },
-  observe: ({ alive, zombies, stopped, details }) =>
-    Promise.resolve({ pids: alive.map(({ pid }) => pid), zombies, stopped, details }),
-  evaluate: ({ pids, zombies, stopped, details }, { count }) => {
+  privilege: seesAll,
+  observe: selected,
+  evaluate: ({ alive, zombies, stopped, details, hiding }, { count }) => {
+    if (hiding !== undefined) return unseen('running', hiding)
+    const pids = alive.map(({ pid }) => pid)
     const [first, ...others] = pids
     const dead = [
       ...(zombies > 0 ? [`${zombies} exited and not reaped by the parent (zombie)`] : []),
@@ -78,8 +102,11 @@ export const count = check({
   depth: 'Standard',
   results: { count: 'The number of processes is within `count`' },
   settings: { count: countSetting },
-  observe: ({ alive }) => Promise.resolve(alive.length),
-  evaluate: (value, { count: { min = 1, max } = {} }) => {
+  privilege: seesAll,
+  observe: selected,
+  evaluate: ({ alive, hiding }, { count: { min = 1, max } = {} }) => {
+    if (hiding !== undefined) return unseen('count', hiding)
+    const value = alive.length
     const range = max === min ? `expected ${min}` : `expected ${min} to ${max}`
     const lower = max === undefined ? showThreshold({ limit: min }, 'count', 'atLeast') : range
     const message = `${value} running (${lower})`
@@ -286,7 +313,8 @@ async function open(settings: Selection, { signal, step, files }: CheckContext):
   const alive = processes.filter(({ zombie, stopped }) => !zombie && stopped !== true)
   const stopped = processes.filter((one) => one.stopped).map((one) => one.pid)
   const details = pid === undefined || processes.length > 0 ? [] : [`${pidFile} names process ${pid}`]
-  return { alive, zombies: processes.filter(({ zombie }) => zombie).length, stopped, details }
+  const hiding = processes.length > 0 ? undefined : await hiddenProcesses()
+  return { alive, zombies: processes.filter(({ zombie }) => zombie).length, stopped, details, hiding }
 }
 
 /** The process id in a file, or why the file has none. */

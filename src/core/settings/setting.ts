@@ -10,7 +10,12 @@ export type ThresholdUnit = 'duration' | 'percent' | 'bytes' | 'count' | 'ratio'
  */
 export type Threshold = { readonly warn?: number | undefined; readonly limit?: number | undefined }
 
-type Base = { readonly doc: string; readonly required?: true }
+type Base = {
+  readonly doc: string
+  readonly required?: true
+  /** It only leaves out a part of what its checks look at, so that it demands none of them. */
+  readonly narrows?: true
+}
 /** Why a text can never be right, or undefined: the message completes the path of the setting. */
 type Mistake = { readonly mistake?: (text: string) => string | undefined }
 export type Setting =

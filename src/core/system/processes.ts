@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { loadSystemInformation, throwIfExhausted } from './files.ts'
+import { loadSystemInformation, parseMountinfo, throwIfExhausted } from './files.ts'
 
 /** The relevant fields of /proc/<pid>/stat. The name is in parentheses and may contain any character. */
 export type ProcessStat = {
@@ -88,6 +88,20 @@ export async function findProcesses(query: ProcessQuery, signal: AbortSignal): P
     candidates.push(...whole.filter((one) => fits(one, query)))
   }
   return candidates
+}
+
+/**
+ * The options with which the system hides the processes of other accounts from this one, e.g. `hidepid=2`; undefined
+ * if it shows them. root, and the group of the option `gid`, see all.
+ */
+export async function hiddenProcesses(): Promise<string | undefined> {
+  if (process.platform !== 'linux' || process.geteuid?.() === 0) return undefined
+  const mounts = parseMountinfo(await textOf('/proc/self/mountinfo'))
+  const options = mounts.findLast(({ point }) => point === '/proc')?.options ?? []
+  const hiding = options.find((option) => /^hidepid=(?:[12]|noaccess|invisible|4|ptraceable)$/.test(option))
+  const [group] = options.flatMap((option) => /^gid=(\d{1,10})$/.exec(option)?.[1] ?? [])
+  const isMember = group !== undefined && process.getgroups?.().includes(Number(group)) === true
+  return isMember ? undefined : hiding
 }
 
 const allPids = async (): Promise<number[]> => (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)

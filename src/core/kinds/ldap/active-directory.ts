@@ -19,6 +19,7 @@ export function generalizedTime(written: string): number | undefined {
 
 export const clock = onLdap({
   depth: 'Standard',
+  provesNoReading: true,
   results: { clock: 'The clock of a domain controller agrees with that of this machine: Kerberos allows 5 minutes' },
   settings: {
     clock: {

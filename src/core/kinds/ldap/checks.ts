@@ -60,6 +60,7 @@ type Root = {
 /** Basic does not sign in, and a server may hide everything from anonymous callers. */
 export const rootEntry = onLdap({
   depth: 'Basic',
+  provesNoReading: true,
   results: { rootDSE: 'The root entry is readable; without a sign-in, the server may refuse it' },
   privilege: 'access to dn.base="" by * read',
   settings: { username: userSetting },
@@ -114,6 +115,7 @@ export const certificate = certificateCheck({
 
 export const bind = onLdap({
   depth: 'Standard',
+  provesNoReading: true,
   results: { bind: 'With `username`: the account can sign in, in time' },
   privilege: 'access to attrs=userPassword by anonymous auth',
   settings: { username: userSetting, latency: connectLatency },
@@ -229,7 +231,7 @@ export const lastChange = onLdap({
     if (!hasBase) return notChecked('last change', 'missing', `${address} reports no naming context: set base`)
     if (newest === undefined) {
       const why = 'it does not replicate, or this account may not read it'
-      return warn('last change', `${address} shows no contextCSN: ${why}`)
+      return notChecked('last change', 'permission', `${address} shows no contextCSN: ${why}`)
     }
     const ahead = newest - now
     if (ahead > clockToleranceMs) {

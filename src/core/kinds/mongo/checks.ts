@@ -28,6 +28,7 @@ const describeNode = ({ role, set }: MongoNode): string => {
 
 export const hello = onMongo({
   depth: 'Basic',
+  provesNoReading: true,
   results: { hello: 'hello is answered in time' },
   settings: { latency: connectLatency },
   gate: true,
@@ -44,6 +45,7 @@ export const hello = onMongo({
 
 export const ping = onMongo({
   depth: 'Basic',
+  provesNoReading: true,
   results: { ping: 'ping is answered in time' },
   settings: { latency: connectLatency },
   gate: true,
@@ -61,6 +63,7 @@ export const mongoRoles = ['primary', 'secondary', 'arbiter', 'standalone', 'mon
 
 export const role = onMongo({
   depth: 'Standard',
+  provesNoReading: true,
   results: { role: 'The node has the expected role and belongs to the expected replica set' },
   settings: {
     role: {
@@ -90,6 +93,7 @@ export const role = onMongo({
 
 export const primary = onMongo({
   depth: 'Standard',
+  provesNoReading: true,
   results: { primary: 'The replica set has a primary; left out outside a set' },
   settings: {},
   observe: ({ node }) => Promise.resolve(node),
@@ -396,7 +400,8 @@ export const cache = onMongo({
   privilege: grantOf(clusterMonitor),
   observe: readLoad,
   evaluate: (load, { cache: threshold }) => {
-    if ('obstacle' in load || !load.cache) return []
+    if ('obstacle' in load) return load.denied ? warnOf('cache', load) : []
+    if (!load.cache) return []
     const value = shareOf(load.cache.used, load.cache)
     const what = `use of ${cacheOf(load.cache)}:`
     const figure = 'the use of the cache'
@@ -419,7 +424,8 @@ export const cacheDirty = onMongo({
   privilege: grantOf(clusterMonitor),
   observe: readLoad,
   evaluate: (load, { cacheDirty: threshold }) => {
-    if ('obstacle' in load || !load.cache) return []
+    if ('obstacle' in load) return load.denied ? warnOf('cache dirty', load) : []
+    if (!load.cache) return []
     const value = shareOf(load.cache.dirty, load.cache)
     const what = `unwritten part of ${cacheOf(load.cache)}:`
     const figure = 'the unwritten part of the cache'
@@ -429,6 +435,7 @@ export const cacheDirty = onMongo({
 
 export const clock = onMongo({
   depth: 'Advanced',
+  provesNoReading: true,
   results: { clock: "The node's clock agrees with ours" },
   settings: { clock: clockSetting },
   observe: (mongo, _, { date }) =>

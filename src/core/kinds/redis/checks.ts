@@ -22,6 +22,7 @@ const answersMore = /^(MISCONF|MASTERDOWN) /
 
 export const ping = onRedis({
   depth: 'Basic',
+  provesNoReading: true,
   results: {
     ping: 'The server answers PING in time; reports a server that is loading data and a replica that has lost its primary',
   },
@@ -116,6 +117,7 @@ const pingCount = 10
 
 export const latency = onRedis({
   depth: 'Advanced',
+  provesNoReading: true,
   results: { latency: 'The server answers ten PINGs quickly' },
   settings: {
     pings: {

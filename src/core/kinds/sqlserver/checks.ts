@@ -8,6 +8,7 @@ import { grants, mayState, onSqlserver, requireCounters, requirePermission } fro
 export const ignore = {
   type: 'texts',
   default: [],
+  narrows: true,
   doc: 'Databases to exclude from all checks',
 } as const satisfies SettingsSpec[string]
 
