@@ -11,7 +11,14 @@ import type { Row } from './row.ts'
 const kernel = process.platform === 'linux' ? `Linux ${release().replace(/[^0-9.].*/, '')}` : process.platform
 
 /** What the machine of the tests does besides says nothing about its file systems. */
-const busy = { cpu: { warn: 100 }, load: { warn: 1_000 }, memory: { warn: 0.1 }, restarted: { warn: '0s' } }
+const busy = {
+  cpu: { warn: 100 },
+  load: { warn: 1_000 },
+  memory: { warn: 0.1 },
+  restarted: { warn: '0s' },
+  swap: 'off',
+  zombies: 'off',
+}
 const data = '/mnt/data'
 const hostOf = (): Readonly<Record<string, unknown>> => ({ kind: 'host', ...busy, disks: [data] })
 const askDisk = (): readonly PeerProgram[] => [
@@ -59,7 +66,7 @@ corpus<MountNamespace>({
     {
       fault: 'the file system was remounted read-only',
       ...fileSystem('remountedReadOnly'),
-      expected: { state: 'unhealthy', check: `disk ${data}`, fault: 'data', says: /read-only/ },
+      expected: { state: 'warning', check: `disk ${data}`, says: /read-only, and the kernel has counted no error; \d/ },
       before: 'healthy: the file system vanished from the results',
     },
     {
@@ -88,6 +95,48 @@ const behindLock = async (mounts: MountNamespace) => {
     truncate -s 16M /mnt/disk.img && mkfs.ext2 -q /mnt/disk.img && mount -o loop /mnt/disk.img /mnt/locked/data`)
   return async () => void (await mounts.shell('umount -l /mnt/locked/data; umount -l /mnt'))
 }
+
+/** The list of the kernel, with other swap space, in mounts of its own: this machine may have none. */
+const swapOf =
+  (total: number, free: number) =>
+  async ({ shell, folder }: MountNamespace) => {
+    await shell(`sed 's/^SwapTotal:.*/SwapTotal: ${total} kB/; s/^SwapFree:.*/SwapFree: ${free} kB/' /proc/meminfo > ${folder}/meminfo
+      mount --bind ${folder}/meminfo /proc/meminfo`)
+    return async () => void (await shell('umount /proc/meminfo'))
+  }
+
+corpus<MountNamespace>({
+  server: `swap space of ${kernel} (simulated in /proc/meminfo)`,
+  missing: mountNamespaceMissing,
+  start: async () => {
+    const mounts = await startMountNamespace()
+    await mounts.shell(`mount -t tmpfs none /mnt && mkdir ${data} && mount -t tmpfs none ${data}`)
+    return mounts
+  },
+  stop: (mounts) => mounts.remove(),
+  mounts: (mounts) => mounts,
+  rows: [
+    {
+      fault: 'healthy',
+      monitor: () => ({ ...hostOf(), swap: { warn: '20%', limit: '10%' } }),
+      plant: swapOf(2_097_152, 1_048_576),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'healthy, without swap space',
+      monitor: () => ({ ...hostOf(), swap: { warn: '20%', limit: '10%' } }),
+      plant: swapOf(0, 0),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the swap space is nearly full',
+      monitor: () => ({ ...hostOf(), swap: { warn: '20%', limit: '10%' } }),
+      plant: swapOf(2_097_152, 104_858),
+      expected: { state: 'unhealthy', check: 'swap', fault: 'threshold', says: /^[45](?:\.\d)? % free of 2 GiB/ },
+      peers: () => [{ program: 'check_swap', args: ['-w', '20%', '-c', '10%'] }],
+    },
+  ],
+})
 
 /** root reads every folder, so another account runs svc: in a process of its own. */
 corpus<MountNamespace>({

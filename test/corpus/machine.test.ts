@@ -128,6 +128,18 @@ const askProcesses = ({ name }: Program): readonly PeerProgram[] => [
   { program: 'check_procs', args: ['-c', '1:2', '-a', name] },
 ]
 
+/** The host block; what the machine of the tests does besides says nothing about its processes. */
+const hostOf = (more: object) => () => ({
+  kind: 'host',
+  cpu: { warn: 100 },
+  load: { warn: 1_000 },
+  memory: { warn: 0.1 },
+  swap: 'off',
+  disks: ['/dev/shm'],
+  restarted: { warn: '0s' },
+  ...more,
+})
+
 corpus<Program>({
   server: `processes of ${kernel}`,
   missing: onLinux,
@@ -164,6 +176,23 @@ corpus<Program>({
       plant: ({ program }) => zombieProcess(program),
       expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running; .*zombie/ },
       peers: askProcesses,
+    },
+    {
+      fault: 'healthy: few zombies on the machine',
+      monitor: hostOf({ zombies: { limit: 100_000 } }),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'a process does not collect its children',
+      monitor: hostOf({ zombies: { limit: 0 } }),
+      plant: ({ program }) => zombieProcess(program),
+      expected: {
+        state: 'unhealthy',
+        check: 'zombies',
+        fault: 'threshold',
+        says: /^zombie processes: \d+ \(.*fail 0\)/,
+      },
+      peers: () => [{ program: 'check_procs', args: ['-s', 'Z', '-c', '0'] }],
     },
     {
       fault: 'too many processes run',

@@ -17,8 +17,10 @@ suiteWith(mountsMissing, 'the file systems of this machine', () => {
     expect(result).toMatchObject({ status: 'failed', fault: 'data', measurement: { unit: 'percent' } })
     expect(result?.message).toMatch(/^the file system is read-only; \d/)
   })
-  test('a file system that was remounted read-only fails', () => {
-    expect(diskWith('remountedReadOnly')).toMatchObject({ status: 'failed', fault: 'data' })
+  test('H31 a file system that was remounted read-only, without an error, is a warning with its free space', () => {
+    const result = diskWith('remountedReadOnly')
+    expect(result).toMatchObject({ status: 'warning', measurement: { unit: 'percent', warn: 20, limit: 10 } })
+    expect(result?.message).toMatch(/^the file system is read-only, and the kernel has counted no error; \d/)
   })
   test('a file system with ro in /etc/fstab is read-only by design', () => {
     const fstab = '# a comment\n/dev/somewhere\tDATA ext4 defaults,ro 0 2\n'

@@ -165,7 +165,7 @@ describe('this machine', () => {
     expect(checked(results, 'disk /nowhere')).toMatchObject({
       status: 'failed',
       fault: 'data',
-      message: 'no writable local file system is mounted there',
+      message: 'no file system is mounted there',
     })
   })
 

@@ -291,6 +291,7 @@ describe('the process lists of the kernel and of other systems', () => {
     expect(parseStat(`42 (a) b (c) ${fields}`)).toEqual({
       name: 'a) b (c',
       state: 'S',
+      parent: 1,
       flags: 4_194_304,
       startTicks: 144_796,
       cpuTicks: 400,

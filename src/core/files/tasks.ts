@@ -42,8 +42,15 @@ export type ListInput = {
   readonly maxFiles: number
 }
 
-/** Bytes and shares of a file system, as statfs gives them. `available` is what an unprivileged program may write. */
-export type Space = { readonly blockBytes: number; readonly blocks: number; readonly available: number }
+/** A file system as statfs describes it. `available` is what an unprivileged program may write, in blocks. */
+export type Space = {
+  readonly blockBytes: number
+  readonly blocks: number
+  readonly available: number
+  /** Both 0 where the file system creates inodes on demand. */
+  readonly inodes: number
+  readonly freeInodes: number
+}
 
 /**
  * Called with a path that an entry of a folder leads to. In the main process it throws where the path leads to a share.
@@ -99,8 +106,8 @@ export const tasks = {
   },
 
   space: async ({ path }: { path: string }): Promise<Space> => {
-    const { bavail, blocks, bsize } = await statfs(path)
-    return { blockBytes: bsize, blocks, available: bavail }
+    const { bavail, blocks, bsize, ffree, files } = await statfs(path)
+    return { blockBytes: bsize, blocks, available: bavail, inodes: files, freeInodes: ffree }
   },
 
   /** The regular files of a folder: names, sizes and dates. Does not descend. A link counts as its target. */

@@ -12,16 +12,20 @@ import {
   notChecked,
   ok,
   type Result,
+  warn,
   withThreshold,
 } from '../engine/index.ts'
 import { fileProblem } from '../file-errors.ts'
+import { filesWithin, SilentShareError } from '../files/index.ts'
 import { show, showBytes, showDuration } from '../format.ts'
 import { hostPort } from '../net/connect.ts'
 import { askTime, parseReference } from '../net/sntp.ts'
+import { sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
-import { type Disk, disks, type SilentDisk } from '../system/disks.ts'
+import { type Disk, disks, mountedAt, type ReadOnly, type SilentDisk } from '../system/disks.ts'
 import { isMissing, preloadSystemInformation, readText, readTextOrThrow } from '../system/files.ts'
+import { hiddenProcesses, zombies } from '../system/processes.ts'
 import {
   type CpuSample,
   cpuSample,
@@ -29,8 +33,10 @@ import {
   hostMemory,
   type OwnLimits,
   ownLimits,
+  swapIn,
   usedPercent,
 } from '../system/resources.ts'
+import { hiddenBy, seesAllProcesses } from './hidden-processes.ts'
 
 /** How fast a file system fills. */
 export type Trend = {
@@ -110,7 +116,7 @@ const mounts = {
   disks: {
     type: 'texts',
     default: [],
-    doc: 'Check only these mount points, among them file systems in memory such as /dev/shm; one that is not mounted is a failure',
+    doc: 'Check only these mount points, whatever their file systems: also in memory such as /dev/shm, or a share, which gets 3 s to answer; one that is not mounted is a failure',
   },
   skipDisks: {
     type: 'texts',
@@ -131,7 +137,7 @@ function isDenied(error: unknown): boolean {
 /** What the walk reads at one mount point: its usage, its path, and earlier readings. */
 type Mount = {
   readonly mount: string
-  readonly disk?: Disk | SilentDisk | 'not mounted' | 'not local'
+  readonly disk?: Disk | SilentDisk | 'not mounted' | 'not local' | 'without size'
   /** Earlier readings of the free space, in Advanced. */
   readonly readings?: readonly HistoryReading[] | undefined
 }
@@ -144,17 +150,52 @@ async function* walk(
   context.step('disk')
   const missing = new Set(only)
   let hasLocal = false
+  async function* read(disk: Disk | SilentDisk): AsyncGenerator<Mount> {
+    const { mount } = disk
+    yield { mount, disk }
+    if (!includes(context.mode, 'Advanced') || 'error' in disk) return
+    yield { mount, readings: await context.history(`free ${mount}`, disk.available, trendEveryMs) }
+  }
   for await (const disk of disks(only)) {
     const { mount } = disk
     missing.delete(mount)
     hasLocal = true
     if ((only.length > 0 && !only.includes(mount)) || skipDisks.includes(mount)) continue
-    yield { mount, disk }
-    if (!includes(context.mode, 'Advanced') || 'error' in disk) continue
-    yield { mount, readings: await context.history(`free ${mount}`, disk.available, trendEveryMs) }
+    yield* read(disk)
+  }
+  const shareMs = Math.min(longestShareMs, context.msLeft() / 2)
+  // All at once: each of them may hang until its deadline.
+  const others = [...(await mountedAt([...missing]))].map(async ([mount, type]) => ({
+    mount,
+    disk: await usageOf(mount, type, shareMs),
+  }))
+  for (const { mount, disk } of await Promise.all(others)) {
+    missing.delete(mount)
+    if (typeof disk === 'string') yield { mount, disk }
+    else yield* read(disk)
   }
   for (const mount of missing) yield { mount, disk: 'not mounted' }
   if (!hasLocal && only.length === 0) yield { mount: '/', disk: 'not local' }
+}
+
+/** Milliseconds that a share may take to report its size: the other checks of the machine do not wait longer. */
+const longestShareMs = 3_000
+
+/** The usage of a file system that is no local disk. It may belong to another machine, which may not answer. */
+async function usageOf(mount: string, type: string, ms: number): Promise<Disk | SilentDisk | 'without size'> {
+  try {
+    const { blocks, blockBytes, available, inodes, freeInodes } = await filesWithin(ms)('space', { path: mount })
+    if (blocks <= 0) return 'without size'
+    return {
+      mount,
+      type,
+      total: blocks * blockBytes,
+      available: Math.max(0, available) * blockBytes,
+      inodes: inodes > 0 ? { total: inodes, free: freeInodes } : undefined,
+    }
+  } catch (error) {
+    return { mount, error }
+  }
 }
 
 export const space = check({
@@ -175,19 +216,31 @@ export const space = check({
     const name = `disk ${mount}` as const
     if (disk === undefined) return []
     if (disk === 'not local') return ok(name, 'this machine has no local file system, so there is no disk to check')
-    if (disk === 'not mounted') return fail(name, 'data', 'no writable local file system is mounted there')
+    if (disk === 'not mounted') return fail(name, 'data', 'no file system is mounted there')
+    if (disk === 'without size') return notChecked(name, 'missing', 'the file system does not report its size')
     if ('error' in disk) return evaluateSilent(name, disk.error)
     const free = evaluateFree(name, 'free', disk, threshold)
-    if (disk.isReadOnly !== true) return free
-    return fail(name, 'data', `the file system is read-only; ${free.message}`, {
-      measurement: free.measurement,
-      details: [
-        'the kernel makes a file system read-only after an error: look at the output of dmesg and at the disk',
-        'if it is read-only by design, put ro into its options in /etc/fstab, or add it to skipDisks',
-      ],
-    })
+    return disk.readOnly === undefined ? free : evaluateReadOnly(free, disk.readOnly)
   },
 })
+
+const byDesign = 'if it is read-only by design, put ro into its options in /etc/fstab, or add it to skipDisks'
+
+function evaluateReadOnly<const Name extends string>(free: Result<Name>, why: ReadOnly): Result<Name> {
+  const { check: name, measurement } = free
+  if (why === 'no error') {
+    const message = `the file system is read-only, and the kernel has counted no error; ${free.message}`
+    const details = ['somebody has remounted it: mount -o remount,rw makes it writable again', byDesign]
+    return free.status === 'failed' ? { ...free, message, details } : warn(name, message, { measurement, details })
+  }
+  return fail(name, 'data', `the file system is read-only; ${free.message}`, {
+    measurement,
+    details: [
+      'the kernel makes a file system read-only after an error: look at the output of dmesg and at the disk',
+      byDesign,
+    ],
+  })
+}
 
 function evaluateSilent<const Name extends string>(name: Name, error: unknown): Result<Name> {
   if (isDenied(error)) {
@@ -196,6 +249,7 @@ function evaluateSilent<const Name extends string>(name: Name, error: unknown): 
   }
   const hidden = 'the mount point does not exist: another mount may hide it; unmount it, or add it to skipDisks'
   if (isMissing(error)) return notChecked(name, 'missing', hidden)
+  if (error instanceof SilentShareError) return fail(name, 'timeout', error.message)
   return fail(name, 'internal', `the file system ${fileProblem(error)}`)
 }
 
@@ -235,6 +289,30 @@ export const memory = check({
   },
   observe: ({ limits }) => hostMemory(limits),
   evaluate: (figures, { memory: threshold }) => evaluateFree('memory', 'available', figures, threshold),
+})
+
+export const swap = check({
+  depth: 'Standard',
+  results: { swap: 'Free swap space; left out without any, and in a container with a memory limit; Linux only' },
+  settings: {
+    swap: {
+      type: 'threshold',
+      unit: 'percent',
+      default: { warn: 10 },
+      doc: 'Free swap space of the machine (Linux)',
+    },
+  },
+  applies: () => process.platform === 'linux',
+  // In a container, the swap space is that of the machine, and nothing of it may be usable.
+  observe: async ({ limits }) => ({
+    isLimited: limits.memory() !== undefined,
+    space: swapIn(readText('/proc/meminfo') ?? ''),
+  }),
+  evaluate: ({ isLimited, space }, { swap: threshold }) => {
+    if (isLimited) return []
+    if (space === undefined) return notChecked('swap', 'missing', '/proc/meminfo does not report the swap space')
+    return space.total === 0 ? [] : evaluateFree('swap', 'free', space, threshold)
+  },
 })
 
 export const cpu = check({
@@ -445,6 +523,28 @@ export const oomKills = check({
   },
 })
 
+export const zombieProcesses = check({
+  depth: 'Advanced',
+  results: { zombies: 'Processes that have ended and that their parents have not collected; Linux only' },
+  settings: {
+    zombies: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 20 },
+      doc: 'Maximum number of processes that have ended and that their parents have not collected (Linux)',
+    },
+  },
+  privilege: seesAllProcesses,
+  applies: () => process.platform === 'linux',
+  observe: async (_, __, { signal }) => ({ ...(await zombies(signal)), hiding: await hiddenProcesses() }),
+  evaluate: ({ count, parent, hiding }, { zombies: threshold }) => {
+    if (hiding !== undefined) return hiddenBy('zombies', hiding)
+    const by = parent && `${parent.count} of them are children of process ${parent.pid} (${sanitize(parent.name, 15)})`
+    const details = by === undefined ? [] : [`${by}: it does not collect them, so restart it or report the error`]
+    return atMost({ check: 'zombies', what: 'zombie processes:', value: count, unit: 'count', threshold, details })
+  },
+})
+
 export const restarted = check({
   depth: 'Advanced',
   results: { restarted: 'Warns if the machine has restarted recently' },
@@ -513,5 +613,19 @@ export default machineKind({
     const limits = ownLimits(readTextOrThrow)
     return { upMs: uptime() * 1_000, limits, before: firstSample(limits, now) }
   },
-  checks: [up, space, inodes, memory, cpu, load, clock, trend, oomKills, fileDescriptors, restarted],
+  checks: [
+    up,
+    space,
+    inodes,
+    memory,
+    swap,
+    cpu,
+    load,
+    clock,
+    trend,
+    oomKills,
+    fileDescriptors,
+    zombieProcesses,
+    restarted,
+  ],
 })

@@ -27,6 +27,7 @@ import {
   usage,
 } from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
+import { hiddenBy, seesAllProcesses } from './hidden-processes.ts'
 
 /** Figures are read for at most this many processes; further processes of the same name are only counted. */
 const maxRead = 200
@@ -63,24 +64,14 @@ const check = checksOn<Processes>()
 /** The checks that evaluate the selection itself share it. */
 const selected = (processes: Processes): Promise<Processes> => Promise.resolve(processes)
 
-/** What lets this account see the processes of others. */
-const seesAll = 'the account of the process, or the group of the option gid= with which /proc is mounted'
-
-const unseen = <const Name extends string>(name: Name, option: string) =>
-  notChecked(
-    name,
-    'permission',
-    `/proc is mounted with ${option}, so that this account sees only its own processes: ${seesAll}`,
-  )
-
 export const running = check({
   depth: 'Basic',
   results: { running: 'At least one matching process is running' },
   settings: { count: countSetting },
-  privilege: seesAll,
+  privilege: seesAllProcesses,
   observe: selected,
   evaluate: ({ alive, zombies, stopped, details, hiding }, { count }) => {
-    if (hiding !== undefined) return unseen('running', hiding)
+    if (hiding !== undefined) return hiddenBy('running', hiding)
     const pids = alive.map(({ pid }) => pid)
     const [first, ...others] = pids
     const dead = [
@@ -102,10 +93,10 @@ export const count = check({
   depth: 'Standard',
   results: { count: 'The number of processes is within `count`' },
   settings: { count: countSetting },
-  privilege: seesAll,
+  privilege: seesAllProcesses,
   observe: selected,
   evaluate: ({ alive, hiding }, { count: { min = 1, max } = {} }) => {
-    if (hiding !== undefined) return unseen('count', hiding)
+    if (hiding !== undefined) return hiddenBy('count', hiding)
     const value = alive.length
     const range = max === min ? `expected ${min}` : `expected ${min} to ${max}`
     const lower = max === undefined ? showThreshold({ limit: min }, 'count', 'atLeast') : range

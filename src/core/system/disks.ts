@@ -1,4 +1,5 @@
-import { readFile, stat, statfs } from 'node:fs/promises'
+import { readFile, readlink, stat, statfs } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { ProbeError } from '../probe-error.ts'
 import {
   diskTypes,
@@ -72,8 +73,11 @@ export type Disk = {
   /** Absent when the file system creates inodes on demand. */
   readonly inodes?: { readonly total: number; readonly free: number } | undefined
   /** It refuses writes, and nothing says that this is by design. */
-  readonly isReadOnly?: boolean
+  readonly readOnly?: ReadOnly | undefined
 }
+
+/** What a file system that refuses writes reports of errors: some, none, or nothing at all. */
+export type ReadOnly = 'error' | 'no error' | 'unknown'
 /** A file system whose usage could not be read. */
 export type SilentDisk = { readonly mount: string; readonly error: unknown }
 
@@ -101,13 +105,40 @@ export async function* disks(inMemory: readonly string[] = []): AsyncGenerator<D
     throwIfExhausted(error)
     return ''
   })
-  for (const { type, points, isReadOnly } of localDisks(await readMounts(), readOnlyInFstab(fstab), inMemory)) {
+  const mounts = await readMounts()
+  for (const { type, points, isReadOnly } of localDisks(mounts, readOnlyInFstab(fstab), inMemory)) {
     const disk = await diskAt(points, type)
     if (disk === undefined) continue
-    if (!('error' in disk)) yield { ...disk, isReadOnly }
+    const mount = mounts.find(({ point }) => points.includes(point))
+    if (!('error' in disk)) yield { ...disk, readOnly: isReadOnly && mount ? await whyReadOnly(mount) : undefined }
     // Unmounted meanwhile: no longer a file system of this machine.
     else if (!isMissing(disk.error) || (await readMounts()).some(({ point }) => point === disk.mount)) yield disk
   }
+}
+
+/** Evaluates what the kernel reports of a file system that refuses writes. */
+async function whyReadOnly({ type, device, options }: Mount): Promise<ReadOnly> {
+  if (options.includes('emergency_ro') || options.includes('shutdown')) return 'error'
+  // After an error, XFS shuts down and never becomes read-only.
+  if (type === 'xfs') return 'no error'
+  if (!/^ext[234]$/.test(type)) return 'unknown'
+  const errors = await readlink(`/sys/dev/block/${device}`)
+    .then((link) => readFile(`/sys/fs/ext4/${basename(link)}/errors_count`, 'utf8'))
+    .catch((error: unknown) => {
+      throwIfExhausted(error)
+      return ''
+    })
+  return errors.trim() === '' ? 'unknown' : Number(errors) > 0 ? 'error' : 'no error'
+}
+
+/**
+ * The mount points among these at which a file system of any type is mounted, with its type. Only on Linux: elsewhere
+ * nothing lists them without waiting for them.
+ */
+export async function mountedAt(points: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  if (process.platform !== 'linux' || points.length === 0) return new Map()
+  const mounts = await readMounts()
+  return new Map(mounts.flatMap(({ point, type }) => (points.includes(point) ? [[point, type]] : [])))
 }
 
 /** Undefined for an empty file system, and for one of which only single files are visible. */

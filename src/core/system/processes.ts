@@ -8,6 +8,8 @@ import { loadSystemInformation, parseMountinfo, throwIfExhausted } from './files
 export type ProcessStat = {
   readonly name: string
   readonly state: string
+  /** The process id of the parent. */
+  readonly parent: number
   readonly flags: number
   /** Ticks of 10 ms since the machine started. User space always sees 100 ticks a second. */
   readonly startTicks: number
@@ -20,12 +22,19 @@ export function parseStat(content: string): ProcessStat | undefined {
   const close = content.lastIndexOf(')')
   if (open < 0 || close < open) return undefined
   const rest = content.slice(close + 2).split(' ')
-  const [flags, user, system, start] = [6, 11, 12, 19].map((at) => Number(rest[at]))
+  const [parent, flags, user, system, start] = [1, 6, 11, 12, 19].map((at) => Number(rest[at]))
   const [state] = rest
-  if (!state || flags === undefined || user === undefined || system === undefined || start === undefined)
+  if (
+    !state ||
+    parent === undefined ||
+    flags === undefined ||
+    user === undefined ||
+    system === undefined ||
+    start === undefined
+  )
     return undefined
   if (![flags, user, system, start].every(Number.isFinite)) return undefined
-  return { name: content.slice(open + 1, close), state, flags, startTicks: start, cpuTicks: user + system }
+  return { name: content.slice(open + 1, close), state, parent, flags, startTicks: start, cpuTicks: user + system }
 }
 
 /** Bytes of resident memory in /proc/<pid>/status. */
@@ -105,6 +114,28 @@ export async function hiddenProcesses(): Promise<string | undefined> {
 }
 
 const allPids = async (): Promise<number[]> => (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
+
+/** The processes that have ended and that their parents have not collected, and the parent with the most of them. */
+export type Zombies = {
+  readonly count: number
+  readonly parent?: { readonly pid: number; readonly name: string; readonly count: number } | undefined
+}
+
+/** Counts the zombies among the processes that this account sees. Only on Linux. */
+export async function zombies(signal: AbortSignal): Promise<Zombies> {
+  const parents = new Map<number, number>()
+  for (const [place, pid] of (await allPids()).entries()) {
+    // Thousands of processes must not block the rest of this program.
+    if (place % atATime === 0) await setImmediate(undefined, { signal })
+    const stat = parseStat(readProcess(`/proc/${pid}/stat`))
+    if (stat?.state === 'Z') parents.set(stat.parent, (parents.get(stat.parent) ?? 0) + 1)
+  }
+  const [most] = [...parents].toSorted(([, a], [, b]) => b - a)
+  if (!most) return { count: 0 }
+  const [pid, count] = most
+  const name = parseStat(readProcess(`/proc/${pid}/stat`))?.name ?? ''
+  return { count: [...parents.values()].reduce((sum, one) => sum + one, 0), parent: { pid, name, count } }
+}
 
 /** The flag of kernel threads, which have neither arguments nor a file. */
 const kernelThread = 0x20_0000

@@ -213,6 +213,16 @@ export async function hostMemory(limits: OwnLimits): Promise<Memory> {
   return { total, available }
 }
 
+/** Bytes of swap space in /proc/meminfo: its total, and what is free. Undefined where it is not reported. */
+export function swapIn(meminfo: string): Memory | undefined {
+  const bytes = (name: string): number | undefined => {
+    const [, kibibytes] = new RegExp(`^${name}:\\s+(\\d{1,15}) kB$`, 'm').exec(meminfo) ?? []
+    return kibibytes === undefined ? undefined : Number(kibibytes) * 1024
+  }
+  const [total, available] = [bytes('SwapTotal'), bytes('SwapFree')]
+  return total === undefined || available === undefined ? undefined : { total, available }
+}
+
 /** Applies a container's limit: the result exceeds neither what that limit leaves nor what the machine has. */
 export function within(machine: Memory, limit: MemoryLimit | undefined): Memory {
   if (limit === undefined || limit.limit >= machine.total) return machine
