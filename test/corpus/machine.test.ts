@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileOfAge, folderWith } from '../support/faults/folder-faults.ts'
-import { sleeping, sleepNamed, stoppedProcess, zombieProcess } from '../support/faults/process-faults.ts'
+import { sleeping, sleepNamed, stoppedProcess, withPidFile, zombieProcess } from '../support/faults/process-faults.ts'
 import { remove } from '../support/servers/server.ts'
 import { corpus } from './corpus.ts'
 import type { PeerProgram } from './peers.ts'
@@ -176,6 +176,42 @@ corpus<Program>({
       plant: ({ program }) => zombieProcess(program),
       expected: { state: 'unhealthy', check: 'running', fault: 'data', says: /not running; .*zombie/ },
       peers: askProcesses,
+    },
+    {
+      fault: 'healthy: a process and its process id file',
+      monitor: ({ path }) => ({ kind: 'process', pidFile: join(path, 'pid'), restarted: { warn: '0s' } }),
+      plant: ({ program, path }) => withPidFile(program, join(path, 'pid'), 0),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the process has ended, and another one has got its id',
+      monitor: ({ path }) => ({ kind: 'process', pidFile: join(path, 'pid'), restarted: { warn: '0s' } }),
+      plant: ({ program, path }) => withPidFile(program, join(path, 'pid'), 120_000),
+      expected: {
+        state: 'unhealthy',
+        check: 'running',
+        fault: 'data',
+        says: /^not running; .*pid names process \d+, but that started after the file was written: another process/,
+      },
+      before: 'running',
+    },
+    {
+      fault: 'the program was upgraded, and the old one still runs',
+      monitor: processOf(),
+      plant: async ({ program, path }) => {
+        const end = await sleeping(program, 2)
+        rmSync(program)
+        return async () => {
+          await end()
+          sleepNamed(path, sleeper)
+        }
+      },
+      expected: {
+        state: 'warning',
+        check: 'program',
+        says: /^process \d+ and 1 more still run a program that was replaced/,
+      },
+      before: 'running',
     },
     {
       fault: 'healthy: few zombies on the machine',

@@ -41,7 +41,7 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
     ],
   },
   host: {
-    machine: ['uptime', 'memory', 'cpu', 'load', 'OOM kills', 'file descriptors', 'restarted'],
+    machine: ['uptime', 'memory', 'swap', 'cpu', 'load', 'OOM kills', 'file descriptors', 'restarted'],
     'no account': ['clock'],
   },
   http: {
@@ -135,7 +135,7 @@ test('H10 a check with a privilege is demanded by its own settings, save those t
     }
     for (const [setting, { narrows }] of Object.entries(settings)) if (narrows) narrowing.add(`${kind} ${setting}`)
   }
-  expect([...narrowing]).toEqual(['host skipDisks', 'sqlserver ignore'])
+  expect([...narrowing]).toEqual(['host skipDisks', 'process allowReplaced', 'sqlserver ignore'])
 })
 
 test('H10 no kind decides by itself what a refused check means', () => {

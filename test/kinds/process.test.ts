@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -233,6 +233,26 @@ describe('a process id file', () => {
     ])
   })
 
+  test('H32 that was written long before its process started means another process, and fails', async () => {
+    const pidFile = await file(`${await sleeper()}\n`)
+    const minutesAgo = (minutes: number): Date => new Date(Date.now() - minutes * 60_000)
+    await utimes(pidFile, minutesAgo(0.5), minutesAgo(0.5))
+    expect(checked(await runKind(processKind, { pidFile }), 'running')).toMatchObject({ status: 'ok' })
+    await utimes(pidFile, minutesAgo(2), minutesAgo(2))
+    expect(checked(await runKind(processKind, { pidFile }), 'running')).toMatchObject({
+      status: 'failed',
+      message: expect.stringContaining('started after the file was written: another process has its id'),
+    })
+  })
+  test('H32 that is older than the start of the machine is a warning: its clock may have been wrong', async () => {
+    const pidFile = await file(`${await sleeper()}\n`)
+    await utimes(pidFile, 0, 0)
+    expect(checked(await runKind(processKind, { pidFile }), 'running')).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(/^running: process \d+; .* was written before this machine started/),
+    })
+  })
+
   test('that is missing or invalid is a failure that reports that', async () => {
     const missing = join(folder, 'missing.pid')
     expect(await runKind(processKind, { pidFile: missing })).toMatchObject([
@@ -242,7 +262,7 @@ describe('a process id file', () => {
       const path = await file(content)
       expect(await pidIn(path, files)).toBe(`${path} contains no process id`)
     }
-    expect(await pidIn(await file(' 42 \nanything\n'), files)).toBe(42)
+    expect(await pidIn(await file(' 42 \nanything\n'), files)).toMatchObject({ pid: 42 })
     expect(await pidIn(folder, files)).toBe(`${folder} is not a regular file`)
     expect(await pidIn(await file('1'.repeat(5_000)), files)).toContain('is larger than 4096 bytes')
   })

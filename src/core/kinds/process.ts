@@ -1,3 +1,4 @@
+import { uptime } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import {
   atLeast,
@@ -16,12 +17,14 @@ import {
 import { fileProblem } from '../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../files/index.ts'
 import { showDuration } from '../format.ts'
+import { count as counted } from '../net/text.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 import { preloadSystemInformation, throwIfExhausted } from '../system/files.ts'
 import {
   type Candidate,
   findProcesses,
   hiddenProcesses,
+  startedAt,
   type Usage,
   uninterruptibleWait,
   usage,
@@ -58,6 +61,8 @@ type Processes = {
   readonly details: readonly string[]
   /** With which option the system hides the processes of other accounts, where none was found. */
   readonly hiding?: string | undefined
+  /** Why the process may be another one than the file means. */
+  readonly doubt?: string | undefined
 }
 const check = checksOn<Processes>()
 
@@ -70,7 +75,7 @@ export const running = check({
   settings: { count: countSetting },
   privilege: seesAllProcesses,
   observe: selected,
-  evaluate: ({ alive, zombies, stopped, details, hiding }, { count }) => {
+  evaluate: ({ alive, zombies, stopped, details, hiding, doubt }, { count }) => {
     if (hiding !== undefined) return hiddenBy('running', hiding)
     const pids = alive.map(({ pid }) => pid)
     const [first, ...others] = pids
@@ -85,6 +90,7 @@ export const running = check({
     const which = others.length > 0 ? ` and ${others.length} more` : ''
     const summary = first === undefined ? 'none running, which `count` allows' : `running: process ${first}${which}`
     const message = [summary, ...dead].join('; ')
+    if (doubt !== undefined) return warn('running', `${message}; ${doubt}`, { measurement })
     return stopped.length > 0 ? warn('running', message, { measurement }) : ok('running', message, { measurement })
   },
 })
@@ -244,6 +250,15 @@ export const restarted = check({
   },
 })
 
+const looksInside = 'the account of the process, or the capabilities CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH'
+
+/** The result for the processes of another account, which only that account may look into. */
+const unseenBy = <const Name extends string>(name: Name) => {
+  const grant = 'run svc as the account of the process, or with AmbientCapabilities=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH'
+  const why = `this account may not see the open files and the program of the process: ${grant}`
+  return notChecked(name, 'permission', why)
+}
+
 export const openFiles = check({
   depth: 'Advanced',
   results: { 'open files': 'Open files of the process nearest to its limit' },
@@ -255,20 +270,14 @@ export const openFiles = check({
       doc: 'Maximum number of open files, in percent of the limit of the process; needs access to the process (Linux only)',
     },
   },
-  privilege: 'the account of the process, or the capabilities CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH',
+  privilege: looksInside,
   observe: figures,
   evaluate: ({ processes }, { openFiles: threshold }) => {
     const fullest = greatest(processes, ({ openFiles: files }) => files && files.open / files.limit)
     const files = processes.find(({ pid }) => pid === fullest?.pid)?.openFiles
     if (processes.length === 0 || process.platform !== 'linux') return []
     if (!fullest || !files) {
-      const grant =
-        'run svc as the account of the process, or with AmbientCapabilities=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH'
-      return notChecked(
-        'open files',
-        'permission',
-        `this account may not count the open files of the process: ${grant}`,
-      )
+      return unseenBy('open files')
     }
     return atMost({
       check: 'open files',
@@ -276,6 +285,43 @@ export const openFiles = check({
       value: fullest.value * 100,
       unit: 'percent',
       threshold,
+    })
+  },
+})
+
+export const program = check({
+  depth: 'Advanced',
+  results: {
+    program:
+      'The program of each process is still the installed one: after an upgrade, the old one runs until a restart (Linux only)',
+  },
+  settings: {
+    allowReplaced: {
+      type: 'flag',
+      default: false,
+      narrows: true,
+      doc: 'Accept processes whose program was replaced or deleted after their start',
+    },
+  },
+  privilege: looksInside,
+  applies: ({ alive }, { allowReplaced }) =>
+    process.platform === 'linux' && !allowReplaced && alive.some(({ kernel }) => kernel !== true),
+  observe: figures,
+  evaluate: ({ processes }) => {
+    const visible = processes.filter(({ program: state }) => state !== undefined)
+    if (visible.length === 0) return unseenBy('program')
+    const old = visible.filter(({ program: state }) => state === 'replaced')
+    const [first] = old
+    const measurement = { value: old.length, unit: 'count', warn: 0, bound: 'atMost' } as const
+    if (!first)
+      return ok('program', `${counted(visible.length, 'process', 'processes')} run the installed program`, {
+        measurement,
+      })
+    const others = old.length > 1 ? ` and ${old.length - 1} more` : ''
+    const message = `process ${first.pid}${others} still run${old.length > 1 ? '' : 's'} a program that was replaced or deleted after the start`
+    return warn('program', message, {
+      measurement,
+      details: ['next: restart the service, so that it runs the installed program'],
     })
   },
 })
@@ -293,26 +339,62 @@ function greatest(
 }
 
 /** The processes that match all settings. The name guards against a process id that another process now has. */
-async function open(settings: Selection, { signal, step, files }: CheckContext): Promise<Processes> {
+async function open(settings: Selection, { signal, step, files, date }: CheckContext): Promise<Processes> {
   const { executable, match, pidFile } = settings
   step('running')
-  const pid = pidFile ? await pidIn(pidFile, files) : undefined
-  if (typeof pid === 'string') return { alive: [], zombies: 0, stopped: [], details: [pid] }
+  const written = pidFile ? await pidIn(pidFile, files) : undefined
+  if (typeof written === 'string') return { alive: [], zombies: 0, stopped: [], details: [written] }
+  const pid = written?.pid
   const fitting = await findProcesses({ name: executable, match, pid }, signal)
   // svc itself never counts as a match, unless its own process id file is configured.
   const processes = fitting.filter((one) => pid !== undefined || one.pid !== process.pid)
   const alive = processes.filter(({ zombie, stopped }) => !zombie && stopped !== true)
   const stopped = processes.filter((one) => one.stopped).map((one) => one.pid)
   const details = pid === undefined || processes.length > 0 ? [] : [`${pidFile} names process ${pid}`]
+  const [holder] = written && pidFile !== undefined ? processes : []
+  const reused = holder && written && (await reuseOf(holder.pid, written.modified, date().getTime()))
+  if (reused === 'certain') {
+    const why = `${pidFile} names process ${pid}, but that started after the file was written: another process has its id`
+    return { alive: [], zombies: 0, stopped: [], details: [why] }
+  }
   const hiding = processes.length > 0 ? undefined : await hiddenProcesses()
-  return { alive, zombies: processes.filter(({ zombie }) => zombie).length, stopped, details, hiding }
+  return {
+    alive,
+    zombies: processes.filter(({ zombie }) => zombie).length,
+    stopped,
+    details,
+    hiding,
+    doubt:
+      reused === 'possible'
+        ? `${pidFile} was written before this machine started, so that process ${pid} may be another one`
+        : undefined,
+  }
 }
 
+/** Milliseconds by which a process may start after its file is written: the clock may be set in between. */
+const reuseToleranceMs = 60_000
+
+/**
+ * Whether a process has got the id of another one that has ended: a program writes its id after it has started.
+ * `possible`: the file is older than the machine's start, or the clock was wrong when it was written.
+ */
+async function reuseOf(pid: number, written: number, now: number): Promise<'certain' | 'possible' | undefined> {
+  const started = await startedAt(pid, now)
+  if (started === undefined || started <= written + reuseToleranceMs) return undefined
+  return written < now - uptime() * 1_000 ? 'possible' : 'certain'
+}
+
+/** A process id, and when its file was written, in milliseconds since 1970. */
+type WrittenPid = { readonly pid: number; readonly modified: number }
+
 /** The process id in a file, or why the file has none. */
-export async function pidIn(path: string, files: ConfiguredFiles): Promise<number | string> {
+export async function pidIn(path: string, files: ConfiguredFiles): Promise<WrittenPid | string> {
   try {
-    const [, digits] = /^\s*(\d{1,10})\s*(?:\n|$)/.exec((await readText(files, path, 4096)).text) ?? []
-    return digits === undefined || Number(digits) < 1 ? `${path} contains no process id` : Number(digits)
+    const { text, status } = await readText(files, path, 4096)
+    const [, digits] = /^\s*(\d{1,10})\s*(?:\n|$)/.exec(text) ?? []
+    return digits === undefined || Number(digits) < 1
+      ? `${path} contains no process id`
+      : { pid: Number(digits), modified: status.modified }
   } catch (error) {
     throwIfExhausted(error)
     return `${path} ${fileProblem(error)}`
@@ -328,5 +410,5 @@ export default machineKind({
   validate: ({ executable, match, pidFile }) =>
     executable || match || pidFile ? undefined : 'does not name a process: set executable, match or pidFile',
   open,
-  checks: [running, count, waiting, memory, cpu, restarted, openFiles],
+  checks: [running, count, waiting, memory, cpu, restarted, openFiles, program],
 })

@@ -236,9 +236,12 @@ export type Usage = {
   /** Milliseconds of processor time so far. */
   readonly cpu?: number | undefined
   readonly openFiles?: { readonly open: number; readonly limit: number } | undefined
+  /** Whether its program is still the file that it was started from. */
+  readonly program?: 'current' | 'replaced' | undefined
 }
 
-export async function usage(one: Candidate, withFiles: boolean): Promise<Usage> {
+/** `whole`: with what only the account of the process may see. */
+export async function usage(one: Candidate, whole: boolean): Promise<Usage> {
   if (process.platform !== 'linux') return { rss: one.rss, age: one.age }
   const folder = `/proc/${one.pid}`
   const [stat, status, uptime] = await Promise.all([
@@ -251,8 +254,15 @@ export async function usage(one: Candidate, withFiles: boolean): Promise<Usage> 
     rss: parseRss(status),
     age: parsed && Math.max(0, parseUptime(uptime) - parsed.startTicks * tickMs),
     cpu: parsed && parsed.cpuTicks * tickMs,
-    openFiles: withFiles ? await openFiles(folder) : undefined,
+    openFiles: whole ? await openFiles(folder) : undefined,
+    program: whole ? programOf(linkOf(`${folder}/exe`)) : undefined,
   }
+}
+
+/** The kernel marks a program that was deleted, or replaced by another file. Some have never been a file (memfd). */
+function programOf(link: string): Usage['program'] {
+  if (link === '') return undefined
+  return link.endsWith(' (deleted)') && !link.startsWith('/memfd:') ? 'replaced' : 'current'
 }
 
 /** Undefined for another account's process, whose descriptors are not readable. */

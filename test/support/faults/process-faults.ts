@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../suite/until.ts'
 
@@ -29,6 +29,18 @@ export async function sleeping(program: string, processes: number): Promise<() =
   const children: ChildProcess[] = []
   for (let one = 0; one < processes; one += 1) children.push(await started(program, ['600']))
   return () => end(children)
+}
+
+/** A process that sleeps, and a file with its id that is `age` milliseconds old; resolves with what ends both. */
+export async function withPidFile(program: string, file: string, age: number): Promise<() => Promise<void>> {
+  const child = await started(program, ['600'])
+  const written = new Date(Date.now() - age)
+  writeFileSync(file, `${child.pid}\n`)
+  utimesSync(file, written, written)
+  return async () => {
+    await end([child])
+    rmSync(file)
+  }
 }
 
 /** A process that SIGSTOP has stopped (state T): it exists and does nothing. */
