@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileOfAge, folderWith } from '../support/faults/folder-faults.ts'
@@ -36,6 +36,16 @@ const withFolder =
   (name: string, files: number, ageMs = 0) =>
   ({ path }: Folder) =>
     Promise.resolve(folderWith(join(path, name), files, ageMs))
+
+/** Backups of these ages in hours, `db-24.dump` for one of a day. */
+const withBackups =
+  (...hours: readonly number[]) =>
+  async ({ path }: Folder) => {
+    const folder = join(path, 'backups')
+    mkdirSync(folder)
+    for (const age of hours) fileOfAge(folder, `db-${age}.dump`, age * hourMs, 'backup')
+    return () => rmSync(folder, { recursive: true })
+  }
 
 corpus<Folder>({
   server: `files and folders of ${kernel}`,
@@ -94,6 +104,60 @@ corpus<Folder>({
       expected: { state: 'warning', check: 'age', says: /backup\.dump: age unknown: it is dated 48 h in the future/ },
       before: 'age 0 ms, until two days have passed',
       peers: askAge('backup.dump'),
+    },
+    {
+      fault: 'healthy: a folder of backups, of which the newest is fresh',
+      monitor: fileAge('backups', { newest: { warn: '25h', limit: '49h' }, size: '4B' }),
+      plant: withBackups(0, 24, 48),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'the newest of several backups is three days old',
+      monitor: fileAge('backups', { newest: { warn: '25h', limit: '49h' } }),
+      plant: withBackups(72, 96, 120),
+      expected: {
+        state: 'unhealthy',
+        check: 'newest',
+        fault: 'threshold',
+        says: /^newest file db-72\.dump: age (3 d|72 h)/,
+      },
+      before: 'could not be expressed: only the oldest file counted',
+    },
+    {
+      fault: 'the folder of backups is empty',
+      monitor: fileAge('backups', { newest: { limit: '49h' } }),
+      plant: withBackups(),
+      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /there is no file/ },
+      before: 'healthy: no file is waiting',
+    },
+    {
+      fault: 'the newest backup is empty',
+      monitor: fileAge('backups', { newest: { limit: '49h' }, size: '1KiB' }),
+      plant: withBackups(0, 24),
+      expected: { state: 'unhealthy', check: 'size', fault: 'threshold', says: /^newest file db-0\.dump has \d B/ },
+    },
+    {
+      fault: 'healthy: a fresh backup of a pattern, beside old files of other names',
+      monitor: fileAge('backups/db-?.dump', { newest: { limit: '1h' }, age: { limit: '2h' } }),
+      plant: withBackups(0, 96),
+      expected: { state: 'healthy' },
+    },
+    {
+      fault: 'of a pattern only an old file is there',
+      monitor: fileAge('backups/db-9*.dump', { newest: { limit: '49h' } }),
+      plant: withBackups(0, 96),
+      expected: {
+        state: 'unhealthy',
+        check: 'newest',
+        fault: 'threshold',
+        says: /^newest file db-96\.dump: age (4 d|96 h)/,
+      },
+    },
+    {
+      fault: 'no file matches a pattern that needs a newest one',
+      monitor: fileAge('backups/*.sql', { newest: { limit: '49h' } }),
+      plant: withBackups(0, 24),
+      expected: { state: 'unhealthy', check: 'newest', fault: 'data', says: /backups\/\*\.sql: there is no file/ },
     },
     {
       fault: 'a file waits in the folder for two hours',

@@ -3,6 +3,7 @@ import { monitors } from '../../src/core/kinds/index.ts'
 
 /** The results that a check may leave out although its settings are given, and when. All others are not checked then. */
 const declared = {
+  'file-age size': 'the folder has no file, which the check `newest` reports',
   'ftp delete': 'the round trip has failed, so there is no file',
   'ftp rename': 'the round trip has failed, so there is no file',
   'ftp sweep': 'the round trip could not open its folder',

@@ -15,6 +15,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import fileAge, { age as ageCheck, backlog } from '../../src/core/kinds/file-age.ts'
+import { matchesGlob } from '../../src/core/system/files.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
 import { asServer } from '../support/servers/server.ts'
 import { ownChildren } from '../support/suite/processes.ts'
@@ -77,7 +78,7 @@ describe('a file that must be fresh', () => {
     expect(await one('size', { path: folder, size: 1 })).toMatchObject({
       status: 'failed',
       notChecked: 'missing',
-      message: `not checked: ${folder} is a folder, and only a file has a size`,
+      message: `not checked: ${folder} is a folder, and only a file has a size: set newest for its newest one`,
     })
   })
 
@@ -137,7 +138,8 @@ describe('a folder with a backlog', () => {
   })
   test('is ok at the boundaries', () => {
     const judged = (ms: number, files: number) => {
-      const observed = { name: '/in', folder: { files, oldest: { name: 'f', ms, at: new Date(0) }, more: false } }
+      const file = { name: 'f', bytes: 1, ms, at: new Date(0) }
+      const observed = { name: '/in', folder: { files, oldest: file, newest: file, more: false } }
       const results = [
         ...evaluated(ageCheck, observed, { age: { warn: 5, limit: 10 } }),
         ...evaluated(backlog, observed, { files: { limit: 3 } }),
@@ -147,6 +149,53 @@ describe('a folder with a backlog', () => {
     expect(judged(5, 3)).toEqual(['ok', 'ok'])
     expect(judged(10, 4)).toEqual(['warning', 'failed'])
     expect(judged(11, 0)).toEqual(['failed', 'ok'])
+  })
+})
+
+describe('H33 the newest file of a folder', () => {
+  test('H33 has its age as a figure, and the oldest one counts only if svc.yaml limits its age', async () => {
+    aged('old.dump', 600)
+    aged('new.dump', 2)
+    const limits = { warn: 5 * minute, limit: 10 * minute }
+    const results = await look({ path: folder, newest: limits })
+    expect(results.map(({ check }) => check)).toEqual(['there', 'newest'])
+    expect(checked(results, 'newest')).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds', ...limits } })
+    expect(checked(results, 'newest').measurement?.value).toBeGreaterThanOrEqual(2 * minute)
+    expect(await one('age', { path: folder, newest: limits, age: { limit: minute } })).toMatchObject({
+      status: 'failed',
+    })
+    expect(await one('newest', { path: folder, newest: { limit: minute } })).toMatchObject({
+      status: 'failed',
+      fault: 'threshold',
+    })
+  })
+  test('H33 is missing in an empty folder, and not checked for a file', async () => {
+    expect(await one('newest', { path: folder, newest: { limit: minute } })).toMatchObject({ fault: 'data' })
+    const path = aged('export.csv', 0)
+    expect(await one('newest', { path, newest: { limit: minute } })).toMatchObject({ notChecked: 'missing' })
+  })
+})
+
+describe('H33 a path with a pattern', () => {
+  test('H33 selects the files of the folder, and no hidden ones', async () => {
+    for (const name of ['db-1.dump', 'db-12.dump', 'web-1.dump', '.db-3.dump']) aged(name, 1)
+    const files = async (pattern: string) =>
+      (await one('backlog', { path: join(folder, pattern), files: { limit: 9 } })).measurement?.value
+    expect(await files('db-*.dump')).toBe(2)
+    expect(await files('db-?.dump')).toBe(1)
+    expect(await files('*-1*')).toBe(3)
+    expect(await files('.db*')).toBe(1)
+    expect(await files('*.sql')).toBe(0)
+  })
+  test('H33 is refused in a folder of the path, and together with ending', async () => {
+    expect(await look({ path: '/srv/*/in/x' })).toMatchObject([
+      { check: 'settings', message: 'path may have * and ? in its last part only: /srv/*/in/x' },
+    ])
+    expect(await look({ path: '/srv/in/*', ending: '.xml' })).toMatchObject([{ check: 'settings' }])
+  })
+  test('H33 is matched in time that does not explode', () => {
+    expect(matchesGlob('a'.repeat(255), `${'*a'.repeat(120)}b`)).toBe(false)
+    expect(matchesGlob('a'.repeat(255), `${'*a'.repeat(120)}*`)).toBe(true)
   })
 })
 

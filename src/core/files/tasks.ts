@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs'
 import { access, lstat, open, opendir, realpath, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { isMissing, isWaiting } from '../system/files.ts'
+import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
 
 /** What is known of a file without opening it. Times are milliseconds since 1970. */
 export type FileStatus = {
@@ -36,6 +36,8 @@ export type ListInput = {
   readonly path: string
   /** Only files whose names end with this; empty for all. */
   readonly ending: string
+  /** Only files whose names match this: `*` stands for any characters, `?` for one. */
+  readonly pattern?: string | undefined
   /** Includes names that begin with a dot. */
   readonly hidden: boolean
   /** The most files that are dated. */
@@ -152,7 +154,10 @@ const statusOf = (stats: Stats): FileStatus => ({
 /** The most entries that are searched for files. */
 const maxEntries = 200_000
 
-async function list({ path, ending, hidden, maxFiles }: ListInput, follow: Follow = () => {}): Promise<Listing> {
+async function list(
+  { path, ending, pattern, hidden, maxFiles }: ListInput,
+  follow: Follow = () => {},
+): Promise<Listing> {
   let files = 0
   let oldest: ListedFile | undefined
   let newest: ListedFile | undefined
@@ -163,6 +168,7 @@ async function list({ path, ending, hidden, maxFiles }: ListInput, follow: Follo
     entries += 1
     const { name } = entry
     if (!(hidden ? name.endsWith(ending) : isWaiting(name, ending))) continue
+    if (pattern !== undefined && !matchesGlob(name, pattern)) continue
     if (!entry.isFile() && !entry.isSymbolicLink()) continue
     const whole = join(path, name)
     if (entry.isSymbolicLink()) follow(whole)

@@ -1,4 +1,4 @@
-import { isAbsolute } from 'node:path'
+import { basename, dirname, isAbsolute } from 'node:path'
 import {
   atLeast,
   atMost,
@@ -13,39 +13,58 @@ import {
   warn,
 } from '../engine/index.ts'
 import { fileProblem } from '../file-errors.ts'
+import type { ListedFile } from '../files/index.ts'
 import { evaluateAge } from '../folders/index.ts'
 import { count, sanitize } from '../net/text.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
 
 const selection = {
-  path: { type: 'text', required: true, doc: 'Absolute path of a file or a folder' },
+  path: {
+    type: 'text',
+    required: true,
+    doc: 'Absolute path of a file or a folder. With * or ? in its last part, the files of the folder that match: /backup/db-*.dump',
+  },
   ending: { type: 'text', doc: 'In a folder, only files whose names end with this, for example .xml' },
   hidden: { type: 'flag', default: false, doc: 'In a folder, include files whose names begin with a dot' },
 } as const satisfies SettingsSpec
+
+const isPattern = (path: string): boolean => /[*?]/.test(path)
 
 /** The most files of a folder that are dated. */
 const maxFiles = 10_000
 
 /** `name` is the path as shown in messages. */
-type Path = { readonly name: string; readonly path: string; readonly ending: string; readonly hidden: boolean }
+type Path = {
+  readonly name: string
+  readonly path: string
+  readonly ending: string
+  readonly hidden: boolean
+  /** What the names of the files match, if the path is a pattern. */
+  readonly pattern: string | undefined
+  /** False where only the newest file matters: a folder of backups keeps old ones. */
+  readonly judgesOldest: boolean
+}
 const check = checksOn<Path>()
 
 const content = sharedRead(
   'there',
   'The file or folder',
-  async ({ name, path, ...names }: Path, context: CheckContext) => {
+  async ({ name, path, ending, hidden, pattern }: Path, context: CheckContext) => {
     context.step('there', name)
     const now = context.date().getTime()
     const age = (modified: number) => ({ ms: now - modified, at: new Date(modified) })
     try {
       const { isFile, isFolder, modified, bytes } = await context.files('status', { path })
-      if (isFile) return { name, file: { ...age(modified), bytes } }
+      if (isFile && pattern === undefined) return { name, file: { ...age(modified), bytes } }
       // The date of a pipe or a device means nothing.
-      if (!isFolder) return { name, why: 'is neither a file nor a folder' }
+      if (!isFolder)
+        return { name, why: pattern === undefined ? 'is neither a file nor a folder' : 'is not in a folder' }
       // In Basic, it is enough that the folder can be listed.
       const most = includes(context.mode, 'Standard') ? maxFiles : 0
-      const { files, oldest, more } = await context.files('list', { path, ...names, maxFiles: most })
-      return { name, folder: { files, oldest: oldest && { name: oldest.name, ...age(oldest.modified) }, more } }
+      const listed = await context.files('list', { path, ending, hidden, pattern, maxFiles: most })
+      const dated = (one: ListedFile | undefined) => one && { name: one.name, bytes: one.bytes, ...age(one.modified) }
+      const { files, oldest, newest, more } = listed
+      return { name, folder: { files, oldest: dated(oldest), newest: dated(newest), more } }
     } catch (error) {
       context.signal.throwIfAborted()
       return { name, why: fileProblem(error) }
@@ -73,9 +92,10 @@ export const age = check({
       type: 'threshold',
       unit: 'duration',
       default: { warn: 15 * 60_000, limit: 60 * 60_000 },
-      doc: 'Maximum age of the file, or of the oldest file in the folder',
+      doc: 'Maximum age of the file, or of the oldest file in the folder; with `newest`, only if it is set',
     },
   },
+  applies: ({ judgesOldest }) => judgesOldest,
   observe: content,
   evaluate: ({ name, file, folder }, { age: threshold }) => {
     if (file) return evaluateAge('age', `file ${name}: age`, file, threshold)
@@ -92,16 +112,54 @@ export const age = check({
   },
 })
 
+const newestSetting = {
+  type: 'threshold',
+  unit: 'duration',
+  doc: 'Maximum age of the newest file in the folder: a folder of backups needs a recent one, however old the others are',
+} as const satisfies SettingsSpec[string]
+
+export const newest = check({
+  depth: 'Standard',
+  results: { newest: 'The age of the newest file in the folder; left out without `newest`' },
+  settings: { newest: newestSetting },
+  when: ['newest'],
+  observe: content,
+  evaluate: ({ name, folder }, { newest: threshold = {} }) => {
+    if (!folder) return notChecked('newest', 'missing', `${name} is a file, and only a folder has a newest one`)
+    const { newest: file, more } = folder
+    if (!file && !more) return fail('newest', 'data', `${name}: there is no file`)
+    const result = file && evaluateAge('newest', `newest file ${sanitize(file.name, 100)}: age`, file, threshold)
+    if (result && (result.status === 'ok' || !more)) return result
+    return notChecked('newest', 'missing', `${name} has more than ${maxFiles} files, so the newest one is unknown`)
+  },
+})
+
 export const size = check({
   depth: 'Standard',
-  results: { size: 'The size of the file; left out without `size`' },
-  settings: { size: { type: 'bytes', doc: 'Minimum size of the file: an empty backup is not a backup' } },
+  results: { size: 'The size of the file, or with `newest` of the newest one; left out without `size`' },
+  settings: {
+    size: { type: 'bytes', doc: 'Minimum size of the file, or of the newest one: an empty backup is not a backup' },
+    newest: newestSetting,
+  },
   when: ['size'],
+  emptyWhere: 'the folder has no file, which the check `newest` reports',
   observe: content,
-  evaluate: ({ name, file }, { size: limit = 0 }) =>
-    file
-      ? atLeast({ check: 'size', what: `file ${name} has`, value: file.bytes, unit: 'bytes', threshold: { limit } })
-      : notChecked('size', 'missing', `${name} is a folder, and only a file has a size`),
+  evaluate: ({ name, file, folder }, { size: limit, newest: age }) => {
+    if (limit === undefined) return []
+    const latest = age === undefined ? undefined : folder?.newest
+    const [value, of] = [
+      file?.bytes ?? latest?.bytes,
+      latest ? `newest file ${sanitize(latest.name, 100)}` : `file ${name}`,
+    ]
+    if (value !== undefined)
+      return atLeast({ check: 'size', what: `${of} has`, value, unit: 'bytes', threshold: { limit } })
+    if (age !== undefined) return []
+    return notChecked(
+      'size',
+      'missing',
+      `${name} is a folder, and only a file has a size: set newest for its newest one`,
+    )
+  },
 })
 
 export const backlog = check({
@@ -125,12 +183,22 @@ export default machineKind({
   name: 'file-age',
   title: 'A file is fresh, or the backlog of a folder is small and young',
   settings: selection,
-  validate: ({ path }) => (isAbsolute(path) ? undefined : `path is not an absolute path: ${sanitize(path, 100)}`),
-  open: ({ path, ending = '', hidden }: Values<typeof selection>): Path => ({
+  validate: ({ path, ending }: Values<typeof selection>) => {
+    if (!isAbsolute(path)) return `path is not an absolute path: ${sanitize(path, 100)}`
+    if (isPattern(dirname(path))) return `path may have * and ? in its last part only: ${sanitize(path, 100)}`
+    return isPattern(path) && ending !== undefined ? 'path has a pattern, so that ending cannot be set' : undefined
+  },
+  open: (
+    { path, ending = '', hidden, newest: wanted }: Values<typeof selection & { newest: typeof newestSetting }>,
+    { isConfigured }: CheckContext,
+  ): Path => ({
     name: sanitize(path, 200),
-    path,
+    path: isPattern(path) ? dirname(path) : path,
     ending,
-    hidden,
+    // A pattern that begins with a dot names hidden files.
+    hidden: hidden || (isPattern(path) && basename(path).startsWith('.')),
+    pattern: isPattern(path) ? basename(path) : undefined,
+    judgesOldest: wanted === undefined || isConfigured('age'),
   }),
-  checks: [there, age, size, backlog],
+  checks: [there, age, newest, size, backlog],
 })

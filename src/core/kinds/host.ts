@@ -25,7 +25,7 @@ import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
 import { type Disk, disks, mountedAt, type ReadOnly, type SilentDisk } from '../system/disks.ts'
 import { isMissing, preloadSystemInformation, readText, readTextOrThrow } from '../system/files.ts'
-import { hiddenProcesses, zombies } from '../system/processes.ts'
+import { hiddenProcesses, seesAllProcesses, whyHidden, zombies } from '../system/processes.ts'
 import {
   type CpuSample,
   cpuSample,
@@ -36,7 +36,6 @@ import {
   swapIn,
   usedPercent,
 } from '../system/resources.ts'
-import { hiddenBy, seesAllProcesses } from './hidden-processes.ts'
 
 /** How fast a file system fills. */
 export type Trend = {
@@ -538,7 +537,7 @@ export const zombieProcesses = check({
   applies: () => process.platform === 'linux',
   observe: async (_, __, { signal }) => ({ ...(await zombies(signal)), hiding: await hiddenProcesses() }),
   evaluate: ({ count, parent, hiding }, { zombies: threshold }) => {
-    if (hiding !== undefined) return hiddenBy('zombies', hiding)
+    if (hiding !== undefined) return notChecked('zombies', 'permission', whyHidden(hiding))
     const by = parent && `${parent.count} of them are children of process ${parent.pid} (${sanitize(parent.name, 15)})`
     const details = by === undefined ? [] : [`${by}: it does not collect them, so restart it or report the error`]
     return atMost({ check: 'zombies', what: 'zombie processes:', value: count, unit: 'count', threshold, details })

@@ -24,13 +24,14 @@ import {
   type Candidate,
   findProcesses,
   hiddenProcesses,
+  seesAllProcesses,
   startedAt,
   type Usage,
   uninterruptibleWait,
   usage,
+  whyHidden,
 } from '../system/processes.ts'
 import { cpuWindowMs } from '../system/resources.ts'
-import { hiddenBy, seesAllProcesses } from './hidden-processes.ts'
 
 /** Figures are read for at most this many processes; further processes of the same name are only counted. */
 const maxRead = 200
@@ -76,7 +77,7 @@ export const running = check({
   privilege: seesAllProcesses,
   observe: selected,
   evaluate: ({ alive, zombies, stopped, details, hiding, doubt }, { count }) => {
-    if (hiding !== undefined) return hiddenBy('running', hiding)
+    if (hiding !== undefined) return notChecked('running', 'permission', whyHidden(hiding))
     const pids = alive.map(({ pid }) => pid)
     const [first, ...others] = pids
     const dead = [
@@ -102,7 +103,7 @@ export const count = check({
   privilege: seesAllProcesses,
   observe: selected,
   evaluate: ({ alive, hiding }, { count: { min = 1, max } = {} }) => {
-    if (hiding !== undefined) return hiddenBy('count', hiding)
+    if (hiding !== undefined) return notChecked('count', 'permission', whyHidden(hiding))
     const value = alive.length
     const range = max === min ? `expected ${min}` : `expected ${min} to ${max}`
     const lower = max === undefined ? showThreshold({ limit: min }, 'count', 'atLeast') : range

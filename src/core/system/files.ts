@@ -57,6 +57,32 @@ export const isMissing = (error: unknown): boolean => {
 export const isWaiting = (name: string, ending: string): boolean =>
   name.endsWith(ending) && (!name.startsWith('.') || name === ending)
 
+/**
+ * Whether a name matches a pattern, in which `*` stands for any characters and `?` for one. Takes time in proportion to
+ * the product of their lengths, whatever they contain.
+ */
+export function matchesGlob(name: string, pattern: string): boolean {
+  let [at, place] = [0, 0]
+  /** The last star, and the place in the name up to which it reaches. */
+  let [star, reach] = [-1, 0]
+  while (at < name.length) {
+    const sign = pattern[place]
+    if (sign === '*') {
+      star = place
+      reach = at
+      place += 1
+    } else if (sign === '?' || sign === name[at]) {
+      at += 1
+      place += 1
+    } else if (star >= 0) {
+      reach += 1
+      at = reach
+      place = star + 1
+    } else return false
+  }
+  return /^\**$/.test(pattern.slice(place))
+}
+
 /** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */
 export type Mount = {
   readonly id: string

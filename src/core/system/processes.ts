@@ -113,6 +113,14 @@ export async function hiddenProcesses(): Promise<string | undefined> {
   return isMember ? undefined : hiding
 }
 
+/** What lets an account see the processes of others. */
+export const seesAllProcesses =
+  'the account of the processes, or the group of the option gid= with which /proc is mounted'
+
+/** Why processes cannot be counted where `option` of /proc hides those of other accounts. */
+export const whyHidden = (option: string): string =>
+  `/proc is mounted with ${option}, so that this account sees only its own processes: ${seesAllProcesses}`
+
 const allPids = async (): Promise<number[]> => (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
 
 /** The processes that have ended and that their parents have not collected, and the parent with the most of them. */
