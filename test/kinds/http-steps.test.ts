@@ -393,6 +393,20 @@ test('secrets are never shown: configured, captured, from cookies, echoed by the
   expect(everything(results)).not.toMatch(/\\u001b/)
 })
 
+test('H34 a step whose answer lacks the text of contains fails, and the text may be one value', async () => {
+  const api = await startFtpApi((request) => ({ status: 200, body: `hello, you asked for ${request}` }))
+  ends.push(() => api[Symbol.asyncDispose]())
+  const page = (contains: string): Promise<readonly Result[]> =>
+    run({ url: api.origin, values: { word: 'hello' }, steps: [{ name: 'page', path: '/shop', contains }] })
+  expect((await page('GET /shop')).at(-1)).toMatchObject({ status: 'ok' })
+  expect((await page(`\${word}`)).at(-1)).toMatchObject({ status: 'ok' })
+  expect((await page('goodbye')).at(-1)).toMatchObject({
+    status: 'failed',
+    fault: 'data',
+    message: expect.stringMatching(/the answer does not contain "goodbye"/),
+  })
+})
+
 test('a redirect is not followed, and its target is reported', async () => {
   const all = await peers((request) =>
     request.endsWith('/sign-in')

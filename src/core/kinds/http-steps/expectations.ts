@@ -1,6 +1,8 @@
-import { type Content, evaluateAssertions } from '../../assert/content.ts'
+import { type Content, evaluateAssertions, textOf } from '../../assert/content.ts'
 import { PatternBudget, statusAllowed } from '../../assert/expectation.ts'
 import { fail, type Result } from '../../engine/index.ts'
+import { showBytes } from '../../format.ts'
+import { quote } from '../../net/text.ts'
 import {
   type CleanupStep,
   isSigned,
@@ -13,7 +15,7 @@ import {
 import type { StepValues } from './values.ts'
 
 /** Expected values by path, for both types of document. */
-export type Documents = { readonly json?: Texts; readonly xml?: Texts }
+export type Documents = { readonly json?: Texts; readonly xml?: Texts; readonly contains?: string | undefined }
 type Texts = Readonly<Record<string, string>> | undefined
 
 /** The expectations of an answer that ends the polling of `until`. */
@@ -36,7 +38,7 @@ function documentsOf(expect: Texts): Documents {
 /** The expectations of a step as configured. */
 function expectedOf(step: RequestStep): Documents {
   const { json, xml } = documentsOf(step.expect)
-  return { json: both(step.json, json), xml: both(step.xml, xml) }
+  return { json: both(step.json, json), xml: both(step.xml, xml), contains: step.contains }
 }
 const both = (one: Texts, other: Texts): Texts => (one && other ? { ...one, ...other } : (one ?? other))
 
@@ -58,6 +60,10 @@ const filledWith = <D extends Documents>(documents: D, values: StepValues): D =>
   ...documents,
   json: filled(documents.json, values),
   xml: filled(documents.xml, values),
+  contains:
+    documents.contains !== undefined && isValue(documents.contains)
+      ? values.fill(documents.contains, String)
+      : documents.contains,
 })
 
 const filled = (expected: Texts, values: StepValues): Texts =>
@@ -68,8 +74,16 @@ const filled = (expected: Texts, values: StepValues): Texts =>
   )
 
 /** The failed assertions. */
-const unmetIn = (content: Content, { json, xml }: Documents): readonly Result[] =>
-  evaluateAssertions(content, { json, xml }).filter(({ status }) => status === 'failed')
+const unmetIn = (content: Content, { json, xml, contains }: Documents): readonly Result[] => [
+  ...(contains === undefined || textOf(content).includes(contains) ? [] : [withoutText(content, contains)]),
+  ...evaluateAssertions(content, { json, xml }).filter(({ status }) => status === 'failed'),
+]
+
+/** Never shows the answer itself, which may contain anything. */
+function withoutText({ address, body, more, redact }: Content, text: string): Result {
+  const part = more ? `the first ${showBytes(body.length)} of the answer` : 'the answer'
+  return fail('step', 'data', `${address}: ${part} does not contain ${quote(redact(text), 80)}`)
+}
 
 /** The outcome of an answer. Every outcome except `unfinished` ends the polling of `until`. */
 export type ExpectationOutcome =

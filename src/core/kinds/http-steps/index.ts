@@ -128,7 +128,10 @@ function documentProblem(step: RequestStep): string | undefined {
   const all = expected.flatMap(({ json, xml }) => [...Object.values(json ?? {}), ...Object.values(xml ?? {})])
   const lost = all.map(expectationProblem).find((problem) => problem !== undefined)
   if (lost !== undefined) return `has an invalid expectation: ${lost}`
-  const mixed = all.find((expectation) => expectation.includes(`\${`) && !isValue(expectation))
+  if (expected.some(({ contains }) => contains === '')) return 'has an empty contains, which every answer has'
+  const mixed = [...all, ...expected.flatMap(({ contains = '' }) => contains)].find(
+    (expectation) => expectation.includes(`\${`) && !isValue(expectation),
+  )
   return mixed === undefined ? undefined : `expects ${quote(mixed, 64)}: use a \${value} alone, or none`
 }
 

@@ -20,8 +20,8 @@ export const templatesOf = (step: RequestStep | Step, settings: StepsSettings): 
   step.body ?? '',
   ...Object.values(step.headers ?? {}),
   ...Object.values(step.form ?? {}),
-  ...expectationsOf(step).flatMap(({ json, xml }) =>
-    [...Object.values(json ?? {}), ...Object.values(xml ?? {})].filter(isValue),
+  ...expectationsOf(step).flatMap(({ json, xml, contains = '' }) =>
+    [...Object.values(json ?? {}), ...Object.values(xml ?? {}), contains].filter(isValue),
   ),
 ]
 

@@ -29,6 +29,7 @@ const requestFields = {
     mistake: statusMistake,
     doc: 'Accepted status codes: 200, 2xx, 200-299. By default 2xx and those of until. Redirects are not followed',
   },
+  contains: { type: 'text', doc: `Text that the answer must contain, or one \${value}` },
   json: { type: 'map', doc: `Values expected in its JSON: path to text, /pattern/, comparison or one \${value}` },
   xml: { type: 'map', doc: 'Values expected in its XML, in the same form' },
   expect: { type: 'map', doc: 'Values expected, in the same form, by path: $.a in JSON, /a in XML' },
