@@ -189,7 +189,7 @@ export default machineKind({
     return isPattern(path) && ending !== undefined ? 'path has a pattern, so that ending cannot be set' : undefined
   },
   open: (
-    { path, ending = '', hidden, newest: wanted }: Values<typeof selection & { newest: typeof newestSetting }>,
+    { path, ending = '', hidden, newest: newestLimits }: Values<typeof selection & { newest: typeof newestSetting }>,
     { isConfigured }: CheckContext,
   ): Path => ({
     name: sanitize(path, 200),
@@ -198,7 +198,7 @@ export default machineKind({
     // A pattern that begins with a dot names hidden files.
     hidden: hidden || (isPattern(path) && basename(path).startsWith('.')),
     pattern: isPattern(path) ? basename(path) : undefined,
-    judgesOldest: wanted === undefined || isConfigured('age'),
+    judgesOldest: newestLimits === undefined || isConfigured('age'),
   }),
   checks: [there, age, newest, size, backlog],
 })
