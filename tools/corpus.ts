@@ -143,7 +143,7 @@ should be. \`npm run corpus\` runs all of them and writes this page. The last ru
 
 | | |
 |---|---|
-| rows | ${rows.length}, in ${servers.length} groups of real servers |
+| rows | ${rows.length}, in ${servers.length} groups of servers |
 | false green: a planted fault that is not reported, or reported too mildly | ${count((row) => isPlanted(row) && row.verdict.falseGreen)} of ${planted} |
 | false red: a healthy server that is not reported as healthy, or a fault reported too severely | ${count((row) => row.verdict.falseRed)} of ${rows.length} |
 | right cause in the first line | ${share(
@@ -153,7 +153,7 @@ should be. \`npm run corpus\` runs all of them and writes this page. The last ru
 | blind rows that hold now | ${blind.filter(holds).length} of ${blind.length} |
 | blind rows that held in their first run | ${blind.filter((row) => row.blind === 'held').length} of ${blind.length} |
 | checks that at least one row hits | ${checks.length - unhit.length} of ${checks.length} |
-| rows on simulated servers, which are named so | ${count(simulated)} |
+| rows on simulated servers, which are named so; all others run on real ones | ${count(simulated)} |
 
 In every run, each check that was hit is negated afterwards: its result says the opposite, and at least one row must
 notice. ${healthy} rows expect a healthy server.
