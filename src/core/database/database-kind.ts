@@ -14,7 +14,7 @@ import {
   networkKind,
   type Result,
 } from '../engine/index.ts'
-import { type Chain, chainOf, describeChain } from '../net/certificates.ts'
+import { type Chain, chainOf, dateErrors, describeChain, whyDistrusted } from '../net/certificates.ts'
 import { sanitize } from '../net/text.ts'
 import { pinnedOf } from '../net/trust.ts'
 import { databaseSlot, userIn } from '../net/url.ts'
@@ -143,6 +143,13 @@ export async function connectDatabase(
 ): Promise<DatabaseConnection> {
   const socket = await PeerSocket.reach(ip, port, signal)
   socket.verify = (secure) => whyUnpinned(secure, target, address)
+  socket.explain = (secure, { code }: NodeJS.ErrnoException) => {
+    const why =
+      code !== undefined && dateErrors.has(code)
+        ? whyDistrusted(describeSecured(secure, address, target, context))
+        : undefined
+    return why === undefined ? undefined : new ProbeError('tls', why)
+  }
   try {
     commit()
     const session = await open(target, { socket, ip, address, signal, msLeft: context.msLeft, files: context.files })

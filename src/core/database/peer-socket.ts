@@ -19,6 +19,8 @@ export class PeerSocket extends Socket {
   #secure: Duplex | undefined
   /** Why the server at the other end of a new TLS stream is not trusted: then the driver never learns of the stream. */
   verify: (secure: TLSSocket) => Error | undefined = () => undefined
+  /** Explains why TLS has ended, from the certificate of the server. Undefined where the error says enough. */
+  explain: (secure: TLSSocket, error: Error) => Error | undefined = () => undefined
 
   /** Connects. The signal destroys the socket with its reason, also after it has connected. */
   static reach(host: string, port: number, signal: AbortSignal, most = maxBytes): Promise<PeerSocket> {
@@ -57,6 +59,9 @@ export class PeerSocket extends Socket {
   /** Watches the TLS stream that a driver has put on this socket. That stream bypasses the socket's events. */
   watch(secure: Duplex): void {
     this.#secure = secure
+    const destroy = secure.destroy.bind(secure)
+    // The certificate can be read only before the stream ends.
+    secure.destroy = (error) => destroy(error && (this.explain(secure as TLSSocket, error) ?? error))
     const emit = secure.emit.bind(secure) as Emit
     secure.emit = (event: string | symbol, ...args: unknown[]): boolean => {
       if (event === 'secureConnect' && this.refuse(secure as TLSSocket)) return true

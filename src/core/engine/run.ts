@@ -16,6 +16,7 @@ import {
   type RunMemory,
 } from './kind.ts'
 import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
+import { withNextStep } from './next-steps.ts'
 import type { RefusalStore } from './refusal-file.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { Blocked, SignIns } from './sign-ins.ts'
@@ -115,7 +116,7 @@ export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats
     /** Starts to measure this machine. The returned function gives the state for the time since. */
     readonly measureState: () => () => ServerState
     readonly limits: Limits
-    /** The next step for a monitor that must not sign in now: what tries it nevertheless. */
+    /** What tries a monitor at once, also one that must not sign in now: `try now: svc monitors test …`. */
     readonly tryNow?: ((monitor: PlannedMonitor) => Promise<string | undefined>) | undefined
   }
 
@@ -321,10 +322,24 @@ async function attempts(
     const counted =
       monitor.forMs === undefined ? results : await applyHoldDuration(results, monitor.forMs, monitor, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
-    return base(monitor, reported, context.now() - began, attempt)
+    return base(monitor, await advised(reported, monitor, context, options), context.now() - began, attempt)
   } finally {
     signIn?.end()
   }
+}
+
+/** The results with the next step, where the context knows a command that tries the monitor. */
+async function advised(
+  results: readonly Result[],
+  monitor: PlannedMonitor,
+  { tryNow }: EngineContext,
+  { mode }: RunOptions,
+): Promise<readonly Result[]> {
+  const trial = results.some(reallyFailed) ? await tryNow?.(monitor) : undefined
+  if (trial === undefined) return results
+  const { secrets = [] } = monitor.kind.signsIn?.(monitor.settings as never, mode) ?? {}
+  const origins = secrets.flatMap((secret) => (typeof secret === 'object' ? [secret.origin] : []))
+  return withNextStep(results, { origins, tryNow: trial })
 }
 
 /** The monitor did not begin: its secret lies on a share that does not answer. */

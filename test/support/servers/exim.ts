@@ -22,6 +22,9 @@ export type Exim = {
   readonly spool: string
   /** Puts messages into the queue, from which nothing delivers them. */
   readonly queue: (messages: number) => void
+  readonly freeze: () => void
+  readonly thaw: () => void
+  readonly stop: () => Promise<void>
   readonly remove: () => Promise<void>
 }
 
@@ -98,6 +101,9 @@ export async function startExim(global: readonly string[] = [], certificate?: Se
         if (mail.status !== 0) throw new Error(`exim: ${mail.stderr}`)
       }
     },
+    freeze: running.freeze,
+    thaw: running.thaw,
+    stop: running.stop,
     remove: async () => {
       await running.stop()
       remove(folder)

@@ -7,8 +7,14 @@ export const nginxMissing = program === undefined ? 'nginx is not installed' : u
 
 export type Nginx = Running & { readonly port: number; readonly tlsPort: number; readonly remove: () => Promise<void> }
 
-/** A real nginx on free ports of 127.0.0.1, plain and, with a certificate, under TLS. */
-export async function startNginx(certificate?: { readonly key: string; readonly cert: string }): Promise<Nginx> {
+/**
+ * A real nginx on free ports of 127.0.0.1, plain and, with a certificate, under TLS. With accounts, `/private` requires
+ * one, and `/limited` serves one connection at a time.
+ */
+export async function startNginx(
+  certificate?: { readonly key: string; readonly cert: string },
+  accounts?: Readonly<Record<string, string>>,
+): Promise<Nginx> {
   const folder = serverFolder('nginx')
   const [port, tlsPort] = [await freePort(), await freePort()]
   mkdirSync(join(folder, 'www'), { mode: 0o755 })
@@ -20,6 +26,14 @@ export async function startNginx(certificate?: { readonly key: string; readonly 
     writeFileSync(join(folder, 'cert.pem'), certificate.cert)
     writeFileSync(join(folder, 'key.pem'), certificate.key)
   }
+  writeFileSync(join(folder, 'www', 'private'), 'for accounts\n')
+  writeFileSync(join(folder, 'www', 'limited'), 'x'.repeat(1_024 ** 2))
+  const secured = accounts
+    ? `location /private { auth_basic "drill"; auth_basic_user_file ${folder}/accounts; }
+      location /limited { limit_conn one 1; limit_rate 100; }`
+    : ''
+  const lines = Object.entries(accounts ?? {}).map(([name, password]) => `${name}:{PLAIN}${password}\n`)
+  writeFileSync(join(folder, 'accounts'), lines.join(''))
   const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
     .map((name) => `${name}_temp_path ${folder}/${name};`)
     .join(' ')
@@ -27,7 +41,7 @@ export async function startNginx(certificate?: { readonly key: string; readonly 
     join(folder, 'nginx.conf'),
     `worker_processes 1; daemon off; master_process off; pid ${folder}/pid; error_log stderr notice;
 events { worker_connections 64; }
-http { access_log off; ${temporary} server { listen 127.0.0.1:${port}; root ${folder}/www; } ${tls} }
+http { access_log off; limit_conn_zone $server_port zone=one:1m; ${temporary} server { listen 127.0.0.1:${port}; root ${folder}/www; ${secured} } ${tls} }
 `,
   )
   const running = await run(

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { until } from '../suite/until.ts'
+import type { ServerCertificate } from './certs.ts'
 import {
   asServer,
   descendantsOf,
@@ -29,6 +30,8 @@ export type RabbitmqServer = Running & {
   /** Of the management. */
   readonly url: string
   readonly port: number
+  /** Of the management over TLS, if there is a certificate. */
+  readonly tlsPort: number
   readonly address: string
   /** One request of the management as the administrator; what it answers, or undefined for none. */
   readonly api: (method: string, path: string, body?: unknown) => Promise<unknown>
@@ -44,8 +47,11 @@ export type RabbitmqServer = Running & {
 
 export const administrator = { username: 'administrator', password: 'correct-horse-8' }
 
-/** A real RabbitMQ with its management on free ports of 127.0.0.1, with an epmd of its own. Takes 5 to 20 s. */
-export async function startRabbitmq(): Promise<RabbitmqServer> {
+/**
+ * A real RabbitMQ with its management on free ports of 127.0.0.1, with an epmd of its own. Takes 5 to 20 s. With a
+ * certificate, the management also speaks TLS, on `tlsPort`.
+ */
+export async function startRabbitmq(certificate?: ServerCertificate): Promise<RabbitmqServer> {
   const folder = serverFolder('rabbitmq')
   const mine = (path: string): string => {
     if (asServer.uid !== undefined) chownSync(path, asServer.uid, asServer.gid)
@@ -58,8 +64,15 @@ export async function startRabbitmq(): Promise<RabbitmqServer> {
   const data = join(folder, 'data')
   mkdirSync(data)
   mine(data)
-  const [amqp, management, stomp, dist, names] = await Promise.all(Array.from({ length: 5 }, () => freePort()))
+  const [amqp, management, stomp, dist, names, tlsPort] = await Promise.all(Array.from({ length: 6 }, () => freePort()))
   const node = `svc${amqp}@localhost`
+  const tls = certificate
+    ? `management.ssl.ip = 127.0.0.1
+management.ssl.port = ${tlsPort}
+management.ssl.certfile = ${file('cert.pem', certificate.cert)}
+management.ssl.keyfile = ${file('key.pem', certificate.key)}
+`
+    : ''
   const config = `
 listeners.tcp.1 = 127.0.0.1:${amqp}
 stomp.listeners.tcp.1 = 127.0.0.1:${stomp}
@@ -69,7 +82,7 @@ default_user = ${administrator.username}
 default_pass = ${administrator.password}
 collect_statistics_interval = 1000
 disk_free_limit.absolute = 1MB
-`
+${tls}`
   const env: Readonly<Record<string, string>> = {
     HOME: folder,
     PATH: process.env.PATH ?? '',
@@ -131,6 +144,7 @@ disk_free_limit.absolute = 1MB
     ...running,
     url,
     port: management ?? 0,
+    tlsPort: tlsPort ?? 0,
     address: `127.0.0.1:${management}`,
     api,
     publish: async (queue, properties = {}) => {

@@ -89,7 +89,9 @@ export async function run(program: string, args: readonly string[], ready: RegEx
     pid,
     log: () => log,
     freeze: () => all('SIGSTOP'),
-    thaw: () => all('SIGCONT'),
+    thaw: () => {
+      if (child.exitCode === null && child.signalCode === null) all('SIGCONT')
+    },
     stop: (signal = 'SIGINT') => stop(child, signal),
   }
 }

@@ -16,6 +16,7 @@ export type Sshd = {
   readonly address: string
   /** `SHA256:…` of its key, as ssh-keygen prints it. */
   readonly hostKey: string
+  readonly hostKeyFile: string
   /** Who may sign in: the account that the test runs under. */
   readonly user: string
   readonly privateKey: string
@@ -28,6 +29,8 @@ export type Sshd = {
   readonly sessions: () => number
   readonly freeze: () => void
   readonly thaw: () => void
+  /** Ends it, and keeps its files. */
+  readonly stop: () => Promise<void>
   readonly remove: () => Promise<void>
 }
 
@@ -70,6 +73,7 @@ export async function startSshd(settings: readonly string[] = []): Promise<Sshd>
     port,
     address: `127.0.0.1:${port}`,
     hostKey: fingerprint,
+    hostKeyFile: `${host}.pub`,
     user: userInfo().username,
     privateKey: readFileSync(user, 'utf8'),
     lockedKey: readFileSync(locked, 'utf8'),
@@ -79,6 +83,7 @@ export async function startSshd(settings: readonly string[] = []): Promise<Sshd>
     sessions: running.sessions,
     freeze: running.freeze,
     thaw: running.thaw,
+    stop: running.stop,
     remove: async () => {
       await running.stop()
       remove(folder)

@@ -23,6 +23,8 @@ export type Vsftpd = {
   readonly sessions: () => number
   readonly freeze: () => void
   readonly thaw: () => void
+  /** Ends it, and keeps its files. */
+  readonly stop: () => Promise<void>
   readonly remove: () => Promise<void>
 }
 export type VsftpdOptions = {
@@ -107,6 +109,7 @@ export async function startVsftpd({ certificate, settings = {} }: VsftpdOptions 
     sessions: running.sessions,
     freeze: running.freeze,
     thaw: running.thaw,
+    stop: running.stop,
     remove: async () => {
       await running.stop()
       remove(folder)

@@ -4,6 +4,7 @@ export { ftpSettings, portOf } from './settings.ts'
 import { atMost, certificateCheck, checksOn, fail, includes, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { trustDecision } from '../../net/certificates.ts'
+import { listConnections } from '../../net/connections-step.ts'
 import { quote } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
 import { loadFtpLists } from './list.ts'
@@ -33,6 +34,7 @@ function evaluateBanner({ address, code, text, ms: value }: FtpBanner, threshold
     return atMost({ check: 'banner', what: `${address} greeted with ${text} in`, value, unit: 'duration', threshold })
   if (code === 421) {
     const details = [
+      listConnections(address),
       'check its session limits (total and per address), the open sessions, and whether it is shutting down',
     ]
     return fail('banner', 'refused', `${address} accepts no sessions now: ${text}`, { details })

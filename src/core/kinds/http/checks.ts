@@ -200,12 +200,16 @@ export const status = onHttp({
       if (settings.status === undefined && redirecting.has(status)) {
         return fail('status', 'data', `${address} ${unwantedRedirect(status, location, redirects)}`, more)
       }
-      return fail('status', 'data', `${text} (expected ${allowed.join(', ')})`, more)
+      const details = status === 429 || status === 503 ? [readLimit] : []
+      return fail('status', 'data', `${text} (expected ${allowed.join(', ')})`, { ...more, details })
     } catch (error) {
       return fail('status', 'data', `${text}, which cannot be evaluated: ${(error as RangeError).message}`, more)
     }
   },
 })
+
+const readLimit =
+  'next: it is overloaded, at a limit, or in maintenance: curl -i with this url shows which server says so, and its log has the cause'
 
 /** What servers write where TLS lacks a certificate of the client: nginx, IIS. */
 const wantsCertificate = /no required ssl certificate|client certificate/i

@@ -82,7 +82,7 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
       return probeError(
         'refused',
         `${address} accepts no more connections: ${reason}`,
-        'check which clients hold the connections: SHOW PROCESSLIST',
+        'next: as an administrator, SHOW PROCESSLIST shows who holds the connections',
       )
     case 'no database':
       return probeError('data', `${address} has no such database: ${reason}`)

@@ -1,5 +1,5 @@
 import { type DatabaseConnection, figure, onDatabase, type Row, text } from '../../database/index.ts'
-import { atMost, fail, notChecked, ok, sharedRead, warn } from '../../engine/index.ts'
+import { atMost, fail, notChecked, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 
 /** The line of PgBouncer's configuration that lets an account read the console. */
@@ -210,13 +210,17 @@ export const clients = onDatabase({
       ),
     }
   },
-  evaluate: ({ used, max }, { clients: threshold }) =>
-    atMost({
+  evaluate: ({ used, max }, { clients: threshold }): Result<'clients'> => {
+    const result = atMost({
       check: 'clients',
       what: `${used} of ${max} clients:`,
       figure: 'the number of clients',
       value: used === undefined || max === undefined ? undefined : (used / max) * 100,
       unit: 'percent',
       threshold,
-    }),
+    })
+    return result.measurement === undefined || result.status === 'ok' ? result : { ...result, details: [listClients] }
+  },
 })
+
+const listClients = 'next: SHOW CLIENTS in the console, which also answers beyond the limit, lists them'

@@ -1,4 +1,5 @@
 import { type ErrorPlace, withoutTls } from '../../database/index.ts'
+import { listConnections } from '../../net/connections-step.ts'
 import { sanitize } from '../../net/text.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
@@ -30,7 +31,7 @@ function fromServer(code: string, reason: string, place: ErrorPlace): ProbeError
       return probeError(
         'refused',
         `${address} has no free connection: ${reason}`,
-        'inspect: SELECT * FROM pg_stat_activity shows who holds the connections',
+        'next: as a superuser, SELECT * FROM pg_stat_activity shows who holds the connections',
       )
     case '57P03':
       return probeError('refused', `${address} is not ready: ${reason}`)
@@ -89,7 +90,7 @@ function fromPooler(
       'next: add it to stats_users',
     )
   if (reason.startsWith('no more connections allowed'))
-    return probeError('refused', `PgBouncer at ${address} has no free connection: ${reason}`)
+    return probeError('refused', `PgBouncer at ${address} has no free connection: ${reason}`, listConnections(address))
   return undefined
 }
 

@@ -140,7 +140,9 @@ export const alarms = onManagement({
       return notChecked('alarms', 'missing', `${silent.name} does not report whether it has an alarm`)
     }
     if (first === undefined) return ok('alarms', 'no memory or disk alarm')
-    return fail('alarms', 'data', `${first}: all publishers of the cluster are blocked until it clears`, { details })
+    return fail('alarms', 'data', `${first}: all publishers of the cluster are blocked until it clears`, {
+      details: [...details, 'next: rabbitmqctl status shows what uses memory and disk, and their limits'],
+    })
   },
 })
 

@@ -1,3 +1,4 @@
+import { listConnections } from '../../net/connections-step.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
@@ -58,7 +59,11 @@ export function redisError(error: string, { address, redact, user }: Peer): Prob
     default:
   }
   if (/max number of clients/i.test(error)) {
-    return problem('refused', `${address} has reached its maximum number of clients (maxclients)`)
+    return problem(
+      'refused',
+      `${address} has reached its maximum number of clients (maxclients)`,
+      listConnections(address),
+    )
   }
   if (/invalid password/i.test(error)) return refused('wrong password')
   if (/no password is set|without any password configured/i.test(error)) {

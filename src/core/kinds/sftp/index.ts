@@ -1,6 +1,7 @@
 import { atMost, checksOn, fail, includes, latencySetting, networkKind, ok, type Result } from '../../engine/index.ts'
 import { folderChecks } from '../../folders/index.ts'
 import { showDuration } from '../../format.ts'
+import { listConnections } from '../../net/connections-step.ts'
 import { count, quote } from '../../net/text.ts'
 import { readAccount, SftpSession } from './session.ts'
 import { connectionSettings, validateSftp } from './settings.ts'
@@ -41,6 +42,7 @@ export const banner = check({
     }
     if (refusals.test(banner)) {
       const details = [
+        listConnections(address),
         'OpenSSH: too many sign-ins are in progress (MaxStartups), or it penalizes this address (PerSourcePenalties); see its log',
       ]
       return fail('banner', 'refused', `${address} accepts no more connections for now: it sent ${banner}`, { details })
@@ -58,7 +60,7 @@ export const serverKey = check({
   evaluate({ address, type, fingerprint }, settings) {
     const message = `${address} presented ${type} ${fingerprint}`
     const facts = { hostKey: fingerprint }
-    const details = ['compare with the output of ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on the server']
+    const details = ['next: compare with the output of ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on the server']
     const expected = settings.hostKey?.map((print) => print.replace(/=$/, ''))
     if (expected?.includes(fingerprint)) return ok('host key', message, { facts })
     if (expected !== undefined) {

@@ -12,6 +12,7 @@ import {
   warn,
 } from '../../engine/index.ts'
 import { trustDecision } from '../../net/certificates.ts'
+import { listConnections } from '../../net/connections-step.ts'
 import { quote, sanitize } from '../../net/text.ts'
 import { ProbeError, refusedSignIn } from '../../probe-error.ts'
 import type { SettingsSpec, Threshold } from '../../settings/index.ts'
@@ -44,7 +45,9 @@ export function evaluateBanner(address: string, { code, text, ms: value }: SmtpB
       : code === 421
         ? 'it is temporarily unavailable'
         : 'expected 220'
-  return fail('banner', code >= 400 ? 'refused' : 'protocol', `${address} sent ${text}: ${why}`)
+  return fail('banner', code >= 400 ? 'refused' : 'protocol', `${address} sent ${text}: ${why}`, {
+    details: code === 421 ? [listConnections(address)] : [],
+  })
 }
 
 type Transport = {

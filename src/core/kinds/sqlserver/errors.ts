@@ -50,7 +50,7 @@ const meanings: Readonly<Record<number, Meaning>> = {
   17809: is(
     'refused',
     'has no free connection',
-    'inspect: SELECT * FROM sys.dm_exec_sessions shows who holds the connections',
+    'next: as an administrator, SELECT * FROM sys.dm_exec_sessions shows who holds the connections',
   ),
   10928: is('refused', 'has reached the limit of its service tier'),
   10929: is('refused', 'has reached the limit of its service tier'),
