@@ -16,7 +16,6 @@ import {
   type RunMemory,
 } from './kind.ts'
 import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
-import { withNextStep } from './next-steps.ts'
 import type { RefusalStore } from './refusal-file.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { Blocked, SignIns } from './sign-ins.ts'
@@ -337,6 +336,7 @@ async function advised(
 ): Promise<readonly Result[]> {
   const trial = results.some(reallyFailed) ? await tryNow?.(monitor) : undefined
   if (trial === undefined) return results
+  const { withNextStep } = await import('./next-steps.ts')
   const { secrets = [] } = monitor.kind.signsIn?.(monitor.settings as never, mode) ?? {}
   const origins = secrets.flatMap((secret) => (typeof secret === 'object' ? [secret.origin] : []))
   return withNextStep(results, { origins, tryNow: trial })
