@@ -8,9 +8,9 @@ import { count } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting } from '../settings/index.ts'
-import { classify } from './classify.ts'
+import { classify, shortageOf } from './classify.ts'
 import type { CheckContext } from './kind.ts'
-import type { Result } from './result.ts'
+import { notChecked, type Result } from './result.ts'
 
 /**
  * Runs several generators concurrently and yields their values as they arrive. When it ends early, it ends each
@@ -217,6 +217,8 @@ export function reachable(addresses: readonly string[], own: readonly string[]):
 /** Classifies the error of an address that failed, for an operator. */
 export function evaluateUnreached(observation: Unreached): Result {
   const { check, address, cause, afterMs, status } = observation
+  const shortage = shortageOf(cause)
+  if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address })
   const { fault, refusal, ...text } = classify(cause, address, afterMs)
   const base = { check, ...text, address }
   return status === 'warning' ? { ...base, status } : { ...base, status, fault, refusal }

@@ -1,7 +1,7 @@
 import { MissingPrivilegeError } from '../probe-error.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
-import { classify } from './classify.ts'
+import { classify, shortageOf } from './classify.ts'
 import { type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
 import { decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
 
@@ -233,6 +233,8 @@ export async function* runChecks<Connection>(
       if (cause instanceof MissingPrivilegeError) {
         return notChecked(as, 'permission', cause.message, { details: cause.details, ...about, address: at })
       }
+      const shortage = shortageOf(cause)
+      if (shortage !== undefined) return notChecked(as, 'starved', shortage, { ...about, address: at })
       return { check: as, status: 'failed', ...classify(cause, at, context.now() - since), ...about, address: at }
     }
     const evaluate = (check: Check<Connection>, observation: unknown): readonly Result[] => {

@@ -1,3 +1,4 @@
+import { constants } from 'node:os'
 import { fileMeaning } from '../file-errors.ts'
 import { showDuration } from '../format.ts'
 import { silenceOf } from '../net/connect.ts'
@@ -26,6 +27,26 @@ export function classify(error: unknown, address: string | undefined, afterMs: n
   // A kind that says so itself adds what it expected.
   if (classified.message.includes('sent nothing')) return classified
   return { ...classified, message: silenceOf(address) ?? classified.message }
+}
+
+/** By the number of the system's error: libuv gives some of them without their name. */
+const shortages: ReadonlyMap<number, string> = new Map([
+  [constants.errno.EMFILE, 'svc has too many files open: raise its limit (ulimit -n, LimitNOFILE=)'],
+  [constants.errno.ENFILE, 'this machine has too many files open'],
+])
+
+/**
+ * What svc itself lacked for a check, which then says nothing about the server. Drivers wrap the system's error. Undefined
+ * for any other error.
+ */
+export function shortageOf(error: unknown, depth = 0): string | undefined {
+  if (typeof error !== 'object' || error === null || depth > 4) return undefined
+  const { errno, syscall, cause, errors } = error as Readonly<Record<string, unknown>>
+  // Servers number their errors, too, but only the system names its call.
+  const isOfSystem = typeof errno === 'number' && typeof syscall === 'string'
+  const shortage = isOfSystem ? shortages.get(Math.abs(errno)) : undefined
+  if (shortage !== undefined) return shortage
+  return shortageOf(cause, depth + 1) ?? (Array.isArray(errors) ? shortageOf(errors[0], depth + 1) : undefined)
 }
 
 /**

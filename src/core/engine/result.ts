@@ -26,7 +26,7 @@ export type Measurement = {
  * Why a check has no verdict of its own:
  * - `configuration`: its entry in svc.yaml has mistakes.
  * - `missing`: the server did not report the figure, or reported a value that is not a finite number.
- * - `starved`: the check never had its own full time, e.g. because it waited for a slot.
+ * - `starved`: the check never had its own full time, e.g. because it waited for a slot, or svc had no file descriptor left.
  * - `budget`: the caller's time limit left no time for it.
  * - `refused`: the sign-in of another monitor with the same account was refused, and is not repeated.
  * - `permission`: the account lacks the privilege to read the figure.

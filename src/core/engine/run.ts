@@ -4,7 +4,7 @@ import { lazy } from '../lazy.ts'
 import { Conversations, lookupWith, withConversations } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { ExecutionMode, ServerState, ServerType } from '../protocol/index.ts'
-import { classify } from './classify.ts'
+import { classify, shortageOf } from './classify.ts'
 import {
   type AnyKind,
   applyHoldDuration,
@@ -524,6 +524,8 @@ async function observeOnce(
     const took = context.now() - step.since
     // An error after the deadline is a consequence of the deadline.
     const cause = signal.aborted && !(error instanceof ProbeError) ? noAnswer(step.address, awaited, time) : error
+    const shortage = shortageOf(cause)
+    if (shortage !== undefined) return notChecked(step.check, 'starved', shortage, { address: step.address })
     const classified = classify(cause, step.address, took)
     return judged({ check: step.check, status: 'failed', ...classified, address: step.address })
   }

@@ -1,4 +1,5 @@
 import { readdir } from 'node:fs/promises'
+import { getHeapStatistics } from 'node:v8'
 import type { Family, Sample } from '../reports/index.ts'
 
 /** Counts answers by route, method and status. Every label takes few values, whatever callers send. */
@@ -36,7 +37,7 @@ export class Metrics {
 
   /** Requests, connections, the log and the process. `underWay` is the number of requests in progress. */
   async families(underWay: number): Promise<readonly Family[]> {
-    const { rss, heapUsed, heapTotal } = process.memoryUsage()
+    const { used_heap_size: heapUsed, total_heap_size: heapTotal } = getHeapStatistics()
     const cpu = process.cpuUsage()
     const started = Date.now() / 1_000 - process.uptime()
     return [
@@ -72,7 +73,7 @@ export class Metrics {
         'Total user and system CPU time, in seconds.',
         only((cpu.user + cpu.system) / 1e6),
       ),
-      gauge('process_resident_memory_bytes', 'Resident memory size, in bytes.', rss),
+      gauge('process_resident_memory_bytes', 'Resident memory size, in bytes.', residentMemory()),
       gauge('process_start_time_seconds', 'Start time of the process, in Unix time.', Math.round(started * 1e3) / 1e3),
       gauge('process_open_fds', 'Number of open file descriptors.', await openFiles()),
       gauge('nodejs_heap_size_used_bytes', 'Used JavaScript heap, in bytes.', heapUsed),
@@ -107,6 +108,15 @@ export const counter = (name: string, help: string, samples: readonly Sample[]):
   help,
   samples,
 })
+
+/** Undefined when no file descriptor is left, with which Node reads it. */
+function residentMemory(): number | undefined {
+  try {
+    return process.memoryUsage.rss()
+  } catch {
+    return undefined
+  }
+}
 
 /** Undefined where the system does not list them. */
 async function openFiles(): Promise<number | undefined> {
