@@ -244,7 +244,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ready: async (signal) => {
       if (life.signal.aborted) throw stopping()
       if (options.shared) await store?.ready(signal)
-      const reason = keeper?.unready()
+      const reason = await keeper?.unready()
       if (reason !== undefined) throw new Fault('Unavailable', reason, { retryAfter: 5 })
     },
     admin: store && lazyAdmin(store.label, store.admin),

@@ -46,7 +46,6 @@ test('W10 out of file descriptors, /metrics answers, and health reports its moni
   await serve.order({ type: 'hold', free: 0 })
   const health = await get('/healthcheck?ServerType=App&ExecutionMode=Basic')
   const metrics = await get('/metrics')
-  const ready = await get('/readyz')
   await serve.order({ type: 'release' })
   await serve.order({ type: 'pass', ms: 120_000 })
   const after = await get('/healthcheck?ServerType=App&ExecutionMode=Basic')

@@ -115,6 +115,20 @@ describe('W10 writes (simulated)', () => {
     expect(unreadyReason(play([failed(0), tick(1_000), proved(1_000, 1_100, full)]).state)).toBe(full)
   })
 
+  test('W10 (simulated) a write that succeeds is followed by a proof at once, but not after a proof has failed', () => {
+    const succeeded = (at: number): UpkeepEvent => ({ type: 'write succeeded', at })
+    expect(play([succeeded(0), failed(1), succeeded(10), succeeded(11), proved(10, 12)]).effects).toEqual([
+      [],
+      [`warn: ${full}; this server is not ready until a write succeeds`],
+      ['prove writes'],
+      [],
+      ['info: the store can be written again'],
+    ])
+    const small = play([failed(0), tick(1_000), proved(1_000, 1_001, full), succeeded(1_002), tick(6_001)])
+    expect(small.effects.slice(2)).toEqual([[], [], ['prove writes']])
+    expect(unreadyReason(small.state)).toBe(full)
+  })
+
   test('W10 (simulated) a proof that began before another write failed proves nothing', () => {
     const { state, effects } = play([failed(0), tick(1_000), failed(1_200), proved(1_000, 1_300), tick(6_300)])
     expect(unreadyReason(state)).toBe(full)

@@ -18,8 +18,8 @@ import type { StoreClock } from './store-clock.ts'
 
 /** The queries on the store, for either database. The clock supplies the times that the store sets itself. */
 export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
-  let failed: (reason: string) => void = () => {}
-  const link = watched(unwatched, (reason) => failed(reason))
+  let wrote: (failure: string | undefined) => void = () => {}
+  const link = watched(unwatched, (failure) => wrote(failure))
   const { now } = clock
   const roomForFailures: Room = { left: 0 }
   const roomForGuesses: Room = { left: 0 }
@@ -42,8 +42,8 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
     sweep: sweepOver(own),
     clock,
     files: own.files,
-    onWriteFailure: (listener) => {
-      failed = listener
+    onWrite: (listener) => {
+      wrote = listener
     },
     proveWrites: () => proveWrites(unwatched, now()),
     forRequest: () => over(own.forRequest()),

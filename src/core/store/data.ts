@@ -441,8 +441,10 @@ export type Data = {
   }
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>
-  /** Called with the reason when the store has failed to write. Replaces the listener before. */
-  readonly onWriteFailure: (listener: (reason: string) => void) => void
+  /**
+   * Called after each write, with the reason if the store has failed to make it. Replaces the listener before.
+   */
+  readonly onWrite: (listener: (failure: string | undefined) => void) => void
   /** Commits as much as a sign-in writes, in a row that nobody reads. Throws the store's errors. */
   readonly proveWrites: () => Promise<void>
   /** The files of an embedded store that were opened. */

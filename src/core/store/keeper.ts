@@ -6,8 +6,8 @@ import { initialUpkeep, next, type Upkeep, type UpkeepEvent, unreadyReason } fro
 export type KeeperLog = (entry: { readonly level: 'info' | 'warn'; readonly msg: string }) => void
 
 export type Keeper = {
-  /** Why the server must not get requests although the store answers. */
-  readonly unready: () => string | undefined
+  /** Why the server must not get requests although the store answers. Waits for a proof that is under way. */
+  readonly unready: () => Promise<string | undefined>
   readonly state: () => StoreState
   readonly stop: () => void
 }
@@ -21,6 +21,7 @@ const tickMs = 1_000
 export function keepStore(store: Data, log: KeeperLog): Keeper {
   let state: Upkeep = initialUpkeep(performance.now())
   let stopped = false
+  let proof = Promise.resolve()
   const happened = (event: UpkeepEvent): void => {
     if (stopped) return
     const step = next(state, event)
@@ -28,7 +29,7 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     for (const effect of step.effects) {
       if (effect.type === 'log') log(effect)
       else if (effect.type === 'sweep') void sweep()
-      else void prove()
+      else proof = prove()
     }
   }
   const compare = (): void => {
@@ -56,7 +57,10 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     }
     happened({ type: 'proof ended', beganAt, at: performance.now(), reason })
   }
-  store.onWriteFailure((reason) => happened({ type: 'write failed', at: performance.now(), reason }))
+  store.onWrite((reason) => {
+    const at = performance.now()
+    happened(reason === undefined ? { type: 'write succeeded', at } : { type: 'write failed', at, reason })
+  })
   compare()
   const timer = setInterval(() => {
     compare()
@@ -64,7 +68,8 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
   }, tickMs)
   timer.unref()
   return {
-    unready: () => {
+    unready: async () => {
+      await proof
       compare()
       return unreadyReason(state)
     },

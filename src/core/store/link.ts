@@ -39,19 +39,24 @@ export const closed = (): Fault => unavailable('is closed')
 export const taken = (what = 'The value'): Fault => new Fault('Conflict', `${what} is already in use`)
 export const gone = (what = 'The user'): Fault => new Fault('NotFound', `${what} no longer exists`)
 
-/** The link, which reports why the store failed to write. A change that is refused for what it says is no such failure. */
-export const watched = (link: StoreLink, failed: (reason: string) => void): StoreLink => ({
+/**
+ * The link, which reports each write, with the reason if the store has failed to make it. A change that is refused for
+ * what it says is neither.
+ */
+export const watched = (link: StoreLink, wrote: (failure: string | undefined) => void): StoreLink => ({
   ...link,
   write: async (work) => {
     try {
-      return await link.write(work)
+      const result = await link.write(work)
+      wrote(undefined)
+      return result
     } catch (error) {
-      if (!(error instanceof Fault)) failed('The store cannot be written')
-      else if (error.fault === 'Unavailable') failed(error.message)
+      if (!(error instanceof Fault)) wrote('The store cannot be written')
+      else if (error.fault === 'Unavailable') wrote(error.message)
       throw error
     }
   },
-  forRequest: () => watched(link.forRequest(), failed),
+  forRequest: () => watched(link.forRequest(), wrote),
 })
 
 /**

@@ -20,6 +20,8 @@ type WriteFault = {
   /** When a write failed last. */
   readonly failedAt: number
   readonly proofDueAt: number
+  /** Whether a proof has failed since writes fail: then another write that succeeds is too small to prove anything. */
+  readonly hasFailedProof: boolean
 }
 
 export type UpkeepEvent =
@@ -27,6 +29,7 @@ export type UpkeepEvent =
   | { readonly type: 'clock compared'; readonly verdict: ClockVerdict }
   | { readonly type: 'sweep ended'; readonly at: number; readonly reason?: string | undefined }
   | { readonly type: 'write failed'; readonly at: number; readonly reason: string }
+  | { readonly type: 'write succeeded'; readonly at: number }
   | {
       readonly type: 'proof ended'
       readonly beganAt: number
@@ -69,6 +72,14 @@ export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
       return swept({ ...state, sweepDueAt: event.at + sweepEveryMs }, event.at, event.reason)
     case 'write failed':
       return writeFailed(state, event.at, event.reason)
+    case 'write succeeded':
+      // The store may be sound again: no need to wait for the next attempt.
+      if (state.writeFault === undefined || state.writeFault.hasFailedProof) return { state, effects: [] }
+      if (state.writeFault.proofDueAt === never) return { state, effects: [] }
+      return {
+        state: { ...state, writeFault: { ...state.writeFault, proofDueAt: never } },
+        effects: [{ type: 'prove writes' }],
+      }
     case 'proof ended':
       return proved(state, event)
   }
@@ -98,7 +109,8 @@ function writeFailed(state: Upkeep, at: number, reason: string): UpkeepStep {
     before?.reason === reason
       ? []
       : [{ type: 'log', level: 'warn', msg: `${reason}; this server is not ready until a write succeeds` } as const]
-  return { state: { ...state, writeFault: { reason, failedAt: at, proofDueAt } }, effects }
+  const hasFailedProof = before?.hasFailedProof ?? false
+  return { state: { ...state, writeFault: { reason, failedAt: at, proofDueAt, hasFailedProof } }, effects }
 }
 
 /** A success proves nothing if another write has failed since the proof began. */
@@ -118,7 +130,7 @@ function proved(
 const postponed = ({ state, effects }: UpkeepStep, at: number): UpkeepStep => ({
   state: {
     ...state,
-    writeFault: state.writeFault && { ...state.writeFault, proofDueAt: at + proveEveryMs },
+    writeFault: state.writeFault && { ...state.writeFault, proofDueAt: at + proveEveryMs, hasFailedProof: true },
   },
   effects,
 })
