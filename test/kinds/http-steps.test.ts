@@ -28,7 +28,11 @@ function settingsOf(raw: Raw) {
 }
 const run = (raw: Raw, options: RunKindOptions = {}, mode: ExecutionMode = 'Advanced'): Promise<readonly Result[]> =>
   runKind(steps, settingsOf(raw), mode, { timeoutMs: 20_000, ...options })
-const problemOf = (raw: Raw): string | undefined => steps.validate?.(settingsOf(raw))
+/** Why svc.yaml is refused: for one of its values, or for what they are together. */
+function problemOf(raw: Raw): string | undefined {
+  const { values, problems } = readSettings(steps.settings, raw, { env, folder: '/' })
+  return problems.length > 0 ? problems.map(({ message }) => message).join('; ') : steps.validate?.(values)
+}
 const messagesOf = (results: readonly Result[]): readonly string[] =>
   results.map(({ check, status, message }) => `${check} ${status} ${message.replace(/ in [\d.]+ m?s.*/, '')}`)
 const everything = (results: readonly Result[]): string => JSON.stringify(results)
@@ -477,7 +481,7 @@ test.each<[string, Raw, RegExp]>([
     one({ capture: { password: '$.id' } }),
     /may not capture the built-in name password/,
   ],
-  ['a status', one({ status: ['ok'] }), /expects a status that cannot be read/],
+  ['a status', one({ status: ['ok'] }), /^is "ok", which no answer has: write 200/],
   ['a health check', one({ path: '/healthcheck' }), /use kind http or svc/],
   ['no path', { url: 'http://127.0.0.1', steps: [{ name: 'a' }] }, /has neither a path nor ftp/],
   [
@@ -502,7 +506,7 @@ test.each<[string, Raw, RegExp]>([
       url: 'http://127.0.0.1',
       steps: [{ name: 'a', ftp: { host: `\${probe}`, username: 'x', password: `\${probe}` } }],
     },
-    /write the host in svc.yaml/,
+    /^contains the variable \$\{probe\}, which svc does not replace: write the value itself/,
   ],
   [
     'a query of url',
