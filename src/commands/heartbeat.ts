@@ -14,6 +14,7 @@ import { localCall, openSession, placeOf, type SessionFlags } from '../cli/sessi
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
 import { fileProblem } from '../core/file-errors.ts'
+import { nameMistake } from '../core/names.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
 export default class Heartbeat extends TargetCommand {
@@ -72,6 +73,7 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     const { args, flags } = await this.parse(Heartbeat)
     const Name = required(args.name, 'NAME')
     if (command) return await this.runJob(Name, command, flags)
+    this.checkName(Name)
     const misplaced = (['max-runtime', 'no-output'] as const).find((flag) => flags[flag])
     if (misplaced) throw new Fault('Usage', `--${misplaced} needs a command: svc heartbeat NAME -- COMMAND`)
     const DiskFreePercent = flags.disk === undefined ? undefined : await freePercent(flags.disk)
@@ -98,6 +100,18 @@ command. If a report cannot be delivered, svc prints a warning to standard error
       await session.close()
     }
     return undefined
+  }
+
+  /** Throws Usage for a name that no server accepts. On a terminal, notes one that scripts and URLs have to quote. */
+  private checkName(name: string): void {
+    const mistake = nameMistake(name)
+    if (mistake !== undefined) {
+      throw new Fault('Usage', `NAME ${mistake}`, { hints: ['svc heartbeat nightly-import'] })
+    }
+    const plain = name.replace(/[^\p{L}\p{N}._:@/-]+/gu, '-').replace(/^-+|-+$/g, '')
+    if (plain === name || !this.io.stderr.isTTY) return
+    const instead = plain === '' ? 'nightly-import' : plain
+    this.say(`Note: ${JSON.stringify(name)} has characters that scripts and URLs have to quote; ${instead} has none.`)
   }
 
   private async runJob(Name: string, command: readonly string[], flags: JobFlags): Promise<number> {

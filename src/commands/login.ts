@@ -97,6 +97,8 @@ revoked when COMMAND ends.`
       // Before the password prompt, so that nobody types it in vain.
       await tokenStore({ server, user: user ?? '', storage }, this.io.env).prove()
     }
+    const prompts = !openId && !flags['password-stdin'] && !flags['token-stdin']
+    if (prompts) await (await import('../cli/sign-in/login-run.ts')).demandAnswer(connection, localCall(signal))
     if (openId && !flags['same-client']) refuseSharedClient(openId, server, settings)
     const presented = openId
       ? await throughProvider(openId, flags, connection, this.io, signal)

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -121,4 +121,43 @@ test('the file for a machine without known services is valid, and no gate is gre
   for (const mode of ['Basic', 'Standard', 'Advanced']) {
     expect((await home.svc(['health', '-m', mode])).code).toBe(3)
   }
+})
+
+describe('a place that cannot be written is refused before svc connects to anything', () => {
+  const folderOf = (name: string): string => join(home.folder, name)
+  const places: readonly (readonly [string, () => string, RegExp])[] = [
+    ['below a file', () => join(folderOf('file'), 'new', 'svc.yaml'), /cannot be written/],
+    ['in a folder that others can write', () => join(folderOf('shared'), 'svc.yaml'), /can be written by others/],
+    ...(process.platform === 'linux'
+      ? [
+          [
+            'in a file system that takes no files',
+            () => '/proc/svc.yaml',
+            /\/proc\/svc\.yaml cannot be written/,
+          ] as const,
+        ]
+      : []),
+  ]
+  test.each(places)('%s', async (_, place, says) => {
+    writeFileSync(folderOf('file'), '')
+    mkdirSync(folderOf('shared'))
+    chmodSync(folderOf('shared'), 0o777)
+    const before = home.files()
+    const { code, stdout, stderr } = await home.run(['init', '--yes', '--config', place()])
+    expect([code, stdout]).toEqual([12, ''])
+    expect(stderr).toMatch(says)
+    expect(stderr).toMatch(/--config FILE/)
+    expect(stderr).not.toContain('Looking at what listens')
+    expect(home.files()).toEqual(before)
+  })
+
+  test('by svc monitors discover --write too', async () => {
+    writeFileSync(folderOf('file'), '')
+    const env = { SVC_HOME: join(folderOf('file'), 'new') }
+    const { code, stderr } = await home.run(['monitors', 'discover', '--write'], { env })
+    expect([code, stderr]).toEqual([12, expect.stringContaining('cannot be written')])
+    writeFileSync(path(), 'types: {}\n')
+    const again = await home.run(['monitors', 'discover', '--write'])
+    expect([again.code, again.stderr]).toEqual([12, expect.stringContaining('already exists')])
+  })
 })

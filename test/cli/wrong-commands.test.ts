@@ -36,3 +36,22 @@ describe('K13 a wrong command line says what is wrong, why, and what to do next'
 test('the collection of wrong command lines has a hundred different ones', () => {
   expect(new Set(wrongCommands.map(({ line }) => line)).size).toBeGreaterThanOrEqual(100)
 })
+
+test('K13 a role whose name has a separator can be granted from a file, and removed by its name', async () => {
+  const file = join(home.folder, 'roles.json')
+  writeFileSync(file, JSON.stringify([{ UserName: 'ann', Roles: ['Ops;Deploy'] }]))
+  expect((await home.run(['roles', 'assign', '--from-file', file])).code).toBe(0)
+  expect((await home.run(['roles', 'show', 'ann'])).stdout).toContain('Ops;Deploy')
+  expect((await home.run(['roles', 'unassign', 'ann', '--role', 'Ops;Deploy'])).code).toBe(0)
+})
+
+test('K13 a name of a heartbeat that needs quotes is delivered, with a note on a terminal only', async () => {
+  const onTerminal = await home.run(['heartbeat', 'bad name!'], { columns: 120 })
+  expect(onTerminal.code).toBe(0)
+  expect(onTerminal.stderr).toContain(
+    'Note: "bad name!" has characters that scripts and URLs have to quote; bad-name has none.',
+  )
+  expect((await home.run(['heartbeat', 'bad-name'], { columns: 120 })).stderr).not.toContain('Note')
+  const inScript = await home.run(['heartbeat', 'bad name!'])
+  expect([inScript.code, inScript.stderr]).toEqual([0, ''])
+})

@@ -138,6 +138,19 @@ export const wrongCommands: readonly WrongCommand[] = [
   wrong('heartbeat nightly --max-runtime 5m', 2, '--max-runtime', 'needs a command', 'svc heartbeat NAME -- COMMAND'),
   wrong('keys create ci', 2, '--user', 'is missing', 'svc keys create ci --user USER'),
   wrong('profile add prod', 2, '--server', 'is missing', 'svc profile add prod --server https://'),
+  // Names
+  wrong('roles assign ann --role Ops;Deploy', 2, '--role "Ops;Deploy"', '";" in its name', '--role Ops --role Deploy'),
+  wrong('roles assign ann --role Ops,Deploy', 2, '--role "Ops,Deploy"', '"," in its name', '--role Ops --role Deploy'),
+  wrong(
+    'users add bob --role Ops|Dev --no-password',
+    2,
+    '"Ops|Dev"',
+    '"|" in its name',
+    'svc roles assign --from-file',
+  ),
+  wrong("roles assign ann --role ' Ops'", 2, '--role " Ops"', 'begin or end with whitespace', '--role NAME'),
+  wrong("roles assign ann --permission ''", 2, '--permission', 'is empty', 'Omit the flag'),
+  wrong('heartbeat a\u200bb', 2, 'NAME', 'control or invisible characters', 'svc heartbeat nightly-import'),
   // Files and terminals
   wrong('health --config /nonexistent.yaml', 12, '/nonexistent.yaml', 'does not exist', 'Correct --config'),
   wrong('health --config /', 12, '/', 'not a regular file', 'Name a regular file.'),

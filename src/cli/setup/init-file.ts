@@ -10,16 +10,20 @@ import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { packageRoot } from '../io/process.ts'
 import { configuration } from '../session/session.ts'
 import { settingsFolder, writePrivate } from '../settings/private-file.ts'
+import { demandWritable } from './new-file.ts'
 
 export { starterFile } from './starter-file.ts'
 
 /**
  * Where `svc init` writes: the file that `--config` or `SVC_CONFIG` names, or the one in the user's folder. Throws
- * `Fault` Local when it exists.
+ * `Fault` Local when it exists or cannot be written.
  */
 export function newConfigPath(configFlag: string | undefined, env: ProcessEnvironment): string {
   const path = resolve(configFlag ?? variable(env, 'SVC_CONFIG') ?? join(settingsFolder(env), 'svc.yaml'))
-  if (!existsSync(path)) return path
+  if (!existsSync(path)) {
+    demandWritable(path)
+    return path
+  }
   throw new Fault('Local', `${path} exists, and svc init overwrites nothing`, {
     hints: ['Print a proposal beside it: svc monitors discover', `Or move it away first: mv '${path}' '${path}.old'`],
   })

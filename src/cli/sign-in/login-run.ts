@@ -1,5 +1,5 @@
 import { type Client, type ClientOptions, openClient } from '../../core/client/index.ts'
-import { Fault } from '../../core/errors.ts'
+import { exits, Fault } from '../../core/errors.ts'
 import type { AuthenticateResponse } from '../../core/protocol/index.ts'
 import type { Call, Credential } from '../../core/service.ts'
 import { signInOf } from '../credentials/credentials.ts'
@@ -33,6 +33,20 @@ export type SignedIn = {
 }
 
 type Connection = Parameters<typeof openClient>[0]
+
+/** Throws Unreachable or Timeout, before the prompt for a password, if the server gives no answer. Any answer will do. */
+export async function demandAnswer(connection: Connection, call: Call): Promise<void> {
+  const client = openClient({ ...connection, credential: undefined })
+  try {
+    await client.authenticate({}, { ...call, verb: 'GET' })
+  } catch (error) {
+    const silent: readonly number[] = [exits.unreachable.code, exits.timeout.code]
+    const isSilent = error instanceof Fault && silent.includes(error.exitCode)
+    if (isSilent || call.signal?.aborted) throw error
+  } finally {
+    client.close()
+  }
+}
 
 /** Signs in. Rejects with a `Fault`, which has status 401 when the server refused. */
 export async function signIn(

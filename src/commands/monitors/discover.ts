@@ -22,6 +22,9 @@ never signs in and changes nothing. The file goes to stdout, the list of service
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(Discover)
+    const { proposedPath, writeProposed } = await import('../../cli/setup/write-proposed.ts')
+    // Before svc connects to anything.
+    if (flags.write) proposedPath(this.io.env)
     const { discoveryLines, proposedBy, proposeForThisMachine } = await import('../../cli/setup/discovery.ts')
     const discovery = await proposeForThisMachine(this.io.env, signal)
     const { proposals, others } = discovery
@@ -41,7 +44,6 @@ never signs in and changes nothing. The file goes to stdout, the list of service
       return
     }
     const types = [...new Set(proposals.flatMap(({ type, problem }) => (problem === undefined ? [type] : [])))]
-    const { writeProposed } = await import('../../cli/setup/write-proposed.ts')
     this.print(
       `${writeProposed(file, this.io.env)} is written. Try it: svc health ${types.map((type) => `-t ${type}`).join(' ')}`,
     )

@@ -1,6 +1,7 @@
 import { lists, prints } from '../../cli/command/base.ts'
 import { argument } from '../../cli/command/flags.ts'
 import { shellWord } from '../../cli/render/hints.ts'
+import { newNameFlag } from '../../cli/roles/new-names.ts'
 import { changeRoles, isEmpty } from '../../cli/roles/role-change.ts'
 import { listsOf, RoleCommand, refuseBoth, roleFlags, userOf } from '../../cli/roles/role-command.ts'
 import { Fault } from '../../core/errors.ts'
@@ -25,7 +26,11 @@ and Permissions, both lists such as [Admin,Ops]. svc validates the whole file be
   static override args = {
     user: argument({ name: 'USER', description: 'User name or e-mail', ignoreStdin: true }),
   }
-  static override flags = roleFlags
+  static override flags = {
+    ...roleFlags,
+    role: newNameFlag('role', 'Role (case-sensitive); repeatable'),
+    permission: newNameFlag('permission', 'Permission (case-sensitive); repeatable'),
+  }
 
   protected async perform(signal: AbortSignal): Promise<number | undefined> {
     const { args, flags } = await this.parse(Assign)

@@ -2,12 +2,11 @@ import { prints } from '../../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { newPassword } from '../../cli/command/prompt.ts'
 import { shellWord } from '../../cli/render/hints.ts'
+import { newNameFlag } from '../../cli/roles/new-names.ts'
 import { digestConsent, StoreCommand, storeFlags } from '../../cli/session/admin.ts'
 import { Fault } from '../../core/errors.ts'
 import { adminWarning } from '../../core/names.ts'
 import type { Admin, NewUser } from '../../core/service.ts'
-
-const repeatable = { multiple: true, multipleNonGreedy: true } as const
 
 export default class Add extends StoreCommand {
   static override summary = 'Add a user to the store of this machine'
@@ -22,8 +21,8 @@ from standard input with --password-stdin; it is never part of the command line.
   ]
   static override args = { name: requiredArgument({ name: 'NAME', description: 'User name', ignoreStdin: true }) }
   static override flags = {
-    role: text('role')({ description: 'Initial role; repeatable', ...repeatable }),
-    permission: text('permission')({ description: 'Initial permission; repeatable', ...repeatable }),
+    role: newNameFlag('role', 'Initial role; repeatable'),
+    permission: newNameFlag('permission', 'Initial permission; repeatable'),
     email: text('email')({ description: 'E-mail address; also valid for sign-in' }),
     'display-name': text('display-name')({ description: 'Display name' }),
     'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['no-password'] }),
