@@ -47,7 +47,7 @@ export default class Health extends SvcCommand {
 
 Depth: Basic checks whether a server responds, Standard whether it works for its clients, Advanced
 whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help exit-codes lists all.`
-  static override answers = { '': lists(async () => (await import('../cli/health/answer.ts')).healthAnswer) }
+  static override answers = { '': lists(async () => (await import('../cli/health/health-answer.ts')).healthAnswer) }
   static override examples = [
     '<%= config.bin %> health --mode Advanced --type App',
     '<%= config.bin %> health -m Basic -t Sql --server https://svc.example.com',
