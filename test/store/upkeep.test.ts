@@ -115,16 +115,16 @@ describe('W10 writes (simulated)', () => {
     expect(unreadyReason(play([failed(0), tick(1_000), proved(1_000, 1_100, full)]).state)).toBe(full)
   })
 
-  test('W10 (simulated) a write that succeeds is followed by a proof at once, but not after a proof has failed', () => {
-    const succeeded = (at: number): UpkeepEvent => ({ type: 'write succeeded', at })
-    expect(play([succeeded(0), failed(1), succeeded(10), succeeded(11), proved(10, 12)]).effects).toEqual([
+  test('W10 (simulated) a write that succeeds, and a question for readiness, are followed by a proof at once, but not after a proof has failed', () => {
+    const wanted: UpkeepEvent = { type: 'proof wanted' }
+    expect(play([wanted, failed(1), wanted, wanted, proved(10, 12)]).effects).toEqual([
       [],
       [`warn: ${full}; this server is not ready until a write succeeds`],
       ['prove writes'],
       [],
       ['info: the store can be written again'],
     ])
-    const small = play([failed(0), tick(1_000), proved(1_000, 1_001, full), succeeded(1_002), tick(6_001)])
+    const small = play([failed(0), tick(1_000), proved(1_000, 1_001, full), wanted, tick(6_001)])
     expect(small.effects.slice(2)).toEqual([[], [], ['prove writes']])
     expect(unreadyReason(small.state)).toBe(full)
   })

@@ -58,8 +58,7 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     happened({ type: 'proof ended', beganAt, at: performance.now(), reason })
   }
   store.onWrite((reason) => {
-    const at = performance.now()
-    happened(reason === undefined ? { type: 'write succeeded', at } : { type: 'write failed', at, reason })
+    happened(reason === undefined ? { type: 'proof wanted' } : { type: 'write failed', at: performance.now(), reason })
   })
   compare()
   const timer = setInterval(() => {
@@ -69,6 +68,7 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
   timer.unref()
   return {
     unready: async () => {
+      happened({ type: 'proof wanted' })
       await proof
       compare()
       return unreadyReason(state)

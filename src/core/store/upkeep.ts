@@ -29,7 +29,8 @@ export type UpkeepEvent =
   | { readonly type: 'clock compared'; readonly verdict: ClockVerdict }
   | { readonly type: 'sweep ended'; readonly at: number; readonly reason?: string | undefined }
   | { readonly type: 'write failed'; readonly at: number; readonly reason: string }
-  | { readonly type: 'write succeeded'; readonly at: number }
+  /** A write has succeeded, or somebody asks whether the server is ready. */
+  | { readonly type: 'proof wanted' }
   | {
       readonly type: 'proof ended'
       readonly beganAt: number
@@ -72,7 +73,7 @@ export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
       return swept({ ...state, sweepDueAt: event.at + sweepEveryMs }, event.at, event.reason)
     case 'write failed':
       return writeFailed(state, event.at, event.reason)
-    case 'write succeeded':
+    case 'proof wanted':
       // The store may be sound again: no need to wait for the next attempt.
       if (state.writeFault === undefined || state.writeFault.hasFailedProof) return { state, effects: [] }
       if (state.writeFault.proofDueAt === never) return { state, effects: [] }
