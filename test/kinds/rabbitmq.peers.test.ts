@@ -173,7 +173,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
     test('an account without the right tag is reported with the missing tag, and is not a refused sign-in', async () => {
       const findQueue = await one('sign-in', as('nobody'), 'Standard')
       expect(findQueue).toMatchObject({
-        status: 'warning',
+        status: 'failed',
         notChecked: 'permission',
         message: 'not checked: "nobody" has no permission to read overview: Not management user',
         details: ['rabbitmqctl set_user_tags nobody monitoring'],
@@ -189,7 +189,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         (await run({ ...as('limited'), ...some }, 'Advanced'))
           .filter(({ status }) => status !== 'ok')
           .map(({ check }) => check)
-      expect(await unwell()).toEqual(['sign-in'])
+      expect(await unwell()).toEqual(['sign-in', 'messages'])
       // The management's equivalent of rabbitmqctl: its arguments are what is declared.
       const declared = new Set(rabbitmq.checks.flatMap(({ privilege }) => privilege?.split('; ') ?? []))
       const [tags, permissions, ...more] = declared
@@ -206,7 +206,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       const results = await run({ ...as('monitor'), ...queue('empty') }, 'Standard')
       expect(checked(results, 'node').status).toBe('ok')
       expect(checked(results, 'queue')).toMatchObject({
-        status: 'warning',
+        status: 'failed',
         notChecked: 'permission',
         details: ['rabbitmqctl set_permissions -p <vhost> monitor "^$" "^$" "^$"'],
       })

@@ -285,7 +285,7 @@ peerSuite(redisMissing, 'redis', () => {
       const results = await runKind(redis, { url: as('stranger'), ...auth }, 'Standard')
       expect(checked(results, 'ping').status).toBe('ok')
       expect(checked(results, 'info')).toMatchObject({
-        status: 'warning',
+        status: 'failed',
         notChecked: 'permission',
         details: ['ACL SETUSER stranger +info', expect.stringContaining('NOPERM')],
       })
@@ -300,7 +300,7 @@ peerSuite(redisMissing, 'redis', () => {
         'Standard',
       )
       expect(result).toMatchObject({
-        status: 'warning',
+        status: 'failed',
         notChecked: 'permission',
         details: ['ACL SETUSER monitor ~<key>', expect.stringContaining('NOPERM')],
       })

@@ -248,11 +248,12 @@ export async function* runChecks<Connection>(
     const unobserved = (error: unknown): readonly Result[] => {
       const shared = error instanceof SharedReadError ? error : undefined
       const thrown: unknown = shared ? shared.cause : error
-      const askedFor = isDenial(thrown) ? due.filter((check) => demandsOf(check).length > 0) : []
-      const each = askedFor.flatMap((check) => decided(check, failed(firstName(check), thrown)))
-      if (shared?.reported) return each
+      const isReported = shared?.reported === true
       if (shared) shared.reported = true
       const one = shared ? [failed(shared.read, thrown)] : decided(first, failed(name, thrown))
+      const askedFor = isDenial(thrown) ? due.filter((check) => demandsOf(check).length > 0) : []
+      const each = askedFor.flatMap((check) => decided(check, failed(firstName(check), thrown)))
+      if (isReported) return each
       return [...one.filter((result) => each.every(({ check }) => check !== result.check)), ...each]
     }
     let closed = false
