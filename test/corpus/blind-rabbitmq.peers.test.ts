@@ -3,7 +3,7 @@ import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
 import type { Row } from './row.ts'
 
-const env = { ADMIN: administrator.password }
+const env = { ADMIN: administrator.password, WATCH: 'correct-horse-9' }
 
 const monitor =
   (more: object = {}) =>
@@ -108,6 +108,22 @@ const rows: readonly Row<RabbitmqServer>[] = [
     env,
     monitor: monitor({ queues: [{ name: 'orders', vhost: 'shop' }] }),
     expected: { state: 'unhealthy', check: 'queue', says: /shop/ },
+  },
+  {
+    fault: 'the account may not see the virtual host of a configured queue',
+    blind: 'false green',
+    env,
+    monitor: monitor({ username: 'watch', password: { env: 'WATCH' }, queues: [{ name: 'orders', consumers: 0 }] }),
+    plant: async (server) => {
+      const end = await queueOf(server, 'orders', 0)
+      server.ctl('add_user', 'watch', env.WATCH)
+      server.ctl('set_user_tags', 'watch', 'monitoring')
+      return async () => {
+        server.ctl('delete_user', 'watch')
+        await end()
+      }
+    },
+    expected: { state: 'not checked', check: 'queue', says: /permission/ },
   },
   {
     fault: 'RabbitMQ is stopped inside of its Erlang node (stop_app)',
