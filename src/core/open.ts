@@ -48,6 +48,8 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
     store,
     users: {
       add: lazily((admin) => admin.users.add),
+      problems: lazily((admin) => admin.users.problems),
+      passwordProblems: lazily((admin) => admin.users.passwordProblems),
       list: lazily((admin) => admin.users.list),
       any: lazily((admin) => admin.users.any),
       near: lazily((admin) => admin.users.near),

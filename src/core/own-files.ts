@@ -55,4 +55,13 @@ function isPrivateGroup({ uid, gid }: Pick<Stats, 'uid' | 'gid'>, files: Account
   }
 }
 
+/** The name of an account of this machine. Undefined if /etc/passwd does not list it. */
+export function accountNamed(uid: number, files: Pick<AccountFiles, 'passwd'> = systemFiles): string | undefined {
+  try {
+    return rows(files.passwd()).find(([, , id]) => id === String(uid))?.[0]
+  } catch {
+    return undefined
+  }
+}
+
 const rows = (text: string): readonly (readonly string[])[] => text.split('\n').map((line) => line.split(':'))

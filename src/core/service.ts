@@ -315,6 +315,9 @@ export type Credential =
       readonly permanent?: boolean | undefined
     }
 
+/** What is wrong with a value: its field, and a sentence that begins with the field in quotes. */
+export type ValueProblem = { readonly FieldName: string; readonly Message: string }
+
 /**
  * Administration for anybody who can open the store (P8). Not available over the wire. Faults name the field that they
  * concern, by the names below. An unknown user or key is NotFound; a taken name, or removing the last Admin, is
@@ -326,6 +329,10 @@ export type Admin = {
   readonly users: {
     /** Makes the store if it does not exist. Without a password the user cannot sign in by password. */
     readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
+    /** What `add` would refuse about the values of a new user, one entry for each field. Reads no store. */
+    readonly problems: (user: NewUser) => Promise<readonly ValueProblem[]>
+    /** What `passwd` would refuse about a new password of the user. */
+    readonly passwordProblems: (userName: string, password: string) => Promise<readonly ValueProblem[]>
     readonly list: () => Promise<readonly UserFacts[]>
     readonly any: () => Promise<boolean>
     /** Names similar to an unknown one. Does not search all of a large store. */

@@ -39,7 +39,8 @@ beforeAll(async () => {
   await done(['users', 'add', 'Bob', '--password-stdin', ...store], 'quiet-meadow-17')
   const key = async (user: string): Promise<string> => {
     const { stdout } = await done(['keys', 'create', `key of ${user}`, '--user', user, '--json', ...store])
-    return (JSON.parse(stdout) as { readonly key: string }).key
+    const { keys } = JSON.parse(stdout) as { readonly keys: readonly { readonly key: string }[] }
+    return keys[0]?.key ?? ''
   }
   keys = { ann: await key(admin.userName), bob: await key('Bob') }
   writeFileSync(join(home.folder, 'roles.csv'), 'UserName,Roles\nBob,Ops\nNobody,Ops\n')

@@ -20,12 +20,19 @@ type ExitReport = {
 export async function settle(error: unknown, report: ExitReport, io: Io): Promise<void> {
   // Loaded only for failures, which are rare.
   const { renderError } = await import('../render/errors.ts')
-  const { repeatTargetFlags } = await import('../render/hints.ts')
+  const { repeatTargetFlags, shellWord } = await import('../render/hints.ts')
   const { stdout, stderr } = io
   const { argv = [], command = 'COMMAND' } = report
   const failure = asFault(error)
   const hints = failure?.details.hints?.map((hint) =>
-    hint === helpHint ? `svc ${command} --help shows what it takes.` : repeatTargetFlags(hint, argv),
+    hint === helpHint
+      ? `svc ${command} --help shows what it takes.`
+      : hint.startsWith('sudo -u ')
+        ? hint.replace(
+            / svc COMMAND$/,
+            () => ` ${[...variables(io.env), 'svc', ...command.split(' '), ...argv].map(shellWord).join(' ')}`,
+          )
+        : repeatTargetFlags(hint, argv),
   )
   const fault = failure && new Fault(failure.fault, failure.message, { ...failure.details, ...(hints && { hints }) })
   io.exitCode = fault ? exitOf(fault) : exits.defect.code
@@ -37,6 +44,10 @@ export async function settle(error: unknown, report: ExitReport, io: Io): Promis
   }
   if (report.debug && error instanceof Error) stderr.write(`${error.stack ?? error.message}\n`)
 }
+
+/** The variables that choose the store: sudo removes them. */
+const variables = (env: Io['env']): readonly string[] =>
+  ['SVC_HOME', 'SVC_STORE'].flatMap((name) => (env[name] === undefined ? [] : [`${name}=${env[name]}`]))
 
 /** Reports an answer that could not be written. */
 export async function reportLostOutput(error: unknown, { stderr }: Io): Promise<void> {

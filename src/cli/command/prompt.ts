@@ -1,5 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import type { Io } from '../io/io.ts'
+import { wrap } from '../render/width.ts'
 
 /** True when a prompt is possible: only on a terminal, and never with `--json`. */
 export const canAsk = ({ stdin, stderr }: Io): boolean => stdin.isTTY && stderr.isTTY
@@ -93,30 +94,48 @@ type Ask = {
   /** The flag that reads it from standard input, and whether the command line has it. */
   readonly flag?: '--password-stdin' | '--stdin'
   readonly stdin: boolean
+  /** What a new password needs: a sentence above the prompt. */
+  readonly rule?: string
+  /** Why a password is refused, as a sentence without its full stop; undefined if it is acceptable. */
+  readonly refusal?: (password: string) => Promise<string | undefined>
   /** Other remedies when there is no terminal. */
   readonly otherwise?: readonly string[]
 }
 
 /**
- * A new password: one line of standard input, or typed twice without echo on a terminal (P7). Throws Fault `Usage`
- * naming the flag when there is no terminal, `Interrupted` at ctrl-C.
+ * A new password: one line of standard input, or typed twice without echo on a terminal (P7). The prompt shows the rule,
+ * and a password that breaks it is prompted for again before it is confirmed. Throws Fault `Usage` naming the flag when
+ * there is no terminal, and for a password that is refused; `Interrupted` at ctrl-C.
  */
 export async function newPassword(ask: Ask, io: Io, signal: AbortSignal): Promise<string> {
   const { flag = '--password-stdin' } = ask
-  if (ask.stdin) return oneLine(await secretFromStdin(flag, io, signal), flag)
+  if (ask.stdin) {
+    const password = oneLine(await secretFromStdin(flag, io, signal), flag)
+    const refusal = await ask.refusal?.(password)
+    if (refusal === undefined) return password
+    throw new Fault('Usage', refusal)
+  }
   if (!canAsk(io)) {
     throw new Fault('Usage', `${flag} is missing: there is no terminal to prompt for the password`, {
       hints: [...(ask.otherwise ?? []), `Use standard input: svc … ${flag} < FILE`],
     })
   }
+  // On lines of its own: in the question, it would break within words where the terminal is narrow.
+  if (ask.rule !== undefined) io.stderr.write(`${inLines(ask.rule, io)}\n`)
   for (let attempt = 0; attempt < 3; attempt += 1) {
     const first = await askSecret(ask.message, io, signal)
-    if (first === '') io.stderr.write('The password is empty. Try again, or press Ctrl-C to cancel.\n')
+    const refusal = first === '' ? 'the password is empty' : await ask.refusal?.(first)
+    if (refusal !== undefined) io.stderr.write(`${tryAgain(refusal, io)}\n`)
     else if (first === (await askSecret('Confirm password:', io, signal))) return first
     else io.stderr.write('The passwords do not match. Try again.\n')
   }
   throw new Fault('Usage', 'no password entered in three attempts; nothing was changed')
 }
+
+const tryAgain = (refusal: string, io: Io): string =>
+  inLines(`${refusal.charAt(0).toUpperCase()}${refusal.slice(1)}. Try again, or press Ctrl-C to cancel.`, io)
+
+const inLines = (sentence: string, { stderr }: Io): string => wrap(sentence, stderr.columns ?? 80).join('\n')
 
 /** Exactly `count` lines of standard input, none of them empty (P7). */
 export async function linesFromStdin(

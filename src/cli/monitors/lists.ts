@@ -91,6 +91,7 @@ const checkShape = objectOf({
   when: optional(strings),
   emptyWhere: optional(string),
   privilege: optional(string),
+  demandedBy: optional(strings),
 })
 
 /** The answer of `monitors list`. */
@@ -105,7 +106,21 @@ export const kinds = list<KindRow>()({
     { key: 'title', title: 'WHAT IT CHECKS', shrink: 1, least: 24 },
   ],
   json: {
-    of: (kind) => kind,
+    of: ({ name, title, settings, checks }) => ({
+      name,
+      title,
+      settings,
+      // What the engine needs besides is no part of the document.
+      checks: checks.map(({ name, depth, doc, when, emptyWhere, privilege, demandedBy }) => ({
+        name,
+        depth,
+        doc,
+        when,
+        emptyWhere,
+        privilege,
+        demandedBy,
+      })),
+    }),
     is: objectOf({ name: string, title: string, settings: listOf(settingShape), checks: listOf(checkShape) }),
   },
 })

@@ -1,5 +1,12 @@
 import { Fault } from '../../core/errors.ts'
-import { type Admin, type AdminActor, type DigestConsent, serveDefaults, type UserFacts } from '../../core/service.ts'
+import {
+  type Admin,
+  type AdminActor,
+  type DigestConsent,
+  serveDefaults,
+  type UserFacts,
+  type ValueProblem,
+} from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import { custom, localFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
@@ -60,6 +67,17 @@ export async function openAdmin(
   return { admin: runtime.admin, by: { who, correlationId, reason: flags.reason }, close: runtime.close }
 }
 
+/** Whether the store is a file that exists. */
+export async function hasStoreFile(
+  flags: { readonly store?: string | undefined },
+  env: ProcessEnvironment,
+): Promise<boolean> {
+  const { existsSync } = await import('node:fs')
+  const store = await storePath(flags, env)
+  // No file has the name of a postgres:// URL.
+  return existsSync(store)
+}
+
 /** A command that administers this machine's store. */
 export abstract class StoreCommand extends TargetCommand {
   private storeStated = false
@@ -86,10 +104,47 @@ export abstract class StoreCommand extends TargetCommand {
     await this.warnOfOtherStore(session.admin.store)
     try {
       return await work(session)
+    } catch (error) {
+      throw brokenRules(error) ?? error
     } finally {
       await session.close()
     }
   }
+}
+
+/** What the user calls the fields of a request: an argument, a flag, or the thing itself. */
+const inputs: Readonly<Record<string, string>> = {
+  UserName: 'NAME',
+  Name: 'NAME',
+  Password: 'the password',
+  Email: '--email',
+  DisplayName: '--display-name',
+  Roles: '--role',
+  Permissions: '--permission',
+  From: '--from',
+  Subject: '--subject',
+  ExpiresInMs: '--expires',
+}
+
+/** The problems as one sentence without its full stop, in words of the command line; undefined if there are none. */
+export function inUserWords(problems: readonly ValueProblem[]): string | undefined {
+  const sentences = problems.map(({ FieldName, Message }) =>
+    Message.replace(/^'[^']*' /, () => `${inputs[FieldName] ?? FieldName} `).replace(/\.$/, ''),
+  )
+  return sentences.length === 0 ? undefined : sentences.join('; ')
+}
+
+/** Throws Usage if there are problems. */
+export function refuseProblems(problems: readonly ValueProblem[]): void {
+  const sentence = inUserWords(problems)
+  if (sentence !== undefined) throw new Fault('Usage', sentence)
+}
+
+/** Values that break a rule are a mistake of the command line, not of a request: a Fault Usage. Undefined for others. */
+function brokenRules(error: unknown): Fault | undefined {
+  if (!(error instanceof Fault) || error.errorCode !== 'ValidationException') return undefined
+  const sentence = inUserWords(error.details.fields ?? [])
+  return sentence === undefined ? undefined : new Fault('Usage', sentence, { hints: error.details.hints, cause: error })
 }
 
 /** Returns the result of `work`. Replaces its Fault `NotFound` by one with `message`, the nearest name and a hint. */

@@ -43,7 +43,8 @@ const failed = (message: string, next?: string, exitCode: number = exits.local.c
   next,
   exitCode,
 })
-const failure = (fault: Fault): Outcome => failed(fault.message, fault.details.hints?.at(-1), fault.exitCode)
+const failure = (fault: Fault): Outcome =>
+  failed(fault.message, fault.details.hints?.at(-1)?.replace(/ svc COMMAND$/, ' svc doctor'), fault.exitCode)
 
 type Examination = {
   readonly flags: SessionFlags

@@ -1,12 +1,19 @@
 import { prints } from '../../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
-import { newPassword } from '../../cli/command/prompt.ts'
+import { canAsk, newPassword } from '../../cli/command/prompt.ts'
 import { shellWord } from '../../cli/render/hints.ts'
 import { newNameFlag } from '../../cli/roles/new-names.ts'
-import { digestConsent, StoreCommand, storeFlags } from '../../cli/session/admin.ts'
+import {
+  digestConsent,
+  hasStoreFile,
+  inUserWords,
+  refuseProblems,
+  StoreCommand,
+  storeFlags,
+} from '../../cli/session/admin.ts'
 import { Fault } from '../../core/errors.ts'
-import { adminWarning } from '../../core/names.ts'
-import type { Admin, NewUser } from '../../core/service.ts'
+import { adminWarning, passwordRule } from '../../core/names.ts'
+import type { Admin, NewUser, UserFacts } from '../../core/service.ts'
 
 export default class Add extends StoreCommand {
   static override summary = 'Add a user to the store of this machine'
@@ -43,29 +50,30 @@ from standard input with --password-stdin; it is never part of the command line.
     const { args, flags } = await this.parse(Add)
     const userName = required(args.name, 'NAME')
     await this.sayStore(flags)
-    const password = flags['no-password']
-      ? undefined
-      : await newPassword(
-          {
-            message: `Password for ${userName}:`,
-            stdin: flags['password-stdin'],
-            otherwise: ['To create a user without a password, for keys only: --no-password'],
-          },
-          this.io,
-          signal,
-        )
+    const stdin = flags['password-stdin']
+    const ask = {
+      message: `Password for ${userName}:`,
+      rule: passwordRule,
+      stdin,
+      otherwise: ['To create a user without a password, for keys only: --no-password'],
+    }
+    const prompts = !flags['no-password'] && !stdin
+    // Without a terminal, report the missing flag before the store is opened.
+    const piped = stdin || (prompts && !canAsk(this.io)) ? await newPassword(ask, this.io, signal) : undefined
     await this.inStore(flags, signal, async ({ admin, by }) => {
-      const input = {
+      const values = {
         userName,
-        password,
-        digest: digestConsent(flags),
         email: flags.email,
         displayName: flags['display-name'],
         roles: flags.role ?? [],
         permissions: flags.permission ?? [],
       }
+      if (prompts) await this.refuseBeforePrompt(flags, admin, values)
+      const refusal = async (password: string) => inUserWords(await admin.users.problems({ ...values, password }))
+      const password = prompts && piped === undefined ? await newPassword({ ...ask, refusal }, this.io, signal) : piped
+      const input = { ...values, password, digest: digestConsent(flags) }
       const user = await admin.users.add(input, by).catch(async (error: unknown) => {
-        throw error instanceof Fault && error.fault === 'Conflict' ? await taken(error, admin, input) : error
+        throw error instanceof Fault && error.fault === 'Conflict' ? ((await taken(admin, input)) ?? error) : error
       })
       const { renderUser } = await import('../../cli/accounts/details.ts')
       this.print(
@@ -81,17 +89,34 @@ from standard input with --password-stdin; it is never part of the command line.
       if (lookalikes !== undefined) this.say(`Warning: ${lookalikes}.`)
     })
   }
+
+  /** Nobody types a password for values that are refused, or for a store that cannot be used. */
+  private async refuseBeforePrompt(flags: { readonly store?: string | undefined }, admin: Admin, values: NewUser) {
+    refuseProblems(await admin.users.problems(values))
+    // Only the first user makes the store.
+    if (!(await hasStoreFile(flags, this.io.env))) return
+    const fault = await taken(admin, values)
+    if (fault) throw fault
+  }
 }
 
 /** Names the user who has the name or e-mail address: both share one namespace, without letter case (O4). */
-async function taken(error: Fault, admin: Admin, input: NewUser): Promise<Fault> {
-  for (const value of [input.userName, input.email]) {
-    const owner = value === undefined ? undefined : await admin.users.show(value).catch(() => undefined)
+async function taken(admin: Admin, { userName, email }: NewUser): Promise<Fault | undefined> {
+  for (const value of [userName, email]) {
+    const owner = value === undefined ? undefined : await orNobody(admin.users.show(value))
     if (!owner) continue
     return new Fault('Conflict', `"${value}" is already used by ${owner.userName}`, {
-      fields: error.details.fields,
       hints: [`svc users show ${shellWord(owner.userName)}`],
     })
   }
-  return error
+  return undefined
+}
+
+async function orNobody(user: Promise<UserFacts>): Promise<UserFacts | undefined> {
+  try {
+    return await user
+  } catch (error) {
+    if (error instanceof Fault && error.fault === 'NotFound') return undefined
+    throw error
+  }
 }

@@ -1,7 +1,8 @@
 import { prints } from '../../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../../cli/command/flags.ts'
 import { canAsk, newPassword } from '../../cli/command/prompt.ts'
-import { digestConsent, StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
+import { digestConsent, inUserWords, StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
+import { passwordRule } from '../../core/names.ts'
 
 export default class Passwd extends StoreCommand {
   static override summary = "Set a user's password and end the user's sessions and tokens"
@@ -43,7 +44,17 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
     await this.inStore(flags, signal, async ({ admin, by }) => {
       const { userName, digest: before } = await userNamed(admin, name)
       const password =
-        piped ?? (await newPassword({ message: `New password for ${userName}:`, stdin }, this.io, signal))
+        piped ??
+        (await newPassword(
+          {
+            message: `New password for ${userName}:`,
+            rule: passwordRule,
+            stdin,
+            refusal: async (typed) => inUserWords(await admin.users.passwordProblems(userName, typed)),
+          },
+          this.io,
+          signal,
+        ))
       const user = await admin.users.passwd(userName, password, by, digestConsent(flags))
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
       const { renderUser } = await import('../../cli/accounts/details.ts')

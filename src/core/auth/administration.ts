@@ -8,6 +8,7 @@ import {
   emailProblems,
   listProblems,
   nameProblems,
+  type Problems,
   permissionProblems,
   problem,
   refuse,
@@ -43,6 +44,9 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
       const added = await store.users.add({ ...user, passwordHash, digest }, asActor(by))
       return withDigest(userFacts(added), digest)
     },
+    problems,
+    passwordProblems: async (userName, password) =>
+      await passwordProblems('Password', password, await findUser(await data(false), userName)),
     list: async () => (await (await data(false)).users.list()).map(userFacts),
     any: async () => await (await data(false)).users.any(),
     near: async (userName) => await (await data(false)).users.near(userName),
@@ -129,19 +133,25 @@ function withDigest(user: UserFacts, secret: DigestSecret | undefined): UserFact
   return { ...user, digest: secret === undefined ? 'none' : refused ? 'not for Admin' : 'valid' }
 }
 
-/** Validates a new user. Throws one Fault that names every invalid field. */
-async function checked(
-  input: NewUser,
-): Promise<Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'>> {
+/** What is wrong with the values of a new user, as fields of the response. */
+async function problems(input: NewUser): Promise<Problems> {
   const { userName, email, displayName, password } = input
-  refuse([
+  return [
     ...userNameProblems('UserName', userName),
     ...(email === undefined ? [] : emailProblems('Email', email)),
     ...(displayName === undefined ? [] : nameProblems('DisplayName', displayName)),
     ...listProblems('Roles', input.roles),
     ...permissionProblems(input.permissions),
     ...(password === undefined ? [] : await passwordProblems('Password', password, input)),
-  ])
+  ]
+}
+
+/** Validates a new user. Throws one Fault that names every invalid field. */
+async function checked(
+  input: NewUser,
+): Promise<Omit<User, 'id' | 'createdAt' | 'epoch' | 'disabled' | 'passwordHash'>> {
+  refuse(await problems(input))
+  const { userName, email, displayName } = input
   return {
     userName: userName.normalize('NFC'),
     email: email?.normalize('NFC'),

@@ -20,7 +20,10 @@ export async function refusal(
 ): Promise<string | undefined> {
   if (!password.isWellFormed()) return 'is not valid Unicode'
   const bytes = Buffer.byteLength(password)
-  if (bytes < Math.max(shortest, least)) return `must have at least ${Math.max(shortest, least)} bytes`
+  if (bytes < Math.max(shortest, least)) {
+    const need = Math.max(shortest, least)
+    return `must have at least ${need} bytes (${need} ASCII characters)`
+  }
   if (bytes > longest) return `may have at most ${longest} bytes`
   if (isPattern(password) || isCommon(password, await commonPasswords())) return common
   if (names.some((name) => isSimilar(password, name))) return 'is too similar to the name or e-mail address of the user'

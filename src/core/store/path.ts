@@ -1,8 +1,9 @@
 import { lstatSync, type Stats, statSync } from 'node:fs'
 import { dirname, type PlatformPath, posix, win32 } from 'node:path'
-import { Fault } from '../errors.ts'
+import { asAccount, Fault } from '../errors.ts'
 import { fileMeaning } from '../file-errors.ts'
 import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../files/index.ts'
+import { accountNamed } from '../own-files.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -164,8 +165,11 @@ function refuseMode(place: string, stat: Stats, expected: '600' | '700'): void {
   if (process.platform === 'win32') return
   const account = process.geteuid?.()
   if (account !== undefined && stat.uid !== account) {
-    throw new Fault('Local', `${place} belongs to another account (uid ${stat.uid}; this is uid ${account})`, {
-      hints: ['Run svc as the account that owns the store, or set SVC_STORE to another file.'],
+    const owner = accountNamed(stat.uid)
+    const whose = owner === undefined ? `the account with uid ${stat.uid}` : `the account ${owner}`
+    const own = accountNamed(account) ?? `uid ${account}`
+    throw new Fault('Local', `${place} belongs to ${whose}, and this command runs as ${own}`, {
+      hints: ['For another store: --store or SVC_STORE', asAccount(owner ?? `'#${stat.uid}'`)],
     })
   }
   if ((stat.mode & 0o077) === 0) return
