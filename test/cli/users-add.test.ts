@@ -27,8 +27,8 @@ describe('svc users add', () => {
     [['zorblatt'], 'zorblatt99', 'the password is too similar to the name or e-mail address of the user'],
     [['bob', '--email', 'nowhere'], password, '--email must be an e-mail address, as in ann@example.com'],
     [['bob', '--display-name', 'a\u200bb'], password, '--display-name must not contain control or invisible'],
-    [['bob', '--role', ' Ops'], password, '--role must not begin or end with whitespace'],
-    [['bob', '--permission', 'a '], password, '--permission must not begin or end with whitespace'],
+    [['bob', '--role', ' Ops'], password, '--role " Ops" must not begin or end with whitespace'],
+    [['bob', '--permission', 'a '], password, '--permission "a " must not begin or end with whitespace'],
   ])('P4 refuses %j with exit 2, in words of the command line', async (args, stdin, why) => {
     const ran = await home.run(['users', 'add', ...args, '--password-stdin'], { stdin })
     expect([ran.code, ran.stdout]).toEqual([2, ''])
