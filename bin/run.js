@@ -36,6 +36,7 @@ function start() {
 // A file of the program itself that cannot be opened now, or is damaged.
 function cannotStart(error) {
   var reason = String(error && error.message).split('\n')[0]
+  if (error && error.code === 'EMFILE') reason = 'it has too many files open (ulimit -n, LimitNOFILE=)'
   if (isShortage(error)) fail('svc cannot be started: ' + reason, 'Run the command again.')
   else fail('svc is damaged: ' + reason, 'Install svc again, or in a checkout: npm run build')
 }

@@ -60,7 +60,7 @@ const law: Record<string, readonly string[]> = {
   // What the codes of the system mean for a file: constants that every room may need.
   'file-errors': [],
   lazy: [],
-  preload: ['errors'],
+  preload: ['errors', 'file-errors'],
   service: ['protocol'],
   // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
   auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],

@@ -1,4 +1,5 @@
 import { Fault } from './errors.ts'
+import { fileMeaning } from './file-errors.ts'
 
 /**
  * Loads parts of the program before `svc serve` listens, so that no request has to load files. A file that cannot be
@@ -10,10 +11,16 @@ export async function preload(...parts: readonly (() => Promise<unknown>)[]): Pr
     await Promise.all(parts.map((load) => load()))
   } catch (error) {
     if (error instanceof Fault) throw error
-    const why = error instanceof Error ? error.message : String(error)
-    throw new Fault('Local', `svc cannot load all that it needs to answer requests: ${why}`, {
+    throw new Fault('Local', `svc cannot load all that it needs to answer requests: ${reasonOf(error)}`, {
       hints: ['Too many open files: raise the limit (ulimit -n, LimitNOFILE=). A missing file: install svc again.'],
       cause: error,
     })
   }
+}
+
+function reasonOf(error: unknown): string {
+  const { message, path } = (error ?? {}) as { readonly message?: unknown; readonly path?: unknown }
+  const meaning = fileMeaning(error)
+  if (meaning !== undefined) return `${typeof path === 'string' ? path : 'a file of svc'} ${meaning}`
+  return typeof message === 'string' ? message : String(error)
 }

@@ -327,6 +327,9 @@ async function attempts(
   }
 }
 
+/** Only a failure needs them. A server loads them before it listens: at a failure it may have no descriptor left. */
+export const loadNextSteps = () => import('./next-steps.ts')
+
 /** The results with the next step, where the context knows a command that tries the monitor. */
 async function advised(
   results: readonly Result[],
@@ -336,7 +339,7 @@ async function advised(
 ): Promise<readonly Result[]> {
   const trial = results.some(reallyFailed) ? await tryNow?.(monitor) : undefined
   if (trial === undefined) return results
-  const { withNextStep } = await import('./next-steps.ts')
+  const { withNextStep } = await loadNextSteps()
   const { secrets = [] } = monitor.kind.signsIn?.(monitor.settings as never, mode) ?? {}
   const origins = secrets.flatMap((secret) => (typeof secret === 'object' ? [secret.origin] : []))
   return withNextStep(results, { origins, tryNow: trial })
