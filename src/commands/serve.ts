@@ -84,6 +84,11 @@ it also accepts other addresses, with a warning.`
     const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0
     const clear = !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined && !proxied
     if (clear && flags.only === undefined && !flags['insecure-listen']) throw openListening(flags.host)
+    if (flags.only === undefined) {
+      const { secondStore } = await import('../cli/session/service-store.ts')
+      const second = await secondStore(flags, this.io.env)
+      if (second?.fault) throw second.fault
+    }
     await serve(
       {
         version: packageJson().version,

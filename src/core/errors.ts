@@ -163,8 +163,9 @@ export type FaultDetails = {
   readonly cause?: unknown
 }
 
-/** The hint to run the same command as another account. The command line completes it. */
-export const asAccount = (account: string): string => `sudo -u ${account} svc COMMAND`
+/** The hint to run the same command as another account, with these variables. The command line completes it. */
+export const asAccount = (account: string, variables: readonly string[] = []): string =>
+  ['sudo -u', account, ...variables, 'svc COMMAND'].join(' ')
 
 /** A mistake in a file. Lines and columns are counted from 1. */
 export type FilePlace = {

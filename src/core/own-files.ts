@@ -26,14 +26,17 @@ export function makeFolder(path: string): void {
  * The members of a group come from /etc/passwd and /etc/group. A group that is not in these files, or that an account
  * outside them might have, counts as shared. Always false on Windows, where access lists take the place of modes.
  */
-export function othersMayWrite(stats: Pick<Stats, 'mode' | 'uid' | 'gid'>, files: AccountFiles = systemFiles): boolean {
+export function othersMayWrite(
+  stats: Pick<Stats, 'mode' | 'uid' | 'gid'>,
+  files: AccountFiles = systemAccounts,
+): boolean {
   if (process.platform === 'win32' || (stats.mode & 0o022) === 0) return false
   return (stats.mode & 0o002) !== 0 || !isPrivateGroup(stats, files)
 }
 
 /** The texts of /etc/passwd and /etc/group. A reader throws when its file cannot be read. */
 export type AccountFiles = { readonly passwd: () => string; readonly group: () => string }
-const systemFiles: AccountFiles = {
+export const systemAccounts: AccountFiles = {
   passwd: () => readFileSync('/etc/passwd', 'utf8'),
   group: () => readFileSync('/etc/group', 'utf8'),
 }
@@ -56,9 +59,22 @@ function isPrivateGroup({ uid, gid }: Pick<Stats, 'uid' | 'gid'>, files: Account
 }
 
 /** The name of an account of this machine. Undefined if /etc/passwd does not list it. */
-export function accountNamed(uid: number, files: Pick<AccountFiles, 'passwd'> = systemFiles): string | undefined {
+export function accountNamed(uid: number, files: Pick<AccountFiles, 'passwd'> = systemAccounts): string | undefined {
   try {
     return rows(files.passwd()).find(([, , id]) => id === String(uid))?.[0]
+  } catch {
+    return undefined
+  }
+}
+
+/** The home folder of an account of this machine, an absolute path. Undefined if /etc/passwd does not list it. */
+export function homeFolderOf(
+  account: string,
+  files: Pick<AccountFiles, 'passwd'> = systemAccounts,
+): string | undefined {
+  try {
+    const home = rows(files.passwd()).find(([name]) => name === account)?.[5]
+    return home?.startsWith('/') ? home : undefined
   } catch {
     return undefined
   }

@@ -15,9 +15,18 @@ export abstract class TargetCommand extends SvcCommand {
     if (other !== undefined) this.say(sanitizeLine(`On this machine, not at ${other}: ${await describe()}`))
   }
 
-  /** Warns when a `svc serve` on this machine uses another store than this command (P8). */
+  /**
+   * Warns when a `svc serve` on this machine uses another store than this command (P8). Throws Fault `Local` for root
+   * without a store of its own where the systemd service has one.
+   */
   protected async warnOfOtherStore(store: string | undefined): Promise<void> {
     if (store === undefined) return
+    if (!this.argv.some((word) => word === '--store' || word.startsWith('--store='))) {
+      const { secondStore } = await import('./service-store.ts')
+      const second = await secondStore({}, this.io.env)
+      if (second?.fault) throw second.fault
+      if (second) this.say(sanitizeText(second.warning))
+    }
     const { otherStoreWarning } = await import('./running.ts')
     const warning = otherStoreWarning(store, homeOf(this.io.env))
     if (warning !== undefined) this.say(sanitizeText(warning))

@@ -147,6 +147,13 @@ async function checkConfig(examination: Examination): Promise<Outcome> {
 async function checkStore(examination: Examination): Promise<Outcome> {
   const { flags, env, signal } = examination
   const { value = '', note } = await readInForce(examination, 'store')
+  const { secondStore } = await import('../session/service-store.ts')
+  const second = await secondStore(flags, env)
+  if (second?.fault) {
+    const { message, next } = failure(second.fault)
+    return warning(message, next)
+  }
+  if (second) return warning(second.warning.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
   if (note !== undefined) return ok(`${value} ${note}; svc serve and svc users add create it`)
   const { admin, close } = await openAdmin(flags, env, signal)
   try {

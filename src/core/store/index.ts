@@ -22,13 +22,16 @@ export type {
 } from './data.ts'
 export type { KeeperLog } from './keeper.ts'
 export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
-// Loaded on demand: only `svc serve` needs the keeper and the marker, and only completion the names.
+// Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, and only root the
+// store of the service.
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
+export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService
 export { prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
 export { nonceLivesMs } from './rows/digest.ts'
 export { applicationId } from './schema.ts'
+export type { ServiceStore } from './service-store.ts'
 export { nameKey } from './tables.ts'
