@@ -80,6 +80,7 @@ it also accepts other addresses, with a warning.`
     for (const account of localAccounts) await refuseUnless('local-account', account)
     const { serve } = await import('../cli/serve/serve-run.ts')
     const config = await configuration(flags, this.io.env, { tolerant: 'entries' })
+    const { isConfigured } = await import('../core/plan/index.ts')
     const requireConfig = (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const proxied = behindProxy.length > 0 || config.serve.behindProxy.length > 0
     const clear = !isLoopbackHost(flags.host) && flags['tls-cert'] === undefined && !proxied
@@ -118,7 +119,9 @@ it also accepts other addresses, with a warning.`
               ...(clear && flags.only !== undefined
                 ? [`${flags.host} accepts other machines without TLS: the network can read the health of this one`]
                 : []),
-              ...(requireConfig && Object.keys(config.types).length === 0 ? [nothingConfigured(config.origin)] : []),
+              ...(requireConfig && !Object.values(config.types).some(({ monitors }) => isConfigured(monitors))
+                ? [nothingConfigured(config.origin)]
+                : []),
               ...config.warnings,
             ],
         mistakes: config.wrongEntries,

@@ -19,7 +19,7 @@ import { Fault } from './errors.ts'
 import { lazy } from './lazy.ts'
 import { type Accounts, localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { resolveHost } from './net/connect.ts'
-import { assemble, type OwnParts, ownTypes, preloadHealth, staticMonitor } from './plan/index.ts'
+import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth, staticMonitor } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import { healthCheckResponse, runDocument } from './reports/index.ts'
@@ -161,9 +161,8 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     signal: AbortSignal,
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = options.config.types[type]
-    const unconfigured = !configured || configured.monitors.length === 0
-    const storeProblem =
-      unconfigured && type === 'Sql' && !options.shared ? await prepareStore(ownParts?.storePath) : undefined
+    const checksOwnStore = type === 'Sql' && !isConfigured(configured?.monitors)
+    const storeProblem = checksOwnStore && !options.shared ? await prepareStore(ownParts?.storePath) : undefined
     const planned = await assemble(type, {
       configured: configured?.monitors.map((one) => (repeatedNames.has(one.name) ? { ...one, type } : one)) ?? [],
       host: configured?.host ?? {},
@@ -193,7 +192,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 
   const configuredTypes = Object.entries(options.config.types).flatMap(([type, { monitors }]) =>
-    monitors.length > 0 ? [type as ServerType] : [],
+    isConfigured(monitors) ? [type as ServerType] : [],
   )
   const facts: RuntimeFacts = {
     store: store?.label,

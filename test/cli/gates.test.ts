@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { outputs } from '../../src/cli/health/health.ts'
 import { everyCombination, selection } from '../../tools/gates/combinations.ts'
-import { type Choice, type Combination, choices, formats, isSimple } from '../../tools/gates/dimensions.ts'
+import {
+  type Choice,
+  type Combination,
+  choices,
+  type File,
+  formats,
+  isSimple,
+  types,
+} from '../../tools/gates/dimensions.ts'
 import { exitOf, fileOutcome, outcomeOf, placeOf, serverOutcome } from '../../tools/gates/rules.ts'
 import { gatesPage } from '../../tools/gates.ts'
 import { runGate } from '../support/gates/commands.ts'
@@ -33,6 +41,12 @@ describe('the table of gates', () => {
   test('is on docs/gates.md, as its rules say (npm run docs writes it)', () => {
     const page = readFileSync(new URL('../../docs/gates.md', import.meta.url), 'utf8').replaceAll('\r\n', '\n')
     expect(page).toBe(gatesPage())
+  })
+
+  test('K10 has rows for a type with host settings only: a check of the host configures it, and defaults do not', () => {
+    const exits = (file: File) => types.map((type) => fileOutcome(file, type, '--require-config', false).exit)
+    expect(exits('with only a host check of Standard, checked in Basic')).toEqual([3, 12, 3, 3])
+    expect(exits('with a host block that switches on nothing')).toEqual([12, 12, 12, 12])
   })
 
   test('has a selection in which each choice of a place shows whether another place is checked', () => {

@@ -58,6 +58,17 @@ test('K10 --type all checks the configured types, and reports the others on one 
   }
 })
 
+test('K10 a type with host settings only passes --require-config where they switch on a check, and is exit 12 elsewhere', async () => {
+  const quiet = 'disk: off, inodes: off, cpu: off, load: off, swap: off'
+  const home = homeWith(`types:\n  Batch: {host: {memory: {warn: 0%}, ${quiet}}}\n  Ftp: {host: {${quiet}}}\n`)
+  const all = await home.run(['health', '--require-config', '-v'])
+  expect([all.code, all.stderr]).toEqual([0, expect.stringContaining('12 types not configured (App, Sql, ')])
+  expect(all.stdout).toMatch(/\thost\tmemory\tSuccess\t.*% available of/)
+  expect((await home.run(['health', '-t', 'Ftp', '-m', 'Basic'])).code).toBe(12)
+  const { code, stdout } = await home.run(['monitors', 'validate'])
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/is valid: Batch 1$/m)])
+})
+
 test('K10 a named type that svc.yaml does not configure is exit 12, also where svc could check itself', async () => {
   const port = await wellPort()
   const home = homeWith(`types:\n  App: [{kind: http, url: "http://127.0.0.1:${port}/"}]\n`)

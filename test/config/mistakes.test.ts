@@ -190,3 +190,45 @@ test('a type without monitors is a warning with its place', async () => {
     expect.stringMatching(/svc\.yaml:2:3: types\.App has no monitors: App is not configured$/),
   ])
 })
+
+test('K10 a host block that switches on no check does not configure its type, and the warning says so', async () => {
+  for (const host of [
+    '{}',
+    '{skipDisks: [/srv]}',
+    '{disks: []}',
+    '{disk: {}}',
+    '{memory: {warn: off}}',
+    '{cpu: off}',
+  ]) {
+    const { types, warnings } = await load(`types:\n  App: {host: ${host}}\n`)
+    expect([host, types.App?.monitors, warnings]).toEqual([
+      host,
+      [],
+      [expect.stringMatching(/types\.App has no monitors, and its host: switches on no check: App is not configured$/)],
+    ])
+  }
+  const { types, warnings } = await load('types:\n  App: {host: false}\n')
+  expect(types.App).toEqual({ monitors: [], host: false })
+  expect(warnings).toEqual([expect.stringMatching(/types\.App has no monitors: App is not configured$/)])
+})
+
+test.each([
+  ['{disk: {warn: 30%}}', 'Standard'],
+  ['{disks: [/]}', 'Standard'],
+  ['{clock: {reference: 127.0.0.1}}', 'Standard'],
+  ['{restarted: 1h}', 'Advanced'],
+  ['{restarted: 1h, memory: off}', 'Advanced'],
+  ['{restarted: 1h, memory: 5%}', 'Standard'],
+])('K10 the host settings %s configure a type without monitors, from %s on', async (host, depth) => {
+  const { types, warnings } = await load(`types:\n  App: {host: ${host}}\n`)
+  expect(warnings).toEqual([])
+  expect(types.App).toMatchObject({ monitors: [{ name: 'host', host: false, depth }], host: false })
+})
+
+test('the host settings of a type with monitors stay those of its host block', async () => {
+  const { types } = await load(`types:\n  App: {host: {memory: 5%}, monitors: [${tcp('a')}]}\n`)
+  expect(types.App?.monitors.map(({ name }) => name)).toEqual(['tcp a'])
+  expect(types.App?.host).toEqual({ memory: '5%' })
+  const { types: wrong } = await tolerant('types:\n  App: {host: {memory: 5%}, monitors: [{kind: tcp}]}\n')
+  expect(wrong.App?.monitors.map(levelOf)).toEqual(['not checked'])
+})

@@ -69,6 +69,28 @@ test('K10 a server without a configuration checks itself, unless one is required
   expect((await get('/metrics')).text).toMatch(/^svc_configured_types 0$/m)
 })
 
+test('K10 a type with host settings only is configured where they switch on a check, in every answer of a server', async () => {
+  const yaml =
+    'types:\n  Batch: {host: {memory: {warn: 0%}, disk: off, inodes: off}}\n  Ftp: {host: {skipDisks: [/srv]}}\n  Qc: {host: false}\n'
+  const { get, health } = await serving({ yaml, requireConfig: true })
+  expect(JSON.parse((await get('/server-types')).text)).toEqual({ Types: ['Batch'], Configured: true })
+  const standard = await get('/healthcheck?ExecutionMode=Standard&ServerType=Batch')
+  expect(standard.status).toBe(200)
+  expect(standard.text).toContain('% available of')
+  const basic = await health('Batch')
+  expect(basic.status).toBe(503)
+  expect(basic.text).toContain('Batch: no monitor runs in Basic: the shallowest is Standard, use --mode Standard')
+  for (const type of ['Ftp', 'Qc'] as const) {
+    const { status, text } = await health(type)
+    expect([type, status]).toEqual([type, 503])
+    expect(text).toContain(`${type} is not configured here`)
+  }
+  const page = (await get('/')).text
+  expect(page).toContain('12 types not configured')
+  expect(page).toMatch(/Batch.*1 monitor, \d+ checks/s)
+  expect((await get('/metrics')).text).toMatch(/^svc_configured_types 1$/m)
+})
+
 test('K10 a server that requires a configuration still answers /livez, /readyz and sign-in', async () => {
   const { get } = await serving({ requireConfig: true })
   expect((await get('/livez')).status).toBe(200)

@@ -45,6 +45,8 @@ export const files = [
   'healthy',
   'unhealthy',
   'with a mistake outside of the server types',
+  'with only a host check of Standard, checked in Basic',
+  'with a host block that switches on nothing',
   'that configures nothing',
   'that does not exist',
 ] as const

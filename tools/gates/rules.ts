@@ -6,6 +6,7 @@ export type Reason =
   | 'healthy'
   | 'only itself'
   | 'unhealthy'
+  | 'mode too shallow'
   | 'type not configured'
   | 'nothing configured'
   | 'not proven'
@@ -28,6 +29,8 @@ const healthy: Outcome = { exit: 0, reason: 'healthy' }
 /** svc found nothing that it should check, and checked itself. */
 const itself: Outcome = { exit: 0, reason: 'only itself', warns: true }
 const unhealthy: Outcome = { exit: 3, reason: 'unhealthy' }
+/** svc.yaml configures checks, and none of them runs in the mode. */
+const tooShallow: Outcome = { exit: 3, reason: 'mode too shallow' }
 /** The server answers 503 for a type that its svc.yaml lacks. */
 const lackingThere: Outcome = { exit: 3, reason: 'type not configured' }
 const lackingHere: Outcome = { exit: 12, reason: 'type not configured' }
@@ -102,6 +105,8 @@ const inFiles: Readonly<Record<File, Row>> = {
   unhealthy: { usual: [unhealthy, lackingHere, unhealthy, unhealthy] },
   // It may hide a type, which matters where everything is checked.
   'with a mistake outside of the server types': { usual: [healthy, lackingHere, mistake, mistake] },
+  'with only a host check of Standard, checked in Basic': { usual: [tooShallow, lackingHere, tooShallow, tooShallow] },
+  'with a host block that switches on nothing': { usual: [lackingHere, lackingHere, nothing, nothing] },
   'that configures nothing': { usual: [lackingHere, lackingHere, nothing, nothing] },
   'that does not exist': {
     usual: [itself, lackingHere, itself, itself],

@@ -1,5 +1,5 @@
 import type { PlannedMonitor } from '../engine/index.ts'
-import { hostKind, loadKind } from '../plan/index.ts'
+import { hostKind, hostMonitor, isConfigured, loadKind } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { sanitizeAndCut } from '../sanitize.ts'
 import { isMap, type Problem, type Raw, readSettings, type SettingsContext, unknownKey } from '../settings/index.ts'
@@ -71,8 +71,9 @@ function circles(reads: readonly MonitorRead[], parents: readonly (readonly stri
 export type WrongMonitor = { readonly name: string; readonly problems: readonly Problem[] }
 
 export type TypeConfig = {
+  /** Without a list of monitors: the host block, if its settings switch on a check. */
   readonly monitors: readonly PlannedMonitor[]
-  /** The settings of the host block, or false to leave it out. */
+  /** The settings of the host block, or false to leave it out or if it is in `monitors`. */
   readonly host: Readonly<Record<string, unknown>> | false
 }
 export type Types = { readonly [T in ServerType]?: TypeConfig }
@@ -110,8 +111,10 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
     if (wrongHere.length > 0) wrong[type] = wrongHere
     problems.push(...under(read.problems, [name]))
     warnings.push(...under(read.warnings, [name]))
-    if (read.config.monitors.length === 0 && read.problems.length === 0) {
-      warnings.push({ path: [name], message: `has no monitors: ${name} is not configured` })
+    if (!isConfigured(read.config.monitors) && read.problems.length === 0) {
+      const lacks =
+        isMap(value) && isMap(value['host']) ? 'no monitors, and its host: switches on no check' : 'no monitors'
+      warnings.push({ path: [name], message: `has ${lacks}: ${name} is not configured` })
     }
   }
   return { types, wrong, problems, warnings }
@@ -165,7 +168,7 @@ async function readType(raw: unknown, context: SettingsContext, profiles: Profil
     ['monitors'],
   )
   return {
-    config: { monitors: monitors.config.monitors, host: host.problems.length > 0 ? {} : host.value },
+    config: await withHost(host, listed, monitors.config.monitors),
     wrong,
     problems: [...problems, ...wrong.flatMap((one) => one.problems), ...others],
     warnings: under(monitors.warnings, ['monitors']),
@@ -174,6 +177,17 @@ async function readType(raw: unknown, context: SettingsContext, profiles: Profil
 
 const misplaced = (key: string): string =>
   key === 'kind' ? 'belongs to a monitor: begin it with "- " to make a list' : unknownKey(key, ['host', 'monitors'])
+
+/** The monitors and the host block of a type. `listed` are the entries of its list. */
+async function withHost(
+  { value, problems }: HostRead,
+  listed: readonly unknown[],
+  monitors: readonly PlannedMonitor[],
+): Promise<TypeConfig> {
+  if (problems.length > 0) return { monitors, host: {} }
+  const only = listed.length > 0 || value === false ? undefined : await hostMonitor(value)
+  return only ? { monitors: [only], host: false } : { monitors, host: value }
+}
 
 type HostRead = { readonly value: TypeConfig['host']; readonly problems: readonly Problem[] }
 

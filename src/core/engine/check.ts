@@ -338,8 +338,9 @@ export function declaredResults(checks: readonly Check<never>[]): readonly Decla
   const all = checks.flatMap((check): readonly DeclaredResult[] => {
     const { depth, results, when, emptyWhere, privilege, provesNoReading, settings, observe } = check
     const { failure } = observe as unknown as Partial<SharedRead<never, unknown>>
-    const demandedBy = privilege === undefined ? undefined : demandingSettings(settings)
-    const more = { emptyWhere, privilege, provesNoReading, demandedBy }
+    const demanding = demandingSettings(settings)
+    const demandedBy = privilege === undefined ? undefined : demanding
+    const more = { emptyWhere, privilege, provesNoReading, settings: demanding, demandedBy }
     const declared = Object.entries(results).map(([name, about]) =>
       typeof about === 'string'
         ? { name, depth, doc: about, when, ...more }

@@ -21,7 +21,9 @@ export type DeclaredResult = {
   readonly emptyWhere?: string | undefined
   /** The privilege that the account needs, as typed on the server: a GRANT, an ACL, a group. */
   readonly privilege?: string | undefined
-  /** The settings of svc.yaml that demand the check: where one is given and the account lacks the privilege, it fails. */
+  /** The settings of svc.yaml that demand the check. Absent for a result that no check declares by itself. */
+  readonly settings?: readonly string[] | undefined
+  /** The same settings, for a check with a privilege: where one is given and the account lacks the privilege, it fails. */
   readonly demandedBy?: readonly string[] | undefined
   /** It shows that the server answers or accepts the sign-in, and not that the account can read anything. */
   readonly provesNoReading?: true | undefined

@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { type KindName, monitors } from '../kinds/index.ts'
 import type { ProfileName } from '../profiles/index.ts'
 import { type ExecutionMode, ServerType } from '../protocol/index.ts'
-import { readSettings } from '../settings/index.ts'
+import { demandsSomething, readSettings } from '../settings/index.ts'
 
 /** A monitor as a table or svc.yaml names it, before its kind is loaded and its settings are parsed. */
 export type MonitorEntry = {
@@ -193,6 +193,29 @@ export async function staticMonitor(
 export const uncheckedMonitor = (name: string, mistakes: readonly string[]): Promise<PlannedMonitor> =>
   staticMonitor(name, 'not checked', mistakes.join('; '))
 
+/**
+ * Whether svc.yaml configures a server type that has these monitors (K10). A host block that switches on a check is one
+ * of them where the type has no other (`hostMonitor`).
+ */
+export const isConfigured = (monitors: readonly PlannedMonitor[] = []): boolean => monitors.length > 0
+
+/**
+ * The monitor of a type whose only checks are those that its `host:` settings switch on, or undefined if they switch on
+ * none. It counts as a check of the type, and runs from the mode of the shallowest of these checks. The settings must be
+ * valid.
+ */
+export async function hostMonitor(settings: Readonly<Record<string, unknown>>): Promise<PlannedMonitor | undefined> {
+  const block = await planned({ kind: hostKind, name: hostKind, settings }, false)
+  const values = block.settings as Readonly<Record<string, unknown>>
+  const isOn = (name: string): boolean =>
+    block.configured?.has(name) === true && demandsSomething(settings[name], values[name])
+  const depths = block.kind.checks.flatMap(({ depth, settings: own = [] }) => (own.some(isOn) ? [depth] : []))
+  return depths.length === 0 ? undefined : { ...block, depth: shallowestOf(depths) }
+}
+
+const shallowestOf = (depths: readonly ExecutionMode[]): ExecutionMode =>
+  depths.reduce((a, b) => (includes(a, b) ? b : a))
+
 type ListeningPort = { readonly port: number; readonly what: string; readonly banner?: string | undefined }
 
 export type AssembleOptions = {
@@ -214,13 +237,13 @@ export type AssembleOptions = {
 
 /**
  * The monitors of one server type. The plan never succeeds without having checked something of that type: the host
- * block alone does not count.
+ * block alone does not count, unless its settings are all that svc.yaml has for the type (`hostMonitor`).
  */
 export async function assemble(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {
   const { configured, host, mode } = options
   const block = host === false ? [] : [await hostBlock(host)]
-  if (configured.length === 0) return [...block, ...(await unconfigured(type, options))]
-  const shallowest = configured.map((monitor) => monitor.depth).reduce((a, b) => (includes(a, b) ? b : a))
+  if (!isConfigured(configured)) return [...block, ...(await unconfigured(type, options))]
+  const shallowest = shallowestOf(configured.map((monitor) => monitor.depth))
   if (mode === undefined || includes(mode, shallowest)) return [...block, ...configured]
   const message = `${type}: no monitor runs in ${mode}: the shallowest is ${shallowest}, use --mode ${shallowest}`
   return [...block, ...configured, await staticMonitor('Configuration', 'fail', message)]

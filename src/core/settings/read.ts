@@ -379,6 +379,15 @@ function readSecret(value: unknown, _: Of<'secret'>, at: At): Secret | undefined
   return fileSecret(name, context)
 }
 
+/**
+ * Whether a setting that svc.yaml gives asks for anything: not `off`, an empty list, or a map that leaves everything to
+ * the defaults. `raw` is the setting as written, and `value` as `readSettings` returns it.
+ */
+export function demandsSomething(raw: unknown, value: unknown): boolean {
+  const isEmpty = (one: unknown): boolean => (Array.isArray(one) || isMap(one)) && Object.keys(one).length === 0
+  return !isEmpty(raw) && (!isMap(value) || Object.values(value).some((part) => part !== undefined))
+}
+
 /** A threshold in base units: `{warn, limit}`, a bare limit, or `off`. */
 export function readThreshold(value: unknown, setting: Of<'threshold'>, at: At): Threshold | undefined {
   if (value === 'off') return {}

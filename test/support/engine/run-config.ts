@@ -46,7 +46,7 @@ export async function runConfig(
 
 async function hostOf(config: Config, type: ServerType): Promise<readonly PlannedMonitor[]> {
   const planned = await assemble(type, {
-    configured: [],
+    configured: config.types[type]?.monitors ?? [],
     host: config.types[type]?.host ?? {},
     parts: { storePath: undefined, version: '0' },
     listening: () => Promise.resolve([]),

@@ -5,6 +5,7 @@ export const reasonTexts: Readonly<Record<Reason, RegExp>> = {
   healthy: /./,
   'only itself': /no App server is configured|App: no server configured|only svc itself was checked/,
   unhealthy: /Failure|unhealthy|refused the connection/i,
+  'mode too shallow': /no monitor runs in Basic|Failure|unhealthy/i,
   'type not configured': /(?:App|Ftp) is not configured|does not configure (?:App|Ftp)|Failure/,
   'nothing configured': /nothing is configured|configures no monitors/,
   'not proven': /cannot say whether it has a configuration/,

@@ -124,6 +124,9 @@ function yamlFiles(port: number): Record<File, string | undefined> {
     healthy: app(port),
     unhealthy: app(1),
     'with a mistake outside of the server types': `${app(port)}  Sqll: []\n`,
+    'with only a host check of Standard, checked in Basic': 'types:\n  App: {host: {disk: 1%}}\n',
+    'with a host block that switches on nothing':
+      'types:\n  App: {host: {skipDisks: [/mnt/scratch], disks: [], disk: off, swap: {}}}\n  Ftp: {host: false}\n',
     'that configures nothing': 'types: {}\n',
     'that does not exist': undefined,
   }
