@@ -1,10 +1,12 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import type { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import dns, { latency, records } from '../../src/core/kinds/dns.ts'
 import { aliasElsewhere, readMessage } from '../../src/core/net/dns-message.ts'
 import { signaturesIn } from '../../src/core/net/dns-query.ts'
+import { obstacleText } from '../../src/core/net/query-refusal.ts'
 import { checked, evaluated, type RunKindOptions, runKind } from '../support/engine/run-kind.ts'
 import { refusedPort, settled } from '../support/faults/faults.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
@@ -290,6 +292,27 @@ describe('dns faults', () => {
     expect(result).toMatchObject({ status: 'failed', fault: 'refused' })
     expect(result.message).toMatch(/refused the query after .*: host up, no name server on that port$/)
   })
+
+  test('a query that has no route names the way, and whether this machine has a network at all', () => {
+    const loopback = { lo: [{ internal: true }] } as unknown as ReturnType<typeof networkInterfaces>
+    const network = { ...loopback, eth0: [{ internal: false }] } as unknown as typeof loopback
+    expect(obstacleText('ENETUNREACH', '192.0.2.53', loopback)).toContain('this machine has no network')
+    expect(obstacleText('EHOSTUNREACH', '192.0.2.53', network)).toBe(
+      'no route to 192.0.2.53: network or firewall, not the name server',
+    )
+    expect(obstacleText('EPERM', '192.0.2.53', network)).toContain('does not let queries to 192.0.2.53 out (EPERM)')
+    expect(obstacleText('ECONNREFUSED', '192.0.2.53', loopback)).toBeUndefined()
+  })
+
+  test.runIf(process.platform === 'linux')(
+    'a query that the machine itself forbids is not a refusal by the server',
+    async () => {
+      // Linux sends no datagram to a broadcast address from a socket that has not asked for it.
+      const result = checked(await runKind(dns, { query: 'app.test', server: '127.255.255.255' }), 'answer')
+      expect(result).toMatchObject({ status: 'failed', fault: 'refused', details: ['EACCES'] })
+      expect(result.message).toMatch(/^this machine does not let queries to 127\.255\.255\.255 out \(EACCES\)/)
+    },
+  )
 
   test('an incomplete answer is a failure', async () => {
     const cut = (question: Buffer) => packet(question, { records: [a('10.0.0.5')] }).subarray(0, -3)

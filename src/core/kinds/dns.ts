@@ -18,6 +18,7 @@ import { daysBetween, formatDay } from '../net/certificates.ts'
 import { type Aliases, aliasesOf, aliasLoop } from '../net/connect.ts'
 import { aliasElsewhere, type DnsMessage, referralIn, serialOf } from '../net/dns-message.ts'
 import { queryCode, queryMessage, querySignatures } from '../net/dns-query.ts'
+import { obstacleText, refusalCode } from '../net/query-refusal.ts'
 import { count, quote, sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Values } from '../settings/index.ts'
@@ -104,9 +105,11 @@ async function messageOf(resolver: Resolver, { name, type, signal }: NameQuestio
 
 /**
  * The error code of a look-up. c-ares calls an answer without the question unreadable, and Unbound refuses a client in
- * this way: then the response code is read over TCP. Rejects only when the signal aborts.
+ * this way: then the response code is read over TCP. It also reports every error of a socket as a refusal (`refusalCode`).
+ * Rejects only when the signal aborts.
  */
 async function readableCode(resolver: Resolver, code: string, { name, type, signal }: NameQuestion): Promise<string> {
+  if (code === 'ECONNREFUSED') return await refusalCode(resolver.getServers().map(placeOf), name, signal)
   if (code !== 'EBADRESP') return code
   const { host: ip, port } = placeOf(resolver.getServers()[0] ?? '')
   const limit = AbortSignal.any([signal, AbortSignal.timeout(overTcpMs)])
@@ -560,6 +563,8 @@ function dnsFault(code: string, lookUp: FailedLookUp): ProbeError {
   if (aliases.loops) return new ProbeError('dns', `${servers} reports that ${aliasLoop(lookUp.name, aliases)}`, [code])
   const name = sanitize(lookUp.name, 128)
   const took = showDuration(lookUp.afterMs)
+  const obstacle = obstacleText(code, servers)
+  if (obstacle !== undefined) return new ProbeError('refused', obstacle, [code])
   switch (code) {
     case 'ENOTFOUND':
       if (alias !== undefined) {

@@ -104,7 +104,7 @@ function dnsMeaning(code: string): string {
   if (code === 'ENOTFOUND') return 'no such name'
   if (code === 'ENODATA') return 'the name has no address'
   if (code === 'ETIMEOUT') return 'the name server did not answer'
-  if (code === 'ECONNREFUSED') return 'no name server answers on this machine'
+  if (code === 'ECONNREFUSED') return 'this machine reaches none of its name servers, or all of them refuse queries'
   return `the name server answered ${code || 'nothing usable'}`
 }
 

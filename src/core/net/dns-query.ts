@@ -86,7 +86,8 @@ async function askByDatagram(query: Query): Promise<Buffer> {
   })
   try {
     // A connected socket takes answers of this server only, and learns that nothing listens there.
-    socket.connect(port, ip, send)
+    // Without a route to the server, the callback gets the error, and the socket emits none.
+    socket.connect(port, ip, (...[error]: readonly (Error | undefined)[]) => (error ? reject(error) : send()))
     return await promise
   } finally {
     clearInterval(timer)
