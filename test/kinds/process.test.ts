@@ -65,7 +65,7 @@ test('without file descriptors, a process that runs is not reported as absent', 
   writeFileSync(pidFile, String(await sleeper()))
   for (const settings of [{ executable: name }, { pidFile }]) {
     const results = resultsWithoutDescriptors('process', settings, 'Basic')
-    expect(results).toMatchObject([{ check: 'running', status: 'failed', fault: 'internal' }])
+    expect(results).toMatchObject([{ check: 'running', status: 'failed', notChecked: 'starved' }])
     expect(results[0]?.message).toContain('svc has too many files open')
   }
 })

@@ -209,7 +209,9 @@ test('a URL is limited to its protocols, and never contains or repeats a passwor
   expect(readSetting(url, 'monitor:hunter2@db1')).toEqual([
     'it begins with monitor:, but must begin with postgres:// or postgresql://',
   ])
-  expect(readSetting(url, '//hunter2 db1')).toEqual(['it is not a URL: write it like postgres://host:port/path'])
+  expect(readSetting(url, '//hunter2 db1')).toEqual([
+    'it has no scheme (postgres:// or postgresql://): write it like postgres://host:port/path',
+  ])
   expect(readSetting(url, 'postgres:orders')).toEqual(['it has no host: write it after the //'])
 })
 
