@@ -341,7 +341,8 @@ const rows: readonly Row<Pair>[] = [
     env,
     monitor: replica(),
     plant: async ({ source: server, replica: late }) => {
-      await late.query('STOP SLAVE; CHANGE MASTER TO MASTER_PORT = 1; START SLAVE')
+      // By default, a connection that a busy machine loses is tried again after a minute.
+      await late.query('STOP SLAVE; CHANGE MASTER TO MASTER_PORT = 1, MASTER_CONNECT_RETRY = 1; START SLAVE')
       return async () => {
         await late.query(`STOP SLAVE; CHANGE MASTER TO MASTER_PORT = ${server.port}; START SLAVE`)
         await replicating(late)
