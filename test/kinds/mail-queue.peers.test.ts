@@ -23,9 +23,9 @@ for (const [server, missing] of servers) {
       expect(checked(results, 'oldest message')).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds' } })
       expect(checked(results, 'oldest message').message).toMatch(/^message \S+ has waited /)
     }, 60_000)
-    test('an account that may not read the queue is a warning with the group to join', () => {
+    test('H10 an account that may not read the queue checks nothing, and svc names the group to join', () => {
       const results = queueResults(server, 'empty', { asOther: true })
-      expect(results).toMatchObject([{ check: 'queue', status: 'warning', notChecked: 'permission' }])
+      expect(results).toMatchObject([{ check: 'queue', status: 'failed', notChecked: 'permission' }])
       expect(results[0]?.message).toContain('usermod -aG')
     }, 60_000)
   })

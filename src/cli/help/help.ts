@@ -76,8 +76,8 @@ async function recordsText({ commands }: Pick<Registry, 'commands'>): Promise<st
   const rows = all
     .filter((one) => first.includes(one))
     .map(({ name, fields = [] }) => [name, fields.join(', ')] as const)
-  return `RECORDS of other commands in a pipe: one line each, with tabs between the fields. Lists
-begin with a line of field names; --no-header leaves it out
+  return `RECORDS of other commands in a pipe: one line each, with tabs between the
+fields. Lists begin with a line of field names; --no-header leaves it out
 ${aligned(rows)}`
 }
 
