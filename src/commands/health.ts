@@ -232,11 +232,11 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
     const display = await showHealth(outcomes, as, this.io)
     const forPeople = (as.output ?? 'table') === 'table'
     // Before the answer: the verdict stays the last line on a terminal.
-    if (forPeople && notConfigured.length > 0) this.say(await wrapped(notConfiguredLine(notConfigured), this.io))
+    if (forPeople && notConfigured.length > 0) this.say(notConfiguredLine(notConfigured))
     this.print(display.text)
     if (display.log !== undefined) this.say(display.log)
     for (const text of mistakes) {
-      if (unread) this.io.stderr.write(`Error: ${text}\n`)
+      if (unread) this.writeNote(`Error: ${text}`)
       else this.say(`Warning: ${text}`)
     }
     const { config } = session
@@ -259,13 +259,6 @@ function nextSteps({ env }: Io): string {
   ]
   const lines = steps.map(([command, gives]) => `  ${`${svc} ${command}`.padEnd(34)}  ${gives}`)
   return `\nNothing is configured yet: this is what svc knows of this machine. Try next:\n${lines.join('\n')}`
-}
-
-/** Fits a line for people to the terminal that shows it. */
-async function wrapped(line: string, { stderr }: Io): Promise<string> {
-  if (!stderr.isTTY) return line
-  const { wrap } = await import('../cli/render/width.ts')
-  return wrap(line, stderr.columns ?? 80).join('\n')
 }
 
 /** `10 types not configured (FtpApi, Ftp, …)`: no failure of a check of everything. */

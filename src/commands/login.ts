@@ -5,6 +5,7 @@ import { refuseTokenFromEnvironment } from '../cli/credentials/credentials.ts'
 import type { Io } from '../cli/io/io.ts'
 import { machine } from '../cli/io/process.ts'
 import { document, oneOf, optional, string, strings } from '../cli/render/document.ts'
+import { note } from '../cli/render/note.ts'
 import { profileScope } from '../cli/session/other-target.ts'
 import { connectionOf, localCall, readSettings } from '../cli/session/session.ts'
 import type { Settings } from '../cli/settings/profiles.ts'
@@ -229,7 +230,7 @@ async function throughProvider(
       platform: machine.platform,
       mayOpenBrowser: !flags['no-browser'],
       // Also with --quiet: nobody can sign in without the address.
-      say: (text) => io.stderr.write(`${text}\n`),
+      say: (text) => io.stderr.write(note(text, io.stderr)),
     },
     localCall(signal),
   )

@@ -348,7 +348,9 @@ suiteWith(missing, 'svc api on a terminal', () => {
     })
     const ran = await home().terminal(['api', 'GET', '/x', '--server', server.url], nothing)
     expect(ran.code).toBe(0)
-    expect(ran.stdout).toContain('5 bytes of image/png not shown, because the content is not text: svc api … > FILE')
+    expect(ran.stdout.replace(/\r?\n/g, ' ')).toContain(
+      '5 bytes of image/png not shown, because the content is not text: svc api … > FILE',
+    )
     expect(ran.stdout).not.toMatch(/\x1b|PNG|P\x00/)
   })
 })

@@ -3,6 +3,7 @@ import { Fault } from '../../core/errors.ts'
 import type { Io, Signals } from '../io/io.ts'
 import type { Answer } from '../render/document.ts'
 import type { ListOutput } from '../render/list.ts'
+import type { note } from '../render/note.ts'
 import { settle } from './exit.ts'
 import { boolean, colourFlag, type Parsed, parse, type Values } from './flags.ts'
 
@@ -69,6 +70,9 @@ export abstract class SvcCommand {
   /** The target of the command, once known. Failure messages name it. */
   protected target: string | undefined
 
+  /** Lays out notes. Undefined until `run`, and where standard error is not a terminal. */
+  private laidOut: typeof note | undefined
+
   /** Runs the command and reports every failure. */
   async run(): Promise<void> {
     try {
@@ -93,6 +97,8 @@ export abstract class SvcCommand {
   private async performInterruptibly(): Promise<void> {
     const interrupted = interruption(this.io.signals)
     try {
+      // A pipe needs no layout, and most starts of svc have one.
+      if (this.io.stderr.isTTY) this.laidOut = (await import('../render/note.ts')).note
       const code = await this.perform(interrupted.signal)
       if (code !== undefined) this.io.exitCode = code
     } catch (error) {
@@ -143,7 +149,12 @@ export abstract class SvcCommand {
 
   /** Writes everything except the answer to stderr. Silent with --quiet. */
   protected say(text: string): void {
-    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) this.io.stderr.write(`${text}\n`)
+    if (!this.argv.includes('--quiet') && !this.argv.includes('-q')) this.writeNote(text)
+  }
+
+  /** Writes to stderr also with --quiet. On a terminal, the lines end at spaces. */
+  protected writeNote(text: string): void {
+    this.io.stderr.write(this.laidOut?.(text, this.io.stderr) ?? `${text}\n`)
   }
 
   /** Writes the answer to stdout. */

@@ -8,6 +8,7 @@ import type { ReportHeartbeat } from '../../core/protocol/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 import { exitCodeOf, leaveSignalsTo, spawnOn } from '../io/command-child.ts'
 import type { Io, OutputStream } from '../io/io.ts'
+import { note } from '../render/note.ts'
 import { OutputTail } from './output-tail.ts'
 
 export type JobOptions = {
@@ -65,7 +66,7 @@ function warn(name: string | undefined, what: string, error: unknown, stderr: Ou
     `Warning: the ${what} of ${name} could not be reported: ${reason}`,
     ...hints.map((hint) => `  ${hint}`),
   ]
-  stderr.write(`${lines.map((line) => line.slice(0, 2) + sanitizeLine(line.slice(2))).join('\n')}\n`)
+  stderr.write(note(lines.map((line) => line.slice(0, 2) + sanitizeLine(line.slice(2))).join('\n'), stderr))
 }
 
 type Ended = { readonly exitCode: number; readonly message: string }

@@ -142,7 +142,7 @@ const belongTogether = (last: string, word: string): boolean =>
   (/\d$/.test(last) && unit.test(word)) || (bound.test(last) && (word === 'below' || /^\d/.test(word)))
 
 /** The words of a line. Words that belong together count as one if they fit into a line. */
-function wordsOf(text: string, columns: number): readonly string[] {
+export function wordsOf(text: string, columns: number): readonly string[] {
   const words: string[] = []
   for (const word of text.split(' ')) {
     const last = words.at(-1)

@@ -3,6 +3,7 @@ import { boolean, required, requiredArgument, text } from '../../cli/command/fla
 import { askLine, canAsk } from '../../cli/command/prompt.ts'
 import type { Io } from '../../cli/io/io.ts'
 import { shellWord } from '../../cli/render/hints.ts'
+import { note } from '../../cli/render/note.ts'
 import { StoreCommand, storeFlags, userNamed } from '../../cli/session/admin.ts'
 import { Fault } from '../../core/errors.ts'
 
@@ -42,7 +43,7 @@ prevent sign-in: svc users disable NAME.`
 }
 
 async function confirm(userName: string, store: string, io: Io, signal: AbortSignal): Promise<void> {
-  io.stderr.write(`This permanently removes ${userName} from ${store}.\n`)
+  io.stderr.write(note(`This permanently removes ${userName} from ${store}.`, io.stderr))
   if ((await askLine(`Type ${userName} to confirm:`, io, signal)) === userName) return
   throw new Fault('Usage', 'the name does not match: nothing was removed', {
     hints: ['To only stop sign-in: svc users disable NAME'],
