@@ -247,6 +247,18 @@ test('a cleanup that fails reports what it leaves behind, and the next one runs 
   ])
 })
 
+test('H11 a probe account that the FTP server refuses does not pause the sign-in of svc.yaml', async () => {
+  const { api } = await peers()
+  const shared = limits()
+  lets = () => false
+  const refused = await run(probe({ api, ftp }), { limits: shared })
+  expect(refused.find(({ message }) => message.startsWith('use: '))).toMatchObject({ status: 'failed', fault: 'auth' })
+  lets = (name, password) => api.accounts.get(name) === password
+  const next = await run(probe({ api, ftp }), { limits: shared })
+  expect(next.map(({ check, status }) => [check, status])).not.toContainEqual(['sign-in', 'failed'])
+  expect(next.find(({ message }) => message.startsWith('use: '))?.status).toBe('ok')
+})
+
 test('a credential that the FTP server refuses is reported by the step, and removed', async () => {
   const { api } = await peers()
   lets = () => false

@@ -114,7 +114,8 @@ export const ftpApi: Example = {
           'The API had taken away the token of the monitor. Its health page asks for none and is well; so it is the account, and what depends on it is not run.',
         says: [/answered 401/, /not run/],
       })
-      token = 'ftp-api-token-1'
+      // A changed credential ends the pause after the refused sign-in.
+      stage.file('ftp-api-token', token)
 
       oldest = 95 * minute
       await stage.red('An account that is never made', {

@@ -21,9 +21,12 @@ export const sql: Example = {
       onEnd(() => standby.remove())
       const mariadb = await startMariadb()
       onEnd(() => mariadb.remove())
+      await mariadb.query('CREATE DATABASE shop')
+      await mariadb.query('CREATE TABLE shop.orders (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY)')
       await mariadb.query(
         `CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${password}'; GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@'127.0.0.1'`,
       )
+      await mariadb.query("GRANT SELECT ON shop.* TO monitor@'127.0.0.1'")
       stage.port(primary.port, 15_432)
       stage.port(standby.port, 15_433)
       stage.port(mariadb.port, 13_306)
@@ -61,7 +64,7 @@ export const sql: Example = {
       await stage.red('Servers that are gone', {
         happened:
           'The standby and MariaDB were stopped. Their host is up and refuses the connection; the primary has no replica any more, which is the consequence and is told as such.',
-        says: [/refused the connection/, /0 replicas are streaming \(fail below 1\)/],
+        says: [/refused the connection/, /0 of 1 expected replicas are streaming/],
       })
     }),
 }
@@ -87,7 +90,7 @@ const yaml = (primary: PostgresServer, standby: PostgresServer, mariadb: Mariadb
         restarted: off
       - kind: mysql
         name: shop
-        url: mysql://monitor@127.0.0.1:${mariadb.port}/
+        url: mysql://monitor@127.0.0.1:${mariadb.port}/shop
         password: {file: shop-db}
         restarted: off
 `

@@ -68,6 +68,8 @@ export type Result<Name extends string = string> = {
   readonly refusal?: string | undefined
   /** Found by another svc, so its fault does not concern our own connection or sign-in. */
   readonly foundElsewhere?: true | undefined
+  /** With the fault `auth`: the server refused an account that this run created and no later run uses. */
+  readonly temporaryAccount?: true | undefined
 }
 
 /** Whether a check came to a verdict, and the verdict is a failure. */

@@ -431,8 +431,8 @@ function blockedResult({ name }: PlannedMonitor, { by, cause, ago, next }: Block
 }
 
 /** Whether the server refused our own sign-in. */
-const isRefusal = ({ fault, foundElsewhere, notChecked }: Result): boolean =>
-  fault === 'auth' && foundElsewhere !== true && notChecked === undefined
+const isRefusal = ({ fault, foundElsewhere, temporaryAccount, notChecked }: Result): boolean =>
+  fault === 'auth' && foundElsewhere !== true && temporaryAccount !== true && notChecked === undefined
 
 /** Another attempt gets neither more time nor more privileges. */
 const isWorthRepeating = ({ status, notChecked: reason }: Result): boolean =>

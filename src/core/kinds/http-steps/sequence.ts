@@ -21,7 +21,7 @@ import { CookieJar } from './cookies.ts'
 import { type Polling, type StepAnswer, type StepsRun, send, shownPath } from './exchange.ts'
 import { evaluateAnswer, evaluateFailure } from './results.ts'
 import { type CleanupStep, type FtpStep, type Step, type StepsSettings, signsAnywhere } from './settings.ts'
-import { firstValues, type StepValues } from './values.ts'
+import { firstValues, namesIn, type StepValues } from './values.ts'
 
 /** Milliseconds reserved for the cleanup, if there is one; at most a third of the total. */
 const cleanupMs = 5_000
@@ -227,7 +227,10 @@ async function runFtpStep(
   }
   const results: Result[] = []
   for await (const some of ftp.run(settings, during)) results.push(...[some].flat())
-  return worstOf(name, results, hostPort(step.host, ftpPortOf(settings)), values)
+  const worst = worstOf(name, results, hostPort(step.host, ftpPortOf(settings)), values)
+  // No later run can lock the account of this one, and the account of svc.yaml was not refused.
+  const isTemporary = worst.fault === 'auth' && namesIn(username).includes('probe')
+  return isTemporary ? { ...worst, temporaryAccount: true } : worst
 }
 
 function worstOf(name: string, results: readonly Result[], address: string, { redact }: StepValues): Result {
