@@ -108,7 +108,7 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     if (mistake !== undefined) {
       throw new Fault('Usage', `NAME ${mistake}`, { hints: ['svc heartbeat nightly-import'] })
     }
-    const plain = name.replace(/[^\p{L}\p{N}._:@/-]+/gu, '-').replace(/^-+|-+$/g, '')
+    const plain = name.replace(/[^\p{L}\p{N}._:@/-]+/gu, '-').replace(/^-+|(?<!-)-+$/g, '')
     if (plain === name || !this.io.stderr.isTTY) return
     const instead = plain === '' ? 'nightly-import' : plain
     this.say(`Note: ${JSON.stringify(name)} has characters that scripts and URLs have to quote; ${instead} has none.`)

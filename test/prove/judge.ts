@@ -26,6 +26,10 @@ const always: Readonly<Record<string, RegExp>> = {
 }
 const stack = /\n\s*at \S+ \(|node:internal|\.[cm]?[jt]s:\d+:\d+|node_modules|SQLITE_|SELECT |INSERT INTO/
 
+/** The page shows what the checks report, with its refusals too (S12). */
+const isStatusPage = (target: string, contentType: string | undefined): boolean =>
+  /^\/(?:\?|$)/.test(target) && contentType?.startsWith('text/html') === true
+
 /** Throws an Error that says what is wrong with an answer, whatever was asked. */
 export function evaluate(
   { method, bodiless, target, sent, answer }: Judged,
@@ -52,7 +56,7 @@ export function evaluate(
   if (
     status >= 400 &&
     folders.some((folder) => whole.includes(folder)) &&
-    !(target !== undefined && isHealth(method, target))
+    !(target !== undefined && (isHealth(method, target) || isStatusPage(target, contentType)))
   ) {
     throw wrong('S6 it says where files lie')
   }

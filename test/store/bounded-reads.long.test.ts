@@ -152,7 +152,7 @@ describe.each(backends)('no command and no start-up reads all of a store on $nam
     ['roles show user-7700x', /Did you mean/],
     ['roles assign user-7700x --role Ops', /Did you mean/],
     ['roles holders ops', /some have "Ops"/],
-    ['roles holders Nobody', /^$/],
+    ['roles holders Nobody', /^Store\tRole\tUserName\tEmail\tState\n$/],
     ['keys create ci --user user-7700x', /Did you mean/],
     ['keys revoke key-77', /revoked/],
     ['keys revoke key-7700x', /Did you mean key-7700/],

@@ -65,12 +65,15 @@ function instead(written: string, name: string, { flags, args, command }: Comman
   ]
 }
 
+const isTypeName = (word: string): boolean =>
+  ServerType.values.some((type) => type.toLowerCase() === word.toLowerCase())
+
 /** Flags whose value users write without the flag, and how such a value looks. The first that fits is suggested. */
-const valueForms: readonly (readonly [string, RegExp])[] = [
-  ['server', /^https?:\/\//i],
-  ['config', /\.ya?ml$/i],
-  ['type', new RegExp(`^(?:${ServerType.values.join('|')})(?:,|$)`, 'i')],
-  ['role', /^[A-Za-z]/],
+const valueForms: readonly (readonly [string, (word: string) => boolean])[] = [
+  ['server', (word) => /^https?:\/\//i.test(word)],
+  ['config', (word) => /\.ya?ml$/i.test(word)],
+  ['type', (word) => isTypeName(word.split(',', 1)[0] ?? '')],
+  ['role', (word) => /^[A-Za-z]/.test(word)],
 ]
 
 function unexpectedArgument(error: Error, { flags, args, argv, command }: CommandLine): Mistake | undefined {
@@ -78,7 +81,7 @@ function unexpectedArgument(error: Error, { flags, args, argv, command }: Comman
   const word: string = error.args[0]
   const names = Object.values(args).map(argumentLabel)
   const takes = names.length === 0 ? 'no argument' : `only ${names.join(' ')}`
-  const flag = valueForms.find(([name, form]) => Object.hasOwn(flags, name) && form.test(word))?.[0]
+  const flag = valueForms.find(([name, form]) => Object.hasOwn(flags, name) && form(word))?.[0]
   const at = argv.indexOf(word)
   // These two run a command that follows `--`.
   const runs = command === 'heartbeat' || (command === 'login' && flag === undefined)

@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 /** Mistakes in texts that can be recognized before anything connects. Each message completes the path of a setting. */
 
 /** A variable of a shell, of Windows or of a template, which svc does not replace. */
-const variable = /\$\{[^{}]*\}|\$[A-Za-z_]\w*|\{\{.*?\}\}|%[A-Za-z_]\w*%/
+const variable = /\$\{[^{}]*\}|\$[A-Za-z_]\w*|\{\{[^{}]*\}\}|%[A-Za-z_]\w*%/
 
 /** The message for a text with a variable, or undefined. The variable itself is no secret. */
 export function variableMistake(text: string): string | undefined {

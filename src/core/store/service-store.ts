@@ -143,8 +143,8 @@ function serviceLines(text: string): readonly (readonly [name: string, value: st
     .split('\n')
     .flatMap((line) => {
       section = /^\s*\[(.*)\]\s*$/.exec(line)?.[1] ?? section
-      const [, name, value] = /^\s*(\w+)\s*=\s*(.*?)\s*$/.exec(line) ?? []
-      return section === 'Service' && name !== undefined && value !== undefined ? [[name, value] as const] : []
+      const [, name, value] = /^\s*(\w+)\s*=(.*)$/.exec(line) ?? []
+      return section === 'Service' && name !== undefined && value !== undefined ? [[name, value.trim()] as const] : []
     })
 }
 

@@ -216,7 +216,8 @@ export async function hostMemory(limits: OwnLimits): Promise<Memory> {
 /** Bytes of swap space in /proc/meminfo: its total, and what is free. Undefined where it is not reported. */
 export function swapIn(meminfo: string): Memory | undefined {
   const bytes = (name: string): number | undefined => {
-    const [, kibibytes] = new RegExp(`^${name}:\\s+(\\d{1,15}) kB$`, 'm').exec(meminfo) ?? []
+    const line = meminfo.split('\n').find((each) => each.startsWith(`${name}:`))
+    const [, kibibytes] = /^\w+:\s+(\d{1,15}) kB$/.exec(line ?? '') ?? []
     return kibibytes === undefined ? undefined : Number(kibibytes) * 1024
   }
   const [total, available] = [bytes('SwapTotal'), bytes('SwapFree')]
