@@ -53,10 +53,15 @@ const tcpMonitor = (type: string, port: number, timeout = '2s'): string =>
   `  ${type}:\n    - {kind: tcp, name: target, host: 127.0.0.1, port: ${port}, expect: hello, depth: Basic, timeout: ${timeout}}\n`
 
 /** Asks and resets the connection a moment later, whether or not an answer has come. */
-async function askAndReset(port: number, path: string, headers: readonly string[], afterMs: number): Promise<void> {
+async function askAndReset(
+  port: number,
+  path: string,
+  headers: readonly string[],
+  after: number | Promise<unknown>,
+): Promise<void> {
   const socket = connect(port, '127.0.0.1').on('error', () => {})
   socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n${headers.map((line) => `${line}\r\n`).join('')}\r\n`)
-  await pause(afterMs)
+  await (typeof after === 'number' ? pause(after) : after)
   socket.resetAndDestroy()
 }
 
@@ -152,9 +157,8 @@ test('H8 S8 for random callers over HTTP that stay or reset, starts are bounded,
 test('H8 the run of a caller that left is finished, and answers those that ask meanwhile', async () => {
   await using target = await peer(speaks('hello\n', 700))
   await using site = await serve(tcpMonitor('App', target.port))
-  const leaves = askAndReset(site.port, path('App', 'Basic'), [], 300)
-  await until(() => target.connections() === 1)
-  await leaves
+  const runs = until(() => target.connections() === 1)
+  await askAndReset(site.port, path('App', 'Basic'), [], runs)
   const response = await fetch(`${site.server.url}${path('App', 'Basic')}`)
   expect(response.status).toBe(200)
   expect(target.connections()).toBe(1)
@@ -214,9 +218,8 @@ test('S9 checks that still run at the limit are cancelled, with their callers an
     quietMs: 100,
   })
   const stays = fetch(`${site.server.url}${path('App', 'Advanced')}`)
-  const leaves = askAndReset(site.port, path('Sql', 'Advanced'), [], 300)
-  await until(() => target.connections() === 2)
-  await leaves
+  const bothRun = until(() => target.connections() === 2)
+  await askAndReset(site.port, path('Sql', 'Advanced'), [], bothRun)
   const stopped = site.server.stop()
   expect((await stays).status).toBe(503)
   // The monitors' own deadline is later than that.

@@ -105,8 +105,13 @@ const mysql = (server: MariadbServer, more: object = {}) => ({
 })
 const mariadb = async (settings: readonly string[] = [], folder?: string): Promise<MariadbServer> => {
   const server = await startMariadb(settings, folder)
-  await server.query(mariadbAccount)
+  // A node of Galera refuses queries until it belongs to its cluster.
+  await until(() => server.query(mariadbAccount).catch(refusedByGalera))
   return server
+}
+const refusedByGalera = (error: Error): false => {
+  if (!error.message.startsWith('WSREP has not yet prepared')) throw error
+  return false
 }
 
 const redisRules = ['on', `>${password}`, '+ping', '+info', '+config|get', '+cluster|info']

@@ -100,7 +100,7 @@ describe('D3 a connection of the store breaks', () => {
       expect(await query('SELECT key FROM failures')).toEqual([{ key: 'after' }])
     },
   )
-  test('while idle: the next query and the next change succeed', async () => {
+  test('while idle: the next query and the next change succeed', { timeout: 120_000 }, async () => {
     // A new store each time: the cut also meets a connection that is just being made, which no test can time.
     for (let round = 0; round < 30; round += 1) {
       const data = await open()
