@@ -76,7 +76,8 @@ function writeConfig(home: Home, origin: string): void {
 
 const waiting = ['health', '-m', 'Standard', '--only', 'http job queue', '-o', 'ndjson', '--wait'] as const
 
-test('H11 svc health --wait repeats a refused sign-in in its first and its last attempt, and not between', async () => {
+// These wait for seconds, each with a server and a home of its own.
+test.concurrent('H11 svc health --wait repeats a refused sign-in in its first and its last attempt, and not between', async () => {
   const home = svcHome()
   const { server, signIns } = await accountServer(() => 'new')
   try {
@@ -95,7 +96,7 @@ test('H11 svc health --wait repeats a refused sign-in in its first and its last 
   }
 }, 60_000)
 
-test('H11 svc health --wait ends healthy when the password is corrected at the server while the sign-in pauses', async () => {
+test.concurrent('H11 svc health --wait ends healthy when the password is corrected at the server while the sign-in pauses', async () => {
   const home = svcHome()
   let password = 'new'
   const { server, signIns } = await accountServer(() => password)
@@ -113,7 +114,7 @@ test('H11 svc health --wait ends healthy when the password is corrected at the s
   }
 }, 60_000)
 
-test('H11 svc health --wait signs in once more when its time ends within an attempt that did not sign in', async () => {
+test.concurrent('H11 svc health --wait signs in once more when its time ends within an attempt that did not sign in', async () => {
   const home = svcHome()
   const { server, signIns } = await accountServer(() => 'new')
   // Every attempt takes 2 s, so that the time ends in the second.

@@ -73,6 +73,11 @@ export async function startPeopleProvider({
     }),
     features: { devInteractions: { enabled: true }, deviceFlow: { enabled: device } },
   })
+  // oidc-provider leaves the interval out, which means five seconds for each question of svc.
+  provider.use(async (ctx, next) => {
+    await next()
+    if (ctx.oidc?.route === 'device_authorization') Object.assign(ctx.body as object, { interval: 1 })
+  })
   const requests: string[] = []
   const exchanges: { form: URLSearchParams; status: number; body: string }[] = []
   const handle = provider.callback()
