@@ -171,9 +171,13 @@ function ask(
       const status = /"Status":"(\w+)"/.exec(text ?? '')?.[1] ?? 'none'
       resolve(text === undefined ? undefined : { status, text: text })
     }
-    clientRequest.on('error', (error) =>
-      done(clientRequest.destroyed && killAfterMs !== undefined ? undefined : String(error)),
-    )
+    clientRequest.on('error', (error: NodeJS.ErrnoException) => {
+      if (clientRequest.destroyed && killAfterMs !== undefined) return done(undefined)
+      // HTTP lets a server end a connection that has been idle, also while the next request is on its way.
+      const ended = clientRequest.reusedSocket && error.code === 'ECONNRESET'
+      if (ended) return resolve(ask(port, path, { agent, headers, killAfterMs }))
+      done(String(error))
+    })
     clientRequest.on('response', (response) => {
       let text = ''
       response.setEncoding('utf8')
