@@ -181,7 +181,8 @@ export const dataConnection = check({
   depth: 'Standard',
   results: { 'data connection': 'Reported only if the server offers no passive data connection' },
   settings: {},
-  applies: ({ isSignedIn }) => isSignedIn,
+  // A server that refuses a mode may end the connection with its answer.
+  applies: ({ isSignedIn, refusedWay }) => isSignedIn || refusedWay !== undefined,
   observe: async ({ address, way, hasBrokenWay, refusedWay }) => ({
     address,
     isOffered: way !== undefined || hasBrokenWay,
