@@ -41,7 +41,7 @@ test.each(ServerType.values)('each check on the page of %s is in the table of it
   expect(rows.length).toBeGreaterThan(4)
   const tables = new Map<string, readonly string[]>()
   for (const kind of new Set(rows.map(({ kind: each }) => each))) {
-    if (!isKindName(kind)) expect.fail(`${kind} is no kind`)
+    if (!isKindName(kind)) expect.fail(`${kind} is not a kind`)
     const { checks, internal } = await loadKind(kind)
     expect(kind === hostKind || internal).toBeFalsy()
     tables.set(

@@ -1,5 +1,5 @@
 /**
- * Part of `npm run check`: names of values, types and members are no participles (`told`, `seen`, `given`), and no two
+ * Part of `npm run check`: names of values, types and members must not be participles (`told`, `seen`, `given`), and no two
  * exported types have one name, which would make a reader look up which of them is meant.
  */
 import { readdirSync, readFileSync } from 'node:fs'

@@ -114,6 +114,18 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     this.say(`Note: ${JSON.stringify(name)} has characters that scripts and URLs have to quote; ${instead} has none.`)
   }
 
+  /** Like `warnOfOtherStore`; the next step leaves the job to this account, which it may need. */
+  private async refuseSecondStore(store: string | undefined): Promise<void> {
+    try {
+      await this.warnOfOtherStore(store)
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error
+      throw new Fault(error.fault, error.message, {
+        hints: ['To report to the service: SVC_TOKEN=KEY svc heartbeat NAME --server URL -- COMMAND'],
+      })
+    }
+  }
+
   private async runJob(Name: string, command: readonly string[], flags: JobFlags): Promise<number> {
     const own = (['status', 'message'] as const).find((flag) => flags[flag] !== undefined)
     if (own) {
@@ -135,6 +147,7 @@ command. If a report cannot be delivered, svc prints a warning to standard error
       deliver: async (report) => {
         const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
         try {
+          await this.refuseSecondStore(session.runtime?.facts.store)
           // The job decides when it ends: a signal to it must not cancel its report.
           const { signal } = new AbortController()
           await session.service.reportHeartbeat(report, localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }))
@@ -166,14 +179,14 @@ function interval(input: string): number {
   const [, figure, unit = ''] = /^(\d+(?:\.\d+)?)(s|m|min|h|d)$/.exec(input.trim()) ?? []
   const ms = Number(figure) * (units[unit] ?? Number.NaN)
   if (ms >= 1_000 && ms <= 7 * 86_400_000) return ms
-  throw new Fault('Usage', `--interval "${input}" is no interval of 1 second to 7 days`, {
+  throw new Fault('Usage', `--interval "${input}" is not an interval of 1 second to 7 days`, {
     hints: ['Write a number and its unit, for example --interval 30s, 1m, 1h or 1d.'],
   })
 }
 
 function backlog(input: string): number {
   if (/^\d{1,15}$/.test(input.trim())) return Number(input)
-  throw new Fault('Usage', `--backlog "${input}" is no whole number`, { hints: ['Give 0 or more: --backlog 120'] })
+  throw new Fault('Usage', `--backlog "${input}" is not a whole number`, { hints: ['Give 0 or more: --backlog 120'] })
 }
 
 /** The free percentage of a folder's disk, as available to this account. */

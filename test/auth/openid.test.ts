@@ -80,7 +80,7 @@ describe('A13 a token of a provider signs in', () => {
       expect((await world.data.users.find('erin'))?.passwordHash).toBeUndefined()
     }))
 
-  test('A13 roles from claims belong to the session and its tokens, and are no grants', () =>
+  test('A13 roles from claims belong to the session and its tokens, and are not grants', () =>
     withCorp(async (world) => {
       const answer = await signIn(world, await provider.sign())
       expect(answer.Roles).toEqual(['Admin'])

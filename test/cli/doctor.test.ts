@@ -83,7 +83,7 @@ describe('svc doctor', () => {
     expect(second.finding('path')).toMatchObject({ status: 'warning' })
   })
 
-  test('a mistake in svc.yaml is exit 12 with its place, and one without monitors is no success', async () => {
+  test('a mistake in svc.yaml is exit 12 with its place, and one without monitors is not a success', async () => {
     const file = join(home.folder, 'svc.yaml')
     writeFileSync(file, 'types:\n  Nope: []\n', { mode: 0o600 })
     const broken = await doctor()

@@ -25,7 +25,7 @@ describe('the next step where nothing is configured', () => {
     expect(lastLine(stderr)).toBe('  svc init   writes a svc.yaml for this machine')
   })
 
-  test('with a svc.yaml of the account that configures nothing, it is no command that would refuse to write', async () => {
+  test('with a svc.yaml of the account that configures nothing, it is not a command that would refuse to write', async () => {
     writeFileSync(join(home.folder, 'svc.yaml'), 'types: {}\n', { mode: 0o600 })
     for (const args of [['health'], ['monitors', 'validate']]) {
       const { code, stderr } = await home.run(args)

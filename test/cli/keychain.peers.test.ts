@@ -61,7 +61,7 @@ peerSuite(keyringMissing ?? linux, 'a real GNOME Keyring', () => {
     expect(await ask('read')).toEqual({ secret: shorter })
     expect(session.lookup('svc:parts', 'carol#2')).toBe('d'.repeat(100))
     expect(session.lookup('svc:parts', 'carol#3')).toBeUndefined()
-    // As after a write that was killed: parts that do not fit the entry are no secret.
+    // As after a write that was killed: parts that do not fit the entry are not a secret.
     await askKeychain({ service: 'svc:parts', user: 'carol#2', does: 'write', secret: 'torn' }, session.env)
     expect(await ask('read')).toEqual({ secret: null })
     await ask('remove')

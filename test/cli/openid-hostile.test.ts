@@ -276,7 +276,7 @@ describe('the tokens of a simulated provider', () => {
   })
 
   test.each([
-    ['is no JWT', { id_token: 'opaque' }, /not a JSON Web Token/],
+    ['is not a JWT', { id_token: 'opaque' }, /not a JSON Web Token/],
     [
       'is an access token of another issuer',
       { access_token: unsigned({ iss: 'https://other.example' }) },

@@ -29,7 +29,7 @@ describe('P4 P7 a password from standard input', () => {
     ['nothing', '', 'standard input is empty'],
     ['a line end alone', '\n', 'standard input is empty'],
     ['two lines', 'one\ntwo\n', 'more than one line'],
-    ['bytes that are no UTF-8', Buffer.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
+    ['bytes that are not UTF-8', Buffer.of(0x61, 0xff, 0xfe, 0x0a), 'not UTF-8'],
     ['more than 64 KiB', 'x'.repeat(70_000), 'more than 65536 bytes'],
   ])('%s is refused, with the flag and not the value in the message', async (_, input, why) => {
     const text = await read(input)

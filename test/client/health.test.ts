@@ -262,7 +262,7 @@ test.each<[what: string, sent: number, date: string | undefined, at: number]>([
   ['the instant, by the Date header', asInstant, 'Thu, 04 Mar 2021 10:06:09 GMT', asInstant],
   ['the wall clock, by the Date header', asWallClock, 'Thu, 04 Mar 2021 10:06:09 GMT', asInstant],
   ['the instant, without a Date header', asWallClock, undefined, asWallClock],
-  ['the instant, with a Date header that is no date', asWallClock, 'yesterday', asWallClock],
+  ['the instant, with a Date header that is not a date', asWallClock, 'yesterday', asWallClock],
 ])('milliseconds with an offset are %s, and keep the offset (N3)', async (_, sent, date, at) => {
   const headers = { ...json, ...(date === undefined ? {} : { Date: date }) }
   await using server = await peer(replies(http(200, JSON.stringify(ends(sent)), headers)))

@@ -39,7 +39,7 @@ test.each([
 test.each([
   ['the text 404', notFoundText],
   ['404 with a page', http(404, page, html)],
-  ['404 as a problem document, whose status is no Status', http(404, problem(404), json)],
+  ['404 as a problem document, whose status is not a Status', http(404, problem(404), json)],
   ['404 with a ResponseStatus', http(404, '{"ResponseStatus":{"ErrorCode":"NotFound","Message":"x"}}', json)],
   ['405', real('405 Method Not Allowed', bodies.noMethod)],
 ])('C7 a server without the health operation is exit 9 with that reason: %s', async (_, answer) => {

@@ -154,7 +154,7 @@ describe.each(generations)('the commands against a replayed %s', (generation) =>
     const powerless = await home.svc(assign)
     expect(powerless.code).toBe(5)
     expect(powerless.stderr).toContain('Admin')
-    // A 403 is no reason to renew anything.
+    // A 403 is not a reason to renew anything.
     expect(server.renewals()).toBe(0)
     expect((await login(server, home)).code).toBe(0)
     const unknown = await home.svc(assign)

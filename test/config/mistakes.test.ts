@@ -128,7 +128,7 @@ test('K11 an entry with a mistake becomes a monitor that is not checked, and the
 
 test.each([
   ['without a kind', '{name: x}', 'entry 2'],
-  ['that is no map', 'x', 'entry 2'],
+  ['that is not a map', 'x', 'entry 2'],
   ['of the host block', '{kind: host}', 'host (entry 2)'],
   ['with the name of another', tcp('a'), 'tcp a (entry 2)'],
   ['that depends on an unknown monitor', tcp('b', ', dependsOn: nobody'), 'tcp b'],

@@ -443,7 +443,7 @@ describe.each([
     for (const one of [first, second]) {
       for (const secret of [one.SessionId, one.BearerToken, one.RefreshToken]) expect(text).not.toContain(secret)
     }
-    // The id is no credential.
+    // The id is not a credential.
     for (const credential of [session(earlier?.Id), bearer(earlier?.Id)]) {
       expect(await refusal(whoIs(credential))).toEqual(unauthorized)
     }

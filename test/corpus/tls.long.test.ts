@@ -199,7 +199,7 @@ const tlsRows: readonly Row<Servers>[] = [
     peers: ask('forClients'),
   },
   {
-    fault: 'a certificate signed by one that is no CA',
+    fault: 'a certificate signed by one that is not a CA',
     monitor: handshake('underLeaf'),
     expected: { state: 'unhealthy', check: 'trust', fault: 'tls', says: /is not a CA/ },
     peers: ask('underLeaf'),

@@ -26,6 +26,36 @@ test.each([
     fail('connect', 'tls', '10.0.0.5:6379: certificate "a" expired on 2026-11-21 18:34 UTC, 2 d ago'),
     /^next: renew the certificate, .*; then try now: svc monitors test 'redis queue'$/,
   ],
+  [
+    'H40 a missing route',
+    fail('connect', 'refused', 'no route to 10.0.0.5:6379: network or firewall, not the service'),
+    /^next: ip route get ADDRESS /,
+  ],
+  [
+    'H40 a missing route that the program ping reports',
+    fail('loss', 'refused', '10.0.0.5: ping reports "/usr/bin/ping: connect: Network is unreachable"'),
+    /^next: ip route get ADDRESS /,
+  ],
+  [
+    'H40 a missing route to the data port of FTP',
+    fail('EPSV', 'refused', 'after signing in, 10.0.0.5:50000, connect has no route (control peer 10.0.0.5): firewall'),
+    /^next: ip route get ADDRESS /,
+  ],
+  [
+    'H40 a name that does not exist',
+    fail('connect', 'dns', 'db.example.test does not resolve: no such name'),
+    /^next: correct the name in svc\.yaml, .*; then try now: svc monitors test 'redis queue'$/,
+  ],
+  [
+    'H40 a name that a driver cannot resolve',
+    fail('connect', 'dns', 'the name of db.example.test:27017 does not resolve (ENOTFOUND)'),
+    /^next: correct the name in svc\.yaml, /,
+  ],
+  [
+    'H40 a name server that does not answer',
+    fail('connect', 'dns', 'db.example.test does not resolve: the name server did not answer'),
+    /^next: \/etc\/resolv\.conf lists the name servers .*; then try now: svc monitors test 'redis queue'$/,
+  ],
 ])('%s offers the next step as its first detail', (_, failure, step) => {
   const [before, first, again] = stepsOf([ok('name', 'fine'), { ...failure, details: ['a detail'] }, failure])
   expect([before, again]).toEqual([[], []])

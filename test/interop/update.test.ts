@@ -65,7 +65,7 @@ suiteWith(missing, '@servicestack/cli 1.0.10, unmodified', () => {
     }
   })
 
-  test('R6 a refused option leaves the file as it was, and the tool says that the answer is no source', async () => {
+  test('R6 a refused option leaves the file as it was, and the tool says that the answer is not a source', async () => {
     const file = join(folder, 'edited.dtos.java')
     await runTool('java-ref', `${server.server.url}/types/java`)
     const edited = readFileSync(join(folder, 'dtos.java'), 'utf8').replace(

@@ -412,7 +412,7 @@ describe('grpc answers that are incomplete', () => {
       'ended its answer without grpc-status',
     ],
     [
-      'a status that is no number',
+      'a status that is not a number',
       { body: serving, trailers: { 'grpc-status': 'OK' } },
       'protocol',
       'with grpc-status "OK"',
@@ -621,7 +621,7 @@ describe('grpc hostile peers', () => {
       /announced a message of 4 GiB \(limit 4 KiB\)/,
     ],
     [
-      'bytes that are no frames',
+      'bytes that are not frames',
       (socket) => forEver(socket, Buffer.alloc(0), Buffer.alloc(4_096, 0xff)),
       /does not speak valid HTTP\/2/,
     ],

@@ -86,7 +86,7 @@ test('H15 servers that send 100 KB of blanks, backslashes, quotes and nested val
   const monitors: Monitor[] = []
   for (const { kind, place, settings, serve, texts } of hostileCases) {
     for (const [shape, textOf] of Object.entries(texts)) {
-      // A program is no peer, and needs a folder that the system's own user controls. The client is no kind.
+      // A program is not a peer, and needs a folder that the system's own user controls. The client is not a kind.
       if (kind === 'exec' || kind === 'client' || kind === 'planted') continue
       if (shape !== 'blanks' && !shape.startsWith('nested')) continue
       const server = peers.use(await serve(textOf(100_000)))

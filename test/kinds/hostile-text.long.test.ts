@@ -222,7 +222,7 @@ const readers: Readonly<Record<string, Reader>> = {
     },
     upTo: 1e5,
   },
-  'bytes that are no LDAP': { read: (text) => new LdapFrames('peer').take(Buffer.from(text)), upTo: 1e5 },
+  'bytes that are not LDAP': { read: (text) => new LdapFrames('peer').take(Buffer.from(text)), upTo: 1e5 },
   cookies: { read: (text) => new CookieJar().take(text, '/', at), upTo: 1e5 },
   'records of DNS': {
     read: (text) => [canonical('CNAME', text), recordTexts('TXT', [[text]]).map((one) => canonical('TXT', one))],

@@ -38,7 +38,7 @@ peerSuite(apacheMissing ?? opensslMissing(), 'http status of Apache httpd', () =
   })
 
   test.each(['removed', 'wrongVirtualHost'] as const)(
-    'an answer below 500 that is no page fails from Standard on and passes in Basic: %s',
+    'an answer below 500 that is not a page fails from Standard on and passes in Basic: %s',
     async (fault) => {
       const url = server.urls[fault]
       const code = 404

@@ -108,7 +108,7 @@ test('a step is repeated until its final answer, and evaluated by that', async (
   )
   const { message, measurement } = of(results, 'done')
   expect(measurement).toMatchObject({ unit: 'milliseconds', limit: 5_000 })
-  // The threshold is of one request: two pauses of 100 ms are no part of it.
+  // The threshold is of one request: two pauses of 100 ms are not part of it.
   const [, took, of1000] = /sent 3 times in ([\d.]+) (m?s),/.exec(message) ?? []
   expect(measurement?.value).toBeLessThan(Number(took) * (of1000 === 's' ? 1_000 : 1) - 190)
   expect(server.requestLines()).toContain('GET /v1/results/r-9')

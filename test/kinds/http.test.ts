@@ -136,7 +136,7 @@ describe('http status and latency', () => {
     expect(result.message).toMatch(/ answered 302 without Location, which leads nowhere: set status: \[302\] if/)
   })
 
-  test('H16 an empty answer with 200 to a GET is a warning, unless status names it or it is no page', async () => {
+  test('H16 an empty answer with 200 to a GET is a warning, unless status names it or it is not a page', async () => {
     const empty = async (code: number, settings: Partial<Settings> = {}, mode: ExecutionMode = 'Standard') => {
       const { results } = await look(replies(answer(code, '')), settings, mode)
       return results.find(({ check }) => check === 'empty body')?.status

@@ -453,7 +453,7 @@ describe('a simulated node that answers badly', () => {
       { n: 0, ok: 1, writeErrors: [{ index: 0, code: 121, errmsg: 'Document failed validation' }] },
       'data',
     ],
-    ['a node that is no primary any more', { ok: 0, code: 10_107, errmsg: 'not primary' }, 'data'],
+    ['a node that is not a primary any more', { ok: 0, code: 10_107, errmsg: 'not primary' }, 'data'],
     ['a set that has too few members for it', { ok: 0, code: 100, errmsg: 'Not enough data-bearing nodes' }, 'timeout'],
     ['a disk that is full', { ok: 0, code: 14_031, errmsg: 'No space left' }, 'protocol'],
   ])(

@@ -716,7 +716,7 @@ describe('postgres: figures against limits', () => {
       fault: 'threshold',
     })
   })
-  test('PostgreSQL: replication lag: nothing to replay is no lag, whatever the clock says', () => {
+  test('PostgreSQL: replication lag: nothing to replay means no lag, whatever the clock says', () => {
     expect(status(lag({ bytes: 0, lagMs: 3_600_000 }))).toBe('ok')
     const behind = (lagMs: number) => lag({ bytes: 4_096, lagMs })
     expect(status(behind(5_000))).toBe('ok')

@@ -198,7 +198,7 @@ describe('redis counters since the start of the server (simulated)', () => {
       message: '3 connections of 10 rejected in the last 24 min: 30 % (warn 1 %)',
     })
   })
-  test('without a store the total is reported, and it is no warning; nothing rejected is ok', async () => {
+  test('without a store the total is reported, and it is not a warning; nothing rejected is ok', async () => {
     await using server = await countingPeer()
     const none = { keep: () => Promise.reject(new Error('no store')), exceededSince: async () => new Map() }
     await server.after(0, 'rejected', none)

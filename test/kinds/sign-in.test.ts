@@ -107,7 +107,7 @@ describe('Identity without configuration', () => {
 
   test.each([
     ['is another program’s database', (path: string) => new DatabaseSync(path).exec('CREATE TABLE t (a)')],
-    ['is no database', (path: string) => writeFileSync(path, 'x'.repeat(5_000), { mode: 0o600 })],
+    ['is not a database', (path: string) => writeFileSync(path, 'x'.repeat(5_000), { mode: 0o600 })],
   ])('a store that %s is one failure, in words', async (_, make) => {
     const store = fresh()
     mkdirSync(join(store, '..'), { mode: 0o700 })

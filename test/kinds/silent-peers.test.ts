@@ -109,7 +109,7 @@ describe('H21 a peer that accepts the connection and sends nothing', () => {
     }
   })
 
-  test('H21 a peer that resets the connection is no silent one', async () => {
+  test('H21 a peer that resets the connection is not a silent one', async () => {
     await using server = await peer((socket) => void socket.resetAndDestroy())
     const results = await runKind(tls, { host, port: server.port }, 'Basic', { timeoutMs: 1_000 })
     expect(results.map(({ message }) => message).join('\n')).not.toContain('sent nothing')

@@ -185,7 +185,7 @@ describe("svc's own store", () => {
   })
 })
 
-describe('a file that is no sound database', () => {
+describe('a file that is not a sound database', () => {
   test.each([
     ['a damaged header', () => overwrite(0, 40), /is not a SQLite database/],
     ['damaged first page', () => overwrite(100, 3_000), /is damaged: its pages are inconsistent/],

@@ -602,7 +602,7 @@ describe('figures that are hidden from the account', () => {
   test.each([
     ['log reuse', 'Percent Log Used'],
     ['log space', 'Log File(s) Used Size'],
-  ])('SQL Server (simulated): %s is no silent green where the counters are empty', async (check, part) => {
+  ])('SQL Server (simulated): %s never turns green in silence where the counters are empty', async (check, part) => {
     const result = await one(check, { answer: answers({ [part]: { rows: [] } }) }, 'Standard')
     expect(result).toMatchObject({ status: 'warning', message: expect.stringContaining('performance counters') })
   })

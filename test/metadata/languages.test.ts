@@ -42,7 +42,7 @@ test('R6 Kotlin: a reserved name gets an underscore and an annotation with the n
   expect(kotlin).toContain('var Parts:ArrayList<Part> = ArrayList<Part>()')
 })
 
-test('R6 C#: a reserved name gets an at sign, which is no part of the name', () => {
+test('R6 C#: a reserved name gets an at sign, which is not part of the name', () => {
   const csharp = source('csharp')
   expect(csharp).toContain('string @class { get; set; }')
   expect(csharp).toContain('string when { get; set; }')

@@ -56,7 +56,7 @@ describe('the profile vast', () => {
 
   test.each([
     [
-      'that is no XML',
+      'that is not XML',
       (s: VastState) => Object.assign(s.documents, { '/tag': '<VAST version="3.0"><Ad></VAST>' }),
       /^http ads document xml: .*VAST error 100 \(XML parsing\): the answer is not well-formed XML: line 1/,
     ],

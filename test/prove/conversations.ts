@@ -13,7 +13,7 @@ export type Talk = {
   readonly leaves: 'waits' | 'half-closes' | 'resets'
 }
 
-/** What may stand behind an end and is no request. */
+/** What may stand behind an end and is not a request. */
 export const rubbish: ReadonlySet<string> = new Set(['\0', 'x'.repeat(30_000), '0\r\n\r\n'])
 
 /** Conversations that every reader must understand alike: so many requests, and then perhaps an end. */

@@ -61,7 +61,7 @@ export const last: readonly Piece[] = [
 const post = `POST /assignroles HTTP/1.1\r\n${host}${json}`
 const te = 'Transfer-Encoding: chunked\r\n'
 
-/** Bytes that are no request, or one that two readers could understand differently. */
+/** Bytes that are not a request, or one that two readers could understand differently. */
 export const broken: readonly string[] = [
   ...[
     '\0',

@@ -11,7 +11,7 @@ type Line = {
 /** The log of a `svc serve`, line by line. */
 export class ServeLog {
   readonly lines: string[] = []
-  /** Lines that are no JSON, and those of a defect. */
+  /** Lines that are not JSON, and those of a defect. */
   readonly wrong: string[] = []
   readonly #answers = new Map<string, number>()
 

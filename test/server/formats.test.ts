@@ -82,7 +82,7 @@ describe('F3 CSV', () => {
     expect(got.text).toMatch(/^ServerState,Status,StatusMessage,.*\r\n,Success,.*\r\n$/)
   })
 
-  test('F3 a failed check has no ResponseStatus in CSV and is no attachment', async () => {
+  test('F3 a failed check has no ResponseStatus in CSV and is not an attachment', async () => {
     const got = await ask(sick.port, `${question}&format=csv`)
     expect(got.status).toBe(503)
     expect(got.headers['content-disposition']).toBeUndefined()

@@ -67,7 +67,7 @@ describe('S12 a form of another page', () => {
     })
   })
 
-  test('S12 a form of the page itself, of a listed origin, and a client that is no browser start one', async () => {
+  test('S12 a form of the page itself, of a listed origin, and a client that is not a browser start one', async () => {
     const options = { origins: ['https://ops.example'] }
     await withSite({ runtime: configured(['Sql']), options }, async ({ port, calls }) => {
       for (const headers of [

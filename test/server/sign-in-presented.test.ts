@@ -33,7 +33,10 @@ describe('A9 credentials of a request', () => {
     ['the cookie ss-tok', () => ({ cookie: `ss-tok=${ann.BearerToken}` })],
     ['ss-tok beside an empty ss-id', () => ({ cookie: `ss-id=; ss-tok=${ann.BearerToken}` })],
     ['a later cookie of a name that was empty', () => ({ cookie: `ss-id=; ss-id=${ann.SessionId}` })],
-    ['cookies around what is no pair', () => ({ cookie: `a=b; 20 Nov 2046 10:00:00 GMT=null; ${ann.cookie}; x; =y` })],
+    [
+      'cookies around what is not a pair',
+      () => ({ cookie: `a=b; 20 Nov 2046 10:00:00 GMT=null; ${ann.cookie}; x; =y` }),
+    ],
     ['a cookie in quotes with attributes', () => ({ cookie: `$Version="1"; ss-id="${ann.SessionId}"; $Path="/"` })],
     ['a header before a cookie', () => ({ 'X-ss-id': ann.SessionId, cookie: 'ss-id=wrong' })],
     ['a bearer token before everything', () => ({ ...bearer(ann.BearerToken), 'X-ss-id': 'wrong', cookie: 'ss-id=x' })],

@@ -121,7 +121,7 @@ describe.each(languages)('R6 GET /types/%s', (language) => {
     expect(got.status).toBe(400)
     expect(got.headers['content-type']).toBe('application/json; charset=utf-8')
     expect(got.text).not.toMatch(/\*\/|evil|"""|AAAA/)
-    // A line break is no character of a request target, so that no option sees it (S2).
+    // A line break is not a character of a request target, so that no option sees it (S2).
     if (!value.includes('\n')) expect(got.json.ResponseStatus?.Errors?.[0]?.FieldName).toBe(name)
   })
 
@@ -148,7 +148,7 @@ test.each([
   expect(got.text).not.toContain('evil')
 })
 
-test('R6 options that bring code of others into the file are no options', async () => {
+test('R6 options that bring code of others into the file are not options', async () => {
   for (const [language, name] of [
     ['python', 'DefaultImports'],
     ['python', 'DataClass'],

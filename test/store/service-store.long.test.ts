@@ -79,11 +79,31 @@ suiteWith(mountNamespaceMissing, 'root, and the packaged unit with a second acco
     expect(JSON.parse(users.stdout)).toMatchObject({ store, users: [{ userName: 'ann' }] })
   }, 60_000)
 
+  test('P8 root gets no second store for a job, which runs, and the place to report to', async () => {
+    const ran = await asRoot('heartbeat', 'nightly', '--', 'sh', '-c', 'exit 3')
+    expect(ran.code).toBe(3)
+    const said = ran.stderr.replace(/\s+/g, ' ')
+    for (const what of ['start', 'end']) {
+      expect(said).toContain(
+        `the ${what} of nightly could not be reported: svc.service keeps its store at ${store}, as the account svc`,
+      )
+    }
+    expect(said).toContain('SVC_TOKEN=KEY svc heartbeat NAME --server URL -- COMMAND')
+    expect(existsSync(join(rootHome(), '.local/share/svc'))).toBe(false)
+    expect(await asRoot('heartbeat', 'nightly')).toMatchObject({
+      code: 12,
+      stderr: expect.stringContaining('sudo -u svc svc heartbeat nightly'),
+    })
+  }, 60_000)
+
   test('P8 root may create another store by name, and is warned from then on', async () => {
     const own = join(rootHome(), '.local/share/svc/svc.db')
     expect(await asRoot('users', 'add', 'eve', '--no-password', '--store', own)).toMatchObject({ code: 0 })
     const ran = await asRoot('users', 'list')
     expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining('eve') })
-    expect(ran.stderr).toContain(`Warning: svc.service uses another store: ${store}, of the account svc`)
-  })
+    const warning = `Warning: svc.service uses another store: ${store}, of the account svc`
+    expect(ran.stderr).toContain(warning)
+    const job = await asRoot('heartbeat', 'nightly', '--', 'true')
+    expect([job.code, job.stderr.split(warning).length - 1]).toEqual([0, 1])
+  }, 60_000)
 })

@@ -61,7 +61,7 @@ describe('the run document', () => {
     ['a status by number', text({ status: 1 }), 'cannot be understood'],
     ['a duration as text', text({ durationMs: '12' }), 'cannot be understood'],
     ['a date that is none', text({ startedAt: '2026-02-31T00:00:00Z' }), 'cannot be understood'],
-    ['monitors that are no list', text({ monitors: {} }), 'cannot be understood'],
+    ['monitors that are not a list', text({ monitors: {} }), 'cannot be understood'],
     ['no monitors', text({ monitors: [] }), 'or no monitors'],
     ['a monitor without results', text({ monitors: [{ ...monitor, results: [] }] }), 'without results'],
     [

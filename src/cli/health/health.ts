@@ -123,7 +123,7 @@ function doubted(outcome: HealthOutcome, doubt: Doubt): HealthOutcome {
   return reason ? failedOutcome(type, reason) : outcome
 }
 
-/** Throws whatever is no Fault: it is a defect. */
+/** Throws anything but a Fault, because it is a defect. */
 function failedOutcome(type: HealthOutcome['type'], error: unknown): HealthOutcome {
   const fault = asFault(error)
   if (!fault) throw error

@@ -13,7 +13,7 @@ export type Waiting = {
   /** The names of monitors or, if a server runs them, of types that have not ended, in their order. */
   readonly names: readonly string[]
   readonly total: number
-  /** What `total` counts, where that is no monitors. */
+  /** What `total` counts, if it counts something other than monitors. */
   readonly unit?: 'types'
 }
 

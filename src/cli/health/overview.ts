@@ -150,7 +150,7 @@ function showFigure({ value, unit }: NonNullable<Reading['measurement']>): strin
 
 const isOk = ({ whole }: Item): boolean => whole?.mark === 'ok'
 
-/** Warnings of the machine stand below the failures, so that the first thing on the screen is no side issue. */
+/** Warnings of the machine stand below the failures, so that the first thing on the screen is not a side issue. */
 function inOrder(items: readonly Item[]): readonly Item[] {
   const last = items.some(hasFailed) ? items.filter((item) => item.host && item.wrong.some(isWarning)) : []
   return [...items.filter((item) => !last.includes(item)), ...last]

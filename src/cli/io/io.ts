@@ -61,7 +61,7 @@ export type Io = {
   /** The words that start this svc again: Node with its options, and the script. */
   readonly program: readonly [string, ...(readonly string[])]
   readonly stdin: InputStream
-  /** The answer, and nothing else. A reader that leaves early (`svc … | head -1`) is no error. */
+  /** The answer, and nothing else. A reader that leaves early (`svc … | head -1`) is not an error. */
   readonly stdout: OutputStream
   /** Everything else. Failures of it are ignored, because there is no other place to report them. */
   readonly stderr: OutputStream

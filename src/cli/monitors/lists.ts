@@ -110,7 +110,7 @@ export const kinds = list<KindRow>()({
       name,
       title,
       settings,
-      // What the engine needs besides is no part of the document.
+      // What the engine needs besides is not part of the document.
       checks: checks.map(({ name, depth, doc, when, emptyWhere, privilege, demandedBy }) => ({
         name,
         depth,

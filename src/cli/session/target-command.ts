@@ -4,6 +4,8 @@ import { homeOf } from '../io/process.ts'
 
 /** A command that says what it acts on where that is easily mistaken. */
 export abstract class TargetCommand extends SvcCommand {
+  readonly #warnings = new Set<string>()
+
   /**
    * States that the command acts on this machine, although a profile or variable chooses a server for other commands.
    * Silent with --local, which states the same, and with --json. `describe` names what the command acts on.
@@ -16,7 +18,7 @@ export abstract class TargetCommand extends SvcCommand {
   }
 
   /**
-   * Warns when a `svc serve` on this machine uses another store than this command (P8). Throws Fault `Local` for root
+   * Warns once when a `svc serve` on this machine uses another store than this command (P8). Throws Fault `Local` for root
    * without a store of its own where the systemd service has one.
    */
   protected async warnOfOtherStore(store: string | undefined): Promise<void> {
@@ -25,10 +27,16 @@ export abstract class TargetCommand extends SvcCommand {
       const { secondStore } = await import('./service-store.ts')
       const second = await secondStore({}, this.io.env)
       if (second?.fault) throw second.fault
-      if (second) this.say(sanitizeText(second.warning))
+      if (second) this.#warn(second.warning)
     }
     const { otherStoreWarning } = await import('./running.ts')
     const warning = otherStoreWarning(store, homeOf(this.io.env))
-    if (warning !== undefined) this.say(sanitizeText(warning))
+    if (warning !== undefined) this.#warn(warning)
+  }
+
+  #warn(warning: string): void {
+    if (this.#warnings.has(warning)) return
+    this.#warnings.add(warning)
+    this.say(sanitizeText(warning))
   }
 }

@@ -166,7 +166,7 @@ function fitting(items: readonly Item[], where: Readonly<Record<string, string>>
   }, items)
 }
 
-/** Milliseconds since 1970, or the text that is no date. */
+/** Milliseconds since 1970, or the text that is not a date. */
 function timeOf(item: Item, path: string): number | string {
   const text = item.within(path)?.at(0)?.text ?? ''
   return readDate(text) ?? text

@@ -76,7 +76,7 @@ function declaresType(text: string): boolean {
     const end = text.startsWith('<!--', at) ? '-->' : text.startsWith('<![CDATA[', at) ? ']]>' : undefined
     if (end === undefined) return true
     const closed = text.indexOf(end, at + 4)
-    // An unclosed construct is no declaration; the validator reports it.
+    // An unclosed construct is not a declaration; the validator reports it.
     if (closed < 0) return false
     at = text.indexOf('<!', closed)
   }

@@ -61,7 +61,7 @@ export type Attempt = {
     readonly last: boolean
   }>
   readonly succeeded: (user: User) => Promise<void>
-  /** The secret was right, but does not sign in: it was no guess, and no success either. */
+  /** The secret was right, but does not sign in: it was neither a guess nor a success. */
   readonly withdrawn: () => Promise<void>
 }
 

@@ -40,7 +40,7 @@ export class PacedQueue<T> {
     return this.#waiting.length > 0 || this.#attempts.length >= pace.failures
   }
 
-  /** Records the beginning of an attempt. Returns a function that takes it back: the attempt was no failure. */
+  /** Records the beginning of an attempt. Returns a function that takes it back: the attempt was not a failure. */
   begin(now: number): () => void {
     this.#attempts.push(now)
     this.#lastAt = now

@@ -121,7 +121,7 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
   return { profile, problems }
 }
 
-/** A single text counts as a list of one. Values that are no maps have been reported as problems. */
+/** A single text counts as a list of one. Values that are not maps have been reported as problems. */
 function withLists(monitor: ProfileMonitor): ProfileMonitor {
   if (!isMap(monitor)) return monitor
   const list = (key: 'when' | 'dependsOn') => (typeof monitor[key] === 'string' ? { [key]: [monitor[key]] } : {})

@@ -5,7 +5,7 @@ import { showBytes } from '../format.ts'
 import { hostPort, noteConnection } from '../net/connect.ts'
 import { ProbeError } from '../probe-error.ts'
 
-/** Bytes. Checks read little; a peer that sends more is no database, or a hostile one. */
+/** Bytes. Checks read little; a peer that sends more is either not a database or hostile. */
 const maxBytes = 8 * 1024 * 1024
 
 /**

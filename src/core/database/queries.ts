@@ -107,7 +107,7 @@ export type AccountQuestion = {
   readonly powers: (rows: readonly Row[]) => string | undefined
 }
 
-/** Runs it. The result is only a hint, so an error is no failure. The deadline is thrown. */
+/** Runs it. The result is only a hint, so an error is not a failure. The deadline is thrown. */
 export async function readPowers(
   ask: Ask,
   { sql, powers }: AccountQuestion,

@@ -2,7 +2,7 @@ import { sanitize } from '../net/text.ts'
 
 export type Row = Readonly<Record<string, unknown>>
 
-/** A number of a row, whatever type the driver returns. Undefined for NULL or anything that is no number. */
+/** A number of a row, whatever type the driver returns. Undefined for NULL or anything that is not a number. */
 export function figure(row: Row | undefined, name: string): number | undefined {
   const value = row?.[name]
   if (value === null || value === undefined || value === '') return undefined

@@ -50,7 +50,7 @@ export type Trend = {
 
 /** Milliseconds between two stored readings. */
 export const trendEveryMs = 15 * 60_000
-/** Fewer readings or a shorter span give no trend: one copied file is no trend. */
+/** Fewer readings or a shorter span give no trend: one copied file is not a trend. */
 const fewest = 6
 const shortestMs = 3 * 3_600_000
 /**
@@ -76,7 +76,7 @@ function trendTo(last: HistoryReading, readings: readonly HistoryReading[]): Tre
 }
 
 /**
- * Takes the slope on which both halves of the span agree: a single large file that appears or disappears is no trend.
+ * Takes the slope on which both halves of the span agree: a single large file that appears or disappears is not a trend.
  */
 function steadySlope(readings: readonly HistoryReading[]): number {
   const middle = Math.floor(readings.length / 2)
@@ -180,7 +180,7 @@ async function* walk(
 /** Milliseconds that a share may take to report its size: the other checks of the machine do not wait longer. */
 const longestShareMs = 3_000
 
-/** The usage of a file system that is no local disk. It may belong to another machine, which may not answer. */
+/** The usage of a file system that is not a local disk. It may belong to another machine, which may not answer. */
 async function usageOf(mount: string, type: string, ms: number): Promise<Disk | SilentDisk | 'without size'> {
   try {
     const { blocks, blockBytes, available, inodes, freeInodes } = await filesWithin(ms)('space', { path: mount })

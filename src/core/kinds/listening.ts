@@ -25,7 +25,7 @@ const ports = checksOn<object>()({
     context.step('ports', '127.0.0.1')
     const listening = settings.found ?? (await listeningPorts(settings.ports ?? [], context.signal))
     yield* listening
-    // A port that was open when the plan was made may be closed by now: that is no fault either.
+    // A port that was open when the plan was made may be closed by now: that is not a fault either.
     if (listening.length === 0) yield undefined
   },
   evaluate: (listening) => {

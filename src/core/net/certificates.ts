@@ -276,7 +276,7 @@ function distrust(chain: Chain, error: string, top: string): string {
   return `the chain does not verify: ${verificationErrors[error] ?? 'openssl s_client -connect shows why'} (${error})`
 }
 
-/** The codes that OpenSSL gives where one of the issuers is no CA. */
+/** The codes that OpenSSL gives where one of the issuers is not a CA. */
 const purposeErrors: ReadonlySet<string> = new Set(['INVALID_PURPOSE', 'INVALID_CA'])
 
 /** What OpenSSL's verification errors mean, as far as Node names them. Dates and unknown issuers are told apart above. */

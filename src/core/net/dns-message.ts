@@ -117,7 +117,7 @@ export function aliasElsewhere(message: DnsMessage): string | undefined {
   return message.nameIn(last)
 }
 
-/** The zone and the servers to which an answer refers. Undefined for an answer that is no referral. */
+/** The zone and the servers to which an answer refers. Undefined for an answer that is not a referral. */
 export function referralIn(
   message: DnsMessage,
 ): { readonly zone: string; readonly servers: readonly string[] } | undefined {

@@ -5,7 +5,7 @@ import { isIP } from 'node:net'
 /** A variable of a shell, of Windows or of a template, which svc does not replace. */
 const variable = /\$\{[^{}]*\}|\$[A-Za-z_]\w*|\{\{[^{}]*\}\}|%[A-Za-z_]\w*%/
 
-/** The message for a text with a variable, or undefined. The variable itself is no secret. */
+/** The message for a text with a variable, or undefined. The variable itself is not a secret. */
 export function variableMistake(text: string): string | undefined {
   const [written] = variable.exec(text) ?? []
   if (written === undefined) return undefined

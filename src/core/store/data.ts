@@ -172,7 +172,7 @@ export type SignInRecord = {
   readonly refresh: RefreshRow | undefined
   /** The session that came with the request. The sign-in ends it (A8). */
   readonly endsSession: string | undefined
-  /** The roles that the sign-in has from claims, and until when. They belong to its family and are no grants. */
+  /** The roles that the sign-in has from claims, and until when. They belong to its family and are not grants. */
   readonly claimedRoles?: { readonly roles: readonly string[]; readonly endsAt: number } | undefined
 }
 /** A user as an OpenID provider knows it. */

@@ -46,7 +46,7 @@ export type Certificates = {
   readonly stapled: ServerCertificate
   /** Good, but for the purpose of a client. */
   readonly forClients: ServerCertificate
-  /** Signed by `good`, which is no CA. */
+  /** Signed by `good`, which is not a CA. */
   readonly underLeaf: ServerCertificate
   /** Under an intermediate below another one that may have none below it. */
   readonly tooDeep: ServerCertificate

@@ -50,7 +50,7 @@ export type PostgresServer = Running & {
   readonly client: (database?: string) => Promise<pg.Client>
   /** Ends it and starts it again with the same data and port. */
   readonly restart: (settings?: readonly string[]) => Promise<PostgresServer>
-  /** `pg_ctl restart`: the same data, port and settings, in a process that is no child of this one any more. */
+  /** `pg_ctl restart`: the same data, port and settings, in a process that is not a child of this one any more. */
   readonly restartInPlace: (mode: 'fast' | 'immediate') => Promise<void>
   /**
    * A streaming standby of it, made of a copy of its data. It is stopped for the copy, and runs again after. The standby

@@ -56,7 +56,7 @@ export async function describedBy(label: Parameters<typeof describedAt>[1], writ
     if (media === undefined) throw wrong(`of the media types ${Object.keys(content).join(', ')} it is none`)
     // A callback's argument is the JSON.
     const called = type === 'text/javascript' ? /^[\w$.]+\((.*)\)$/s.exec(body)?.[1] : undefined
-    if (type === 'text/javascript' && called === undefined) throw wrong('it is no call')
+    if (type === 'text/javascript' && called === undefined) throw wrong('it is not a call')
     const schema = called === undefined ? media.schema : content['application/json']?.schema
     if (schema === undefined) throw wrong('no JSON is described')
     const problem = problemIn(schema, called ?? (type.endsWith('json') ? body : JSON.stringify(body)))
@@ -71,7 +71,7 @@ export async function describedBy(label: Parameters<typeof describedAt>[1], writ
     try {
       value = JSON.parse(json)
     } catch {
-      return 'it is no JSON'
+      return 'it is not JSON'
     }
     return check(value) ? undefined : ajv.errorsText(check.errors, { separator: '; ' })
   }

@@ -61,7 +61,7 @@ export const newest = check({
   },
 })
 
-/** For comparing ages. A heartbeat from the future is no newest one as long as there is another. */
+/** For comparing ages. A heartbeat from the future is not the newest one as long as there is another. */
 const freshness = ({ ageMs, aheadMs }: Agent): number => (aheadMs === undefined ? ageMs : Number.POSITIVE_INFINITY)
 
 /** Evaluates the newest heartbeat of all agents against the schedule. */

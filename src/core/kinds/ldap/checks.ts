@@ -53,7 +53,7 @@ const rootAttributes = [
 type Root = {
   readonly address: string
   readonly entry: LdapEntry | undefined
-  /** Why the server hides the entry from anonymous callers, if that is no fault. */
+  /** Why the server hides the entry from anonymous callers, if that is not a fault. */
   readonly hidden?: string
 }
 

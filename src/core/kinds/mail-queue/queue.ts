@@ -32,7 +32,7 @@ type Listing = {
 
 /** A listing of tens of thousands of messages. The programs have no option to count the messages and date the oldest. */
 const maxListing = 15 * 1024 * 1024
-/** A longer line is no listing. Characters. */
+/** A longer line is not a listing. Characters. */
 const maxLine = 1024 * 1024
 
 const listings: Readonly<Record<MailServer, Listing>> = {

@@ -76,7 +76,7 @@ export type OidcAsk = {
 /** A provider at one address. Every request opens its own connection and follows no redirect. */
 export type OidcProvider = {
   readonly address: string
-  /** On loopback, plain http is no risk. */
+  /** On loopback, plain http is safe. */
   readonly loopback: boolean
   /** Where the secrets of its settings are read. */
   readonly files: ConfiguredFiles

@@ -90,7 +90,7 @@ export type OptionReading = {
 }
 
 /**
- * Reads the options in a query. Names match in any letter case, and the last value counts. Names that are no option of
+ * Reads the options in a query. Names match in any letter case, and the last value counts. Names that are not an option of
  * the language are ignored; an empty value means the default.
  */
 export function readOptions(options: Options, query: readonly (readonly [string, string])[]): OptionReading {
