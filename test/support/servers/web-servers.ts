@@ -34,6 +34,8 @@ export type WebServer = {
   readonly tlsPort: Readonly<Record<CertificateName, number>>
   readonly specialPort: Readonly<Record<SpecialPort, number>>
   readonly caFile: string
+  /** The folder with the files that nginx and Apache serve. */
+  readonly pages: string
   readonly freeze: () => void
   readonly thaw: () => void
   readonly stop: () => Promise<void>
@@ -139,6 +141,7 @@ export async function startWebServer(program: WebProgram, certificates: Certific
   return {
     ...ports,
     caFile: certificates.caFile,
+    pages: join(folder, 'www'),
     freeze: () => running.freeze(),
     thaw: () => running.thaw(),
     stop: () => running.stop('SIGTERM'),
