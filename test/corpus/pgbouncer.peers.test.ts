@@ -211,7 +211,7 @@ const rows: readonly Row<World>[] = [
       state: 'unhealthy',
       check: 'connect',
       fault: 'timeout',
-      says: /accepted the connection but sent nothing for (?:1\.\d+|2(?:\.\d+)?) s/,
+      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
     },
   },
   // The last row of this PgBouncer, which goes on counting the client after it has left.

@@ -270,7 +270,7 @@ const rows: readonly Row<Pair>[] = [
       state: 'unhealthy',
       check: 'connect',
       fault: 'timeout',
-      says: /accepted the connection but sent nothing for (?:1\.\d+|2(?:\.\d+)?) s/,
+      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
     },
   },
   {
@@ -421,7 +421,7 @@ const sentinelRows: readonly Row<SentinelGroup>[] = [
       state: 'unhealthy',
       check: 'ping',
       fault: 'timeout',
-      says: /accepted the connection but sent nothing for (?:1\.\d+|2(?:\.\d+)?) s/,
+      says: /accepted the connection but sent nothing for [\d.]+ m?s/,
     },
   },
   // The last row: this mode lasts for 30 s.

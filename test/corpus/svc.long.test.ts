@@ -224,7 +224,7 @@ corpus<Agents>({
           await data.heartbeats.report({ ...beat, name: 'doubled', at, run: { id } })
         return undefined
       },
-      expected: { state: 'warning', check: 'overlap', says: /doubled.*began .*1 min.* has not ended/ },
+      expected: { state: 'warning', check: 'overlap', says: /doubled.*began .*1(?:\.\d)? min.* has not ended/ },
       before: 'ok',
     },
     {
@@ -339,7 +339,7 @@ corpus<Deployed>({
       fault: 'a deployment is in progress',
       monitor: deployment(),
       plant: withVersion('2.1.0', 5 * minuteMs),
-      expected: { state: 'unhealthy', check: 'deployment', fault: 'data', says: /in progress for 5 min/ },
+      expected: { state: 'unhealthy', check: 'deployment', fault: 'data', says: /in progress for 5(?:\.\d)? min/ },
     },
     {
       fault: 'a deployment has not ended',

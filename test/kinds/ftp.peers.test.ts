@@ -241,7 +241,7 @@ peerSuite(vsftpdMissing ?? opensslMissing(), 'ftp against vsftpd', () => {
         expect(checked(results, 'EPSV').status).toBe('ok')
         expect(checked(results, 'PASV')).toMatchObject({ status: 'failed', fault: 'refused' })
         expect(checked(results, 'PASV').message).toMatch(
-          /^signed in after [\d.]+ ms, PASV returned 127\.0\.0\.2:\d+, connect was refused in [\d.]+ ms \(control peer 127\.0\.0\.1\): the same port of the control peer accepts connections, so the passive address is wrong, not the account$/,
+          /^signed in after [\d.]+ m?s, PASV returned 127\.0\.0\.2:\d+, connect was refused in [\d.]+ m?s \(control peer 127\.0\.0\.1\): the same port of the control peer accepts connections, so the passive address is wrong, not the account$/,
         )
       } finally {
         await wrong.remove()

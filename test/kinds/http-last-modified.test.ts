@@ -23,7 +23,7 @@ test('content that changed recently is ok, with its age as the value', async () 
   expect(result).toMatchObject({ status: 'ok', measurement: { unit: 'milliseconds', limit: 24 * hourMs } })
   expect(result.measurement?.value).toBeGreaterThanOrEqual(600_000)
   expect(result.measurement?.value).toBeLessThan(660_000)
-  expect(result.message).toMatch(/^127\.0\.0\.1:\d+: content changed 10 min ago \(warn 1 h, fail 24 h\)$/)
+  expect(result.message).toMatch(/^127\.0\.0\.1:\d+: content changed 10(?:\.\d)? min ago \(warn 1 h, fail 24 h\)$/)
 })
 
 test('old content warns, and fails beyond the limit', async () => {

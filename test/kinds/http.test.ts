@@ -191,7 +191,7 @@ describe('http status and latency', () => {
   test('a slow answer warns', async () => {
     const result = await one('latency', replies(answer(200, 'x'), 120), { latency: { warn: 50, limit: 5_000 } })
     expect(result.status).toBe('warning')
-    expect(result.message).toMatch(/answered 1 B in \d+ ms \(warn 50 ms, fail 5 s\)$/)
+    expect(result.message).toMatch(/answered 1 B in [\d.]+ m?s \(warn 50 ms, fail 5 s\)$/)
   })
 
   test('values at the boundaries of latency and clock are ok', () => {
@@ -265,7 +265,7 @@ describe('http faults', () => {
       ['status', 'failed', 'timeout'],
     ])
     expect(results[1]?.message).toMatch(
-      new RegExp(`^127.0.0.1:${there.port} accepted the connection but sent nothing for \\d+ ms$`),
+      new RegExp(`^127.0.0.1:${there.port} accepted the connection but sent nothing for [\\d.]+ m?s$`),
     )
     expect(await settled('TCPServerWrap 1')).toBe('TCPServerWrap 1')
   })

@@ -209,7 +209,7 @@ describe('ldap over a bad connection', () => {
 
   test('a black hole behind StartTLS and behind ldaps ends at the deadline too', async () => {
     const { results } = await look(blackHole, { startTls: true }, 'Basic', { timeoutMs: 600 })
-    expect(results[0]?.message).toMatch(/accepted the connection but sent nothing for \d+ ms/)
+    expect(results[0]?.message).toMatch(/accepted the connection but sent nothing for [\d.]+ m?s/)
     expect(results[0]?.fault).toBe('timeout')
     await using deaf = await peer(blackHole)
     const silent = await runKind(ldap, { url: `ldaps://127.0.0.1:${deaf.port}` }, 'Basic', { timeoutMs: 300 })

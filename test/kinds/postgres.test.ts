@@ -388,7 +388,7 @@ sqlSuite(
       await other.end()
       expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
       expect(result.message).toMatch(
-        /^pid \d+, user postgres, idle in transaction, for \d+ ms \(warn 10 ms, fail 60 ms\)$/,
+        /^pid \d+, user postgres, idle in transaction, for [\d.]+ m?s \(warn 10 ms, fail 60 ms\)$/,
       )
     })
 
@@ -412,7 +412,7 @@ sqlSuite(
       await holder.query('DROP TABLE wanted')
       await Promise.all([holder.end(), waiter.end()])
       expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
-      expect(result.message).toMatch(/^1 session is waiting for a lock, the longest for \d+ ms/)
+      expect(result.message).toMatch(/^1 session is waiting for a lock, the longest for [\d.]+ m?s/)
       expect(result.measurement?.value).toBeLessThan(took - 500)
       expect(result.details?.[0]).toMatch(/^inspect: SELECT pg_blocking_pids\(\d+\)$/)
     })
@@ -434,7 +434,7 @@ sqlSuite(
         await wait(20)
         const result = await one('slots', { inactiveSlots: { warn: 10 } }, 'Advanced')
         expect(result.status).toBe('warning')
-        expect(result.message).toMatch(/^forgotten has had no consumer for \d+ ms and retains .* \(warn 10 ms\)$/)
+        expect(result.message).toMatch(/^forgotten has had no consumer for [\d.]+ m?s and retains .* \(warn 10 ms\)$/)
         await server.query('CREATE TABLE much AS SELECT generate_series(1, 5000) AS x; DROP TABLE much')
         expect(await one('slots', { slots: { limit: 10_000 } }, 'Advanced')).toMatchObject({ fault: 'threshold' })
       } finally {

@@ -44,7 +44,7 @@ sqlSuite(
       Standard: ['open', 'query', 'wal', 'schema', 'disk'],
       Advanced: ['open', 'query', 'wal', 'schema', 'disk', 'round trip', 'quick check'],
     },
-    messages: { mode: 'Basic', of: { open: /^opened in [\d.]+ ms \(warn 1 s, fail 3 s\)$/ } },
+    messages: { mode: 'Basic', of: { open: /^opened in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/ } },
     open: children,
     log: () => '',
     network: { absent: 'SQLite is a file: there is no server' },

@@ -109,7 +109,7 @@ describe("svc's own store", () => {
     store()
     const results = await own({}, 'Advanced')
     const message = (check: string): string => checked(results, check).message
-    expect(message('open')).toMatch(/^opened in [\d.]+ ms \(warn 1 s, fail 3 s\)$/)
+    expect(message('open')).toMatch(/^opened in [\d.]+ m?s \(warn 1 s, fail 3 s\)$/)
     expect(message('wal')).toMatch(/^write-ahead log [\d.]+ (B|KiB) \(warn 64 MiB\)$/)
     expect(message('schema')).toBe(`schema ${migrations.length}`)
     expect(message('round trip')).toMatch(/^row written, read and rolled back in [\d.]+ m?s/)

@@ -104,7 +104,7 @@ describe('the profile carbon', () => {
       return (await ask(server, 'Basic', 900)).failed.find((line) => line.startsWith('tcp c1 version')) ?? ''
     }
     expect(await version(blackHole)).toMatch(
-      /sent nothing for .*, expected a whole XML document; it had 0\.9 s of its 5 s/,
+      /sent nothing for .*, expected a whole XML document; it had [\d.]+ s of its 5 s/,
     )
     expect(await version(replies('CarbonAPIXML1 200 <Reply Success="TRUE">'))).toMatch(
       /sent "CarbonAPIXML1 200 <Reply Success="TRUE">" and closed the connection, expected a whole XML document$/,
