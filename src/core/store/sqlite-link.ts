@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
 import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
 import { Fault } from '../errors.ts'
@@ -32,8 +32,9 @@ export function linkSqlite(options: StoreOptions): StoreLink {
     store.close()
     throw runningFault(error)
   }
-  const readDb = kysely(parts, async () => hold(reader))
-  const writeDb = kysely(parts, async () => hold(store.database))
+  const [reads, writes] = [hold(reader), hold(store.database)]
+  const readDb = kysely(parts, async () => reads)
+  const writeDb = kysely(parts, async () => writes)
   const files = storeFiles(options.path)
   const checkFiles = (): void => {
     const change = changeOf(files, storeFiles(options.path))
@@ -94,8 +95,10 @@ const parts = {
   createQueryCompiler: () => new SqliteQueryCompiler(),
 }
 
-const hold = (database: DatabaseSync): DriverConnection => ({
-  execute: async (sql, parameters) => execute(database, sql, parameters as readonly SQLInputValue[]),
+const hold = (database: DatabaseSync): DriverConnection => heldBy(database, preparedOnce(database))
+
+const heldBy = (database: DatabaseSync, prepare: (sql: string) => Prepared): DriverConnection => ({
+  execute: async (sql, parameters) => execute(prepare(sql), parameters as readonly SQLInputValue[]),
   begin: async () => {
     // A transaction is left over when its rollback failed. It would keep every other one from beginning.
     if (database.isTransaction) database.exec('ROLLBACK')
@@ -110,9 +113,31 @@ const hold = (database: DatabaseSync): DriverConnection => ({
   release: () => {},
 })
 
-function execute(database: DatabaseSync, sql: string, parameters: readonly SQLInputValue[]): QueryOutcome {
+type Prepared = { readonly statement: StatementSync; readonly hasRows: boolean }
+
+/** The queries of svc are fewer; only lists of values make a text of their own for each length. */
+const preparedAtMost = 200
+
+/** Prepares each text once: it takes longer than most queries do. Forgets the text that was used longest ago. */
+function preparedOnce(database: DatabaseSync): (sql: string) => Prepared {
+  const prepared = new Map<string, Prepared>()
+  return (sql) => {
+    const held = prepared.get(sql) ?? prepare(database, sql)
+    prepared.delete(sql)
+    prepared.set(sql, held)
+    const [oldest] = prepared.keys()
+    if (prepared.size > preparedAtMost && oldest !== undefined) prepared.delete(oldest)
+    return held
+  }
+}
+
+function prepare(database: DatabaseSync, sql: string): Prepared {
   const statement = database.prepare(sql)
-  if (statement.columns().length > 0) return { rows: statement.all(...parameters), changed: undefined }
+  return { statement, hasRows: statement.columns().length > 0 }
+}
+
+function execute({ statement, hasRows }: Prepared, parameters: readonly SQLInputValue[]): QueryOutcome {
+  if (hasRows) return { rows: statement.all(...parameters), changed: undefined }
   return { rows: [], changed: Number(statement.run(...parameters).changes) }
 }
 
