@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import type { Run } from '../src/core/engine/index.ts'
 import { localService } from '../src/core/local.ts'
 import { ExecutionMode, HealthCheckResponse, ServerType } from '../src/core/protocol/index.ts'
+import { rememberDocuments } from '../src/core/run-documents.ts'
 import { startServer } from '../src/core/server/index.ts'
 import { type Runtime, type Service, serveDefaults } from '../src/core/service.ts'
 import { encodeJson } from '../src/core/wire/index.ts'
@@ -51,6 +52,7 @@ const run: Run = {
 
 /** The Service as it is, with one run that is shared with everyone who asks. */
 const service = localService({
+  documentsOf: rememberDocuments(),
   details: 'signed-in',
   serverTypes: { types: [], configured: false },
   plan: async () => [],

@@ -4,16 +4,15 @@ import { Fault } from './errors.ts'
 import type { NewNames } from './heartbeats/index.ts'
 import {
   type ExecutionMode,
-  type HealthCheckResponse,
   isOfKind,
   maySendHeartbeat,
   operations,
-  type RunDocument,
   readsDetails,
   type ServerType,
   type WhoMayCall,
 } from './protocol/index.ts'
-import { healthCheckResponse, type RunDocumentOptions, type RunView, runDocument, selectRun } from './reports/index.ts'
+import { healthCheckResponse, selectRun } from './reports/index.ts'
+import type { DocumentsOf } from './run-documents.ts'
 import {
   type Call,
   type Caller,
@@ -35,6 +34,7 @@ export type Parts = {
   readonly shared?:
     | ((mode: ExecutionMode, type: ServerType, call: Call, isStranger: () => Promise<boolean>) => Promise<Shared>)
     | undefined
+  readonly documentsOf: DocumentsOf
   readonly details: ServeOptions['details']
   /** What a check of everything includes. */
   readonly serverTypes: { readonly types: readonly ServerType[]; readonly configured: boolean }
@@ -56,7 +56,6 @@ export const preloadOperations = async (): Promise<void> => {
 
 /** The Service computed in this process. All authorization happens here and judges the caller that it is given. */
 export function localService(parts: Parts): Service {
-  const documentsOf = rememberDocuments()
   let newNames: NewNames | undefined
   return {
     async authenticate(request, call) {
@@ -114,7 +113,7 @@ export function localService(parts: Parts): Service {
       const open = typeof opens === 'boolean' ? opens : await opens
       const reads = mustIdentify(call, open) ? await mayReadDetails(parts, type, call) : undefined
       const { run, ageMs } = await obtain(parts, mode, type, call, reads)
-      const documents = documentsOf(run, type, request, open || reads ? 'full' : 'brief')
+      const documents = parts.documentsOf(run, type, request, open || reads ? 'full' : 'brief')
       const { correlationId, selection } = call
       const whole = { ...documents.run, correlationId }
       const selected = selection ? selectRun(whole, selection) : whole
@@ -123,28 +122,6 @@ export function localService(parts: Parts): Service {
         ? { ...documents.response, CorrelationId: correlationId }
         : healthCheckResponse(selected)
     },
-  }
-}
-
-type Documents = { readonly run: RunDocument; readonly response: HealthCheckResponse }
-type Flags = RunDocumentOptions['flags']
-
-/**
- * The documents of a run without the correlation id. Callers that share the run with the same options share the
- * documents.
- */
-function rememberDocuments(): (run: Run, type: ServerType, flags: Flags, view: RunView) => Documents {
-  const documentsByRun = new WeakMap<Run, Map<string, Documents>>()
-  return (run, type, flags, view) => {
-    const ofRun = documentsByRun.get(run) ?? new Map<string, Documents>()
-    documentsByRun.set(run, ofRun)
-    const key = `${view} ${flags.IncludeServerStateInformation === true} ${flags.SuppressDeploymentErrors === true}`
-    const before = ofRun.get(key)
-    if (before) return before
-    const document = runDocument(run, { type, correlationId: '', flags, view })
-    const made = { run: document, response: healthCheckResponse(document) }
-    ofRun.set(key, made)
-    return made
   }
 }
 

@@ -22,7 +22,7 @@ import { resolveHost } from './net/connect.ts'
 import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth, staticMonitor } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
-import { healthCheckResponse, runDocument } from './reports/index.ts'
+import { rememberDocuments } from './run-documents.ts'
 import type {
   Admin,
   Call,
@@ -145,6 +145,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     ownUrl: () => ownUrl,
     tryNow: async ({ name, type }) => await options.tryNow?.(name, type),
   }
+  const documentsOf = rememberDocuments()
   const life = new AbortController()
   // A type that svc.yaml lacks must not pass because svc itself is healthy.
   const checksItself = options.config.origin === undefined && options.requireConfig !== true
@@ -212,6 +213,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   }
 
   const parts: Parts = {
+    documentsOf,
     details: options.details,
     serverTypes: { types: configured ? facts.types : facts.ownTypes, configured },
     accounts: store?.accounts,
@@ -264,8 +266,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         const last = sharedRuns?.last(mode, type)
         if (!last) return []
         const flags = { IncludeServerStateInformation: true }
-        const run = runDocument(last.run, { type, correlationId: last.run.id, flags, view: views(type) })
-        return [{ type, mode, run, response: healthCheckResponse(run), ageSeconds: Math.floor(last.ageMs / 1_000) }]
+        const { run, response } = documentsOf(last.run, type, flags, views(type))
+        const ageSeconds = Math.floor(last.ageMs / 1_000)
+        return [{ type, mode, run: { ...run, correlationId: last.run.id }, response, ageSeconds }]
       }),
     answersAt: (url) => {
       ownUrl = url

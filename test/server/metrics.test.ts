@@ -151,6 +151,51 @@ describe('other metrics of /metrics', () => {
     expect(of('process_resident_memory_bytes')).toHaveLength(1)
   })
 
+  test('W22 a store that hangs delays only the scrape that has no earlier outcome, and is down from the next one on', async () => {
+    const facts: Runtime['facts'] = { store: '/var/lib/svc/svc.db', configuration: undefined, types: [], ownTypes: [] }
+    const hangs = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
+    const answers = [Promise.resolve(), ...hangs.map(({ promise }) => promise)]
+    const runtime: Partial<Runtime> = { facts, ready: () => answers.shift() ?? Promise.resolve() }
+    await withSite(showing([], runtime), async ({ port }) => {
+      const up = async (): Promise<readonly number[]> =>
+        prometheusSeries((await ask(port, '/metrics')).text).flatMap(({ name, value }) =>
+          name === 'svc_store_up' ? [value] : [],
+        )
+      expect(await up()).toEqual([1])
+      // This query does not end yet: the scrape repeats the outcome of the one before.
+      expect(await up()).toEqual([1])
+      hangs[0].reject(new Error('gone'))
+      expect(await up()).toEqual([0])
+      hangs[1].resolve()
+      await expect.poll(up).toEqual([1])
+    })
+  })
+
+  test('W22 the text of health is written again only when a run has ended', async () => {
+    const one = recent('Basic', 1, [result('connect', 'Basic')])
+    let reads = 0
+    const counted: RecentRun = {
+      ...one,
+      get run() {
+        reads += 1
+        return one.run
+      },
+    }
+    const runs = [counted]
+    await withSite(showing(runs), async ({ port }) => {
+      const first = await ask(port, '/metrics')
+      expect(reads).toBeGreaterThan(0)
+      const before = reads
+      const second = await ask(port, '/metrics')
+      expect(reads).toBe(before)
+      const health = (text: string): string => text.slice(0, text.indexOf('# HELP svc_configured_types'))
+      expect(health(second.text)).toBe(health(first.text))
+      expect(health(second.text)).toContain('svc_check_success')
+      runs.push(recent('Standard', 0, [result('connect', 'Basic'), result('query', 'Standard')]))
+      expect((await ask(port, '/metrics')).text).toContain('check="query"')
+    })
+  })
+
   test.each([
     [undefined, 'text/plain; version=0.0.4; charset=utf-8'],
     ['*/*', 'text/plain; version=0.0.4; charset=utf-8'],

@@ -30,12 +30,15 @@ export const expositionTypes: Readonly<Record<ExpositionFormat, string>> = {
 /** The units that OpenMetrics declares. A metric's name ends in its unit. */
 const units = ['seconds', 'bytes', 'ratio'] as const
 
-/** Writes families as text and skips those without samples. */
+/** Writes families as text and skips those without samples. `exposition` makes whole pages of such texts. */
 export function renderFamilies(families: readonly Family[], format: ExpositionFormat): string {
   const filled = families.filter(({ samples }) => samples.length > 0)
-  const text = filled.map((family) => render(family, format)).join('')
-  return format === 'openmetrics' ? `${text}# EOF\n` : text
+  return filled.map((family) => render(family, format)).join('')
 }
+
+/** A page of texts that have no family in common. */
+export const exposition = (texts: readonly string[], format: ExpositionFormat): string =>
+  [...texts, format === 'openmetrics' ? '# EOF\n' : ''].join('')
 
 function render({ name, type, help, samples }: Family, format: ExpositionFormat): string {
   const sample = type === 'counter' ? `${name}_total` : type === 'info' ? `${name}_info` : name

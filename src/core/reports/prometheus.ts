@@ -13,7 +13,7 @@ import {
   worstFirst,
 } from './reading.ts'
 
-export { expositionTypes, renderFamilies } from './exposition.ts'
+export { exposition, expositionTypes, renderFamilies } from './exposition.ts'
 
 /** The maximum number of items per check that get a series. */
 const maxItems = 50

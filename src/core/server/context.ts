@@ -8,10 +8,12 @@ import type { Connections } from './connections.ts'
 import type { DescribedInterface } from './documents.ts'
 import type { HealthJson } from './health-json.ts'
 import { type CallerOf, type HostCheck, type HttpCaller, type PeerCheck, plainAddress } from './hosts.ts'
+import type { KeptTexts } from './kept-texts.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { RequestTarget } from './routes.ts'
+import type { StoreProbe } from './store-probe.ts'
 
 const sane = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 /** W3C Trace Context: version 00 has exactly four parts, later versions may have more. `ff` is not a version. */
@@ -134,6 +136,8 @@ export type ServerContext = {
   readonly isTrusted: (address: string) => boolean
   readonly origins: ReadonlySet<string>
   readonly metrics: Metrics
+  readonly storeProbe: StoreProbe
+  readonly keptTexts: KeptTexts
   readonly healthJson: HealthJson
   readonly described: DescribedInterface
   readonly open: Set<UnderWay>

@@ -33,26 +33,49 @@ export async function metricsPage(server: ServerContext, context: RequestContext
   const configured = runtime.facts.types
   const exported = checkedTypes(runtime.facts)
   const runs = runtime.recent(views).filter(({ type }) => exported.includes(type))
-  const target = baseUrl(server, context)
-  const readings = freshest(runs).map((run) => read(entryOf(run, target)))
-  const { expositionTypes, healthFamilies, lastRunName, renderFamilies } = await loadPrometheus()
-  const health = healthFamilies(readings, options.metrics.maxSeries, withoutSuperseded(readings))
-  const families = [
-    ...health.map((family) =>
-      family.name === lastRunName ? { ...family, samples: lastRuns(runs, configured) } : family,
-    ),
+  const format = formatFor(headers.accept)
+  const { exposition, expositionTypes, renderFamilies } = await loadPrometheus()
+  const health = await healthText(server, { runs, format, target: baseUrl(server, context) })
+  const others = [
     gauge(
       'svc_configured_types',
       'Server types with at least one monitor; 0 means that nothing is checked.',
       configured.length,
     ),
     ...runFamilies(runtime),
-    ...(await storeFamilies(server, context)),
+    ...(await storeFamilies(server)),
     ...(await server.metrics.families(server.open.size)),
     ...(views() === 'full' ? [buildFamily(runtime)] : []),
   ]
-  const format = formatFor(headers.accept)
-  return { status: 200, contentType: expositionTypes[format], body: renderFamilies(families, format) }
+  const body = exposition([health, renderFamilies(others, format)], format)
+  return { status: 200, contentType: expositionTypes[format], body }
+}
+
+type HealthTextInput = {
+  readonly runs: readonly RecentRun[]
+  readonly format: ExpositionFormat
+  readonly target: string
+}
+
+/**
+ * The families of the latest runs. The text of a thousand monitors takes longer to write than all other answers of a
+ * minute, so it is kept until another run ends or one becomes too old.
+ */
+async function healthText(
+  { keptTexts, options, runtime }: ServerContext,
+  { runs, format, target }: HealthTextInput,
+): Promise<string> {
+  const latest = freshest(runs)
+  const documents = (some: readonly RecentRun[]): readonly object[] => some.map(({ response }) => response)
+  const { healthFamilies, lastRunName, renderFamilies } = await loadPrometheus()
+  return keptTexts.of([format, target, ...documents(latest), 'of', ...documents(runs)], () => {
+    const readings = latest.map((run) => read(entryOf(run, target)))
+    const families = healthFamilies(readings, options.metrics.maxSeries, withoutSuperseded(readings))
+    const withLastRuns = families.map((family) =>
+      family.name === lastRunName ? { ...family, samples: lastRuns(runs, runtime.facts.types) } : family,
+    )
+    return renderFamilies(withLastRuns, format)
+  })
 }
 
 /** OpenMetrics if the caller accepts it, otherwise the text format. Prometheus reads both. */
@@ -114,14 +137,9 @@ const runFamilies = ({ startedRuns }: Runtime): readonly Family[] => [
   ),
 ]
 
-/** Queries the store on every scrape, with the time limit of /readyz. */
-async function storeFamilies(
-  { runtime, limits }: ServerContext,
-  { signal }: RequestContext,
-): Promise<readonly Family[]> {
+async function storeFamilies({ runtime, storeProbe }: ServerContext): Promise<readonly Family[]> {
   if (runtime.facts.store === undefined) return []
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(limits.readyMs)])
-  const audited = await auditEntries(runtime, deadline)
+  const audited = await storeProbe.outcome()
   const state = runtime.storeState?.()
   return [
     gauge('svc_store_up', '1 if the store answers, 0 if not.', audited === undefined ? 0 : 1),
@@ -146,19 +164,6 @@ async function storeFamilies(
     ),
     counter('svc_store_sweeps_failed', 'Attempts to delete expired rows that failed.', only(state?.sweepFailures)),
   ]
-}
-
-/** Undefined when the store does not answer in time. */
-async function auditEntries({ ready, auditEntries: count }: Runtime, signal: AbortSignal): Promise<number | undefined> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-  late.catch(() => {})
-  try {
-    await Promise.race([ready(signal), late])
-    return count === undefined ? 0 : await Promise.race([count(), late])
-  } catch {
-    return undefined
-  }
 }
 
 const buildFamily = ({ version }: Runtime): Family => ({

@@ -17,12 +17,14 @@ import { DescribedInterface } from './documents.ts'
 import { handle, neverAllowed, stopping } from './handle.ts'
 import { HealthJson } from './health-json.ts'
 import { type CallerRules, callerOf, hostCheck, peerCheck, plainAddress, trustedProxies } from './hosts.ts'
+import { KeptTexts } from './kept-texts.ts'
 import { type ServerLimits, serverLimits } from './limits.ts'
 import { type Log, stackOf } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { answerRaw, refuseUnparsed } from './parser-faults.ts'
 import { accountRules, peerProcesses } from './peer-account.ts'
 import { router, targetReader } from './routes.ts'
+import { StoreProbe } from './store-probe.ts'
 
 /** How often a stopping server checks whether every request is answered. Milliseconds. */
 const lookEveryMs = 50
@@ -230,6 +232,8 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     callerOf: callerOf(callerRules),
     origins: new Set(options.origins),
     metrics: new Metrics(start.droppedLogLines),
+    storeProbe: new StoreProbe(start.runtime, limits.readyMs),
+    keptTexts: new KeptTexts(),
     healthJson: new HealthJson(),
     described: new DescribedInterface({ ...options, providers: start.runtime.facts.providers }),
     open: new Set(),

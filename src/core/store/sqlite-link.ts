@@ -122,12 +122,12 @@ const preparedAtMost = 200
 function preparedOnce(database: DatabaseSync): (sql: string) => Prepared {
   const prepared = new Map<string, Prepared>()
   return (sql) => {
-    const held = prepared.get(sql) ?? prepare(database, sql)
+    const ready = prepared.get(sql) ?? prepare(database, sql)
     prepared.delete(sql)
-    prepared.set(sql, held)
+    prepared.set(sql, ready)
     const [oldest] = prepared.keys()
     if (prepared.size > preparedAtMost && oldest !== undefined) prepared.delete(oldest)
-    return held
+    return ready
   }
 }
 
