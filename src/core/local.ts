@@ -11,8 +11,7 @@ import {
   type ServerType,
   type WhoMayCall,
 } from './protocol/index.ts'
-import { healthCheckResponse, selectRun } from './reports/index.ts'
-import type { DocumentsOf } from './run-documents.ts'
+import { type DocumentsOf, healthCheckResponse, selectRun } from './reports/index.ts'
 import {
   type Call,
   type Caller,

@@ -22,7 +22,7 @@ import { resolveHost } from './net/connect.ts'
 import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth, staticMonitor } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
-import { rememberDocuments } from './run-documents.ts'
+import { rememberDocuments } from './reports/index.ts'
 import type {
   Admin,
   Call,

@@ -25,9 +25,11 @@ export {
   worstFirst,
 } from './reading.ts'
 export {
+  type DocumentsOf,
   healthCheckResponse,
   type RunDocumentOptions,
   type RunView,
+  rememberDocuments,
   runDocument,
   selectRun,
 } from './run-document.ts'
