@@ -6,6 +6,7 @@ type Load = () => Promise<{ readonly default: CommandClass }>
 export const commands: Record<string, Load> = {
   api: () => import('./commands/api.ts'),
   'audit:list': () => import('./commands/audit/list.ts'),
+  backup: () => import('./commands/backup.ts'),
   completion: () => import('./commands/completion.ts'),
   'config:get': () => import('./commands/config/get.ts'),
   'config:list': () => import('./commands/config/list.ts'),
@@ -35,6 +36,7 @@ export const commands: Record<string, Load> = {
   'profile:remove': () => import('./commands/profile/remove.ts'),
   'profile:show': () => import('./commands/profile/show.ts'),
   'profile:use': () => import('./commands/profile/use.ts'),
+  restore: () => import('./commands/restore.ts'),
   'roles:assign': () => import('./commands/roles/assign.ts'),
   'roles:holders': () => import('./commands/roles/holders.ts'),
   'roles:show': () => import('./commands/roles/show.ts'),

@@ -171,6 +171,7 @@ const cliLaw: Record<string, readonly string[]> = {
   session: ['io', 'render', 'command', 'settings', 'keychain', 'credentials'],
   api: ['io'],
   accounts: ['io', 'render'],
+  backups: ['io', 'render'],
   heartbeats: ['io', 'render'],
   monitors: ['io', 'render', 'session'],
   health: ['io', 'render', 'command', 'session'],

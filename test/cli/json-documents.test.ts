@@ -63,6 +63,8 @@ const here = (folder: string): readonly Line[] => [
   line('sessions end', ['--all', '--user', 'ann']),
   line('audit list'),
   line('users remove', ['bob', '--yes']),
+  line('backup', [join(folder, 'backup.db')]),
+  line('restore', [join(folder, 'backup.db')]),
   line('monitors kinds'),
   line('monitors kinds', ['postgres']),
   line('monitors profiles'),
@@ -250,6 +252,7 @@ describe('what every command prints with --json', () => {
 
   const listCommands: readonly (readonly [name: string, rest: readonly string[]])[] = [
     ['audit list', []],
+    ['backup', ['FOLDER/backup.db', '--overwrite']],
     ['config list', []],
     ['doctor', ['--local']],
     ['health', ['-m', 'Basic', '-t', 'App']],
@@ -260,6 +263,7 @@ describe('what every command prints with --json', () => {
     ['monitors profiles', []],
     ['monitors test', ['nobody', '--config', 'FOLDER/monitors.yaml']],
     ['profile list', []],
+    ['restore', ['FOLDER/backup.db']],
     ['roles assign --from-file', ['FOLDER/changes.csv', '--dry-run']],
     ['roles holders', ['Admin']],
     ['roles unassign --from-file', ['FOLDER/changes.csv', '--dry-run']],

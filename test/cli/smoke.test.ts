@@ -31,6 +31,8 @@ const lines: readonly { readonly args: readonly string[]; readonly code: number;
   { args: ['sessions', 'list', '--user', 'ann'], code: 0 },
   { args: ['sessions', 'end', '--all', '--user', 'ann'], code: 0 },
   { args: ['audit', 'list'], code: 0 },
+  { args: ['backup', '/nonexistent/b.db'], code: 12 },
+  { args: ['restore', '/nonexistent/b.db'], code: 12 },
   { args: ['users', 'remove', 'bob', '--yes'], code: 0 },
   { args: ['monitors', 'kinds', 'tcp'], code: 0 },
   { args: ['monitors', 'profiles'], code: 0 },

@@ -1,4 +1,6 @@
 /** The store: its place, how to open it, and its queries. */
+
+export type { Backup } from './backup.ts'
 export type {
   Actor,
   AuditRow,
@@ -22,15 +24,19 @@ export type {
 } from './data.ts'
 export type { KeeperLog } from './keeper.ts'
 export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
-// Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, and only root the
-// store of the service.
+// Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the
+// service, and only two commands the last ones.
 export const loadMarkers = async () => (await import('./own-marker.ts')).keepMarker
 export const loadKeeper = async () => (await import('./keeper.ts')).keepStore
 export const loadStoredNames = async () => (await import('./names.ts')).storedNames
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService
+export const loadBackup = async () => (await import('./backup.ts')).backUp
+export const loadRestore = async () => (await import('./restore.ts')).restore
 export { prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
+export type { Restored } from './restore.ts'
+export type { RolledBack } from './rollback.ts'
 export { nonceLivesMs } from './rows/digest.ts'
 export { applicationId } from './schema.ts'
 export type { ServiceStore } from './service-store.ts'

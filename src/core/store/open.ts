@@ -1,12 +1,12 @@
-import { randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { closeSync, fsyncSync, linkSync, openSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder } from '../own-files.ts'
-import { companions, quoted, reason, refuseSilentShare, refuseUnsafe, refuseUrl, statOf } from './path.ts'
+import { quoted, reason, refuseSilentShare, refuseUnsafe, refuseUrl, statOf, storeFiles } from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
+import { removeDatabase, removeLeftovers, unfinishedName } from './unfinished.ts'
 
 /** The remedies for every unusable store. */
 const waysOut = (path: string): readonly string[] => [
@@ -53,7 +53,7 @@ export function createStore(path: string, steps: readonly string[]): void {
   makeFolder(folder)
   refuseUnsafe(path)
   refuseOrphans(path)
-  const made = join(folder, `${prefix(path)}${randomUUID()}`)
+  const made = unfinishedName(folder, prefix(path))
   try {
     // Create the file before SQLite opens it: node:sqlite would make it readable by all.
     closeSync(openSync(made, 'wx', 0o600))
@@ -67,17 +67,18 @@ export function createStore(path: string, steps: readonly string[]): void {
     link(made, path)
     syncFolder(folder)
   } finally {
-    for (const file of [made, ...companions(made)]) rmSync(file, { force: true })
+    removeDatabase(made)
   }
-  sweep(path)
+  removeLeftovers(folder, prefix(path))
 }
 
-const prefix = (path: string): string => `.${basename(path)}.new-`
+/** How the name of a store that is being made begins. */
+export const prefix = (path: string): string => `.${basename(path)}.new-`
 
 /**
  * Refuses a log without its database. It contains acknowledged writes, and would damage a new database in its place.
  */
-function refuseOrphans(path: string): void {
+export function refuseOrphans(path: string): void {
   for (const orphan of [`${path}-wal`, `${path}-journal`]) {
     const size = statOf(orphan)?.size ?? 0
     // Check again: another process may have created the store meanwhile.
@@ -94,7 +95,8 @@ function link(made: string, path: string): void {
   }
 }
 
-function syncFolder(folder: string): void {
+/** Makes the names in a folder survive a power failure. */
+export function syncFolder(folder: string): void {
   // Windows cannot open a folder, and does not need to.
   if (process.platform === 'win32') return
   const descriptor = openSync(folder, 'r')
@@ -102,18 +104,6 @@ function syncFolder(folder: string): void {
     fsyncSync(descriptor)
   } finally {
     closeSync(descriptor)
-  }
-}
-
-const anHour = 3_600_000
-
-/** Removes files that killed processes have left. Newer ones may belong to a process that is still running. */
-function sweep(path: string): void {
-  const folder = dirname(path)
-  for (const name of readdirSync(folder)) {
-    if (!name.startsWith(prefix(path))) continue
-    const age = Date.now() - (statOf(join(folder, name))?.mtimeMs ?? Date.now())
-    if (age > anHour) rmSync(join(folder, name), { force: true })
   }
 }
 
@@ -170,7 +160,7 @@ export function openStore(options: StoreOptions, steps: readonly string[] = migr
   }
 }
 
-const missing = (path: string): Fault =>
+export const missing = (path: string): Fault =>
   new Fault('Local', `No store exists at ${path}`, {
     hints: [
       'To use another file: --store or SVC_STORE',
@@ -180,6 +170,7 @@ const missing = (path: string): Fault =>
 
 function openExisting(path: string, steps: readonly string[]): Store {
   if (statOf(path)?.size === 0) throw damaged(path, 'is empty (0 bytes): its contents are lost')
+  const { database: opened } = storeFiles(path)
   const database = new (sqlite().DatabaseSync)(path, { timeout: busyMs })
   try {
     refuseForeign(path, database)
@@ -194,6 +185,10 @@ function openExisting(path: string, steps: readonly string[]): Store {
     }
     // Meanwhile SQLite has created its other files, with the mode of the database.
     refuseUnsafe(path)
+    // `svc restore` may have put another file here while this one waited for its lock.
+    if (storeFiles(path).database !== opened) {
+      throw new Fault('Local', `The store ${path} was replaced while it was opened`, { hints: ['Try again.'] })
+    }
     const close = (): void => {
       if (database.isOpen) database.close()
     }
@@ -204,7 +199,7 @@ function openExisting(path: string, steps: readonly string[]): Store {
   }
 }
 
-function refuseForeign(path: string, database: DatabaseSync): void {
+export function refuseForeign(path: string, database: DatabaseSync): void {
   const id = pragma(database, 'application_id')
   if (id === applicationId) return
   throw new Fault('Local', `${path} is a SQLite database, but not a store of svc`, {
@@ -212,7 +207,7 @@ function refuseForeign(path: string, database: DatabaseSync): void {
   })
 }
 
-function refuseNewer(path: string, database: DatabaseSync, steps: readonly string[]): void {
+export function refuseNewer(path: string, database: DatabaseSync, steps: readonly string[] = migrations): void {
   const version = versionOf(database)
   if (version <= steps.length) return
   throw new Fault(

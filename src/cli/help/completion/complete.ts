@@ -200,6 +200,7 @@ async function valuesOf(
 async function argumentsOf(id: string, arg: string, current: string, env: ProcessEnvironment): Promise<Candidates> {
   const [topic = '', verb = ''] = id.split(':')
   if (topic === 'users' && verb !== 'add') return await stored('users', [], env)
+  if (id === 'backup' || id === 'restore') return 'files'
   if (id === 'roles:holders') return await stored('roles', [], env)
   if (topic === 'roles') return await stored('users', [], env)
   if (id === 'keys:revoke') return await stored('keys', [], env)

@@ -1,0 +1,38 @@
+import { resolve } from 'node:path'
+import { lists } from '../cli/command/base.ts'
+import { boolean, required, requiredArgument } from '../cli/command/flags.ts'
+import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
+import { storePath } from '../cli/session/session.ts'
+
+export default class BackUp extends StoreCommand {
+  static override summary = 'Copy the store of this machine into a file, also while svc serve runs'
+  static override description =
+    `The backup is the state of one moment, is verified, and has mode 600: it contains password hashes.
+It appears under its name only when it is complete. For a store in PostgreSQL, use pg_dump.`
+  static override answers = { '': lists(async () => (await import('../cli/backups/lists.ts')).backups) }
+  static override examples = [
+    '<%= config.bin %> backup /var/backups/svc.db --overwrite',
+    '<%= config.bin %> backup svc-2026-11-23.db --json',
+  ]
+  static override args = {
+    file: requiredArgument({ name: 'FILE', description: 'File to write', ignoreStdin: true }),
+  }
+  static override flags = {
+    overwrite: boolean({ description: 'Replace FILE if it exists' }),
+    ...storeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(BackUp)
+    const file = resolve(required(args.file, 'FILE'))
+    await this.sayStore(flags)
+    const store = await storePath(flags, this.io.env)
+    const { loadBackup, shownStore } = await import('../core/store/index.ts')
+    this.target = shownStore(store)
+    await this.warnOfOtherStore(this.target)
+    const backUp = await loadBackup()
+    const backup = await backUp({ store, file, overwrite: flags.overwrite === true, signal })
+    const { backupText } = await import('../cli/backups/lists.ts')
+    this.print(backupText(backup, this.target, this.output))
+  }
+}

@@ -1,0 +1,55 @@
+import { resolve } from 'node:path'
+import { lists } from '../cli/command/base.ts'
+import { boolean, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
+import { localCall, storePath } from '../cli/session/session.ts'
+
+export default class Restore extends StoreCommand {
+  static override summary = 'Put a backup in place of the store of this machine'
+  static override description =
+    `Stop svc serve first. The store before is kept beside the new one. All sign-ins end. Users that were
+removed or disabled after the backup are disabled, and keys that were revoked after it stay revoked,
+unless --keep is set. Roles and permissions are those of the backup; what differs is listed.`
+  static override answers = { '': lists(async () => (await import('../cli/backups/lists.ts')).rolledBack) }
+  static override examples = ['<%= config.bin %> restore /var/backups/svc.db']
+  static override args = {
+    file: requiredArgument({ name: 'FILE', description: 'File that svc backup has written', ignoreStdin: true }),
+  }
+  static override flags = {
+    keep: boolean({ description: 'Let users and keys that were withdrawn after the backup work again' }),
+    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+    ...storeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(Restore)
+    const file = resolve(required(args.file, 'FILE'))
+    await this.sayStore(flags)
+    const store = await storePath(flags, this.io.env)
+    const { loadRestore, shownStore } = await import('../core/store/index.ts')
+    this.target = shownStore(store)
+    await this.warnOfOtherStore(this.target)
+    const { caller, correlationId } = localCall(signal)
+    const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
+    const actor = { who, correlationId, ...(flags.reason === undefined ? {} : { reason: flags.reason }) }
+    const restore = await loadRestore()
+    const now = new Date(this.io.clock.now())
+    const restored = await restore({ store, file, keep: flags.keep === true, actor, now, signal })
+    const { restoreNotes, rolledBack } = await import('../cli/backups/lists.ts')
+    const { comparison, keptAs = null, sessions, unreadable = null, hasAdmin } = restored
+    const changes = comparison?.changes ?? []
+    const around = {
+      store: this.target,
+      file,
+      keptAs,
+      signInsEnded: sessions,
+      auditEntriesLost: comparison?.auditEntries ?? null,
+      isLater: comparison?.isLater ?? null,
+      unreadable,
+      hasAdmin,
+    }
+    const headline = { mark: 'ok', sentence: `The store is restored from ${file}` } as const
+    this.printList(rolledBack.render(changes, around, { ...this.output, headline }))
+    for (const note of restoreNotes(restored)) this.say(note)
+  }
+}
