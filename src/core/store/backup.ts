@@ -5,11 +5,22 @@ import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import { sqlite } from '../lazy.ts'
 import { copyDatabase, copyProblem, countOf, syncFile } from './copy.ts'
-import { damaged, missing, openingFault, refuseForeign, refuseNewer, refuseUnopenable, syncFolder } from './open.ts'
+import {
+  allCompanions,
+  damaged,
+  missing,
+  openingFault,
+  refuseForeign,
+  refuseNewer,
+  refuseUnopenable,
+  removeDatabase,
+  removeLeftovers,
+  syncFolder,
+  unfinishedName,
+} from './open.ts'
 import { quoted, refuseUnsafe, statOf, storeKind } from './path.ts'
 import { versionOf } from './schema.ts'
 import { fullFileSystem } from './space.ts'
-import { allCompanions, removeDatabase, removeLeftovers, unfinishedName } from './unfinished.ts'
 
 export type Backup = {
   /** The absolute path. */

@@ -1,12 +1,12 @@
-import { closeSync, fsyncSync, linkSync, openSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { randomUUID } from 'node:crypto'
+import { closeSync, fsyncSync, linkSync, openSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder } from '../own-files.ts'
-import { quoted, reason, refuseSilentShare, refuseUnsafe, refuseUrl, statOf, storeFiles } from './path.ts'
+import { companions, quoted, reason, refuseSilentShare, refuseUnsafe, refuseUrl, statOf, storeFiles } from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
-import { removeDatabase, removeLeftovers, unfinishedName } from './unfinished.ts'
 
 /** The remedies for every unusable store. */
 const waysOut = (path: string): readonly string[] => [
@@ -92,6 +92,28 @@ function link(made: string, path: string): void {
   } catch (error) {
     // Another process was first, and its store is used.
     if ((error as { code?: unknown }).code !== 'EEXIST') throw error
+  }
+}
+
+/** The files that SQLite keeps beside a database in any journal mode. */
+export const allCompanions = (path: string): readonly string[] => [...companions(path), `${path}-journal`]
+
+/** A name for a file that is being made. It begins with `prefix`, by which `removeLeftovers` recognizes it. */
+export const unfinishedName = (folder: string, prefix: string): string => join(folder, `${prefix}${randomUUID()}`)
+
+/** Removes a file and those that SQLite keeps beside it. */
+export function removeDatabase(path: string): void {
+  for (const file of [path, ...allCompanions(path)]) rmSync(file, { force: true })
+}
+
+const anHour = 3_600_000
+
+/** Removes files that killed processes have left. Newer ones may belong to a process that is still running. */
+export function removeLeftovers(folder: string, prefix: string): void {
+  for (const name of readdirSync(folder)) {
+    if (!name.startsWith(prefix)) continue
+    const age = Date.now() - (statOf(join(folder, name))?.mtimeMs ?? Date.now())
+    if (age > anHour) rmSync(join(folder, name), { force: true })
   }
 }
 

@@ -9,11 +9,21 @@ import { isRunning, readMarker } from '../system/serve-marker.ts'
 import { refuseDatabaseServer, writingFault } from './backup.ts'
 import { copyDatabase, copyProblem, type RowCounts, syncFile } from './copy.ts'
 import type { Actor } from './data.ts'
-import { prefix, refuseForeign, refuseNewer, refuseOrphans, refuseUnopenable, syncFolder } from './open.ts'
+import {
+  allCompanions,
+  prefix,
+  refuseForeign,
+  refuseNewer,
+  refuseOrphans,
+  refuseUnopenable,
+  removeDatabase,
+  removeLeftovers,
+  syncFolder,
+  unfinishedName,
+} from './open.ts'
 import { quoted, reason, refuseUnsafe, statOf } from './path.ts'
 import { endSignIns, rollBack, type StoreComparison } from './rollback.ts'
 import { migrate, migrations, versionOf } from './schema.ts'
-import { allCompanions, removeDatabase, removeLeftovers, unfinishedName } from './unfinished.ts'
 
 export type Restored = {
   /** Where the store before is now. Undefined: there was none. */
