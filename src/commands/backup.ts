@@ -2,7 +2,6 @@ import { resolve } from 'node:path'
 import { lists } from '../cli/command/base.ts'
 import { boolean, required, requiredArgument } from '../cli/command/flags.ts'
 import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
-import { storePath } from '../cli/session/session.ts'
 
 export default class BackUp extends StoreCommand {
   static override summary = 'Copy the store of this machine into a file, also while svc serve runs'
@@ -25,14 +24,10 @@ It appears under its name only when it is complete. For a store in PostgreSQL, u
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(BackUp)
     const file = resolve(required(args.file, 'FILE'))
-    await this.sayStore(flags)
-    const store = await storePath(flags, this.io.env)
-    const { loadBackup, shownStore } = await import('../core/store/index.ts')
-    this.target = shownStore(store)
-    await this.warnOfOtherStore(this.target)
+    const { path: store, shown, loadBackup } = await this.storeFile(flags)
     const backUp = await loadBackup()
     const backup = await backUp({ store, file, overwrite: flags.overwrite === true, signal })
     const { backupText } = await import('../cli/backups/lists.ts')
-    this.print(backupText(backup, this.target, this.output))
+    this.print(backupText(backup, shown, this.output))
   }
 }

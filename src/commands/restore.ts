@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { lists } from '../cli/command/base.ts'
 import { boolean, required, requiredArgument, text } from '../cli/command/flags.ts'
 import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
-import { localCall, storePath } from '../cli/session/session.ts'
+import { localCall } from '../cli/session/session.ts'
 
 export default class Restore extends StoreCommand {
   static override summary = 'Put a backup in place of the store of this machine'
@@ -24,11 +24,7 @@ unless --keep is set. Roles and permissions are those of the backup; what differ
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Restore)
     const file = resolve(required(args.file, 'FILE'))
-    await this.sayStore(flags)
-    const store = await storePath(flags, this.io.env)
-    const { loadRestore, shownStore } = await import('../core/store/index.ts')
-    this.target = shownStore(store)
-    await this.warnOfOtherStore(this.target)
+    const { path: store, shown, loadRestore } = await this.storeFile(flags)
     const { caller, correlationId } = localCall(signal)
     const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
     const actor = { who, correlationId, ...(flags.reason === undefined ? {} : { reason: flags.reason }) }
@@ -39,7 +35,7 @@ unless --keep is set. Roles and permissions are those of the backup; what differ
     const { comparison, keptAs = null, sessions, unreadable = null, hasAdmin } = restored
     const changes = comparison?.changes ?? []
     const around = {
-      store: this.target,
+      store: shown,
       file,
       keptAs,
       signInsEnded: sessions,

@@ -78,6 +78,13 @@ export async function hasStoreFile(
   return existsSync(store)
 }
 
+type StoreFile = {
+  /** A path or a URL, which may contain a password. */
+  readonly path: string
+  /** The same for people. */
+  readonly shown: string
+} & Pick<typeof import('../../core/store/index.ts'), 'loadBackup' | 'loadRestore'>
+
 /** A command that administers this machine's store. */
 export abstract class StoreCommand extends TargetCommand {
   private storeStated = false
@@ -90,6 +97,17 @@ export abstract class StoreCommand extends TargetCommand {
       const { shownStore } = await import('../../core/store/index.ts')
       return `the store ${shownStore(await storePath(flags, this.io.env))}`
     })
+  }
+
+  /** The store for a command that works on its file without opening it here. Names it in failures. */
+  protected async storeFile(flags: { readonly store?: string | undefined }): Promise<StoreFile> {
+    await this.sayStore(flags)
+    const path = await storePath(flags, this.io.env)
+    const { loadBackup, loadRestore, shownStore } = await import('../../core/store/index.ts')
+    const shown = shownStore(path)
+    this.target = shown
+    await this.warnOfOtherStore(shown)
+    return { path, shown, loadBackup, loadRestore }
   }
 
   /** Opens the store for `work`, names it in failures, and closes it. */
