@@ -24,10 +24,10 @@ It appears under its name only when it is complete. For a store in PostgreSQL, u
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(BackUp)
     const file = resolve(required(args.file, 'FILE'))
-    const { path: store, shown, loadBackup } = await this.storeFile(flags)
+    const { path: store, label, loadBackup } = await this.storeFile(flags)
     const backUp = await loadBackup()
     const backup = await backUp({ store, file, overwrite: flags.overwrite === true, signal })
     const { backupText } = await import('../cli/backups/lists.ts')
-    this.print(backupText(backup, shown, this.output))
+    this.print(backupText(backup, label, this.output))
   }
 }

@@ -24,7 +24,7 @@ unless --keep is set. Roles and permissions are those of the backup; what differ
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { args, flags } = await this.parse(Restore)
     const file = resolve(required(args.file, 'FILE'))
-    const { path: store, shown, loadRestore } = await this.storeFile(flags)
+    const { path: store, label, loadRestore } = await this.storeFile(flags)
     const { caller, correlationId } = localCall(signal)
     const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
     const actor = { who, correlationId, ...(flags.reason === undefined ? {} : { reason: flags.reason }) }
@@ -35,7 +35,7 @@ unless --keep is set. Roles and permissions are those of the backup; what differ
     const { comparison, keptAs = null, sessions, unreadable = null, hasAdmin } = restored
     const changes = comparison?.changes ?? []
     const around = {
-      store: shown,
+      store: label,
       file,
       keptAs,
       signInsEnded: sessions,

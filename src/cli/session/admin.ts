@@ -82,7 +82,7 @@ type StoreFile = {
   /** A path or a URL, which may contain a password. */
   readonly path: string
   /** The same for people. */
-  readonly shown: string
+  readonly label: string
 } & Pick<typeof import('../../core/store/index.ts'), 'loadBackup' | 'loadRestore'>
 
 /** A command that administers this machine's store. */
@@ -104,10 +104,10 @@ export abstract class StoreCommand extends TargetCommand {
     await this.sayStore(flags)
     const path = await storePath(flags, this.io.env)
     const { loadBackup, loadRestore, shownStore } = await import('../../core/store/index.ts')
-    const shown = shownStore(path)
-    this.target = shown
-    await this.warnOfOtherStore(shown)
-    return { path, shown, loadBackup, loadRestore }
+    const label = shownStore(path)
+    this.target = label
+    await this.warnOfOtherStore(label)
+    return { path, label, loadBackup, loadRestore }
   }
 
   /** Opens the store for `work`, names it in failures, and closes it. */
