@@ -291,6 +291,19 @@ describe('ftp against servers that misbehave', () => {
       expect(checked(results, 'PASV').status).toBe('ok')
       expect(await one('EPSV', script, { passive: 'EPSV' })).toMatchObject({ status: 'failed', fault: 'protocol' })
     })
+    test('H22 a server that ends the session with its first listing fails, and what did not run is named', async () => {
+      // The end of the session arrives before that of the listing, so no check is under way then.
+      const data = (listing: Socket, control: Socket) =>
+        void control.end('226 Done\r\n').once('close', () => listing.end(''))
+      const { results } = await run({ data }, { folder: '/' }, 'Advanced')
+      expect(checked(results, 'EPSV').status).toBe('ok')
+      expect(checked(results, 'PASV')).toMatchObject({
+        status: 'failed',
+        fault: 'protocol',
+        message: expect.stringContaining('closed the connection after it had answered LIST'),
+        details: ['not checked, because the connection ended: data connection, oldest file'],
+      })
+    })
     test('without any passive command that is the failure, and checks that need one are skipped', async () => {
       const script = { answers: { EPSV: '500 What?', PASV: '502 What?' } }
       const { results } = await run(script, { folder: 'in', allowWrites: true }, 'Advanced')

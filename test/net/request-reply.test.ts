@@ -91,6 +91,24 @@ describe('one request, one reply', () => {
     await expect(reply).rejects.toMatchObject({ fault: 'protocol', message: `h:1 closed the connection ${when}` })
   })
 
+  test.each([
+    ['while it is idle', undefined, 'after it had answered PASV with "500 no port"'],
+    ['during the next request', 'LIST', 'instead of answering LIST; before that, it answered PASV with "500 no port"'],
+  ])('a peer that hangs up %s after a refusal is reported with its refusal', async (_, next, when) => {
+    const ends = await pair()
+    const lastWords = (reply: string) => (reply.startsWith('5') ? `"${reply}"` : undefined)
+    const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines }, { lastWords })
+    const refusal = exchange.ask('PASV', 'PASV')
+    ends.far.write('500 no port\n')
+    expect(await refusal).toBe('500 no port')
+    const reply = next === undefined ? undefined : exchange.ask(next, next)
+    reply?.catch(() => {})
+    ends.far.end()
+    await until(() => !exchange.usable)
+    const cause = { fault: 'protocol', message: `h:1 closed the connection ${when}` }
+    await expect(reply ?? exchange.ask('QUIT', 'QUIT')).rejects.toMatchObject(cause)
+  })
+
   test('unsolicited data beyond the limit is a flood', async () => {
     const ends = await pair()
     const exchange = new RequestReplyConnection(ends.near, 'h:1', { push: lines })

@@ -3,7 +3,7 @@ import type { ExecutionMode } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target, Threshold, Values } from '../settings/index.ts'
 import { classify, shortageOf } from './classify.ts'
 import { type CheckContext, type DeclaredResult, includes, type Kind } from './kind.ts'
-import { decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
+import { asFailure, decideDenied, demandingSettings, notChecked, type Result } from './result.ts'
 
 /** `queue <key>` declares a family of results: any text may replace the part in angle brackets. */
 type NameOf<N extends string> = N extends `${infer Head}<${string}>${infer Tail}` ? `${Head}${string}${Tail}` : N
@@ -54,7 +54,11 @@ export type CheckDeclaration<Connection, Spec, Name extends string, Observation>
   readonly elsewhere?: true
   /** The shallowest mode with these settings, when they decide it. Lists show `depth`. */
   readonly depthWith?: (settings: Values<NoInfer<Spec>>) => ExecutionMode
-  /** False leaves the check out on this connection, e.g. a certificate check without TLS. */
+  /**
+   * False leaves the check out on this connection, e.g. a certificate check without TLS. It asks what the server is and
+   * what the session has reached, never whether the connection still works: a check that a lost connection prevents
+   * must fail, and not disappear.
+   */
   readonly applies?: (connection: NoInfer<Connection>, settings: Values<NoInfer<Spec>>) => boolean
   /**
    * Reads only. A stream is evaluated piece by piece, so that results from before the deadline are kept. Checks with
@@ -193,7 +197,8 @@ export type CheckTarget<Connection> = {
 
 /**
  * Runs the due checks one after the other and yields their results with their addresses. A check that cannot observe
- * becomes a failure and does not hide the others. The deadline and a broken connection are rethrown and end the run.
+ * becomes a failure and does not hide the others. A broken connection ends the run with a failure that names the checks
+ * it prevented. The deadline is rethrown.
  */
 export async function* runChecks<Connection>(
   checks: readonly Check<Connection>[],
@@ -202,10 +207,13 @@ export async function* runChecks<Connection>(
   context: CheckContext,
 ): AsyncGenerator<readonly Result[]> {
   const { connection, address, signal } = target
-  for (const group of observedTogether(checks)) {
-    const due = group.filter(
+  const dueOf = (group: readonly Check<Connection>[]): readonly Check<Connection>[] =>
+    group.filter(
       (check) => isDue(check, settings, context.mode) && (check.applies?.(connection, settings as never) ?? true),
     )
+  const groups = observedTogether(checks)
+  for (const [index, group] of groups.entries()) {
+    const due = dueOf(group)
     const [first] = due
     if (!first) continue
     let name = firstName(first)
@@ -257,14 +265,16 @@ export async function* runChecks<Connection>(
       return [...one.filter((result) => each.every(({ check }) => check !== result.check)), ...each]
     }
     let closed = false
+    const observed = new Set<string>()
     const silent = new Set(due.filter(({ when, emptyWhere }) => when !== undefined && emptyWhere === undefined))
     try {
-      const observed = first.observe(connection, settings as never, { ...context, signal, step })
-      for await (const observation of pieces(observed)) {
+      const observing = first.observe(connection, settings as never, { ...context, signal, step })
+      for await (const observation of pieces(observing)) {
         for (const check of due) {
           target.keep?.(check, observation)
           const results = evaluate(check, observation)
           if (results.length > 0) silent.delete(check)
+          for (const result of results) observed.add(result.check)
           closed ||=
             check.gate === true &&
             results.some(
@@ -277,7 +287,16 @@ export async function* runChecks<Connection>(
       // A gate that fails in the same observation already says why there is nothing to evaluate.
       if (!closed && !signal.aborted) for (const check of silent) yield located(check, withoutResult(check))
     } catch (error) {
-      if (signal.aborted || !target.usable()) throw causeOf(error)
+      if (signal.aborted) throw causeOf(error)
+      if (!target.usable()) {
+        const expected = groups
+          .slice(index)
+          .flatMap(dueOf)
+          .flatMap((check) => expectedNames(check, settings))
+        const lost = failed(name, error instanceof SharedReadError ? error.cause : error)
+        yield [withPrevented(lost, expected, observed)]
+        return
+      }
       yield unobserved(error)
       closed = due.some(({ gate }) => gate)
     }
@@ -293,18 +312,33 @@ function causeOf(error: unknown): unknown {
 
 const isDenial = (error: unknown): boolean => causeOf(error) instanceof MissingPrivilegeError
 
+/** The failure of a broken connection, with the checks that it prevented. Never only a warning: nothing else ran. */
+function withPrevented(lost: Result, expected: readonly string[], observed: ReadonlySet<string>): Result {
+  const result = asFailure(lost)
+  const names = new Set(expected.filter((name) => name !== lost.check && !observed.has(name)))
+  if (names.size === 0) return result
+  const why = `not checked, because the connection ended: ${[...names].join(', ')}`
+  return { ...result, details: [...(result.details ?? []), why] }
+}
+
+/** The names of the results that a check may have with these settings. */
+const expectedNames = ({ results }: Pick<Check<never>, 'results'>, settings: object): readonly string[] =>
+  Object.entries(results)
+    .filter(([, about]) => typeof about === 'string' || isEnabled(about.when, settings))
+    .map(([name]) => name)
+
 /** A configured check that looked at nothing is not healthy. */
 const withoutResult = ({ results, when = [] }: Pick<Check<never>, 'results' | 'when'>): Result =>
   notChecked(firstName({ results }), 'missing', `nothing was found to check for ${when.join(' or ')}`)
 
 /** Groups the checks that share an `observe`, in the order in which they run. */
-function observedTogether<Connection>(checks: readonly Check<Connection>[]): Iterable<readonly Check<Connection>[]> {
+function observedTogether<Connection>(checks: readonly Check<Connection>[]): readonly (readonly Check<Connection>[])[] {
   const ordered = [
     ...checks.filter(({ first }) => first),
     ...checks.filter(({ first, last }) => !first && !last),
     ...checks.filter(({ last }) => last),
   ]
-  return Map.groupBy(ordered, ({ observe }) => observe).values()
+  return [...Map.groupBy(ordered, ({ observe }) => observe).values()]
 }
 
 async function* pieces(observed: Promise<unknown> | AsyncIterable<unknown>): AsyncGenerator<unknown> {

@@ -241,7 +241,7 @@ export const notChecked = <const Name extends string>(
 const isDenied = ({ notChecked: reason }: Result): boolean => reason === 'permission'
 
 /** A check that runs by default warns; one that somebody demands has failed to answer. */
-const asFailure = (result: Result): Result =>
+export const asFailure = (result: Result): Result =>
   isDenied(result) ? { ...result, status: 'failed', fault: 'data' } : result
 
 /** The settings that demand a check. A setting that only leaves out a part demands nothing. */

@@ -40,7 +40,7 @@ export type Trip = {
 
 /** A connection to a file server, on which the folder checks run. */
 export type FolderConnection = {
-  /** True from the sign-in to the end of the session. */
+  /** True once the account has a folder, also after the session has ended. */
   readonly hasFolders: boolean
   /** False once the session has ended. */
   readonly usable: boolean

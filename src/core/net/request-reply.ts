@@ -16,6 +16,8 @@ type ReplyOptions<R> = {
   readonly accepts?: (reply: R) => boolean
   /** The next step to suggest when TLS breaks off. Without it, that error is thrown unchanged. */
   readonly brokenTls?: string
+  /** A reply that may say why the peer then ends the connection: a refusal, safe to show. Undefined for any other. */
+  readonly lastWords?: (reply: R) => string | undefined
 }
 
 /** A protocol of one request and one reply, over a socket that the caller destroys. */
@@ -29,6 +31,8 @@ export class RequestReplyConnection<R> {
   #broken: { readonly cause: unknown } | undefined
   #pending: string | undefined
   #received = false
+  /** The request that was answered last, and the refusal in its reply. */
+  #answered: { readonly name: string | undefined; readonly words: string | undefined } | undefined
 
   constructor(socket: Socket, address: string, reader: Reader<R>, manners: ReplyOptions<R> = {}) {
     this.address = address
@@ -120,6 +124,7 @@ export class RequestReplyConnection<R> {
     const reply = waiting && this.#replies.shift()
     if (waiting === undefined || reply === undefined) return
     this.#waiting = undefined
+    this.#answered = { name: this.#pending, words: this.#manners.lastWords?.(reply) }
     waiting.resolve(reply)
   }
 
@@ -150,8 +155,12 @@ export class RequestReplyConnection<R> {
   }
 
   #instead(): string {
-    if (this.#pending !== undefined) return `instead of answering ${this.#pending}`
-    return this.#received ? 'after its first message' : 'before sending anything'
+    const { name, words } = this.#answered ?? {}
+    const before = name === undefined || words === undefined ? undefined : `${name} with ${words}`
+    if (this.#pending === undefined) return this.#received ? 'after its first message' : 'before sending anything'
+    if (this.#waiting === undefined) return `after it had answered ${before ?? this.#pending}`
+    const earlier = before === undefined ? '' : `; before that, it answered ${before}`
+    return `instead of answering ${this.#pending}${earlier}`
   }
 
   #silent(ms: number): string {

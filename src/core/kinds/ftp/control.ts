@@ -36,6 +36,7 @@ export class Control {
       // vsftpd sends its last error message in clear text, which cannot be read inside TLS.
       brokenTls:
         'check its log: a server that closes the connection at once may report the reason in clear text (vsftpd: 500 OOPS)',
+      lastWords: (reply) => (reply.code >= 400 ? this.display(reply) : undefined),
     })
   }
 

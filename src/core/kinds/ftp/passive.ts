@@ -72,18 +72,8 @@ async function probeWay({ link, address }: FtpSession, mode: Passive): Promise<O
   }
 }
 
-/**
- * A server that ends the connection after it has refused one mode refuses the other, too: the refusal is the cause that
- * an operator needs. Throws any other cause.
- */
-function endedByRefusal({ link, refusedWay }: FtpSession, cause: unknown): Outcome {
-  const { control, target } = link
-  if (refusedWay === undefined || control.usable || target.signal.aborted) throw cause
-  return { type: 'not offered', reply: 'it closed the connection' }
-}
-
 async function observeWay(session: FtpSession, mode: Passive): Promise<PassiveWay> {
-  const outcome = await probeWay(session, mode).catch((cause) => endedByRefusal(session, cause))
+  const outcome = await probeWay(session, mode)
   if (outcome.type === 'listed') session.way ??= mode
   else if (outcome.type !== 'not offered') session.hasBrokenWay = true
   else session.refusedWay ??= `${mode} was answered with ${outcome.reply}`
@@ -181,8 +171,7 @@ export const dataConnection = check({
   depth: 'Standard',
   results: { 'data connection': 'Reported only if the server offers no passive data connection' },
   settings: {},
-  // A server that refuses a mode may end the connection with its answer.
-  applies: ({ isSignedIn, refusedWay }) => isSignedIn || refusedWay !== undefined,
+  applies: ({ isSignedIn }) => isSignedIn,
   observe: async ({ address, way, hasBrokenWay, refusedWay }) => ({
     address,
     isOffered: way !== undefined || hasBrokenWay,

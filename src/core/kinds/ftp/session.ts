@@ -142,8 +142,9 @@ export class FtpSession implements Connection, FolderConnection {
     return this.#link?.tls?.chain
   }
 
+  /** True from the sign-in on, also after the server has ended the session. */
   get isSignedIn(): boolean {
-    return this.#signedInMs !== undefined && this.usable
+    return this.#signedInMs !== undefined
   }
 
   get hasFolders(): boolean {

@@ -108,7 +108,7 @@ export class SftpSession implements Connection, FolderConnection {
   }
 
   get hasFolders(): boolean {
-    return this.#home !== undefined && this.usable
+    return this.#home !== undefined
   }
 
   /**
@@ -165,7 +165,7 @@ export class SftpSession implements Connection, FolderConnection {
   }
 
   close(): void {
-    if (this.hasFolders) this.#client?.end()
+    if (this.hasFolders && this.usable) this.#client?.end()
     this.#socket.destroy()
   }
 }

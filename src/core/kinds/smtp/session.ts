@@ -30,7 +30,9 @@ export class SmtpSession {
   constructor(socket: Socket, address: string, redact: Redact) {
     this.address = address
     this.#redact = redact
-    this.#exchange = new RequestReplyConnection(socket, address, new SmtpReplyReader(address, redact))
+    this.#exchange = new RequestReplyConnection(socket, address, new SmtpReplyReader(address, redact), {
+      lastWords: (reply) => (reply.code >= 400 ? this.quote(reply) : undefined),
+    })
   }
 
   /** False if no further command can be answered. */
