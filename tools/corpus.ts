@@ -117,16 +117,19 @@ const servers = [...new Set(rows.map(({ server }) => server))]
 const section = (server: string): string => {
   const own = rows.filter((row) => row.server === server)
   const lines = own.map((row) => {
-    const peers = row.peers
-      .map(({ program, state, line }) => `${program}: ${state}${line === '' ? '' : ` (${cell(line).slice(0, 160)})`}`)
-      .join('<br>')
+    const client = row.client === undefined ? [] : [`a plain client: ${cell(row.client)}`]
+    const programs = row.peers.map(
+      ({ program, state, line }) => `${program}: ${state}${line === '' ? '' : ` (${cell(line).slice(0, 160)})`}`,
+    )
+    const peers = [...client, ...programs].join('<br>')
     const before = row.before === undefined ? '' : cell(row.before)
     const mark =
       row.verdict.problems.length === 0 ? '' : `**does not hold**: ${cell(row.verdict.problems.join('; '))}<br>`
+    const mode = row.mode === 'Advanced' ? '' : `, in ${row.mode}`
     const fault =
       row.blind === undefined
-        ? cell(row.fault)
-        : `${cell(row.fault)} (blind${row.blind === 'held' ? '' : `: ${row.blind}`})`
+        ? `${cell(row.fault)}${mode}`
+        : `${cell(row.fault)}${mode} (blind${row.blind === 'held' ? '' : `: ${row.blind}`})`
     return `| ${fault} | ${cell(row.expected)} | ${mark}${row.verdict.state}: ${cell(row.first)} | ${before} | ${peers} |`
   })
   return `### ${server}\n\n| fault | expected | svc says | version 0.1 said | other programs |\n|---|---|---|---|---|\n${lines.join('\n')}\n`

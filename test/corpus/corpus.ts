@@ -2,11 +2,12 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { MonitorReport } from '../../src/core/engine/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { type RunTypesOptions, runType } from '../support/engine/run-types.ts'
 import type { MountNamespace } from '../support/faults/mount-namespace.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { askPeer, type PeerVerdict } from './peers.ts'
-import { assess, type FirstRun, headline, negated, type Row, type Verdict } from './row.ts'
+import { assess, type Expected, type FirstRun, headline, negated, type Row, type Verdict } from './row.ts'
 
 export type Group<Server> = {
   /** The real server with its version, e.g. `PostgreSQL 15.18`. Names the suite and the section of the page. */
@@ -26,6 +27,7 @@ export type Group<Server> = {
 export type RowRecord = {
   readonly server: string
   readonly fault: string
+  readonly mode: ExecutionMode
   readonly kind: string
   /** The check that the row expects to report the fault. */
   readonly check: string | undefined
@@ -34,6 +36,8 @@ export type RowRecord = {
   readonly first: string
   readonly before: string | undefined
   readonly blind: FirstRun | undefined
+  /** What a plain client got while the fault was planted. */
+  readonly client: string | undefined
   readonly peers: readonly PeerVerdict[]
   /** Kind and result name of everything that the run reported. */
   readonly hits: readonly string[]
@@ -68,28 +72,37 @@ export function corpus<Server>(group: Group<Server>): void {
         if (server === undefined) throw new Error('the server is not running')
         const cure = await row.plant?.(server)
         try {
-          const report = await reportOf(group, row, server)
-          const mounts = group.mounts?.(server)
-          // Only the page shows what they say.
-          const peers =
-            folder === undefined ? [] : await inTurn(row.peers?.(server) ?? [], (peer) => askPeer(peer, mounts))
-          const verdict = assess(row.expected, report)
-          const first = headline(report.results)
-          reports.push({ row, report })
-          records.push({
-            server: name,
-            fault: row.fault,
-            kind: report.kind,
-            check: row.expected.state === 'healthy' ? undefined : row.expected.check,
-            expected: sentence(row),
-            verdict,
-            first: first ? `${first.check}: ${first.message}` : `${report.results.length} checks ok`,
-            before: row.before,
-            blind: row.blind,
-            peers,
-            hits: [...new Set(report.results.map(({ check }) => `${report.kind} ${check}`))],
-          })
-          expect(verdict.problems).toEqual([])
+          const client = await row.client?.asks(server)
+          if (row.client) expect(client).toMatch(row.client.gets)
+          const problems: Partial<Record<ExecutionMode, readonly string[]>> = {}
+          for (const one of depthsOf(row)) {
+            const { mode = 'Advanced', expected } = one
+            const report = await reportOf(group, one, server)
+            const mounts = group.mounts?.(server)
+            // Only the page shows what they say.
+            const peers =
+              folder === undefined ? [] : await inTurn(row.peers?.(server) ?? [], (peer) => askPeer(peer, mounts))
+            const verdict = assess(expected, report)
+            const first = headline(report.results)
+            reports.push({ row: one, report })
+            records.push({
+              server: name,
+              fault: row.fault,
+              mode,
+              kind: report.kind,
+              check: expected.state === 'healthy' ? undefined : expected.check,
+              expected: sentence(one),
+              verdict,
+              first: first ? `${first.check}: ${first.message}` : `${report.results.length} checks ok`,
+              before: row.before,
+              blind: row.blind,
+              client: client?.slice(0, 160),
+              peers,
+              hits: [...new Set(report.results.map(({ check }) => `${report.kind} ${check}`))],
+            })
+            if (verdict.problems.length > 0) problems[mode] = verdict.problems
+          }
+          expect(problems).toEqual({})
         } finally {
           await cure?.()
         }
@@ -103,6 +116,16 @@ export function corpus<Server>(group: Group<Server>): void {
       expect(unnoticed).toEqual([])
     })
   })
+}
+
+/** A row for each mode that it is judged in, the shallowest first. */
+const depthsOf = <Server>(row: Row<Server>): readonly Row<Server>[] => {
+  const { shallower } = row
+  if (shallower === undefined) return [row]
+  return [
+    ...(['Basic', 'Standard'] as const).map((mode) => ({ ...row, mode, expected: shallower[mode] })),
+    { ...row, mode: 'Advanced' },
+  ]
 }
 
 async function reportOf<Server>(
@@ -120,7 +143,7 @@ async function reportOf<Server>(
   return report
 }
 
-const sentence = <Server>({ expected }: Row<Server>): string =>
+const sentence = ({ expected }: { readonly expected: Expected }): string =>
   expected.state === 'healthy'
     ? 'healthy'
     : `${expected.state}${expected.fault === undefined ? '' : ` (${expected.fault})`}, ${expected.check}`

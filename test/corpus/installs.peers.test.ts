@@ -114,8 +114,8 @@ const refusedByGalera = (error: Error): false => {
   return false
 }
 
-const redisRules = ['on', `>${password}`, '+ping', '+info', '+config|get', '+cluster|info']
-const redisGrants = '+ping +info +config|get +cluster|info'
+const redisRules = ['on', `>${password}`, '+ping', '+info', '+config|get', '+cluster|info', '+cluster|nodes']
+const redisGrants = '+ping +info +config|get +cluster|info +cluster|nodes'
 const redis = async (settings: readonly string[] = []): Promise<RedisServer> => {
   const server = await startRedis({ settings })
   server.cli('ACL', 'SETUSER', 'monitor', ...redisRules)

@@ -28,6 +28,13 @@ export type Expected =
  */
 export type FirstRun = 'held' | 'false green' | 'false red' | 'wrong cause' | 'wrong expectation'
 
+/** What a plain client gets, without svc: the reply of the server's own client to a request that its users make. */
+export type PlainClient<Server> = {
+  readonly asks: (server: Server) => string | Promise<string>
+  /** What it must get in the same minute, so that nobody can doubt the expectation. */
+  readonly gets: RegExp
+}
+
 /** Removes a planted fault. */
 export type Cure = () => void | Promise<void>
 
@@ -44,6 +51,9 @@ export type Row<Server> = {
   readonly history?: EngineContext['history']
   readonly plant?: (server: Server) => Promise<Cure | undefined>
   readonly expected: Expected
+  /** What the shallower modes report of the same fault, while it is planted. `mode` is Advanced then. */
+  readonly shallower?: Readonly<Record<'Basic' | 'Standard', Expected>>
+  readonly client?: PlainClient<Server>
   /** Present: `expected` was written before the first run, by somebody who had not read the sources of the kind. */
   readonly blind?: FirstRun
   /** What version 0.1 said of the same fault, where that was wrong. */

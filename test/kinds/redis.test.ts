@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
-import { cluster } from '../../src/core/kinds/redis/checks.ts'
+import { cluster, clusterNodes, clusterReplicas, openSlots, parseNodes } from '../../src/core/kinds/redis/cluster.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
 import * as info from '../../src/core/kinds/redis/info.ts'
 import { queue } from '../../src/core/kinds/redis/queues.ts'
@@ -404,5 +404,114 @@ describe('redis settings', () => {
     const target = (url: string) => redis.target?.(withDefaults(redis.settings, { url }))
     expect(target('redis://h')).toEqual({ host: 'h', port: 6379, database: 'h:6379' })
     expect(target('rediss://[::1]:7000/2')).toEqual({ host: '::1', port: 7000, database: '::1:7000' })
+  })
+})
+
+describe('a cluster as CLUSTER NODES describes it', () => {
+  const id = (digit: string): string => digit.repeat(40)
+  const line = (digit: string, flags: string, primary: string, ...ranges: readonly string[]): string =>
+    [id(digit), `10.0.0.${digit}:6379@16379,host${digit}`, flags, primary, '0', '1', '1', 'connected', ...ranges].join(
+      ' ',
+    )
+  const nodes = (...lines: readonly string[]) => parseNodes(`${lines.join('\n')}\n`, (text) => String(text))
+  const pair = [line('1', 'myself,master', '-', '0-16383'), line('2', 'slave', id('1'))]
+
+  test('nodes with a replica each are ok, and the fewest replicas are the figure', () => {
+    expect(evaluated(clusterNodes, nodes(...pair))[0]).toMatchObject({ status: 'ok', message: '2 nodes are up' })
+    expect(evaluated(openSlots, nodes(...pair))[0]).toMatchObject({ status: 'ok', message: 'no open slots' })
+    expect(evaluated(clusterReplicas, nodes(...pair))[0]).toMatchObject({ status: 'ok', measurement: { value: 1 } })
+  })
+  test.each([
+    ['slave,fail', 'has failed'],
+    ['slave,fail?', 'does not answer'],
+    ['slave,noaddr', 'has no known address'],
+  ])('a node with the flags %s warns, and does not count as a replica', (flags, why) => {
+    const all = nodes(pair[0] ?? '', line('2', flags, id('1')))
+    expect(evaluated(clusterNodes, all)[0]).toMatchObject({
+      status: 'warning',
+      message: `1 of 2 nodes down: 10.0.0.2:6379 ${why}`,
+    })
+    expect(evaluated(clusterReplicas, all)[0]).toMatchObject({ status: 'warning', measurement: { value: 0, warn: 1 } })
+  })
+  test('replicas sets how many each primary needs, and 0 accepts none', () => {
+    const [alone] = [nodes(line('1', 'myself,master', '-', '0-1'), line('2', 'master', '-', '2-16383'))]
+    expect(evaluated(clusterReplicas, alone)[0]?.message).toMatch(/^2 of 2 primaries without replica that is up/)
+    expect(evaluated(clusterReplicas, alone, { replicas: 0 })[0]).toMatchObject({ status: 'ok' })
+    expect(evaluated(clusterReplicas, nodes(...pair), { replicas: 2 })[0]).toMatchObject({ status: 'warning' })
+  })
+  test('a primary without slots, one that has failed and a cluster of one node need no replica', () => {
+    const failed = line('3', 'master,fail', '-', '5-6')
+    expect(evaluated(clusterReplicas, nodes(...pair, line('4', 'master', '-'), failed))[0]).toMatchObject({
+      status: 'ok',
+    })
+    expect(evaluated(clusterReplicas, nodes(pair[0] ?? ''))).toEqual([])
+  })
+  test('open slots are named, and those beyond the third are counted', () => {
+    const open = ['[1->-x]', '[2-<-y]', '[3->-x]', '[4->-x]']
+    expect(evaluated(openSlots, nodes(line('1', 'myself,master', '-', '0-9', ...open)))[0]).toMatchObject({
+      status: 'warning',
+      message: expect.stringMatching(
+        /^4 slots are open \(slot 1 is migrating, slot 2 is being imported, slot 3 is migrating and 1 more\)/,
+      ),
+      measurement: { value: 4 },
+    })
+  })
+  test('a list without a node is not checked, and a server without a cluster has no result', () => {
+    expect(evaluated(clusterNodes, [])[0]).toMatchObject({ notChecked: 'missing' })
+    for (const check of [clusterNodes, openSlots, clusterReplicas]) expect(evaluated(check, undefined)).toEqual([])
+  })
+})
+
+describe('active replicas of KeyDB (simulated)', () => {
+  const common = ['role:active-replica', 'slave_read_only:0', 'connected_slaves:1', 'master_repl_offset:100']
+  const [up, down] = ['link_status:up', 'link_status:down']
+  const link = (prefix: string, host: string, status: string): readonly string[] => [
+    ...[`${prefix}host:${host}`, `${prefix}port:6379`, `${prefix}${status}`],
+    ...[`${prefix}last_io_seconds_ago:${status === up ? 1 : -1}`, `${prefix}sync_in_progress:0`],
+    ...(status === up ? [] : [`${prefix}link_down_since_seconds:5`]),
+  ]
+  const observed = (...lines: readonly string[]): info.Info => ({
+    row: info.parseInfo([...common, ...lines].join('\r\n'), (text) => String(text)),
+    date: new Date(0),
+  })
+  const pair = observed(...link('master_', 'a', up), 'slave0:ip=10.0.0.1,port=6379,state=online,offset=100,lag=1')
+
+  test.each(['any', 'primary', 'replica'] as const)('an active replica is what role: %s expects', (role) => {
+    expect(evaluated(info.role, pair, { role })[0]).toMatchObject({
+      status: 'ok',
+      message: 'active replica of a:6379 with 1 replica',
+      facts: { role: 'active replica' },
+    })
+  })
+  test('it accepts writes on purpose', () => {
+    expect(evaluated(info.readOnly, pair)).toEqual([])
+  })
+  test('its own replicas are checked, and its links', () => {
+    expect(evaluated(info.replicas, pair, { replicas: 2 })[0]).toMatchObject({ status: 'failed' })
+    expect(evaluated(info.replicaLink, pair)[0]).toMatchObject({ status: 'ok', message: 'up, to a:6379' })
+    const late = observed(...link('master_', 'a', up), 'slave0:ip=10.0.0.1,port=1,state=online,offset=100,lag=61')
+    expect(evaluated(info.replicationLag, late)[0]).toMatchObject({ status: 'failed', measurement: { value: 61_000 } })
+    const silent = observed(...link('master_', 'a', up).map((one) => one.replace('ago:1', 'ago:62')))
+    expect(evaluated(info.replicationLag, silent)[0]).toMatchObject({
+      status: 'failed',
+      measurement: { value: 62_000 },
+    })
+  })
+  test.each([
+    ['the names of later versions', 'master_1_'],
+    ['repeated names of older versions', 'master_'],
+  ])('each of several links must be up: %s', (_, second) => {
+    const healthy = observed(...link('master_', 'a', up), ...link(second, 'b', up))
+    expect(evaluated(info.replicaLink, healthy)[0]).toMatchObject({ status: 'ok', message: 'up, to a:6379 and b:6379' })
+    for (const [one, other, lost] of [
+      [up, down, 'b'],
+      [down, up, 'a'],
+    ] as const)
+      expect(
+        evaluated(info.replicaLink, observed(...link('master_', 'a', one), ...link(second, 'b', other)))[0],
+      ).toMatchObject({
+        status: 'failed',
+        message: `the link to its primary ${lost}:6379 is down for 5 s: its data is out of date`,
+      })
   })
 })

@@ -32,6 +32,10 @@ export type RedisOptions = {
   /** For redis-cli, when the server wants a password. */
   readonly password?: string
   readonly folder?: string
+  /** The port of an earlier start, to which the other servers of a cluster connect again. Default: a free one. */
+  readonly port?: number
+  /** Another server that speaks the same protocol, such as valkey-server. Default: redis-server. */
+  readonly program?: string
   /** What its log says once it is as far as the test wants it. */
   readonly ready?: RegExp
 }
@@ -39,8 +43,13 @@ export type RedisOptions = {
 /** A real Redis on a free port of 127.0.0.1 that keeps nothing. `settings` are `--name`, `value`. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
   const folder = options.folder ?? serverFolder('redis')
-  const port = await freePort()
-  const { tls } = options
+  const port = options.port ?? (await freePort())
+  const { tls, settings = [] } = options
+  // By default the port of a cluster's nodes for one another is 10,000 above the port, which may be beyond 65,535.
+  const bus =
+    settings.includes('--cluster-enabled') && !settings.includes('--cluster-port')
+      ? ['--cluster-port', String(await freePort())]
+      : []
   const file = (name: string, text: string): string => {
     const path = join(folder, name)
     writeFileSync(path, text, { mode: 0o600 })
@@ -54,8 +63,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
         ...['--tls-ca-cert-file', tls.caFile],
       ]
     : ['--port', String(port)]
-  const args = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', ...encryption, ...(options.settings ?? [])]
-  const running = await run(daemon ?? '', args, options.ready ?? /Ready to accept connections/)
+  const args = ['--bind', '127.0.0.1', '--dir', folder, '--save', '', ...encryption, ...bus, ...settings]
+  const running = await run(options.program ?? daemon ?? '', args, options.ready ?? /Ready to accept connections/)
   const requests = [
     ...['-h', '127.0.0.1', '-p', String(port), ...(tls ? ['--tls', '--insecure'] : [])],
     ...(options.password === undefined ? [] : ['--no-auth-warning', '-a', options.password]),

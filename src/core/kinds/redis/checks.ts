@@ -1,19 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { figure, text } from '../../database/index.ts'
-import {
-  atMost,
-  certificateCheck,
-  certificateSetting,
-  fail,
-  notChecked,
-  ok,
-  type Result,
-  warn,
-} from '../../engine/index.ts'
-import { count, quote } from '../../net/text.ts'
+import { figure } from '../../database/index.ts'
+import { atMost, certificateCheck, certificateSetting, fail, ok, warn } from '../../engine/index.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { connectLatency, onRedis, type RedisConnection } from './connection.ts'
-import { info, isPrimary, parseInfo } from './info.ts'
+import { acceptsWrites, info, parseInfo } from './info.ts'
 import { queuesSetting } from './queues.ts'
 import { isError, textOf } from './resp.ts'
 
@@ -76,43 +66,6 @@ export const selectDatabase = onRedis({
   evaluate: () => [],
 })
 
-/** The number of slots in every cluster. */
-const slots = 16_384
-
-export const cluster = onRedis({
-  depth: 'Advanced',
-  results: { cluster: 'The cluster serves every slot; omitted without a cluster' },
-  settings: {},
-  privilege: 'ACL SETUSER <account> +info +cluster|info',
-  observe: async (redis, settings, context) => {
-    const { row } = await info(redis, settings, context)
-    const enabled = figure(row, 'cluster_enabled')
-    if (enabled === undefined && text(row, 'redis_mode') !== 'standalone') return 'unknown'
-    if (enabled !== 1) return undefined
-    return parseInfo(textOf(await redis.ask('CLUSTER', 'INFO')), redis.redact)
-  },
-  evaluate: (row): Result<'cluster'> | [] => {
-    if (!row) return []
-    const missing = (what: string) => notChecked('cluster', 'missing', `the server does not report ${what}`)
-    if (row === 'unknown') return missing('whether it belongs to a cluster')
-    const state = text(row, 'cluster_state')
-    const assigned = figure(row, 'cluster_slots_assigned')
-    const failed = figure(row, 'cluster_slots_fail')
-    const doubtful = figure(row, 'cluster_slots_pfail')
-    const nodes = figure(row, 'cluster_known_nodes')
-    const nodeCount = nodes === undefined ? '' : `${count(nodes, 'node')}, `
-    const size = `${nodeCount}${assigned ?? '?'} of ${slots} slots assigned`
-    if (state !== 'ok')
-      return fail('cluster', 'data', `cluster state is ${quote(state, 32)}: ${size}, ${failed ?? '?'} failed`)
-    if (assigned === undefined || failed === undefined || doubtful === undefined) return missing('its slots')
-    // With cluster-require-full-coverage no, the state is ok although keys of the other slots have no server.
-    if (assigned < slots) return fail('cluster', 'data', `${size}: the others are served by no node`)
-    if (failed > 0) return fail('cluster', 'data', `${size}, ${failed} on nodes that have failed`)
-    if (doubtful > 0) return warn('cluster', `${size}, ${doubtful} on nodes that do not answer`)
-    return ok('cluster', size)
-  },
-})
-
 const pingCount = 10
 
 export const latency = onRedis({
@@ -162,7 +115,7 @@ export const roundTrip = onRedis({
   privilege: 'ACL SETUSER <account> ~svc:probe:* +info +select +set +get +del',
   observe: async (redis, settings, context) => {
     const { row } = await info(redis, settings, context)
-    if (!isPrimary(row)) return { skipped: 'replica' as const }
+    if (!acceptsWrites(row)) return { skipped: 'replica' as const }
     for (let tries = 0; tries < maxNames; tries += 1) {
       const key = `svc:probe:${randomUUID()}`
       const value = randomUUID()

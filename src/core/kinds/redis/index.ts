@@ -1,6 +1,7 @@
 import { atMost, type Check, networkKind } from '../../engine/index.ts'
 import { databaseSlot, userIn } from '../../net/url.ts'
-import { certificate, cluster, latency, ping, roundTrip, selectDatabase } from './checks.ts'
+import { certificate, latency, ping, roundTrip, selectDatabase } from './checks.ts'
+import { clusterChecks } from './cluster.ts'
 import { connectSettings, openRedis, prepareRedis, type RedisConnection, validateUrl } from './connection.ts'
 import { durabilityChecks, serverChecks } from './info.ts'
 import { oldestItem, queue, validateQueues } from './queues.ts'
@@ -36,9 +37,16 @@ export default networkKind({
     sentinelMaster,
     sentinelQuorum,
     sentinelReplicas,
-    ...[...serverChecks, selectDatabase, queue, ...durabilityChecks, cluster, latency, roundTrip, oldestItem].map(
-      notOnSentinels,
-    ),
+    ...[
+      ...serverChecks,
+      ...clusterChecks,
+      selectDatabase,
+      queue,
+      ...durabilityChecks,
+      latency,
+      roundTrip,
+      oldestItem,
+    ].map(notOnSentinels),
     certificate,
   ],
 })

@@ -24,14 +24,29 @@ const minute = 60_000
 /** Maximum number of fields read; INFO has about two hundred. */
 const maxFields = 5_000
 
-/** Parses the `name:value` lines of INFO and CLUSTER INFO. */
-export const parseInfo = (reply: string, redact: Redact): Row =>
-  Object.fromEntries(
-    reply
-      .split(/\r?\n/, maxFields)
-      .filter((line) => !line.startsWith('#') && line.includes(':'))
-      .map((line) => [line.slice(0, line.indexOf(':')), redact(line.slice(line.indexOf(':') + 1))]),
-  )
+/**
+ * Parses the `name:value` lines of INFO and CLUSTER INFO. Older versions of KeyDB repeat the names `master_…` for each of
+ * several primaries; the second one gets the names of later versions, `master_1_…`.
+ */
+export function parseInfo(reply: string, redact: Redact): Row {
+  const row = Object.create(null) as Record<string, unknown>
+  let primaries = 0
+  for (const line of reply.split(/\r?\n/, maxFields)) {
+    const end = line.indexOf(':')
+    if (line.startsWith('#') || end < 0) continue
+    const name = line.slice(0, end)
+    if (name === 'master_host') primaries += 1
+    const repeated = primaries > 1 && ofLink.test(name)
+    row[repeated ? name.replace('master_', `master_${primaries - 1}_`) : name] = redact(line.slice(end + 1))
+  }
+  return row
+}
+
+/** The names that describe the link to a primary. */
+const ofLink = /^master_(?:host|port|link_|last_io_|sync_)/
+
+/** Maximum number of primaries that one server follows. */
+const maxSources = 16
 
 /** The server's report about itself, and the time of that report. */
 export type Info = { readonly row: Row; readonly date: Date }
@@ -61,8 +76,42 @@ const milliseconds = (seconds: number | undefined): number | undefined =>
   seconds === undefined ? undefined : seconds * 1_000
 
 export const isSentinel = (row: Row): boolean => text(row, 'redis_mode') === 'sentinel'
-export const isPrimary = (row: Row): boolean => text(row, 'role') === 'master'
-const sourceOf = (row: Row): string => `${text(row, 'master_host', 80)}:${text(row, 'master_port')}`
+const isPrimary = (row: Row): boolean => text(row, 'role') === 'master'
+/** An active replica of KeyDB accepts writes and sends them to the servers that it follows, which follow it in turn. */
+const isActiveReplica = (row: Row): boolean => text(row, 'role') === 'active-replica'
+/** A primary or an active replica: it accepts writes, and replicas may follow it. */
+export const acceptsWrites = (row: Row): boolean => isPrimary(row) || isActiveReplica(row)
+export const isClusterNode = (row: Row): boolean => figure(row, 'cluster_enabled') === 1
+
+/** The link of a replica to a primary. Times are in milliseconds, and undefined if they are not reported. */
+type Link = {
+  readonly source: string
+  readonly up: boolean
+  /** A full copy is being received. */
+  readonly copies: boolean
+  readonly downMs: number | undefined
+  readonly silentMs: number | undefined
+}
+
+/** The links to all primaries; only KeyDB follows several. */
+function linksOf(row: Row): readonly Link[] {
+  if (isPrimary(row)) return []
+  const prefixes = ['master_', ...Array.from({ length: maxSources - 1 }, (_, index) => `master_${index + 1}_`)]
+  return prefixes
+    .filter((prefix, index) => index === 0 || `${prefix}host` in row)
+    .map((prefix) => ({
+      source: `${text(row, `${prefix}host`, 80)}:${text(row, `${prefix}port`)}`,
+      up: text(row, `${prefix}link_status`) === 'up',
+      copies: figure(row, `${prefix}sync_in_progress`) === 1,
+      downMs: milliseconds(figure(row, `${prefix}link_down_since_seconds`)),
+      silentMs: milliseconds(figure(row, `${prefix}last_io_seconds_ago`)),
+    }))
+}
+
+const sourcesOf = (row: Row): string =>
+  linksOf(row)
+    .map(({ source }) => source)
+    .join(' and ')
 
 export const role = onRedis({
   depth: 'Standard',
@@ -72,7 +121,7 @@ export const role = onRedis({
       type: 'choice',
       values: ['any', 'primary', 'replica'],
       default: 'any',
-      doc: 'The expected role of the server',
+      doc: 'The expected role of the server; an active replica of KeyDB has both',
     },
   },
   privilege,
@@ -80,11 +129,16 @@ export const role = onRedis({
   evaluate: ({ row }, { role: expected }) => {
     const primary = isPrimary(row)
     const version = text(row, 'redis_version')
-    const facts = { role: primary ? 'primary' : 'replica', ...(version === '' ? {} : { version }) }
+    const active = isActiveReplica(row)
+    const facts = {
+      role: primary ? 'primary' : `${active ? 'active ' : ''}replica`,
+      ...(version === '' ? {} : { version }),
+    }
     const replicaCount = figure(row, 'connected_slaves')
     const following = replicaCount === undefined ? '' : ` with ${count(replicaCount, 'replica')}`
-    const is = primary ? `primary${following}` : `replica of ${sourceOf(row)}`
-    if (expected === 'any' || (expected === 'primary') === primary) return ok('role', is, { facts })
+    const follows = `${facts.role} of ${sourcesOf(row)}`
+    const is = primary ? `primary${following}` : active ? `${follows}${following}` : follows
+    if (expected === 'any' || active || (expected === 'primary') === primary) return ok('role', is, { facts })
     const swapped = primary ? 'was it promoted?' : 'was another server promoted?'
     return fail('role', 'data', `is a ${is}, expected a ${expected}: ${swapped}`, { facts })
   },
@@ -97,23 +151,41 @@ export const replicaLink = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }): Result<'replica link'> | [] => {
-    if (isPrimary(row)) return []
-    const source = sourceOf(row)
-    const copies = figure(row, 'master_sync_in_progress') === 1
-    if (text(row, 'master_link_status') === 'up') {
-      return copies
-        ? warn('replica link', `receiving a full copy from ${source}`)
-        : ok('replica link', `up, to ${source}`)
+    const check = 'replica link'
+    const links = linksOf(row)
+    const lost = links.find(({ up }) => !up)
+    const copied = links.find(({ copies }) => copies)
+    if (lost) {
+      // A negative time: the replica has never been connected.
+      const since = lost.downMs === undefined || lost.downMs < 0 ? '' : ` for ${showDuration(lost.downMs)}`
+      const copying = lost.copies ? ', a full copy is in progress' : ''
+      const message = `the link to its primary ${lost.source} is down${since}${copying}: its data is out of date`
+      return fail(check, 'data', message)
     }
-    const down = figure(row, 'master_link_down_since_seconds')
-    // -1: the replica has never been connected.
-    const since = down === undefined || down < 0 ? '' : ` for ${showDuration(down * 1_000)}`
-    const copying = copies ? ', a full copy is in progress' : ''
-    return fail(
-      'replica link',
-      'data',
-      `the link to its primary ${source} is down${since}${copying}: its data is out of date`,
-    )
+    if (copied) return warn(check, `receiving a full copy from ${copied.source}`)
+    return links.length === 0 ? [] : ok(check, `up, to ${sourcesOf(row)}`)
+  },
+})
+
+export const readOnly = onRedis({
+  depth: 'Standard',
+  results: {
+    'read-only':
+      'A replica refuses writes, which its primary would never get; omitted on a primary, an active replica of KeyDB and a node of a cluster',
+  },
+  settings: {},
+  privilege,
+  observe: info,
+  evaluate: ({ row }): Result<'read-only'> | [] => {
+    // A replica of a cluster redirects writes to its primary, whatever the setting.
+    if (acceptsWrites(row) || isClusterNode(row)) return []
+    const value = figure(row, 'slave_read_only')
+    if (value === undefined) return notChecked('read-only', 'missing', 'the server does not report slave_read_only')
+    if (value === 1) return ok('read-only', 'refuses writes')
+    const lost = 'its primary never gets them, and the next full copy removes them'
+    return warn('read-only', `the replica accepts writes (replica-read-only no): ${lost}`, {
+      details: ['next: CONFIG SET replica-read-only yes'],
+    })
   },
 })
 
@@ -194,7 +266,7 @@ export const minReplicas = onRedis({
     const { row } = await info(redis, settings, context)
     // Reported only where min-replicas-to-write is set.
     const good = figure(row, 'min_slaves_good_slaves')
-    if (good === undefined || !isPrimary(row)) return undefined
+    if (good === undefined || !acceptsWrites(row)) return undefined
     const min = await configured(redis, 'min-replicas-to-write')
     return { good, min: figure({ min }, 'min') }
   },
@@ -429,7 +501,7 @@ const worstReplica = (row: Row, of: (replica: Replica) => number | undefined): R
 export const replicasSetting = {
   type: 'integer',
   min: 0,
-  doc: 'Minimum number of online replicas of a primary; for a Sentinel, of each primary that it monitors',
+  doc: 'Minimum number of online replicas of a primary; for a Sentinel, of each primary that it monitors. 0 accepts a cluster without replicas',
 } as const satisfies SettingsSpec[string]
 
 export const replicas = onRedis({
@@ -439,7 +511,7 @@ export const replicas = onRedis({
   privilege,
   observe: info,
   evaluate: ({ row }, { replicas: min }): Result<'replicas'> | [] => {
-    if (!isPrimary(row)) return []
+    if (!acceptsWrites(row)) return []
     const all = replicasOf(row)
     const online = onlineReplicas(row).length
     const details = all.map(({ at, state }) => `${at} is ${state || 'in an unknown state'}`)
@@ -471,17 +543,17 @@ export const replicationLag = onRedis({
   evaluate: ({ row }, { replicationLag: threshold }) => {
     const lag = (what: string, value: number | undefined) =>
       atMost({ check: 'replication lag', what, value, unit: 'duration', threshold })
-    if (isPrimary(row)) {
-      const late = worstReplica(row, ({ lagMs }) => lagMs)
-      return late
-        ? lag(`${late.lagMs === undefined ? 'the lag of' : 'last heard from'} replica ${late.at}`, late.lagMs)
-        : []
-    }
+    const late = acceptsWrites(row) ? worstReplica(row, ({ lagMs }) => lagMs) : undefined
+    const ofReplica =
+      late && lag(`${late.lagMs === undefined ? 'the lag of' : 'last heard from'} replica ${late.at}`, late.lagMs)
+    if (ofReplica && ofReplica.status !== 'ok') return ofReplica
     // Another check reports a broken link.
-    const silent = milliseconds(figure(row, 'master_last_io_seconds_ago'))
-    return silent !== undefined && silent < 0
-      ? []
-      : lag(silent === undefined ? 'the last contact with its primary' : 'last heard from its primary', silent)
+    const links = linksOf(row).filter(({ silentMs }) => silentMs === undefined || silentMs >= 0)
+    const [first, ...rest] = links
+    if (!first) return ofReplica ?? []
+    const rank = ({ silentMs }: Link): number => silentMs ?? Number.POSITIVE_INFINITY
+    const { silentMs: silent } = rest.reduce((worst, one) => (rank(one) > rank(worst) ? one : worst), first)
+    return lag(silent === undefined ? 'the last contact with its primary' : 'last heard from its primary', silent)
   },
 })
 
@@ -503,7 +575,7 @@ export const replicationOffset = onRedis({
     const distance = ({ offset }: Replica): number | undefined =>
       own === undefined || offset === undefined ? undefined : Math.max(0, own - offset)
     const behind = worstReplica(row, distance)
-    if (!isPrimary(row) || !behind) return []
+    if (!acceptsWrites(row) || !behind) return []
     const value = distance(behind)
     const what = `replica ${behind.at} lags by`
     return atMost({
@@ -572,6 +644,7 @@ export const fork = onRedis({
 export const serverChecks = [
   role,
   replicaLink,
+  readOnly,
   memory,
   clients,
   rejected,
