@@ -100,18 +100,21 @@ peerSuite(missing, 'callers through a reverse proxy on this machine that nobody 
   })
 
   test('S11 a process of an account that serve.localAccounts does not name is a stranger', async () => {
+    /** The answer to a process of an account. */
     const read = async (uid: number, port: number) => {
-      const program = `fetch('http://127.0.0.1:${port}${question}').then(async (got) => console.log(await got.text()))`
-      const child = spawn(process.execPath, ['-e', program], { uid, gid: uid, stdio: ['ignore', 'pipe', 'inherit'] })
-      const [output] = await Promise.all([text(child.stdout), once(child, 'close')])
-      return output.includes('127.0.0.1')
+      const program = `fetch('http://127.0.0.1:${port}${question}').then(async (got) => console.log(got.status, await got.text()))`
+      const child = spawn(process.execPath, ['-e', program], { uid, gid: uid, stdio: ['ignore', 'pipe', 'pipe'] })
+      const [output, errors] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+      return output + errors
     }
-    expect(await Promise.all([0, ours, another].map((uid) => read(uid, serve.port)))).toEqual([true, true, false])
+    const full = expect.stringMatching(/^200 .*127\.0\.0\.1/)
+    const brief = expect.stringMatching(/^200 (?!.*127\.0\.0\.1)/)
+    expect(await Promise.all([0, ours, another].map((uid) => read(uid, serve.port)))).toEqual([full, full, brief])
     await using named = await startServeProcess(yamlFor(target.port), ['--local-account', String(another)], ours)
-    expect(await read(another, named.port)).toBe(true)
+    expect(await read(another, named.port)).toEqual(full)
     const none = `serve: {trustLocal: false}\n${yamlFor(target.port)}`
     await using strict = await startServeProcess(none, [], ours)
-    expect(await Promise.all([0, ours].map((uid) => read(uid, strict.port)))).toEqual([false, false])
+    expect(await Promise.all([0, ours].map((uid) => read(uid, strict.port)))).toEqual([brief, brief])
   })
 
   test('S11 through HAProxy everybody is a stranger, with option forwardfor and without any header', async () => {

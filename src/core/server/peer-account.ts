@@ -16,10 +16,11 @@ export type Ends = Pick<Socket, 'remoteAddress' | 'remotePort' | 'localAddress' 
 export type FindAccounts = (keys: ReadonlySet<string>) => Promise<ReadonlyMap<string, number>>
 
 /**
- * Bytes of one table that a search reads, which are about 55,000 sockets. A connection further down is not found, so
- * that the question never costs a busy machine more than that.
+ * Bytes of one table that a search reads, which are about 440,000 sockets: the kernel keeps up to 262,144 ended connections
+ * in TIME_WAIT (net.ipv4.tcp_max_tw_buckets) besides those that are open. A connection further down is not found, so that
+ * a search ends on every machine.
  */
-const maxTableBytes = 8 * 1024 * 1024
+export const maxTableBytes = 64 * 1024 * 1024
 const chunkBytes = 64 * 1024
 /**
  * Searches may take half of the time of one thread, and a few may follow each other at once. Even for a short table, the kernel
