@@ -124,15 +124,34 @@ async function askedBy(baseUrl: string, timeoutMs: number): Promise<readonly Res
   }
 }
 
-/** What the test must find: reads as no kind may. */
-async function quadratic(port: unknown): Promise<readonly Result[]> {
+/** Steps of work after so many bytes: figures of this size take a few milliseconds of a processor. */
+const plantedSteps = {
+  /** Grows 28-fold from 10 KB to 100 KB, and 75-fold from there to 1 MB. */
+  'partly quadratic': (bytes: number) => 300 * bytes + bytes ** 2 / 130,
+  /** Grows 20-fold from 10 KB to 100 KB, and 6-fold from there to 1 MB, as if one size needed a garbage collection. */
+  'linear with a step': (bytes: number) => 300 * bytes + (bytes < 50_000 ? 0 : 30_000_000),
+} as const
+export type PlantedReader = 'copies' | keyof typeof plantedSteps
+
+function work(steps: number): void {
+  let value = 1
+  for (let step = 0; step < steps; step += 1) value = (value * 69_069 + 1) >>> 0
+  if (value === -1) throw new Error('never: keeps the loop from being left out')
+}
+
+/** What the test must find, and what it must not: reads a text to its end. */
+async function planted(port: unknown, reader: PlantedReader): Promise<readonly Result[]> {
   let received = Buffer.alloc(0)
+  let bytes = 0
   const socket = connect({ host: '127.0.0.1', port: Number(port) })
   socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    if (reader !== 'copies') return
     received = Buffer.concat([received, chunk])
     received.toString('latin1').includes('the end')
   })
   await once(socket, 'close')
+  if (reader !== 'copies') work(plantedSteps[reader](bytes))
   return [{ check: 'planted', status: 'ok', message: 'read' }]
 }
 
@@ -147,7 +166,7 @@ async function report({
   const options = { timeoutMs, ...(allow ? { exec: { allow } } : {}) }
   const run =
     name === 'planted'
-      ? () => quadratic(settings['port'])
+      ? () => planted(settings['port'], settings['reader'] as PlantedReader)
       : name === 'client'
         ? () => askedBy(String(settings['url']), timeoutMs)
         : await prepared(name, settings, mode, options)

@@ -49,10 +49,11 @@ export function startHostileRunner(): HostileRunner {
         return report
       } catch (error) {
         if (!limit.aborted) throw error
-        await close()
-        throw ended.signal.aborted
+        const reason: unknown = ended.signal.aborted
           ? ended.signal.reason
           : new Error(`the run did not end within ${ms} ms: its process was blocked`)
+        await close()
+        throw reason
       } finally {
         child.off('exit', crashed)
       }
