@@ -20,6 +20,7 @@ import { healthServer } from '../support/servers/grpc.ts'
 import { keycloakClient, keycloakMissing, keycloakVersion, startKeycloak } from '../support/servers/keycloak.ts'
 import { eximQueueMissing, postfixQueueMissing, startMailMachine } from '../support/servers/mail-queue.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/servers/mariadb.ts'
+import { mysqlMissing, mysqlVersion, startMysql } from '../support/servers/mysql.ts'
 import { startOpenssl } from '../support/servers/openssl-server.ts'
 import { type Daemon, startDaemon } from '../support/servers/own-daemon.ts'
 import { pgbackrestMissing, startPgbackrest } from '../support/servers/pgbackrest.ts'
@@ -96,7 +97,7 @@ const pairEnded = async ({ primary, standby }: Pair): Promise<void> => {
 const mariadbAccount = `CREATE DATABASE orders; CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${password}';
   GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@'127.0.0.1'; GRANT SELECT ON orders.* TO monitor@'127.0.0.1'`
 const mariadbGrants = 'PROCESS, SLAVE MONITOR, SELECT on one database'
-const mysql = (server: MariadbServer, more: object = {}) => ({
+const mysql = (server: Pick<MariadbServer, 'url'>, more: object = {}) => ({
   kind: 'mysql',
   url: server.url('monitor', 'orders'),
   password: { env: 'PASSWORD' },
@@ -275,6 +276,21 @@ describe('a default install', () => {
         `--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:${await freePort()}`,
         ...['--wsrep-node-address=127.0.0.1', '--binlog-format=ROW', '--innodb-autoinc-lock-mode=2'],
       ]),
+    stop: removed,
+    monitor: (server) => mysql(server),
+  })
+  install({
+    server: `MySQL ${mysqlVersion()}`.trim(),
+    account: 'PROCESS, REPLICATION CLIENT, SELECT on performance_schema and on one database',
+    missing: mysqlMissing,
+    env,
+    start: async () => {
+      const server = await startMysql(1)
+      await server.query(`CREATE DATABASE orders; CREATE USER monitor@'127.0.0.1' IDENTIFIED BY '${password}';
+        GRANT PROCESS, REPLICATION CLIENT ON *.* TO monitor@'127.0.0.1';
+        GRANT SELECT ON performance_schema.* TO monitor@'127.0.0.1'; GRANT SELECT ON orders.* TO monitor@'127.0.0.1'`)
+      return server
+    },
     stop: removed,
     monitor: (server) => mysql(server),
   })

@@ -13,6 +13,7 @@ import {
   tableLockHeld,
 } from '../support/faults/mariadb-faults.ts'
 import { type MariadbServer, mariadbMissing, startMariadb } from '../support/servers/mariadb.ts'
+import { plainReply } from '../support/servers/plain-mysql.ts'
 import { findProgram } from '../support/servers/server.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
@@ -218,6 +219,98 @@ const rows: readonly Row<Pair>[] = [
     peers: ofReplica,
   },
   {
+    fault: 'a replica accepts writes of clients, and no role is configured',
+    env,
+    monitor: ({ replica: server }) => ask(server),
+    plant: async ({ replica: server }) => {
+      await server.query('SET GLOBAL read_only = 0')
+      return async () => void (await server.query('SET GLOBAL read_only = 1'))
+    },
+    expected: {
+      state: 'warning',
+      check: 'role',
+      says: /^is a replica that accepts writes of clients: read_only is off/,
+    },
+    shallower: {
+      Basic: { state: 'healthy' },
+      Standard: { state: 'warning', check: 'role', says: /^is a replica that accepts writes/ },
+    },
+    before: 'healthy',
+  },
+  {
+    fault: 'two servers replicate from each other on purpose',
+    env,
+    monitor: ({ replica: server }) => ask(server, { role: 'both' }),
+    plant: async ({ replica: server }) => {
+      await server.query('SET GLOBAL read_only = 0')
+      return async () => void (await server.query('SET GLOBAL read_only = 1'))
+    },
+    expected: { state: 'healthy' },
+  },
+  {
+    fault: 'the source of the replica is frozen, and the lag stays 0',
+    env,
+    monitor: replica(),
+    plant: async ({ source: server }) => {
+      server.freeze()
+      return server.thaw
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'source heartbeat',
+      fault: 'timeout',
+      says: /^the source has sent nothing for [\d.]+ s, and sends a heartbeat every 1 s$/,
+    },
+    shallower: { Basic: { state: 'healthy' }, Standard: { state: 'healthy' } },
+    client: {
+      asks: ({ replica: server }) => plainReply(server.port, 'SELECT COUNT(*) FROM orders.jobs', 'limited'),
+      gets: /^ok$/,
+    },
+    before: 'healthy for a minute, with a lag of 0 ms',
+  },
+  {
+    fault: 'the replica leaves out a database',
+    env,
+    monitor: replica(),
+    plant: async ({ replica: server }) => {
+      await server.query("STOP SLAVE; SET GLOBAL replicate_ignore_db = 'archive'; START SLAVE")
+      return async () => {
+        await server.query("STOP SLAVE; SET GLOBAL replicate_ignore_db = ''; START SLAVE")
+        await replicating(server)
+      }
+    },
+    expected: {
+      state: 'warning',
+      check: 'replication filters',
+      says: /^leaves out changes of its source: Replicate_Ignore_DB: archive$/,
+    },
+    before: 'healthy',
+  },
+  {
+    fault: 'the replica is gone, and svc.yaml expects one',
+    env,
+    monitor: source({ replicas: 1 }),
+    plant: async ({ source: server, replica: gone }) => {
+      await gone.query('STOP SLAVE')
+      await until(
+        async () =>
+          (await server.query("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"))
+            .length === 0,
+      )
+      return async () => {
+        await gone.query('START SLAVE')
+        await replicating(gone)
+      }
+    },
+    expected: {
+      state: 'unhealthy',
+      check: 'replicas',
+      fault: 'data',
+      says: /^0 replicas are connected \(fail below 1\)$/,
+    },
+    before: 'healthy',
+  },
+  {
     fault: 'a source where a replica is expected',
     env,
     monitor: source({ replica: true }),
@@ -368,7 +461,7 @@ const accounts = `CREATE DATABASE orders; CREATE TABLE orders.jobs (id int);
   CREATE USER monitor@${here} IDENTIFIED BY '${password}'; CREATE USER limited@${here} IDENTIFIED BY '${password}';
   GRANT PROCESS, SLAVE MONITOR ON *.* TO monitor@${here}; GRANT SELECT ON *.* TO monitor@${here};
   GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.svc_probe TO monitor@${here};
-  GRANT SELECT ON orders.* TO limited@${here}`
+  GRANT SELECT ON orders.* TO limited@${here}; GRANT SLAVE MONITOR ON *.* TO limited@${here}`
 
 corpus<Pair>({
   server: `${name} with a replica`,
@@ -381,7 +474,7 @@ corpus<Pair>({
     const [log] = await first.query('SHOW MASTER STATUS')
     await second.query(`${accounts}; SET GLOBAL read_only = 1;
       CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${first.port}, MASTER_USER='repl', MASTER_PASSWORD='r',
-        MASTER_LOG_FILE='${String(log?.['File'])}', MASTER_LOG_POS=${Number(log?.['Position'])}, MASTER_CONNECT_RETRY=1;
+        MASTER_LOG_FILE='${String(log?.['File'])}', MASTER_LOG_POS=${Number(log?.['Position'])}, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1;
       START SLAVE`)
     await replicating(second)
     return { source: first, replica: second }

@@ -66,7 +66,7 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
   mongo: { 'no account': ['connect', 'hello', 'ping', 'role', 'primary', 'clock'] },
   mysql: {
     'no account': ['connect', 'query', 'certificate', 'clock'],
-    everybody: ['connections', 'running', 'restarted', 'galera'],
+    everybody: ['connections', 'running', 'restarted', 'galera', 'flow control', 'receive queue', 'semi-sync'],
     query: ['queries'],
   },
   oidc: {
@@ -135,7 +135,12 @@ test('H10 a check with a privilege is demanded by its own settings, save those t
     }
     for (const [setting, { narrows }] of Object.entries(settings)) if (narrows) narrowing.add(`${kind} ${setting}`)
   }
-  expect([...narrowing]).toEqual(['host skipDisks', 'process allowReplaced', 'sqlserver ignore'])
+  expect([...narrowing]).toEqual([
+    'host skipDisks',
+    'mysql replicationFilters',
+    'process allowReplaced',
+    'sqlserver ignore',
+  ])
 })
 
 test('H10 no kind decides by itself what a refused check means', () => {

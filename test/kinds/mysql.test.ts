@@ -2,10 +2,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import { autoIncrement } from '../../src/core/kinds/mysql/auto-increment.ts'
-import { galera, replication, replicationStatement, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
+import { threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
+import { galera } from '../../src/core/kinds/mysql/galera.ts'
 import { historyList } from '../../src/core/kinds/mysql/history-list.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
 import { lockWait } from '../../src/core/kinds/mysql/locks.ts'
+import { replication, replicationStatement } from '../../src/core/kinds/mysql/replication.ts'
 import { role } from '../../src/core/kinds/mysql/role.ts'
 import { Secret } from '../../src/core/settings/index.ts'
 import { evaluated, runKind } from '../support/engine/run-kind.ts'
@@ -31,9 +33,19 @@ describe('mysql: a peer that closes the connection at once (simulated)', () => {
 describe('mysql: figures against limits', () => {
   const levels = (results: readonly Result[]): string => results.map((result) => result.status).join(' ')
   const healthy = { connected: 1, running: 1, max: 100, upMs: 60_000 }
-  const channel = { name: '', receives: 'Yes', applies: 'Yes', lagMs: 0, errors: [] as string[] }
+  const channel = {
+    name: '',
+    receives: 'Yes',
+    applies: 'Yes',
+    lagMs: 0,
+    errors: [] as string[],
+    filters: [] as string[],
+    heartbeatMs: undefined,
+    received: undefined,
+  }
   const channels = (...some: Partial<Omit<typeof channel, 'lagMs'> & { lagMs: number | undefined }>[]) => ({
     channels: some.map((one) => ({ ...channel, ...one })),
+    group: undefined,
   })
   const provider = '/usr/lib/galera/libgalera_smm.so'
   const synced = {
@@ -95,7 +107,7 @@ describe('mysql: figures against limits', () => {
   })
   test('MariaDB: the role and lock waits are not checked where the server does not report them', () => {
     const missing = { status: 'failed', notChecked: 'missing' }
-    expect(evaluated(role, { readOnly: undefined, replicates: undefined })[0]).toMatchObject(missing)
+    expect(evaluated(role, { readOnly: undefined, sources: undefined, group: undefined })[0]).toMatchObject(missing)
     const waits = { total: 2, waiting: 1, longestMs: 60_000, session: 7, state: 'Waiting for backup lock' }
     expect(levels(evaluated(lockWait, waits))).toBe('ok')
     expect(levels(evaluated(lockWait, { ...waits, longestMs: 61_000 }))).toBe('warning')

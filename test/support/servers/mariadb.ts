@@ -33,7 +33,8 @@ export async function startMariadb(
   const made = spawnSync(
     install ?? '',
     ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-test-db'],
-    { ...asServer, cwd: '/', encoding: 'utf8' },
+    // Of its own: the names of temporary tables in a shared folder meet those of other servers.
+    { ...asServer, cwd: '/', encoding: 'utf8', env: { ...process.env, TMPDIR: folder } },
   )
   if (made.status !== 0) throw new Error(`mariadb-install-db: ${made.stderr}${made.stdout}`)
   const port = await freePort()
@@ -44,6 +45,7 @@ export async function startMariadb(
     `--port=${port}`,
     '--bind-address=127.0.0.1',
     `--socket=${socketPath}`,
+    `--tmpdir=${folder}`,
     `--pid-file=${join(folder, 'pid')}`,
     '--skip-name-resolve',
     '--max-connections=20',

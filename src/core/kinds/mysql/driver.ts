@@ -82,7 +82,7 @@ export const openMysql: OpenDatabase = async (target, way) => {
       if (thread > 0) await kill('CONNECTION', () => running() !== undefined)
     },
     signOff: () => ended(connection, socket),
-    fault: (error, phase) => mysqlFault(error, { target, address, phase }),
+    fault: (error, phase) => mysqlFault(error, { target, address, phase }, !options.ssl && offersTls(connection)),
   })
 }
 
@@ -147,6 +147,13 @@ function ended(connection: Connection, socket: PeerSocket): Promise<void> {
     connection.end(() => {})
   })
 }
+
+/** The bit of the greeting that offers TLS. */
+const tlsBit = 0x800
+
+/** Whether the server has offered TLS in its greeting. */
+const offersTls = (connection: Connection): boolean =>
+  ((connection as unknown as { readonly serverCapabilityFlags: number }).serverCapabilityFlags & tlsBit) !== 0
 
 /** The stream that the driver uses: the socket, or the TLS stream over it. */
 const streamOf = (connection: Connection): Duplex => (connection as unknown as { readonly stream: Duplex }).stream

@@ -1,13 +1,16 @@
-import { type ErrorPlace, withoutTls } from '../../database/index.ts'
+import { type DatabaseTarget, type ErrorPlace, withoutTls } from '../../database/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { type FaultClass, MissingPrivilegeError, ProbeError, refusedSignIn } from '../../probe-error.ts'
 
-/** Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. */
-export function mysqlFault(error: unknown, place: ErrorPlace): unknown {
+/**
+ * Explains an error of the driver or of the server. Leaves errors that `classify` handles unchanged. `isTlsUnused`: the
+ * server offers TLS, and the connection is without it.
+ */
+export function mysqlFault(error: unknown, place: ErrorPlace, isTlsUnused = false): unknown {
   if (error instanceof ProbeError) return error
   const { code, errno, sqlState, message } = error as Record<'code' | 'errno' | 'sqlState' | 'message', unknown>
   const reason = sanitize(typeof message === 'string' ? message : '')
-  if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, reason, place)
+  if (typeof errno === 'number' && typeof sqlState === 'string') return fromServer(errno, reason, place, isTlsUnused)
   return fromDriver(code, reason, error, place)
 }
 
@@ -30,6 +33,7 @@ const meaning: Readonly<
     | 'no space'
     | 'read-only'
     | 'locked'
+    | 'without TLS'
   >
 > = {
   1040: 'full',
@@ -60,24 +64,42 @@ const meaning: Readonly<
   1290: 'read-only',
   1836: 'read-only',
   1205: 'locked',
+  3159: 'without TLS',
 }
+/** The server answers so to a wrong password, and to a right one without TLS for an account that requires it. */
+const accessDenied = 1_045
+const withTls = 'next: tls: {mode: verify}, on loopback too'
 /** A Galera node outside its cluster rejects every query with this number. */
 const unknownCommand = 1_047
 
-function fromServer(errno: number, reason: string, { address, target, phase }: ErrorPlace): ProbeError {
+function fromServer(
+  errno: number,
+  reason: string,
+  { address, target, phase }: ErrorPlace,
+  isTlsUnused: boolean,
+): ProbeError {
   const probeError = (fault: FaultClass, message: string, ...details: string[]): ProbeError =>
     new ProbeError(fault, message, [...details, `error ${errno}`])
   const user = `"${sanitize(target.user, 64)}"`
   switch (meaning[errno]) {
     case 'refused sign-in':
-      if (phase === 'sign-in') return refusedSignIn(address, user, reason, [`error ${errno}`])
-      return missingPrivilege(errno, reason, target.user)
+      if (phase === 'sign-in') {
+        return isTlsUnused && errno === accessDenied
+          ? refusedSignIn(address, user, `${reason}, or the account may sign in over TLS only (REQUIRE SSL)`, [
+              withTls,
+              `error ${errno}`,
+            ])
+          : refusedSignIn(address, user, reason, [`error ${errno}`])
+      }
+      return missingPrivilege(errno, reason, target)
     case 'expired':
       return probeError(
         'auth',
         `${address} refuses every statement of ${user}, because its password has expired: ${reason}`,
         'next: ALTER USER … IDENTIFIED BY a new password, or … PASSWORD EXPIRE NEVER',
       )
+    case 'without TLS':
+      return probeError('tls', `${address} accepts connections over TLS only: ${reason}`, withTls)
     case 'full':
       return probeError(
         'refused',
@@ -95,7 +117,7 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
     case 'may not':
       if (phase === 'query')
         return probeError('data', `${user} may not read the table: ${reason}`, 'next: GRANT SELECT on it')
-      return missingPrivilege(errno, reason, target.user)
+      return missingPrivilege(errno, reason, target)
     case 'no space':
       return probeError(
         'data',
@@ -119,8 +141,8 @@ function fromServer(errno: number, reason: string, { address, target, phase }: E
 }
 
 /** With the GRANT to type, as far as the server names the privilege. */
-function missingPrivilege(errno: number, reason: string, account: string): MissingPrivilegeError {
-  const user = sanitize(account, 64)
+function missingPrivilege(errno: number, reason: string, target: DatabaseTarget): MissingPrivilegeError {
+  const user = sanitize(target.user, 64)
   const to = `TO '${user.replaceAll("'", "''")}'`
   const [, global = ''] = /\bthe ([A-Z ,]{1,200}?) privilege/.exec(reason) ?? []
   // Of several privileges that would do, SUPER is the first and the widest.
@@ -129,11 +151,18 @@ function missingPrivilege(errno: number, reason: string, account: string): Missi
     /^([A-Z ,]{1,100}) command denied .{0,300} for table (.{1,140})$/.exec(reason) ?? []
   const grants = [
     ...(narrowest ? [`GRANT ${narrowest} ON *.* ${to}`] : []),
-    ...(commands === '' ? [] : [`GRANT ${commands} ON ${table.replaceAll("'", '')} ${to}`]),
+    ...(commands === '' ? [] : [`GRANT ${commands} ON ${fullName(table.replaceAll("'", ''), target)} ${to}`]),
   ]
   const [grant] = grants
   const which = grant === undefined ? '' : `, which ${grant} grants`
   return new MissingPrivilegeError(`"${user}" lacks a privilege${which}: ${reason}`, [...grants, `error ${errno}`])
+}
+
+/** The name of a table for a GRANT. MariaDB names the database; MySQL does not. */
+function fullName(table: string, { database }: DatabaseTarget): string {
+  if (table.includes('.')) return table
+  if (/^(?:replication_\w+|threads)$/.test(table)) return 'performance_schema.*'
+  return database === '' ? table : `\`${sanitize(database, 64)}\`.\`${table}\``
 }
 
 function fromDriver(code: unknown, reason: string, error: unknown, { address }: ErrorPlace): unknown {

@@ -1,10 +1,16 @@
 import { databaseKind, figure } from '../../database/index.ts'
 import { autoIncrement } from './auto-increment.ts'
-import { galera, ownGrantee, replication, threads, transactions } from './checks.ts'
+import { ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
+import { flowControl, galera, nodes } from './galera.ts'
+import { groupReplication } from './group-replication.ts'
 import { historyList } from './history-list.ts'
 import { lockWait } from './locks.ts'
+import { replicas } from './replicas.ts'
+import { replication, replicationFilters } from './replication.ts'
 import { role } from './role.ts'
+import { semiSync } from './semi-sync.ts'
+import { sourceHeartbeat } from './source-heartbeat.ts'
 import { write } from './write.ts'
 
 export default databaseKind({
@@ -33,5 +39,22 @@ export default databaseKind({
       return `with the privilege${privileges.length > 1 ? 's' : ''} ${privileges.join(' and ')}`
     },
   },
-  checks: [threads, role, lockWait, replication, galera, transactions, historyList, autoIncrement, write],
+  checks: [
+    threads,
+    galera,
+    groupReplication,
+    nodes,
+    flowControl,
+    role,
+    semiSync,
+    lockWait,
+    replication,
+    replicationFilters,
+    sourceHeartbeat,
+    replicas,
+    transactions,
+    historyList,
+    autoIncrement,
+    write,
+  ],
 })

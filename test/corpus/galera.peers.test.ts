@@ -1,0 +1,203 @@
+import { type GaleraCluster, galeraMissing, startGalera } from '../support/servers/galera.ts'
+import { plainPassword, plainReply } from '../support/servers/plain-mysql.ts'
+import { until } from '../support/suite/until.ts'
+import { corpus } from './corpus.ts'
+import type { Expected, PlainClient, Row } from './row.ts'
+
+const password = plainPassword
+const env = { PASSWORD: password }
+const account = "monitor@'127.0.0.1'"
+const healthy: Expected = { state: 'healthy' }
+
+/** The first node runs the monitor of most rows; the third one gets the fault. */
+const node =
+  (which: 0 | 1 | 2, more: object = {}) =>
+  ({ nodes }: GaleraCluster) => ({
+    kind: 'mysql',
+    url: nodes[which].url('monitor', 'orders'),
+    password: { env: 'PASSWORD' },
+    restarted: '0s',
+    ...more,
+  })
+
+const client = (which: 0 | 1 | 2, sql: string, gets: RegExp): PlainClient<GaleraCluster> => ({
+  asks: ({ nodes }) => plainReply(nodes[which].port, sql),
+  gets,
+})
+
+const read = 'SELECT COUNT(*) FROM orders.jobs'
+const write = 'INSERT INTO orders.jobs (n) VALUES (1)'
+
+/** A session of the third node locks the table that the first one writes to, until flow control pauses the cluster. */
+async function locksOut({ nodes: [writer, , slow], status }: GaleraCluster) {
+  const holder = await slow.client()
+  await holder.query('LOCK TABLES orders.jobs WRITE')
+  const sessions = await writer.client()
+  let isOver = false
+  const writing = (async () => {
+    while (!isOver) await sessions.query(write)
+  })().catch(() => {})
+  await status(writer, 'wsrep_flow_control_active', 'true')
+  return async () => {
+    isOver = true
+    await holder.query('UNLOCK TABLES')
+    await holder.end()
+    await writing
+    await sessions.end()
+    await status(slow, 'wsrep_local_recv_queue', '0')
+    await status(writer, 'wsrep_flow_control_active', 'false')
+  }
+}
+
+const refusesAll: Expected = { state: 'unhealthy', check: 'galera', fault: 'data', says: /^refuses all queries/ }
+const paused: Expected = {
+  state: 'unhealthy',
+  check: 'flow control',
+  fault: 'threshold',
+  says: /^writes of the cluster paused for \d+(?:\.\d+)? % of the time/,
+}
+
+const rows: readonly Row<GaleraCluster>[] = [
+  {
+    fault: 'a healthy node of three',
+    env,
+    monitor: node(0, { nodes: 3, allowWrites: true }),
+    expected: healthy,
+    shallower: { Basic: healthy, Standard: healthy },
+    client: client(0, write, /^ok$/),
+  },
+  {
+    fault: 'a healthy node of three that nothing was written to',
+    env,
+    monitor: node(2, { role: 'source' }),
+    expected: healthy,
+    shallower: { Basic: healthy, Standard: healthy },
+    client: client(2, read, /^ok$/),
+  },
+  {
+    fault: 'a node refuses the queries of clients',
+    env,
+    monitor: node(2),
+    plant: async ({ nodes: [, , third] }) => {
+      await third.query('SET GLOBAL wsrep_reject_queries = ALL')
+      return async () => void (await third.query('SET GLOBAL wsrep_reject_queries = NONE'))
+    },
+    expected: refusesAll,
+    shallower: { Basic: healthy, Standard: refusesAll },
+    client: client(2, read, /WSREP has not yet prepared node/),
+    before: 'healthy in Standard',
+  },
+  {
+    fault: 'a node does not keep up, and flow control pauses the writes of the cluster',
+    env,
+    monitor: node(0),
+    plant: locksOut,
+    expected: paused,
+    shallower: { Basic: healthy, Standard: paused },
+    client: client(0, write, /^no reply within 2 s$/),
+    before: 'healthy',
+  },
+  {
+    fault: 'the node that does not keep up itself',
+    env,
+    monitor: node(2, { flowControl: { warn: 100, limit: 100 }, receiveQueue: { limit: 10 } }),
+    plant: locksOut,
+    expected: {
+      state: 'unhealthy',
+      check: 'receive queue',
+      fault: 'threshold',
+      says: /^write sets that wait to be applied here: \d+ /,
+    },
+    client: client(0, write, /^no reply within 2 s$/),
+    before: 'healthy',
+  },
+  {
+    fault: 'a commit waits for the certification of the cluster',
+    env,
+    monitor: node(0, { flowControl: { warn: 100, limit: 100 }, lockWait: { limit: '500ms' } }),
+    plant: async (cluster) => {
+      const cure = await locksOut(cluster)
+      await until(
+        async () =>
+          (
+            await cluster.nodes[0].query(
+              "SELECT id FROM information_schema.processlist WHERE state = 'Waiting for certification' AND time >= 1",
+            )
+          ).length > 0,
+      )
+      return cure
+    },
+    expected: { state: 'unhealthy', check: 'lock wait', fault: 'threshold', says: /waiting for certification/ },
+    client: client(0, write, /^no reply within 2 s$/),
+    before: 'healthy',
+  },
+  {
+    fault: 'the other nodes have voted a node out, because its data differ',
+    env,
+    monitor: node(2),
+    plant: async ({ nodes: [first, , third], status }) => {
+      await first.query('INSERT INTO orders.jobs (id, n) VALUES (1000000, 1)')
+      await until(async () => (await third.query('SELECT id FROM orders.jobs WHERE id = 1000000')).length > 0)
+      await third.query('SET SESSION wsrep_on = OFF; DELETE FROM orders.jobs WHERE id = 1000000')
+      await first.query('UPDATE orders.jobs SET n = 2 WHERE id = 1000000')
+      await status(third, 'wsrep_ready', 'OFF')
+      return undefined
+    },
+    expected: refusesAll,
+    shallower: { Basic: healthy, Standard: refusesAll },
+    client: client(2, read, /WSREP has not yet prepared node/),
+    before: 'healthy in Standard',
+  },
+  {
+    fault: 'one of three nodes is missing, and svc.yaml expects 3',
+    env,
+    monitor: node(0, { nodes: 3 }),
+    expected: {
+      state: 'unhealthy',
+      check: 'nodes',
+      fault: 'data',
+      says: /^2 nodes of the cluster are connected \(fail below 3\)/,
+    },
+    shallower: {
+      Basic: healthy,
+      Standard: { state: 'unhealthy', check: 'nodes', fault: 'data', says: /^2 nodes of the cluster are connected/ },
+    },
+    client: client(0, write, /^ok$/),
+    before: 'healthy',
+  },
+  {
+    fault: 'the last other node has died, and the quorum is lost',
+    env,
+    monitor: node(0),
+    plant: async ({ nodes: [first, second], status }) => {
+      process.kill(second.pid, 'SIGKILL')
+      await status(first, 'wsrep_cluster_status', 'non-Primary')
+      return undefined
+    },
+    expected: { state: 'unhealthy', check: 'galera', fault: 'data', says: /^not ready for queries: .*non-Primary/ },
+    shallower: {
+      Basic: healthy,
+      Standard: { state: 'unhealthy', check: 'galera', fault: 'data', says: /^not ready for queries/ },
+    },
+    client: client(0, read, /WSREP has not yet prepared node/),
+    before: 'healthy in Standard',
+  },
+]
+
+corpus<GaleraCluster>({
+  server: 'MariaDB, a Galera cluster of three nodes',
+  missing: galeraMissing,
+  start: async () => {
+    const cluster = await startGalera()
+    const [first, , third] = cluster.nodes
+    await first.query(`CREATE DATABASE orders; CREATE TABLE orders.jobs (id int AUTO_INCREMENT PRIMARY KEY, n int);
+      CREATE USER shop@'127.0.0.1' IDENTIFIED BY '${password}'; GRANT ALL ON orders.* TO shop@'127.0.0.1';
+      CREATE USER ${account} IDENTIFIED BY '${password}'; GRANT PROCESS, SLAVE MONITOR ON *.* TO ${account};
+      GRANT SELECT ON orders.* TO ${account};
+      GRANT CREATE, DROP, SELECT, INSERT, DELETE ON orders.svc_probe TO ${account}`)
+    await until(async () => (await third.query(`SHOW GRANTS FOR ${account}`).catch(() => [])).length >= 3)
+    return cluster
+  },
+  stop: (cluster) => cluster.remove(),
+  rows,
+})
