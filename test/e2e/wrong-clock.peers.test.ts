@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { aheadBy, fakeTimeMissing } from '../support/faults/clock.ts'
 import {
   admin,
   ask,
@@ -21,18 +22,6 @@ import { freshDatabase } from '../support/store/data-world.ts'
 import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
-const library = ['x86_64', 'aarch64']
-  .map((machine) => `/usr/lib/${machine}-linux-gnu/faketime/libfaketime.so.1`)
-  .find((path) => existsSync(path))
-const fakeTimeMissing = library === undefined ? 'faketime is not installed' : undefined
-
-/** The wall clock of a process is ahead by this, and its monotonic clock is right. */
-const ahead = (by: string): Record<string, string> => ({
-  LD_PRELOAD: library ?? '',
-  FAKETIME: `+${by}`,
-  FAKETIME_DONT_FAKE_MONOTONIC: '1',
-  DONT_FAKE_MONOTONIC: '1',
-})
 /** Longer than the pause between two sweeps. */
 const sweptMs = 13_000
 const day = 86_400
@@ -49,8 +38,8 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W12 nodes whose clocks differ on 
     // Failures lock a name only for addresses beyond this machine.
     const yaml = 'serve: {trustProxy: [127.0.0.1], trustLocal: true}\n'
     right = await startNode({ store, yaml })
-    wrong = await startNode({ store, yaml, env: ahead('40d') })
-    late = await startNode({ store, yaml, env: ahead('2m') })
+    wrong = await startNode({ store, yaml, env: aheadBy('40d') })
+    late = await startNode({ store, yaml, env: aheadBy('2m') })
   }, 120_000)
   afterAll(async () => {
     for (const node of [right, wrong, late]) await node?.stop()
@@ -123,7 +112,7 @@ peerSuite(postgresMissing ?? fakeTimeMissing, 'W12 nodes whose clocks differ on 
       await promisify(execFile)(
         process.execPath,
         [program, 'keys', 'create', 'night', '--user', admin.userName, '--expires', '1h'],
-        { env: { ...envOf(folder), SVC_STORE: store, ...ahead('40d') } },
+        { env: { ...envOf(folder), SVC_STORE: store, ...aheadBy('40d') } },
       )
     } finally {
       rmSync(folder, { recursive: true, force: true })

@@ -133,7 +133,7 @@ export const signIn = async (
     body: JSON.stringify({ provider: 'credentials', UserName: userName, Password: password }),
   })
 
-export const tokenOf = ({ body }: Answered): string =>
+export const tokenOf = ({ body }: Pick<Answered, 'body'>): string =>
   String((JSON.parse(body) as { BearerToken?: string }).BearerToken ?? '')
 
 /** The status of a request that only a signed-in caller may make. */
