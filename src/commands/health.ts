@@ -127,6 +127,7 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
       (await import('../cli/health/health-types.ts')).requiresConfig(this.io.env)
     const requireConfig = flags['require-config'] || byVariable
     const session = await openSession(flags, this.io, {
+      readsConfig: true,
       tolerant: true,
       requireConfig,
       say: (line) => this.say(line),

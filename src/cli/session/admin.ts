@@ -1,12 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import {
-  type Admin,
-  type AdminActor,
-  type DigestConsent,
-  serveDefaults,
-  type UserFacts,
-  type ValueProblem,
-} from '../../core/service.ts'
+import type { Admin, AdminActor, DigestConsent, UserFacts, ValueProblem } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import { custom, localFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
@@ -49,10 +42,10 @@ export async function openAdmin(
   env: ProcessEnvironment,
   signal: AbortSignal,
 ): Promise<StoreSession> {
-  const { openCore } = await import('../../core/open.ts')
+  const [{ openCore }, { withoutFile }] = await Promise.all([import('../../core/open.ts'), import('./without-file.ts')])
   const { runtime } = await openCore({
     version: packageJson().version,
-    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [] },
+    config: withoutFile,
     store: await storePath(flags, env),
     env,
     shared: false,

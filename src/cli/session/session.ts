@@ -46,6 +46,11 @@ export const readSettings = async (env: ProcessEnvironment): Promise<Settings> =
 type SessionIo = Pick<Io, 'env' | 'stderr'>
 
 type SessionOptions = {
+  /**
+   * Whether the command needs svc.yaml in process. Administration does not: a mistake in the file must not keep anybody
+   * from taking a role away.
+   */
+  readonly readsConfig?: boolean
   readonly tolerant?: boolean
   readonly requireConfig?: boolean
   /** Gets a note for the user about what the command line overrides. */
@@ -61,7 +66,7 @@ type SessionOptions = {
 export async function openSession(
   flags: SessionFlags,
   io: SessionIo,
-  { tolerant = false, requireConfig = false, say, chosen }: SessionOptions = {},
+  { readsConfig = false, tolerant = false, requireConfig = false, say, chosen }: SessionOptions = {},
 ): Promise<CommandSession> {
   const { env } = io
   const target = chosen ?? (await chooseEither(flags, env, () => readSettings(env)))
@@ -84,10 +89,10 @@ export async function openSession(
     }
   }
   const { openCore } = await import('../../core/open.ts')
-  const config = await configuration(flags, env, { tolerant, mustRun: tolerant })
+  const config = readsConfig ? await configuration(flags, env, { tolerant, mustRun: tolerant }) : undefined
   const { service, runtime } = await openCore({
     version: packageJson().version,
-    config,
+    config: config ?? (await import('./without-file.ts')).withoutFile,
     store: await storePath(flags, env),
     env,
     shared: false,
