@@ -91,6 +91,8 @@ export type OpenOptions = {
   readonly store: string | undefined
   /** May contain SVC_STORE_PASSWORD_FILE. Defaults to the environment of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
+  /** How long to wait for the lock of an embedded store, in milliseconds. Absent: as long as a request of a server may. */
+  readonly patienceMs?: number | undefined
   /** True in `svc serve`: callers share runs, and results are cached for a while. */
   readonly shared: boolean
   readonly details: ServeOptions['details']
@@ -390,7 +392,10 @@ type OpenStore = {
 }
 
 /** The store and everything that works on it. Each part is loaded and opened on first use. */
-async function holdStore(store: string, { config, env = process.env, hashCost }: OpenOptions): Promise<OpenStore> {
+async function holdStore(
+  store: string,
+  { config, env = process.env, hashCost, patienceMs }: OpenOptions,
+): Promise<OpenStore> {
   const {
     serve: { refresh },
     auth: ways,
@@ -398,7 +403,7 @@ async function holdStore(store: string, { config, env = process.env, hashCost }:
   const { openData, shownStore, storeKind } = await import('./store/index.ts')
   const label = shownStore(store)
   const path = storeKind(store) === 'sqlite' ? store : undefined
-  const opened = lazy((create: boolean) => openData({ store, create, env }))
+  const opened = lazy((create: boolean) => openData({ store, create, env, patienceMs }))
   let closed = false
   const data = (create: boolean): Promise<Data> => (closed ? Promise.reject(stopping()) : opened.get(create))
   const auth = lazy(async () => {

@@ -4,7 +4,7 @@ import { didYouMean } from '../../core/suggest.ts'
 import { custom, localFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { packageJson } from '../io/process.ts'
-import { localCall, storePath } from './session.ts'
+import { commandPatienceMs, localCall, storePath } from './session.ts'
 import { TargetCommand } from './target-command.ts'
 
 /** Users, keys and the audit belong to a store: these commands have no server as a target. */
@@ -49,6 +49,7 @@ export async function openAdmin(
     store: await storePath(flags, env),
     env,
     shared: false,
+    patienceMs: commandPatienceMs,
     details: 'anyone',
   })
   const { caller, correlationId } = localCall(signal)

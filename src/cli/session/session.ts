@@ -99,6 +99,7 @@ export async function openSession(
     details: 'anyone',
     requireConfig,
     refusals: refusalStore(env),
+    patienceMs: readsConfig ? undefined : commandPatienceMs,
     tryNow: async (...monitor) => {
       const { testCommand } = await import('../render/hints.ts')
       return `try now: ${testCommand(flags, ...monitor)}`
@@ -106,6 +107,9 @@ export async function openSession(
   })
   return { env, target, label: thisMachine, service, runtime, config, close: runtime.close }
 }
+
+/** How long a command that administers waits for other processes that write to the embedded store. Milliseconds. */
+export const commandPatienceMs = 15_000
 
 /** The client of a server, which sends SVC_TOKEN or the credential of the sign-in there. */
 export async function openClientAt(

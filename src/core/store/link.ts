@@ -64,9 +64,13 @@ export const watched = (link: StoreLink, wrote: (failure: string | undefined) =>
  * no longer than one with a single query. Parallel queries use the time once.
  */
 export class WaitBudget {
-  #leftMs = maxWaitMs
+  #leftMs: number
   #running = 0
   #since = 0
+
+  constructor(patienceMs: number = maxWaitMs) {
+    this.#leftMs = patienceMs
+  }
 
   /** Begins a query. Returns the time by which it must have been answered or have failed, by the monotonic clock. */
   begin(): number {

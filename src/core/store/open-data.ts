@@ -1,3 +1,5 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { Fault } from '../errors.ts'
 import type { Data } from './data.ts'
 import type { StoreLink } from './link.ts'
 import { refuseUnopenable } from './open.ts'
@@ -10,6 +12,11 @@ export type DataOptions = {
   readonly create: boolean
   /** For tests: milliseconds since 1970. Absent: the store's clock. */
   readonly now?: () => number
+  /**
+   * How long to wait for the lock of an embedded store, in milliseconds. Absent: as long as a request of a server may,
+   * which is answered within 2 s.
+   */
+  readonly patienceMs?: number | undefined
   /** The environment that may contain SVC_STORE_PASSWORD_FILE. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
@@ -19,8 +26,9 @@ export type DataOptions = {
  * foreign, newer, damaged, wrong password), and `Unavailable` within 2 s when a database does not respond. Later, every
  * method throws `Unavailable` while the store is unreachable.
  */
-export async function openData({ store, create, now, env = process.env }: DataOptions): Promise<Data> {
-  const link = await linkStore(store, create, env)
+export async function openData(options: DataOptions): Promise<Data> {
+  const { store, create, now, env = process.env, patienceMs } = options
+  const link = await linkStore({ store, create, env, patienceMs })
   try {
     const [{ dataOver }, { fixedClock, storeClock }] = await Promise.all([
       import('./data-over.ts'),
@@ -33,12 +41,27 @@ export async function openData({ store, create, now, env = process.env }: DataOp
   }
 }
 
-async function linkStore(store: string, create: boolean, env: NonNullable<DataOptions['env']>): Promise<StoreLink> {
+async function linkStore({
+  store,
+  create,
+  env,
+  patienceMs,
+}: Pick<DataOptions, 'store' | 'create' | 'patienceMs'> & {
+  readonly env: NonNullable<DataOptions['env']>
+}): Promise<StoreLink> {
   if (storeKind(store) === 'postgres') {
     const { linkPostgres } = await import('./postgres-link.ts')
     return await linkPostgres({ url: store, create, env })
   }
   await refuseUnopenable(store)
-  const { linkSqlite } = await import('./sqlite-link.ts')
-  return linkSqlite({ path: store, create })
+  const { backOffMs, isBusy, linkSqlite } = await import('./sqlite-link.ts')
+  const deadline = performance.now() + (patienceMs ?? 0)
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return linkSqlite({ path: store, create, patienceMs })
+    } catch (error) {
+      if (!(error instanceof Fault) || !isBusy(error.cause) || performance.now() > deadline) throw error
+    }
+    await wait(backOffMs(attempt))
+  }
 }

@@ -18,9 +18,9 @@ export const damaged = (path: string, what: string, cause?: unknown): Fault =>
   new Fault('Local', `The store ${path} ${what}`, { hints: waysOut(path), cause })
 
 /** SQLite's primary result codes that an operator can act on. */
-const meanings: Readonly<Record<number, (path: string) => Fault>> = {
-  5: (path) => locked(path),
-  6: (path) => locked(path),
+const meanings: Readonly<Record<number, (path: string, cause: unknown) => Fault>> = {
+  5: locked,
+  6: locked,
   8: (path) => new Fault('Local', `The store ${path} cannot be written by this account`),
   10: (path) => new Fault('Local', `The store ${path} cannot be read or written: the disk reports an error`),
   11: (path) => damaged(path, 'is damaged: the database file is corrupt'),
@@ -29,17 +29,19 @@ const meanings: Readonly<Record<number, (path: string) => Fault>> = {
   26: (path) => damaged(path, 'is damaged or is not a SQLite database'),
 }
 
-const locked = (path: string): Fault =>
-  new Fault('Local', `The store ${path} is locked by another process`, {
-    hints: ['A backup or a database tool may hold the lock: stop it and try again.'],
+function locked(path: string, cause: unknown): Fault {
+  return new Fault('Local', `The store ${path} is locked by another process`, {
+    hints: ['A database tool may hold the lock: stop it and try again.'],
+    cause,
   })
+}
 
 /** Translates an error from opening a store. A Fault stays as it is. */
 export function openingFault(path: string, error: unknown): Fault {
   if (error instanceof Fault) return error
   const { errcode } = error as { errcode?: unknown }
   const meaning = typeof errcode === 'number' ? meanings[errcode & 0xff] : undefined
-  if (meaning) return meaning(path)
+  if (meaning) return meaning(path, error)
   return new Fault('Local', `The store ${path} cannot be opened: ${reason(error)}`, { cause: error })
 }
 

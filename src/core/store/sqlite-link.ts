@@ -19,7 +19,7 @@ const blockingMs = 20
  * Uses two connections: one writes, a transaction at a time, and one reads committed data, so that a token can be
  * checked while a transaction is open. Throws like `openStore`.
  */
-export function linkSqlite(options: StoreOptions): StoreLink {
+export function linkSqlite(options: StoreOptions & { readonly patienceMs?: number | undefined }): StoreLink {
   const store = openStore(options)
   let reader: DatabaseSync
   try {
@@ -40,6 +40,7 @@ export function linkSqlite(options: StoreOptions): StoreLink {
     const change = changeOf(files, storeFiles(options.path))
     if (change !== undefined) throw unavailable(`${change}: stop svc, which then saves what only it still holds`)
   }
+  const newBudget = (): WaitBudget => new WaitBudget(options.patienceMs)
   let open = true
   let last: Promise<unknown> = Promise.resolve()
   // What is written to files that are no longer the store must not be acknowledged, also if they change during the write.
@@ -77,7 +78,7 @@ export function linkSqlite(options: StoreOptions): StoreLink {
     // BEGIN IMMEDIATE already holds the only lock.
     lock: async () => {},
     forRequest: () => {
-      const shared = new WaitBudget()
+      const shared = newBudget()
       return over(() => shared)
     },
     close: async () => {
@@ -87,7 +88,7 @@ export function linkSqlite(options: StoreOptions): StoreLink {
       store.close()
     },
   })
-  return over(() => new WaitBudget())
+  return over(newBudget)
 }
 
 const parts = {
@@ -142,21 +143,30 @@ function execute({ statement, hasRows }: Prepared, parameters: readonly SQLInput
 }
 
 async function retrying<T>(deadline: number, run: () => Promise<T>): Promise<T> {
-  for (;;) {
+  for (let attempt = 0; ; attempt++) {
     try {
       return await run()
     } catch (error) {
       if (!isBusy(error) || performance.now() > deadline) throw runningFault(error)
     }
-    await wait(1 + Math.random() * 10)
+    await wait(backOffMs(attempt))
   }
 }
 
+const longestBackOffMs = 250
+
+/**
+ * How long to wait after so many attempts at a lock that other processes hold: longer each time, because a hundred that
+ * try all the time keep the processors from the one that has the lock.
+ */
+export const backOffMs = (attempt: number): number => 1 + Math.random() * Math.min(longestBackOffMs, 10 * 2 ** attempt)
+
 const codeOf = (error: unknown): number | undefined => {
-  const { errcode } = error as { errcode?: unknown }
+  const { errcode } = (error ?? {}) as { errcode?: unknown }
   return typeof errcode === 'number' ? errcode : undefined
 }
-const isBusy = (error: unknown): boolean => {
+/** Whether another process holds a lock of the store. */
+export const isBusy = (error: unknown): boolean => {
   const primary = (codeOf(error) ?? 0) & 0xff
   return primary === 5 || primary === 6
 }
