@@ -109,7 +109,9 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
 
   test('PostgreSQL: a sequence that has nearly used up its values, or those of its column, fails', async () => {
     expect(await one('sequences')).toMatchObject({ status: 'ok', message: 'none' })
-    await server.query('CREATE SEQUENCE unused')
+    await server.query('CREATE SEQUENCE unlimited; CREATE TABLE fresh (id serial)')
+    expect(await one('sequences')).toMatchObject({ status: 'ok', message: 'none has been used' })
+    await server.query('CREATE SEQUENCE unused AS int')
     const grant = checked(await run(), 'sequences')
     expect(grant).toMatchObject({
       notChecked: 'permission',
@@ -140,6 +142,15 @@ suiteWith(postgresMissing, 'PostgreSQL: maintenance', () => {
       fault: 'threshold',
       message: expect.stringMatching(/^public\.down is at -95: 95 % /),
     })
+    expect(
+      await sequence('CREATE SEQUENCE upper AS int MINVALUE 2000000000', 'upper', '2000000001'),
+      'the first values of a high range',
+    ).toMatchObject({ message: expect.stringMatching(/^public\.down is at -95/) })
+    await server.query('DROP SEQUENCE down')
+    expect(
+      await sequence('CREATE SEQUENCE countdown INCREMENT -1 MINVALUE 1 MAXVALUE 100 START 100', 'countdown', '96'),
+    ).toMatchObject({ message: expect.stringMatching(/^public\.old is at 1600000000/) })
+    expect(await sequence('CREATE TABLE used (id serial)', 'used_id_seq', '1')).toMatchObject({ status: 'warning' })
     expect(await one('sequences', { url: server.url('limited') })).toMatchObject({ notChecked: 'permission' })
   })
 })

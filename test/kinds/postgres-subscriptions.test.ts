@@ -2,9 +2,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import postgres from '../../src/core/kinds/postgres/index.ts'
 import type { Values } from '../../src/core/settings/index.ts'
-import { checked, runKind, secret } from '../support/engine/run-kind.ts'
+import { checked, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
 import { conflictingRow, type PlantedFault, subscribed } from '../support/faults/postgres-faults.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
+import { memory } from '../support/store/history.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -14,9 +15,17 @@ suiteWith(postgresMissing, 'PostgreSQL: logical subscriptions', () => {
   let publisher: PostgresServer
   let subscriber: PostgresServer
   let subscription: PlantedFault
-  const check = async (options: Partial<Values<typeof postgres.settings>> = {}): Promise<Result> =>
+  const check = async (
+    settings: Partial<Values<typeof postgres.settings>> = {},
+    options: RunKindOptions = {},
+  ): Promise<Result> =>
     checked(
-      await runKind(postgres, { url: subscriber.url('monitor'), password: secret(word), ...options }, 'Advanced'),
+      await runKind(
+        postgres,
+        { url: subscriber.url('monitor'), password: secret(word), ...settings },
+        'Standard',
+        options,
+      ),
       'subscriptions',
     )
   beforeAll(async () => {
@@ -58,5 +67,30 @@ suiteWith(postgresMissing, 'PostgreSQL: logical subscriptions', () => {
       await conflict.end()
     }
     await until(async () => (await check()).status === 'ok')
+  })
+  test('PostgreSQL: errors of a subscription that grow from run to run warn once, and fail when they grow again', async () => {
+    let at = Date.now()
+    let id = 2
+    const options = memory(() => at)
+    /** Runs each minute. Between two runs, the worker fails and recovers, or does not. */
+    const next = async (fails: boolean, status: Result['status']): Promise<Result> => {
+      if (fails) {
+        id += 1
+        await (await conflictingRow(publisher, subscriber, id)).end()
+      }
+      at += 60_000
+      return await until(async () => {
+        const result = await check({}, options)
+        return result.status === status && result
+      }, 60_000)
+    }
+    await next(false, 'ok')
+    const once = await next(true, 'warning')
+    expect(once.message).toMatch(/^events in postgres: \d+ new errors? of its workers within \d/)
+    expect(await next(true, 'failed')).toMatchObject({
+      fault: 'data',
+      message: expect.stringMatching(/^events in postgres: \d+ new errors? of its workers within 2 min$/),
+    })
+    await next(false, 'ok')
   })
 })

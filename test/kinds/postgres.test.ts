@@ -37,10 +37,9 @@ const one = async (check: string, ...args: Parameters<typeof run>): Promise<Resu
   checked(await run(...args), check)
 const sessions = (which: string): Promise<Record<string, unknown>[]> =>
   server.query(`SELECT pid, state, query FROM pg_stat_activity WHERE application_name = 'svc-health' AND ${which}`)
-// It is a primary without TLS, and what these need is not configured.
-const all = postgres.checks
-  .map(({ name }) => name)
-  .filter((name) => !['certificate', 'queries', 'wal receiver', 'write', 'backup age'].includes(name))
+// It is a primary of a recent version without TLS, and what these need is not configured.
+const absentHere = ['certificate', 'queries', 'wal receiver', 'newest wal', 'exclusive backup', 'write', 'backup age']
+const all = postgres.checks.map(({ name }) => name).filter((name) => !absentHere.includes(name))
 const atStandard = (name: string): boolean =>
   postgres.checks.some((check) => check.name === name && check.depth !== 'Advanced')
 const role = (attribute: string) => () => server.query(`ALTER ROLE monitor ${attribute}`)
@@ -57,7 +56,7 @@ sqlSuite(
       await server.query(`CREATE ROLE monitor LOGIN PASSWORD '${word}'; GRANT pg_monitor TO monitor;
         CREATE ROLE stranger LOGIN PASSWORD '${word}';
         CREATE TABLE jobs (id int, state text, created_at timestamptz, naive timestamp, ended date);
-        CREATE SEQUENCE ids; GRANT USAGE ON SEQUENCE ids TO monitor; GRANT SELECT, INSERT ON jobs TO monitor;
+        CREATE SEQUENCE ids AS int; GRANT USAGE ON SEQUENCE ids TO monitor; GRANT SELECT, INSERT ON jobs TO monitor;
         CREATE TABLE secrets (id int);
         CREATE FUNCTION add_job() RETURNS int LANGUAGE sql AS 'INSERT INTO jobs (id) VALUES (99) RETURNING id';
         INSERT INTO jobs VALUES (1, 'waiting', now() - interval '1 hour', now() AT TIME ZONE 'UTC' - interval '2 hours', NULL),
@@ -671,7 +670,7 @@ test('PostgreSQL: a server that reports none of its figures (simulated) passes n
   expect(results.filter(({ status }) => status === 'ok').map(({ check }) => check)).toEqual(['connect', 'query'])
   const reported = results.map(({ check }) => check)
   // It is without TLS, writes and queries are not configured, and one result reports the failure of what three share.
-  const absent = ['certificate', 'replication backlog', 'replicas', 'backup age', 'write', 'queries']
+  const absent = ['certificate', 'newest wal', 'replication backlog', 'replicas', 'backup age', 'write', 'queries']
   expect(postgres.checks.map(({ name }) => name).filter((name) => !reported.includes(name))).toEqual(absent)
 })
 
@@ -745,27 +744,85 @@ describe('postgres: figures against limits', () => {
     const behind = {
       connected: true,
       follows: true,
+      restores: false,
       silentMs: 30_000,
+      newestMs: 30_000,
       paused: false,
       current: false,
       sinceReplayMs: 30_000,
+      isWriting: true,
+      blockedMs: undefined,
+      waits: { atLeastMs: 0, atMostMs: undefined },
+      waitsFor: '',
+      delayMs: 0,
       bytes: 0,
+      isLimited: false,
     }
-    const replay = (more: Partial<typeof behind> = {}) =>
+    type Replay = Omit<typeof behind, 'blockedMs' | 'waits'> & {
+      readonly blockedMs: number | undefined
+      readonly waits: { readonly atLeastMs: number; readonly atMostMs: number | undefined }
+    }
+    const replay = (more: Partial<Replay> = {}) =>
       evaluated(replicationLag, { ...primary, replicas: [], replay: { ...behind, ...more } })
     expect(status(replay())).toBe('warning')
     expect(status(replay({ sinceReplayMs: 30_001 }))).toBe('failed')
     expect(status(replay({ current: true, sinceReplayMs: 1e9 }))).toBe('ok')
     expect(replay({ connected: false, current: true })[0]).toMatchObject({ fault: 'data' })
-    expect(status(replay({ connected: false, follows: false, current: true }))).toBe('ok')
+    expect(status(replay({ connected: false, follows: false, restores: true, current: true }))).toBe('ok')
+    expect(replay({ connected: false, follows: false, current: true })[0]).toMatchObject({
+      fault: 'data',
+      message: 'neither primary_conninfo nor restore_command is set: no WAL reaches this standby',
+    })
+    const archive = { connected: false, follows: false, restores: true, sinceReplayMs: 1e6 }
+    const restored = replay({ ...archive, waitsFor: 'RecoveryRetrieveRetryInterval' })
+    expect(restored[0]).toMatchObject({
+      status: 'ok',
+      message: 'has replayed all that its archive contains; last replay 16.7 min ago',
+    })
+    expect(status(replay({ ...archive, waitsFor: 'RecoveryRetrieveRetryInterval', isLimited: true }))).toBe('failed')
     expect(status(replay({ current: true, silentMs: 35_000 }))).toBe('ok')
     expect(replay({ current: true, silentMs: 64_000 })[0]).toMatchObject({
       fault: 'threshold',
       measurement: { value: 64_000, limit: 30_000 },
     })
   })
-  test('PostgreSQL: slots: too much is a warning unless a limit is set; unused for long, or lost, is one too', () => {
-    const slot = { name: 's', active: true, idle: undefined, bytes: 0, lost: false }
+  test('PostgreSQL: a standby is behind by what has waited for certain, unless its primary keeps writing', () => {
+    const behind = {
+      connected: true,
+      follows: true,
+      restores: false,
+      silentMs: 100,
+      newestMs: 2_500,
+      paused: false,
+      current: false,
+      sinceReplayMs: 72_000,
+      isWriting: false,
+      blockedMs: undefined,
+      waits: { atLeastMs: 0, atMostMs: undefined },
+      waitsFor: '',
+      delayMs: 0,
+      bytes: 8_192,
+      isLimited: false,
+    }
+    const lagMs = (more: object = {}) =>
+      evaluated(replicationLag, { ...primary, replicas: [], replay: { ...behind, ...more } })[0]?.measurement?.value
+    expect(lagMs()).toBe(2_500)
+    expect(lagMs({ isWriting: true })).toBe(72_000)
+    expect(lagMs({ blockedMs: 40_000 })).toBe(40_000)
+    expect(lagMs({ waits: { atLeastMs: 61_000, atMostMs: undefined } })).toBe(61_000)
+    expect(lagMs({ isWriting: true, waits: { atLeastMs: 0, atMostMs: 9_000 } })).toBe(9_000)
+    expect(lagMs({ newestMs: 600_000 })).toBe(72_000)
+    expect(lagMs({ newestMs: undefined })).toBe(72_000)
+    expect(lagMs({ waitsFor: 'RecoveryApplyDelay', isWriting: true })).toBe(0)
+    expect(lagMs({ delayMs: 70_000, isWriting: true })).toBe(2_000)
+    const replay = { ...behind, delayMs: 3_600_000, paused: true }
+    expect(evaluated(replicationLag, { ...primary, replicas: [], replay })[0]).toMatchObject({
+      status: 'warning',
+      message: 'lag 0 ms beyond recovery_min_apply_delay of 1 h (warn 5 s, fail 30 s); replay is paused',
+    })
+  })
+  test('PostgreSQL: slots: too much is a warning unless a limit is set; unused for long is one too, and a lost one fails', () => {
+    const slot = { name: 's', active: true, idle: undefined, bytes: 0, lost: false, isSpare: false }
     const at = (
       more: Partial<Omit<typeof slot, 'idle'>> & {
         readonly idle?: { atLeastMs: number; atMostMs: number | undefined }
@@ -784,7 +841,9 @@ describe('postgres: figures against limits', () => {
     expect(status(at(idle(600_001)))).toBe('warning')
     expect(at(idle(300_000))[0]?.message).toBe('1 slot, 1 without a consumer for a short time')
     expect(status(at({ active: false, idle: { atLeastMs: 0, atMostMs: undefined } }))).toBe('warning')
-    expect(at({ lost: true })[0]?.message).toContain('has lost WAL')
+    expect(status(at({ ...idle(600_001), isSpare: true }))).toBe('ok')
+    expect(status(at({ ...idle(600_001), ...large, isSpare: true }))).toBe('warning')
+    expect(at({ lost: true })[0]).toMatchObject({ fault: 'data', message: 's has lost WAL that its consumer needs' })
   })
   test('PostgreSQL: wraparound is judged against the age of emergency measures', () => {
     const at = (age: number) =>

@@ -79,15 +79,19 @@ export async function subscribed(publisher: PostgresServer, subscriber: Postgres
 }
 
 /** A row that the subscriber already has: the worker of its subscription fails, and fails again at every restart. */
-export async function conflictingRow(publisher: PostgresServer, subscriber: PostgresServer): Promise<PlantedFault> {
-  await subscriber.query('INSERT INTO events VALUES (2)')
-  await publisher.query('INSERT INTO events VALUES (2)')
+export async function conflictingRow(
+  publisher: PostgresServer,
+  subscriber: PostgresServer,
+  id = 2,
+): Promise<PlantedFault> {
+  await subscriber.query(`INSERT INTO events VALUES (${id})`)
+  await publisher.query(`INSERT INTO events VALUES (${id})`)
   await until(
     async () => (await subscriber.query('SELECT 1 FROM pg_stat_subscription WHERE pid IS NOT NULL')).length === 0,
   )
   return {
     end: async () => {
-      await subscriber.query('DELETE FROM events WHERE id = 2')
+      await subscriber.query(`DELETE FROM events WHERE id = ${id}`)
       await until(
         async () => (await subscriber.query('SELECT 1 FROM pg_stat_subscription WHERE pid IS NOT NULL')).length > 0,
         30_000,

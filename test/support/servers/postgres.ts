@@ -39,6 +39,19 @@ export const debianPostgresMissing = existsSync(join(debianPostgres, 'initdb'))
   ? undefined
   : 'PostgreSQL 15 of Debian is not installed'
 
+/** A release of PostgreSQL that `.ci/postgres` installs from npm. */
+export type OldPostgres = 13 | 14 | 15 | 16 | 17
+
+/** The folder of the programs of a release from npm, and why it cannot run here. */
+export function npmPostgres(version: OldPostgres): { readonly from: string; readonly missing: string | undefined } {
+  const from = join(caches, `../postgres/node_modules/postgres-${version}/native/bin`)
+  const isInstalled = existsSync(join(from, 'initdb'))
+  return {
+    from,
+    missing: isInstalled ? undefined : `PostgreSQL ${version} comes from the package index of npm: run .ci/postgres`,
+  }
+}
+
 export type PostgresServer = Running & {
   readonly port: number
   readonly folder: string
@@ -63,7 +76,14 @@ export type PostgresServer = Running & {
   readonly remove: () => Promise<void>
 }
 
-const calm = ['fsync=off', 'unix_socket_directories=', 'listen_addresses=127.0.0.1', 'max_connections=20']
+// PostgreSQL 13 stores MD5 passwords by default, which pg_hba.conf does not accept here.
+const calm = [
+  'fsync=off',
+  'unix_socket_directories=',
+  'listen_addresses=127.0.0.1',
+  'max_connections=20',
+  'password_encryption=scram-sha-256',
+]
 
 /** The superuser signs in without a password; everyone else with one. */
 const hba = 'local all all reject\nhost all postgres 127.0.0.1/32 trust\nhost replication postgres 127.0.0.1/32 trust\n'
@@ -144,7 +164,7 @@ type Made = { readonly settings: readonly string[]; readonly from: string }
 async function launch(folder: string, port: number, { settings, from }: Made): Promise<PostgresServer> {
   const data = join(folder, 'data')
   const options = [...calm, `port=${port}`, ...settings].flatMap((setting) => ['-c', setting])
-  const running = await run(join(from, 'postgres'), ['-D', data, ...options], /ready to accept (read-only )?conn/)
+  const running = await run(join(from, 'postgres'), ['-D', data, ...options], /ready to accept (read[- ]only )?conn/)
   const client = async (database = 'postgres'): Promise<pg.Client> => {
     const made = new pg.Client({ host: '127.0.0.1', port, user: 'postgres', database, ssl: false })
     made.on('error', () => {})

@@ -2,6 +2,7 @@ import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
 import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
+import type { SettingsSpec } from '../../settings/index.ts'
 import { grantTo } from './errors.ts'
 
 const minute = 60_000
@@ -98,17 +99,17 @@ function evaluateRole(
   return expected === 'primary' ? fail('role', 'data', but, { facts }) : warn('role', but, { facts })
 }
 
+export const connectionsSetting = {
+  type: 'threshold',
+  unit: 'percent',
+  default: { warn: 80, limit: 95 },
+  doc: 'Connections in use, in percent of those available to ordinary accounts, and in percent of those that one role or database may have',
+} as const satisfies SettingsSpec[string]
+
 export const connections = onDatabase({
   depth: 'Standard',
   results: { connections: 'Enough connections remain for ordinary accounts' },
-  settings: {
-    connections: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 80, limit: 95 },
-      doc: 'Connections in use, in percent of those available to ordinary accounts',
-    },
-  },
+  settings: { connections: connectionsSetting },
   observe: async ({ ask }) => {
     // In rows of other accounts, this account sees no backend_type, but it sees the user.
     const [row] = await ask(`SELECT
@@ -447,5 +448,5 @@ export const checksumFailures = onDatabase({
 })
 
 /** In the order of their results. */
-export const sessionChecks = [server, connections, longestTransaction, idleInTransaction, lockWait]
+export const sessionChecks = [longestTransaction, idleInTransaction, lockWait]
 export const maintenanceChecks = [wraparound, freezeAge, archiver, preparedTransactions, checksumFailures]

@@ -1,12 +1,14 @@
 import { databaseKind, truth } from '../../database/index.ts'
 import { archiveBacklog, backupAge } from './backups.ts'
-import { maintenanceChecks, sessionChecks } from './checks.ts'
+import { connections, maintenanceChecks, server, sessionChecks } from './checks.ts'
 import { loadPg, openPostgres } from './driver.ts'
+import { connectionLimits } from './limits.ts'
 import { replicationChecks } from './replication.ts'
 import { slots } from './slots.ts'
 import { subscriptions } from './subscriptions.ts'
 import { synchronousChecks } from './synchronous.ts'
 import { deadTuples, lastVacuum, sequences } from './tables.ts'
+import { upkeepChecks } from './upkeep.ts'
 import { write } from './write.ts'
 
 export { loadPg, openConsole } from './driver.ts'
@@ -33,6 +35,9 @@ export default databaseKind({
       truth(row, 'super') ? 'as a superuser' : truth(row, 'replication') ? 'as an account with REPLICATION' : undefined,
   },
   checks: [
+    server,
+    connections,
+    connectionLimits,
     ...sessionChecks,
     ...synchronousChecks,
     ...replicationChecks,
@@ -43,6 +48,7 @@ export default databaseKind({
     lastVacuum,
     sequences,
     archiveBacklog,
+    ...upkeepChecks,
     backupAge,
     write,
   ],

@@ -1,6 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type DatabaseConnection, figure, flag, onDatabase, type Row, text, truth } from '../../database/index.ts'
-import { atMost, fail, notChecked, ok, type Result, sharedRead } from '../../engine/index.ts'
+import {
+  atMost,
+  type CheckContext,
+  fail,
+  type HistoryReading,
+  notChecked,
+  ok,
+  type Result,
+  sharedRead,
+} from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -35,8 +44,15 @@ type Receiver = {
    * not see it.
    */
   readonly follows: boolean | undefined
+  /** True if restore_command is set, so that it reads WAL from an archive. Undefined before PostgreSQL 12. */
+  readonly restores: boolean | undefined
   /** Milliseconds since the last message of the primary; undefined if this account may not see it. */
   readonly silentMs: number | undefined
+  /**
+   * Milliseconds since new WAL arrived: a message that announced a later position than the one before. Undefined if
+   * this account may not see it.
+   */
+  readonly newestMs: number | undefined
 }
 
 /** The replay status of a standby. */
@@ -44,14 +60,30 @@ type Replay = Receiver & {
   readonly paused: boolean
   /** True if everything received has been replayed. */
   readonly current: boolean
+  /** Milliseconds since the commit of the last transaction that was replayed. */
   readonly sinceReplayMs: number | undefined
+  /** True if the primary announced new WAL in nearly every moment in which the standby was read. */
+  readonly isWriting: boolean
+  /** Milliseconds for which replay has waited for a lock; undefined if it does not, or before PostgreSQL 14. */
+  readonly blockedMs: number | undefined
+  /** What the readings of earlier runs say about the first WAL that has not been replayed. */
+  readonly waits: Waiting
+  /** What replay waits for, as in `pg_stat_activity.wait_event`; empty if it waits for nothing, or is hidden. */
+  readonly waitsFor: string
+  /** recovery_min_apply_delay. */
+  readonly delayMs: number
   /** Bytes of WAL that it has received and not replayed; undefined if it has received none. */
   readonly bytes: number | undefined
+  /** True if svc.yaml sets a limit for its lag. */
+  readonly isLimited: boolean
 }
+
+/** For how long WAL has waited for its replay, in milliseconds, as far as earlier runs show. */
+type Waiting = { readonly atLeastMs: number; readonly atMostMs: number | undefined }
 
 const lagDoc = 'Replication lag of its standbys, or its own as a standby, is within the limit'
 
-const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: DatabaseConnection) => {
+const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: DatabaseConnection, context) => {
   const [row] = await ask('SELECT pg_is_in_recovery() AS standby')
   const isStandby = flag(row, 'standby')
   if (isStandby === undefined) throw new ProbeError('protocol', 'the server does not report its role')
@@ -59,7 +91,7 @@ const replication = sharedRead('replication lag', lagDoc, async ({ ask, user }: 
     user,
     ...(await readReplicasTwice(ask)),
     /** Undefined on a primary. */
-    replay: isStandby ? await readReplay(ask) : undefined,
+    replay: isStandby ? await readReplay(ask, context) : undefined,
   }
 })
 
@@ -94,12 +126,16 @@ async function readReplicas(ask: Ask) {
 /** The columns of `receiverOf`. A primary sends a message at least every half of wal_sender_timeout, usually 30 s. */
 const receiver = `(SELECT count(*) FROM pg_stat_wal_receiver WHERE pid IS NOT NULL) > 0 AS connected,
   (SELECT ${inMs('clock_timestamp() - last_msg_receipt_time')} FROM pg_stat_wal_receiver) AS silent,
-  (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows`
+  (SELECT ${inMs('clock_timestamp() - latest_end_time')} FROM pg_stat_wal_receiver) AS newest,
+  (SELECT setting <> '' FROM pg_settings WHERE name = 'primary_conninfo') AS follows,
+  (SELECT setting <> '' FROM pg_settings WHERE name = 'restore_command') AS restores`
 
 const receiverOf = (row: Row | undefined): Receiver => ({
   connected: flag(row, 'connected'),
   follows: flag(row, 'follows'),
+  restores: flag(row, 'restores'),
   silentMs: figure(row, 'silent'),
+  newestMs: figure(row, 'newest'),
 })
 
 const walReceiverSetting = {
@@ -114,14 +150,11 @@ export const walReceiver = onDatabase({
   results: { 'wal receiver': 'As a standby, it receives messages from its primary; omitted on a primary' },
   settings: { walReceiver: walReceiverSetting },
   privilege,
-  observe: async ({ ask, user }) => {
-    const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, ${receiver}`)
-    return { user, isStandby: flag(row, 'standby'), ...receiverOf(row) }
-  },
+  observe: readReceiver,
   evaluate: ({ user, isStandby, ...receiver }, { walReceiver: threshold }) => {
     const check = 'wal receiver'
     if (isStandby === false) return []
-    const { connected, follows, silentMs: value } = receiver
+    const { connected, follows, restores, silentMs: value } = receiver
     if (isStandby === undefined || connected === undefined) {
       return notChecked(check, 'missing', 'the state of the WAL receiver is not reported')
     }
@@ -130,9 +163,61 @@ export const walReceiver = onDatabase({
       return atMost({ check, what: 'last message from its primary', value, unit: 'duration', after: 'ago', threshold })
     }
     if (follows === undefined) return hiddenPrimary(check, user)
-    return follows
-      ? fail(check, 'data', 'not connected to its primary (no WAL receiver)', { details: [checkConninfo] })
+    if (follows)
+      return fail(check, 'data', 'not connected to its primary (no WAL receiver)', { details: [checkConninfo] })
+    return restores === false
+      ? noSource(check)
       : ok(check, 'primary_conninfo is empty: this standby reads WAL from an archive')
+  },
+})
+
+async function readReceiver({ ask, user }: DatabaseConnection) {
+  const [row] = await ask(`SELECT pg_is_in_recovery() AS standby, ${receiver}`)
+  return { user, isStandby: flag(row, 'standby'), ...receiverOf(row) }
+}
+
+/** A standby that nothing sends WAL to. */
+const noSource = <const Name extends string>(check: Name): Result<Name> =>
+  fail(check, 'data', 'neither primary_conninfo nor restore_command is set: no WAL reaches this standby', {
+    details: ['next: set primary_conninfo on the standby and SELECT pg_reload_conf(), or promote it'],
+  })
+
+export const newestWal = onDatabase({
+  depth: 'Standard',
+  results: {
+    'newest wal':
+      'As a standby, it has received new WAL recently. A standby of a standby hears from it even while that one is cut off itself; omitted on a primary, and without `newestWal`',
+  },
+  settings: {
+    newestWal: {
+      type: 'threshold',
+      unit: 'duration',
+      doc: 'Maximum time since a standby received new WAL, for a primary that writes at least that often: an idle one writes none. Compares the clock of the sender with that of the standby',
+    },
+  },
+  when: ['newestWal'],
+  emptyWhere: 'the server is a primary',
+  privilege,
+  observe: readReceiver,
+  evaluate: ({ user, isStandby, ...receiver }, { newestWal: threshold = {} }) => {
+    const check = 'newest wal'
+    if (isStandby === false) return []
+    const { connected, newestMs } = receiver
+    if (isStandby === undefined || connected === undefined) {
+      return notChecked(check, 'missing', 'the state of the WAL receiver is not reported')
+    }
+    // `wal receiver` reports why there is none.
+    if (!connected) return fail(check, 'data', 'no WAL arrives: there is no WAL receiver')
+    if (newestMs === undefined) return hiddenReceiver(check, user)
+    return atMost({
+      check,
+      what: 'the newest WAL arrived',
+      value: Math.max(0, newestMs),
+      unit: 'duration',
+      after: 'ago',
+      threshold,
+      details: ["check whether this standby's upstream is a standby that is cut off itself"],
+    })
   },
 })
 
@@ -148,27 +233,63 @@ const hiddenPrimary = <const Name extends string>(check: Name, user: string): Re
 
 /** Milliseconds until a standby that lags is read again: a record may have arrived just before. */
 const secondReadMs = 200
+/** How often it is read again. A record that waits longer than that is a lag. */
+const maxReads = 5
+/** Milliseconds between stored readings of the received WAL. */
+const readEveryMs = 10_000
 
-async function readReplay(ask: Ask): Promise<Replay> {
+async function readReplay(
+  ask: Ask,
+  { history, isConfigured }: Pick<CheckContext, 'history' | 'isConfigured'>,
+): Promise<Replay> {
   const read = (received: string): Promise<readonly Row[]> =>
     ask(`SELECT ${received} <= pg_last_wal_replay_lsn() AS current, pg_last_wal_receive_lsn()::text AS received,
+      pg_wal_lsn_diff(pg_last_wal_receive_lsn(), '0/0')::float8 AS received_at,
+      pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::float8 AS replayed_at,
       pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::float8 AS bytes,
       pg_is_wal_replay_paused() AS paused,
       ${inMs('clock_timestamp() - coalesce(pg_last_xact_replay_timestamp(), pg_postmaster_start_time())')} AS since,
+      (SELECT to_jsonb(w)->>'latest_end_lsn' FROM pg_stat_wal_receiver AS w) AS announced,
+      (SELECT wait_event FROM pg_stat_activity WHERE backend_type = 'startup' LIMIT 1) AS waits_for,
+      (SELECT ${inMs(`clock_timestamp() - min((to_jsonb(l)->>'waitstart')::timestamptz)`)} FROM pg_locks AS l
+        WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity WHERE backend_type = 'startup')) AS blocked,
+      (SELECT setting::float8 FROM pg_settings WHERE name = 'recovery_min_apply_delay') AS delay,
       ${receiver}`)
   let [row] = await read('pg_last_wal_receive_lsn()')
   const received = text(row, 'received')
-  if (!truth(row, 'current') && /^[0-9A-F]+\/[0-9A-F]+$/.test(received)) {
-    await pause(secondReadMs)
-    ;[row] = await read(`'${received}'::pg_lsn`)
+  const announced = new Set([text(row, 'announced')])
+  if (/^[0-9A-F]+\/[0-9A-F]+$/.test(received)) {
+    for (let reads = 0; reads < maxReads && !truth(row, 'current'); reads += 1) {
+      await pause(secondReadMs)
+      ;[row] = await read(`'${received}'::pg_lsn`)
+      announced.add(text(row, 'announced'))
+    }
   }
+  const receivedAt = figure(row, 'received_at')
+  const readings = receivedAt === undefined ? undefined : await history('received WAL', receivedAt, readEveryMs)
   return {
     ...receiverOf(row),
     paused: truth(row, 'paused'),
     current: truth(row, 'current'),
     sinceReplayMs: figure(row, 'since'),
+    // The server itself writes a record now and then after an idle time.
+    isWriting: announced.size >= maxReads,
+    blockedMs: figure(row, 'blocked'),
+    waits: waitingOf(readings, figure(row, 'replayed_at')),
+    waitsFor: text(row, 'waits_for'),
+    delayMs: figure(row, 'delay') ?? 0,
     bytes: figure(row, 'bytes'),
+    isLimited: isConfigured('replicationLag'),
   }
+}
+
+/** `readings` are positions that were received, oldest first; the last one is the present. */
+function waitingOf(readings: readonly HistoryReading[] | undefined, replayedAt: number | undefined): Waiting {
+  const now = readings?.at(-1)?.at
+  if (!readings || now === undefined || replayedAt === undefined) return { atLeastMs: 0, atMostMs: undefined }
+  const waiting = readings.find(({ value }) => value > replayedAt)
+  const before = readings.findLast(({ value }) => value <= replayedAt)
+  return { atLeastMs: now - (waiting?.at ?? now), atMostMs: before && now - before.at }
 }
 
 export const replicationLag = onDatabase({
@@ -237,17 +358,40 @@ const describeReplica = ({ name, state, bytes = 0 }: Replica, lag: number | unde
 
 const resume = 'to resume replay: SELECT pg_wal_replay_resume() on the standby'
 
+/** Wait events of replay for the next WAL of an archive. */
+const waitsForArchive: ReadonlySet<string> = new Set(['RecoveryRetrieveRetryInterval', 'RecoveryWalStream'])
+
+/**
+ * For how long the first record that has not been replayed has been waiting. The server does not report that. On a
+ * primary that keeps writing, it is about as long as the last transaction is old. After an idle time, that transaction
+ * is old although nothing waited. What has waited for certain is the newest WAL, and what earlier runs saw.
+ */
+function lagOfReplay(replay: Replay): number | undefined {
+  const { current, sinceReplayMs, isWriting, newestMs, blockedMs, waits, waitsFor, delayMs } = replay
+  if (current || waitsFor === 'RecoveryApplyDelay') return 0
+  if (sinceReplayMs === undefined) return undefined
+  const longest = Math.min(sinceReplayMs, waits.atMostMs ?? sinceReplayMs)
+  const shortest = Math.max(newestMs ?? longest, blockedMs ?? 0, waits.atLeastMs)
+  return Math.max(0, (isWriting ? longest : Math.min(longest, shortest)) - delayMs)
+}
+
 function evaluateReplay(
-  { connected, follows, silentMs, paused, current, sinceReplayMs }: Replay,
+  replay: Replay,
   { user, threshold, silence }: { readonly user: string; readonly threshold: Threshold; readonly silence: Threshold },
 ): Result<'replication lag'> {
   const check = 'replication lag'
+  const { connected, follows, restores, silentMs, paused, current, sinceReplayMs, waitsFor, delayMs } = replay
   if (connected === undefined) return notChecked(check, 'missing', 'the state of the WAL receiver is not reported')
   if (connected && silentMs === undefined) return hiddenReceiver(check, user)
   if (!connected && follows === undefined) return hiddenPrimary(check, user)
+  const last = sinceReplayMs === undefined ? 'none' : `${showDuration(sinceReplayMs)} ago`
   if (!connected && follows) {
-    const last = sinceReplayMs === undefined ? '' : `; last replay ${showDuration(sinceReplayMs)} ago`
-    return fail(check, 'data', `not connected to its primary (no WAL receiver)${last}`, { details: [checkConninfo] })
+    const since = sinceReplayMs === undefined ? '' : `; last replay ${last}`
+    return fail(check, 'data', `not connected to its primary (no WAL receiver)${since}`, { details: [checkConninfo] })
+  }
+  if (!connected && restores === false) return noSource(check)
+  if (!connected && restores && !replay.isLimited && waitsForArchive.has(waitsFor)) {
+    return ok(check, `has replayed all that its archive contains; last replay ${last}`)
   }
   // A standby that has replayed all it received cannot know what a silent primary has written since.
   const longest = silence.warn ?? silence.limit ?? Number.POSITIVE_INFINITY
@@ -255,16 +399,22 @@ function evaluateReplay(
   const result = atMost({
     check,
     what: 'lag',
-    value: current ? unknownMs : sinceReplayMs,
+    value: current ? unknownMs : lagOfReplay(replay),
     unit: 'duration',
+    ...(delayMs > 0 ? { after: `beyond recovery_min_apply_delay of ${showDuration(delayMs)}` } : {}),
     threshold,
     details: [
-      ...(current ? [] : [paused ? resume : 'check for a long query on the standby']),
+      ...(current ? [] : [paused ? resume : whyBehind(waitsFor)]),
       ...(unknownMs > 0 ? [`no message from its primary for ${showDuration(unknownMs)}`] : []),
     ],
   })
-  return paused ? { ...result, message: `${result.message}; replay is paused` } : result
+  if (!paused) return result
+  const message = `${result.message}; replay is paused`
+  return !current && result.status === 'ok' ? { ...result, status: 'warning', message } : { ...result, message }
 }
+
+const whyBehind = (waitsFor: string): string =>
+  `check for a long query on the standby${waitsFor === '' ? '' : `; replay waits for ${waitsFor}`}`
 
 export const replicationBytes = onDatabase({
   depth: 'Advanced',
@@ -333,4 +483,4 @@ export const replicas = onDatabase({
 })
 
 /** In the order of their results. */
-export const replicationChecks = [walReceiver, replicationLag, replicationBytes, replicas]
+export const replicationChecks = [walReceiver, newestWal, replicationLag, replicationBytes, replicas]

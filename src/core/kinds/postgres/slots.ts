@@ -2,6 +2,7 @@ import { figure, onDatabase, text, truth } from '../../database/index.ts'
 import {
   atMost,
   type CheckContext,
+  fail,
   type HistoryReading,
   notChecked,
   ok,
@@ -25,6 +26,11 @@ type Slot = {
   /** Bytes of WAL that the slot retains. */
   readonly bytes: number | undefined
   readonly lost: boolean
+  /**
+   * True on a standby, where a slot has no consumer for as long as its member follows another server: Patroni keeps such
+   * slots on all members and advances them itself.
+   */
+  readonly isSpare: boolean
 }
 
 const slotSettings = {
@@ -60,11 +66,15 @@ function idleOf(readings: readonly HistoryReading[] | undefined): Idle {
 
 export const slots = onDatabase({
   depth: 'Advanced',
-  results: { slots: 'No replication slot is abandoned or retains too much WAL' },
+  results: {
+    slots:
+      'No replication slot has lost WAL that its consumer needs, is abandoned, or retains too much WAL. On a standby, a slot without a consumer is not abandoned',
+  },
   settings: slotSettings,
   observe: async ({ ask }, _, { history }: CheckContext) => {
     // A slot that is synchronized from the primary is always inactive on a standby.
-    const rows = await ask(`SELECT slot_name AS name, active, to_jsonb(s)->>'wal_status' = 'lost' AS lost,
+    const rows = await ask(`SELECT slot_name AS name, active, pg_is_in_recovery() AS spare,
+        coalesce(to_jsonb(s)->>'wal_status' = 'lost' OR to_jsonb(s)->>'conflicting' = 'true', false) AS lost,
         CASE WHEN restart_lsn IS NULL THEN 0 ELSE pg_wal_lsn_diff(${hereLsn}, restart_lsn) END::float8 AS bytes,
         to_jsonb(s) ? 'inactive_since' AS timed,
         ${inMs(`clock_timestamp() - (to_jsonb(s)->>'inactive_since')::timestamptz`)} AS inactive
@@ -73,11 +83,12 @@ export const slots = onDatabase({
     const observed: Slot[] = []
     for (const row of rows) {
       const [name, active, inactiveMs] = [text(row, 'name'), truth(row, 'active'), figure(row, 'inactive')]
-      const isRecorded = !truth(row, 'timed') && observed.length < maxRecorded
+      const isSpare = truth(row, 'spare')
+      const isRecorded = !truth(row, 'timed') && !isSpare && observed.length < maxRecorded
       const readings = isRecorded ? await history(`active slot ${name}`, active ? 1 : 0, readEveryMs) : undefined
       const time = inactiveMs === undefined ? idleOf(readings) : { atLeastMs: inactiveMs, atMostMs: inactiveMs }
       const idle = active ? undefined : time
-      observed.push({ name, active, idle, bytes: figure(row, 'bytes'), lost: truth(row, 'lost') })
+      observed.push({ name, active, idle, bytes: figure(row, 'bytes'), lost: truth(row, 'lost'), isSpare })
     }
     return observed
   },
@@ -95,12 +106,19 @@ export const slots = onDatabase({
   },
 })
 
-function evaluateSlot({ name, idle, bytes, lost }: Slot, size: Threshold, inactive: Threshold): Result<'slots'> {
+function evaluateSlot(
+  { name, idle, bytes, lost, isSpare }: Slot,
+  size: Threshold,
+  inactive: Threshold,
+): Result<'slots'> {
   const check = 'slots'
-  if (lost) return warn(check, `${name} has lost WAL that its consumer needs: set up the replica again`)
+  if (lost) {
+    const details = [`next: set up the consumer of ${name} again, or drop the slot`]
+    return fail(check, 'data', `${name} has lost WAL that its consumer needs`, { details })
+  }
   if (bytes === undefined) return notChecked(check, 'missing', `the WAL that ${name} retains is not reported`)
   const result = atMost({ check, what: `${name} retains`, value: bytes, unit: 'bytes', threshold: size })
-  if (result.status === 'failed' || !idle) return result
+  if (result.status === 'failed' || !idle || isSpare) return result
   const { atLeastMs, atMostMs } = idle
   const isExact = atLeastMs === atMostMs
   const long = atMost({

@@ -116,14 +116,20 @@ export const sequences = onDatabase({
       type: 'threshold',
       unit: 'percent',
       default: { warn: 70, limit: 90 },
-      doc: 'Last value of a sequence, in percent of its maximum and of the largest value that its column can hold',
+      doc: 'Used part of the values of a sequence, in percent; they end at its maximum, or at the largest value that its column can hold',
     },
   },
   privilege: 'GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO <account>',
   observe: async ({ ask, user }) => {
     // A sequence that cycles never runs out. The type of a column that owns a sequence may be smaller than its own.
+    // Counting through 64 bits takes thousands of years, and a sequence of a table that never had a row is new: whether
+    // these are hidden from the account makes no difference.
     const [row] = await ask(`WITH visible AS (
         SELECT n.nspname AS schema, c.relname AS name, s.*, has_sequence_privilege(c.oid, 'USAGE, SELECT') AS allowed,
+          NOT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_class AS t ON t.oid = d.refobjid
+            WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
+              AND d.deptype IN ('a', 'i') AND t.relkind = 'r' AND pg_relation_size(t.oid) = 0
+              AND pg_stat_get_tuples_inserted(t.oid) = 0) AS fresh,
           c.oid AS sequence, coalesce((SELECT ${maxOf('a.atttypid')} FROM pg_depend AS d JOIN pg_attribute AS a
               ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
             WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
@@ -131,10 +137,14 @@ export const sequences = onDatabase({
         FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE c.relpersistence = 'p' AND NOT s.seqcycle),
       used AS (SELECT schema || '.' || name AS name, 100 * CASE WHEN seqincrement > 0
-            THEN value::float8 / least(seqmax, column_max) ELSE value::float8 / seqmin END AS percent, value
-        FROM (SELECT *, CASE WHEN allowed THEN pg_sequence_last_value(sequence) END AS value FROM visible) AS valued)
-      SELECT (SELECT count(*) FROM visible) AS count, (SELECT count(*) FROM visible WHERE NOT allowed) AS hidden,
-        (SELECT string_agg(DISTINCT schema, E'\\n') FROM visible WHERE NOT allowed) AS schemas, worst.*
+            THEN (value::float8 - low) / greatest(least(seqmax, column_max)::float8 - low, 1)
+            ELSE (high - value::float8) / greatest(high - seqmin::float8, 1) END AS percent, value
+        FROM (SELECT *, greatest(seqmin, 1)::float8 - 1 AS low, least(seqmax, seqstart)::float8 + 1 AS high,
+            CASE WHEN allowed THEN pg_sequence_last_value(sequence) END AS value FROM visible) AS valued),
+      hidden AS (SELECT schema FROM visible WHERE NOT allowed AND NOT fresh
+        AND NOT (seqincrement = 1 AND least(seqmax, column_max) = 9223372036854775807))
+      SELECT (SELECT count(*) FROM visible) AS count, (SELECT count(*) FROM hidden) AS hidden,
+        (SELECT string_agg(DISTINCT schema, E'\\n') FROM hidden) AS schemas, worst.*
       FROM (SELECT 1) AS one LEFT JOIN LATERAL (
         SELECT name, value::text, percent FROM used WHERE value IS NOT NULL ORDER BY percent DESC LIMIT 1) AS worst ON true`)
     const schemas = row?.['schemas']
