@@ -69,15 +69,18 @@ const locked = (take: (server: MariadbServer) => Promise<PlantedFault>) => async
   return end
 }
 
-const replicating = async (server: MariadbServer): Promise<unknown> =>
-  await until(async () => {
-    const [row] = await server.query('SHOW SLAVE STATUS')
-    return (
-      row?.['Slave_IO_Running'] === 'Yes' &&
-      row['Slave_SQL_Running'] === 'Yes' &&
-      Number(row['Seconds_Behind_Master']) === 0
-    )
-  }, 30_000)
+/** Waits until the replica receives and applies everything. Throws with what it reports if it does not. */
+async function replicating(server: MariadbServer): Promise<void> {
+  let status: Readonly<Record<string, unknown>> = {}
+  const isCurrent = async (): Promise<boolean> => {
+    ;[status = {}] = await server.query('SHOW SLAVE STATUS')
+    const { Slave_IO_Running: receives, Slave_SQL_Running: applies, Seconds_Behind_Master: behind } = status
+    return receives === 'Yes' && applies === 'Yes' && Number(behind) === 0
+  }
+  await until(isCurrent, 50_000).catch((cause: unknown) => {
+    throw new Error(`the replica does not replicate: ${JSON.stringify(status)}`, { cause })
+  })
+}
 
 const rows: readonly Row<Pair>[] = [
   {
