@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Fault } from '../../src/core/errors.ts'
 import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
 import { type Data, type HeartbeatRow, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
@@ -18,6 +19,16 @@ const beat = (name: string, at: number, more: Partial<HeartbeatRow> = {}) => ({
   ...more,
 })
 const day = 86_400_000
+/** Repeats what the store did not answer in its 2 s: beside other work, 30 writers or 10,000 names take longer. */
+async function served<T>(ask: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof Fault && error.fault === 'Unavailable') || attempt === 10) throw error
+    }
+  }
+}
 /** What the steps from version 2 on made, to be taken away again. */
 const undone = [
   ['ALTER TABLE "apiKeys" DROP COLUMN "permissions"', 'DROP TABLE "heartbeats"'],
@@ -115,8 +126,8 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
   })
 
   test('B3 20 are stored for each name, also of those that arrive concurrently over two connections', async () => {
-    const all = Array.from({ length: 30 }, (_, n) => (n % 2 ? data : other).heartbeats.report(beat('a', 1_000 + n)))
-    await Promise.all(all)
+    const nodes = Array.from({ length: 30 }, (_, n) => (n % 2 ? data : other))
+    await Promise.all(nodes.map((node, n) => served(() => node.heartbeats.report(beat('a', 1_000 + n)))))
     const [record] = await data.heartbeats.list()
     expect(record?.history).toHaveLength(20)
     expect(record?.at).toBe(1_029)
@@ -130,12 +141,12 @@ describe.each(backends)('heartbeats on $name', ({ start, fresh, raw, stop }) => 
       const values = rows.map((n) => `('n${hundred * 100 + n}', 1, 'x', 'Ok', '[]')`).join(', ')
       await raw(store, `INSERT INTO "heartbeats" ("name", "at", "who", "status", "history") VALUES ${values}`)
     }
-    const fault = await faultOf(data.heartbeats.report(beat('one more', 1_000)))
+    const fault = await faultOf(served(() => data.heartbeats.report(beat('one more', 1_000))))
     expect([fault.fault, fault.message]).toEqual(['Conflict', 'The limit of 10000 heartbeats is reached'])
-    await data.heartbeats.report(beat('n5', 2_000))
-    expect(await data.heartbeats.list()).toHaveLength(10_000)
+    await served(() => data.heartbeats.report(beat('n5', 2_000)))
+    expect(await served(() => data.heartbeats.list())).toHaveLength(10_000)
     await data.heartbeats.remove('n7', actor())
-    await data.heartbeats.report(beat('one more', 1_000))
+    await served(() => data.heartbeats.report(beat('one more', 1_000)))
   })
 
   test('B3 an agent that is silent for 100 days is deleted; a removal is audited, a heartbeat is not', async () => {
