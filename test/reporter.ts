@@ -6,7 +6,7 @@ const leastSeconds = 3
 
 /**
  * Ends the run with one plain line that any CI can read. With SVC_TEST_LONGEST=1 it also writes to longest.json which of
- * its files took long; vitest.config.ts reads that.
+ * its files took long; vitest.config.ts reads that. SVC_TEST_FAILED names a file for the names of the files that failed.
  */
 export default class Closing implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
@@ -18,8 +18,16 @@ export default class Closing implements Reporter {
       if (module.state() === 'failed' && !tests.some((test) => test.result().state === 'failed')) count.failed += 1
     }
     if (process.env.SVC_TEST_LONGEST === '1') writeLongest(modules)
+    // An error outside of all files fails whatever is repeated.
+    if (process.env.SVC_TEST_FAILED && unhandled.length === 0) writeFailed(process.env.SVC_TEST_FAILED, modules)
     process.stdout.write(`\n${count.passed} passed, ${count.failed} failed, ${count.skipped + count.pending} skipped\n`)
   }
+}
+
+/** One name on each line. */
+function writeFailed(path: string, modules: readonly TestModule[]): void {
+  const names = modules.filter((module) => !module.ok()).map(({ relativeModuleId }) => relativeModuleId)
+  writeFileSync(path, [...new Set(names)].map((name) => `${name}\n`).join(''))
 }
 
 /** Seconds by file, the longest first. Files that this run did not contain keep theirs. */
