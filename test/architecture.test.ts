@@ -69,7 +69,7 @@ const law: Record<string, readonly string[]> = {
   wire: ['protocol', 'errors'],
   'probe-error': [],
   // Below everything that reads a path of the configuration.
-  files: ['encoding', 'sanitize', 'system', 'probe-error', 'lazy'],
+  files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy'],
   format: ['settings'],
   encoding: [],
   settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],

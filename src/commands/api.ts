@@ -67,6 +67,7 @@ or SVC_TOKEN. GET follows redirects within the server; other methods follow none
     const request = await apiRequest(
       { method: args.method, path: args.path, data: flags.data, headers: flags.header ?? [] },
       () => dataFromStdin(this.io.stdin, signal),
+      signal,
     )
     const client = await openClientAt(target, flags, this.io)
     try {

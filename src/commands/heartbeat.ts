@@ -13,7 +13,6 @@ import type { JobOptions } from '../cli/heartbeats/heartbeat-run.ts'
 import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
-import { fileProblem } from '../core/file-errors.ts'
 import { nameMistake } from '../core/names.ts'
 import { HeartbeatStatus } from '../core/protocol/index.ts'
 
@@ -76,7 +75,8 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     this.checkName(Name)
     const misplaced = (['max-runtime', 'no-output'] as const).find((flag) => flags[flag])
     if (misplaced) throw new Fault('Usage', `--${misplaced} needs a command: svc heartbeat NAME -- COMMAND`)
-    const DiskFreePercent = flags.disk === undefined ? undefined : await freePercent(flags.disk)
+    const DiskFreePercent =
+      flags.disk === undefined ? undefined : await (await import('../cli/heartbeats/disk.ts')).freePercent(flags.disk)
     const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)
@@ -140,7 +140,10 @@ command. If a report cannot be delivered, svc prints a warning to standard error
         Version: flags.version,
         Interval: flags.interval,
         Backlog: flags.backlog,
-        DiskFreePercent: flags.disk === undefined ? undefined : await freePercent(flags.disk),
+        DiskFreePercent:
+          flags.disk === undefined
+            ? undefined
+            : await (await import('../cli/heartbeats/disk.ts')).freePercent(flags.disk),
       },
       maxMs: flags['max-runtime'],
       output: !flags['no-output'],
@@ -187,15 +190,4 @@ function interval(input: string): number {
 function backlog(input: string): number {
   if (/^\d{1,15}$/.test(input.trim())) return Number(input)
   throw new Fault('Usage', `--backlog "${input}" is not a whole number`, { hints: ['Give 0 or more: --backlog 120'] })
-}
-
-/** The free percentage of a folder's disk, as available to this account. */
-async function freePercent(folder: string): Promise<number> {
-  const { statfs } = await import('node:fs/promises')
-  try {
-    const { bavail, blocks } = await statfs(folder)
-    return blocks === 0 ? 0 : Math.min(100, Math.round((bavail / blocks) * 1_000) / 10)
-  } catch (error) {
-    throw new Fault('Local', `--disk: ${folder} ${fileProblem(error)}`)
-  }
 }

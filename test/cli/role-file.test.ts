@@ -18,7 +18,7 @@ function file(content: string | Uint8Array, ending = 'csv'): string {
 }
 
 async function fault(path: string): Promise<Fault> {
-  const error = await readRoleFile(path, 'assign').then(
+  const error = await readRoleFile(path, 'assign', new AbortController().signal).then(
     () => undefined,
     (thrown: unknown) => thrown,
   )
@@ -39,7 +39,7 @@ const row = (over: Partial<FileChange>): FileChange => ({
 describe('a file of role changes', () => {
   test('is CSV with lists in JSV, with or without brackets, and ignores blanks around names', async () => {
     const path = file(`${header}bob,assign,"[Ops, Night shift]",a:b\ncarol,UnAssign,"Ops,""x, y""",[]\n`)
-    expect(await readRoleFile(path, 'assign')).toEqual([
+    expect(await readRoleFile(path, 'assign', new AbortController().signal)).toEqual([
       row({ roles: ['Ops', 'Night shift'], permissions: ['a:b'] }),
       row({ row: 3, userName: 'carol', action: 'unassign', roles: ['Ops', 'x, y'] }),
     ])
@@ -47,7 +47,7 @@ describe('a file of role changes', () => {
 
   test('may come from a spreadsheet: byte-order mark, CRLF, columns in any order and letter case, blank rows', async () => {
     const path = file('\ufeffroles,USERNAME\r\nOps,bob\r\n,\r\nOps,carol\r\n')
-    expect(await readRoleFile(path, 'unassign')).toEqual([
+    expect(await readRoleFile(path, 'unassign', new AbortController().signal)).toEqual([
       row({ action: 'unassign' }),
       row({ row: 4, action: 'unassign', userName: 'carol' }),
     ])
@@ -56,15 +56,15 @@ describe('a file of role changes', () => {
   test('accepts the lists that a pipe printed', async () => {
     const roles = ['Ops', 'a,b', 'say "hi"', '[x]', 'k:v', 'Night shift']
     const path = file(`${header}bob,assign,"${jsvNames(roles).replaceAll('"', '""')}",\n`)
-    expect((await readRoleFile(path, 'assign'))[0]?.roles).toEqual(roles)
+    expect((await readRoleFile(path, 'assign', new AbortController().signal))[0]?.roles).toEqual(roles)
   })
 
   test('is recognized as JSON by its name or its content', async () => {
     const content =
       '[{"UserName": "bob", "Roles": ["Ops"]}, {"userName": "bob", "permissions": ["p"], "action": "Assign"}]'
     const expected = [row({ row: 1 }), row({ row: 2, roles: [], permissions: ['p'] })]
-    expect(await readRoleFile(file(content, 'json'), 'assign')).toEqual(expected)
-    expect(await readRoleFile(file(content, 'txt'), 'assign')).toEqual(expected)
+    expect(await readRoleFile(file(content, 'json'), 'assign', new AbortController().signal)).toEqual(expected)
+    expect(await readRoleFile(file(content, 'txt'), 'assign', new AbortController().signal)).toEqual(expected)
   })
 
   test('reports each mistake with its row and column', async () => {

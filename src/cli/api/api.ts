@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import type { RawAnswer, RawRequest } from '../../core/client/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
+import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import type { InputStream } from '../io/io.ts'
@@ -23,6 +24,7 @@ export async function apiRequest(
     readonly headers: readonly string[]
   },
   stdin: () => Promise<Buffer>,
+  signal: AbortSignal,
 ): Promise<RawRequest> {
   const method = methodOf(input.method, input.path)
   const path = pathOf(input.path, method)
@@ -33,7 +35,8 @@ export async function apiRequest(
       `Put the parameters into the query: svc api ${method} '/path?name=value'`,
     )
   }
-  return { method, path, headers, body: input.data === undefined ? undefined : await bodyOf(input.data, stdin) }
+  const body = input.data === undefined ? undefined : await bodyOf(input.data, stdin, signal)
+  return { method, path, headers, body }
 }
 
 function methodOf(input: string | undefined, path: string | undefined): Method {
@@ -107,13 +110,19 @@ function headerOf(input: string): readonly [string, string] {
 /** Bytes: sixteen times what a server accepts by default. */
 const maxData = 16 * 1024 * 1024
 
-async function bodyOf(data: string, stdin: () => Promise<Buffer>): Promise<Buffer> {
+async function bodyOf(data: string, stdin: () => Promise<Buffer>, signal: AbortSignal): Promise<Buffer> {
   if (!data.startsWith('@')) return Buffer.from(data)
   if (data === '@-') return await stdin()
   const path = data.slice(1)
   const local = (what: string): Fault =>
     new Fault('Local', `--data ${data} ${what}`, { hints: ['@FILE sends the bytes of a file, @- standard input.'] })
   if (path === '') throw usage('--data @ requires a file name', '@FILE sends the bytes of a file, @- standard input.')
+  if (isOnShare(path)) {
+    return await readFromShare(path, maxData, signal).catch((error: unknown) => {
+      signal.throwIfAborted()
+      throw new Fault('Local', `--data ${data} ${problemOnShare(error)}`, { hints: [copyOfShare] })
+    })
+  }
   try {
     if ((await stat(path)).isDirectory()) throw local('is a folder')
     // Counted while reading, because a pipe or a device has no size.

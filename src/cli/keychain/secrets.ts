@@ -3,7 +3,7 @@ import { Fault } from '../../core/errors.ts'
 import { type KeptSecret, secretName } from '../../core/settings/index.ts'
 import { argument, required } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
-import { readPrivate, settingsFolder, writePrivate } from '../settings/private-file.ts'
+import { awaitShare, readPrivate, settingsFolder, writePrivate } from '../settings/private-file.ts'
 import { keychainEntry } from './index.ts'
 
 /** What lists show of a secret: everything but its value. */
@@ -54,8 +54,9 @@ export const proveKeychain = (env: ProcessEnvironment): Promise<void> => entry('
 const indexPath = (env: ProcessEnvironment): string => join(settingsFolder(env), 'secrets.json')
 
 /** The secrets set here, sorted by name. Not every platform's keychain can list its entries. */
-export function secretsKnown(env: ProcessEnvironment): readonly SecretFacts[] {
+export async function secretsKnown(env: ProcessEnvironment): Promise<readonly SecretFacts[]> {
   const path = indexPath(env)
+  await awaitShare(path)
   const text = readPrivate(path, 'unwritable')
   if (text === undefined) return []
   try {
@@ -83,7 +84,7 @@ async function changeIndex(
   const { acquire } = await import('../settings/private-file.ts')
   const lock = await acquire(join(dirname(path), 'locks', 'secrets.lock'), signal)
   try {
-    const sorted = change(secretsKnown(env)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    const sorted = change(await secretsKnown(env)).toSorted((a, b) => (a.name < b.name ? -1 : 1))
     writePrivate(path, `${JSON.stringify(sorted, null, 2)}\n`)
   } finally {
     lock.release()

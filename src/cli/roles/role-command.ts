@@ -75,7 +75,7 @@ export abstract class RoleCommand extends TargetCommand {
     signal: AbortSignal,
   ): Promise<number> {
     const { readRoleFile } = await import('./role-file.ts')
-    const changes = await readRoleFile(flags['from-file'], action)
+    const changes = await readRoleFile(flags['from-file'], action, signal)
     const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
     this.target = placeOf(session)
     await this.warnOfOtherStore(session.runtime?.facts.store)

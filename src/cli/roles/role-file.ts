@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
 import { Fault, type FieldFault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
+import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
 import { nameMistake } from '../../core/names.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import type { RoleChange } from './role-change.ts'
@@ -26,8 +27,12 @@ type Problem = { readonly row: number; readonly column?: Column; readonly messag
  * without one. Throws Fault `Local` with every problem, by row and column. Rows count as in a spreadsheet (the header
  * is 1), entries of a JSON list from 1.
  */
-export async function readRoleFile(file: string, action: RoleChange['action']): Promise<readonly FileChange[]> {
-  const content = await contentOf(file)
+export async function readRoleFile(
+  file: string,
+  action: RoleChange['action'],
+  signal: AbortSignal,
+): Promise<readonly FileChange[]> {
+  const content = await contentOf(file, signal)
   if (content.trim() === '') throw bad(file, 'is empty')
   const isJson = /\.json$/i.test(file) || (!/\.csv$/i.test(file) && /^\s*[[{]/.test(content))
   const raws = isJson ? fromJson(file, content) : await fromCsv(file, content)
@@ -44,14 +49,22 @@ export async function readRoleFile(file: string, action: RoleChange['action']): 
   return changes
 }
 
-async function contentOf(file: string): Promise<string> {
-  let bytes: Buffer
+async function contentOf(file: string, signal: AbortSignal): Promise<string> {
+  const bytes = isOnShare(file) ? await onShare(file, signal) : await onDisk(file)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw bad(file, 'is not UTF-8 text', ['In a spreadsheet program, save it as "CSV UTF-8".'])
+  }
+}
+
+async function onDisk(file: string): Promise<Buffer> {
   try {
     const handle = await open(file)
     try {
       const { size } = await handle.stat()
       if (size > maxBytes) throw bad(file, `is larger than ${maxBytes / 1024 / 1024} MiB`)
-      bytes = await handle.readFile()
+      return await handle.readFile()
     } finally {
       await handle.close()
     }
@@ -59,10 +72,14 @@ async function contentOf(file: string): Promise<string> {
     if (error instanceof Fault) throw error
     throw bad(file, fileProblem(error))
   }
+}
+
+async function onShare(file: string, signal: AbortSignal): Promise<Buffer> {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw bad(file, 'is not UTF-8 text', ['In a spreadsheet program, save it as "CSV UTF-8".'])
+    return await readFromShare(file, maxBytes, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    throw bad(file, problemOnShare(error), [copyOfShare])
   }
 }
 

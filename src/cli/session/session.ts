@@ -204,10 +204,12 @@ export function refusalStore(env: ProcessEnvironment): NonNullable<OpenOptions['
   return {
     read: async () => {
       const files = await load()
+      await files.awaitShare(fileIn(files))
       return files.readPrivate(fileIn(files), 'unreadable')
     },
     write: async (text) => {
       const files = await load()
+      await files.awaitShare(fileIn(files))
       files.ownFolder(folderIn(files))
       files.writePrivate(fileIn(files), text)
     },

@@ -74,6 +74,32 @@ function judgeFolder(path: string): void {
 }
 
 /**
+ * Waits until the share answers that a path of the settings leads to, if it leads to one. The functions below use such
+ * paths directly, and would block this process for as long as the share does not answer. Throws `Fault` Local.
+ */
+export async function awaitShare(path: string): Promise<void> {
+  const { filesWithin, isOnShare, patienceMs, SilentShareError } = await import('../../core/files/index.ts')
+  if (!isOnShare(path)) return
+  const isRecent = silence !== undefined && performance.now() - silence.at < patienceMs
+  if (!isRecent) {
+    try {
+      await filesWithin(patienceMs)('status', { path })
+      return
+    } catch (error) {
+      // Any other error is for whoever uses the path.
+      if (!(error instanceof SilentShareError)) return
+      silence = { at: performance.now(), message: error.message }
+    }
+  }
+  throw new Fault('Local', `${path} cannot be used: ${silence?.message}`, {
+    hints: ['Mount the share again, or set SVC_HOME to a local folder for settings of its own.'],
+  })
+}
+
+/** The last time that the share of the settings was silent: a command that needs several of its files waits only once. */
+let silence: { readonly at: number; readonly message: string } | undefined
+
+/**
  * The text of a file, or undefined when there is none. Checks the open file, so nothing can be swapped between check
  * and read. `unreadable` checks its folder too. Throws `Fault` Local.
  */
@@ -154,6 +180,7 @@ const busy = 5
  * because waiting processes have it open. Rejects with the signal's reason, or `Fault` Timeout after `waitMs`.
  */
 export async function acquire(path: string, signal: AbortSignal, waitMs = patience): Promise<Lock> {
+  await awaitShare(path)
   ownFolder(dirname(path))
   try {
     // Create the file before SQLite, which would make it readable by all.

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../../core/errors.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
-import { readPrivate, settingsFolder, writePrivate } from './private-file.ts'
+import { awaitShare, readPrivate, settingsFolder, writePrivate } from './private-file.ts'
 
 /** A server that commands can address by a name. It contains no secrets. */
 export type ServerProfile = {
@@ -32,10 +32,12 @@ export type Settings = {
 export const settingsPath = (env: ProcessEnvironment): string => join(settingsFolder(env), 'config.json')
 
 /**
- * The settings, empty when there is no file. Throws `Fault` Local for a damaged file, or one that others can change.
+ * The settings, empty when there is no file. Throws `Fault` Local for a damaged file, one that others can change, or one
+ * on a share that does not answer.
  */
-export function readSettings(env: ProcessEnvironment): Settings {
+export async function readSettings(env: ProcessEnvironment): Promise<Settings> {
   const path = settingsPath(env)
+  await awaitShare(path)
   const text = readPrivate(path, 'unwritable')
   if (text === undefined) return { path, current: undefined, profiles: [] }
   const damaged = (what: string): Fault =>
@@ -87,7 +89,7 @@ export async function changeSettings(
   const { acquire } = await import('./private-file.ts')
   const lock = await acquire(join(dirname(path), 'locks', 'config.lock'), signal)
   try {
-    const before = readSettings(env)
+    const before = await readSettings(env)
     const after = await change(before)
     if (!after) return before
     const profiles = Object.fromEntries(after.profiles.map(({ name, ...rest }) => [name, rest]))

@@ -85,7 +85,7 @@ export async function examine(
   const { readSettings } = await import('../settings/profiles.ts')
   let settings: Settings | undefined
   try {
-    settings = readSettings(env)
+    settings = await readSettings(env)
   } catch (error) {
     // The check of the settings reports it.
     if (!(error instanceof Fault)) throw error
@@ -161,6 +161,12 @@ async function checkStore(examination: Examination): Promise<Outcome> {
     const other = otherStoreWarning(value, homeOf(env))
     if (other !== undefined)
       return warning(other.replace(/^Warning: /, ''), 'Name that store with --store or SVC_STORE.')
+    const { shareOf } = await import('../../core/files/index.ts')
+    const share = value.includes('://') ? undefined : shareOf(value)
+    if (share !== undefined) {
+      const message = `${value} opens, but it is on the share ${share}: svc serve answers no request while that does not answer`
+      return warning(message, 'Keep the store on a disk of this machine, or in PostgreSQL.')
+    }
     return any ? ok(`${value} opens`) : ok(`${value} opens; it has no users`, 'svc users add NAME --role Admin')
   } finally {
     await close()

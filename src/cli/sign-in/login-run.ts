@@ -183,7 +183,7 @@ export async function keepSignIn(
   let replaced: { readonly signIn: StoredSignIn; readonly tokens: StoredCredential | undefined } | undefined
   let name = ''
   try {
-    const settings = readSettings(env)
+    const settings = await readSettings(env)
     name = to.profile === undefined ? nameFor(server, settings.profiles) : checkedName(to.profile)
     const former = settings.profiles.find((profile) => profile.name === name)
     const signIn = former && signInOf(former)
@@ -224,7 +224,8 @@ export async function keepSignIn(
   if (replaced) {
     const { signIn } = replaced
     const elsewhere = signIn.server !== server || signIn.user !== user || signIn.storage !== storage
-    const shared = readSettings(env).profiles.some((profile) => same(signInOf(profile), signIn))
+    const { profiles: now } = await readSettings(env)
+    const shared = now.some((profile) => same(signInOf(profile), signIn))
     if (elsewhere && !shared) {
       await tokenStore(signIn, env)
         .remove()

@@ -17,7 +17,10 @@ export default class SecretsList extends TargetCommand {
       import('../../cli/keychain/secrets.ts'),
       import('../../cli/setup/lists.ts'),
     ])
-    const rows = secretsKnown(this.io.env).map(({ name, host, port }) => ({ name, for: hostAndPort(host, port) }))
+    const rows = (await secretsKnown(this.io.env)).map(({ name, host, port }) => ({
+      name,
+      for: hostAndPort(host, port),
+    }))
     this.printList(secrets.render(rows, { target: thisMachine }, this.output))
   }
 }

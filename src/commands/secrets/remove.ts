@@ -25,7 +25,7 @@ export default class SecretsRemove extends TargetCommand {
     await this.sayLocal(async () => 'the OS keychain')
     const name = checkedSecretName(args.name)
     const { removeSecret, secretsKnown } = await import('../../cli/keychain/secrets.ts')
-    const names = secretsKnown(this.io.env).map((secret) => secret.name)
+    const names = (await secretsKnown(this.io.env)).map((secret) => secret.name)
     if (!(await removeSecret(name, this.io.env, signal))) {
       const nearest = didYouMean(
         name,

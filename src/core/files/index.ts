@@ -1,4 +1,5 @@
 import { decodeText } from '../encoding.ts'
+import { fileProblem } from '../file-errors.ts'
 import { lazy } from '../lazy.ts'
 import { ProbeError } from '../probe-error.ts'
 import { type Share, shareAt } from './share.ts'
@@ -46,6 +47,19 @@ export async function isThere(path: string): Promise<boolean> {
   }
 }
 
+/** Milliseconds that a share may take to deliver a file of a command line, once it has shown that it answers. */
+const deliveryMs = 60_000
+
+/**
+ * The bytes of a regular file on a share, for a command that ctrl-C ends. Throws SilentShareError, the reason of the signal
+ * or the error of the file system. `isOnShare` says whether a path needs this.
+ */
+export async function readFromShare(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+  await filesWithin(patienceMs, signal)('status', { path })
+  const { content } = await filesWithin(deliveryMs, signal)('read', { path, maxBytes })
+  return Buffer.from(content, 'base64')
+}
+
 /** The text of a file that a command line or the environment names. It may be a pipe, such as `<(…)` of a shell. */
 export async function readNamed(path: string, maxBytes: number): Promise<string> {
   const files = filesWithin(patienceMs)
@@ -83,15 +97,15 @@ export const filesUntil = (signal: AbortSignal, awaits: (share: AwaitedShare) =>
     }
   })
 
-/** Paths outside of monitors. All shares together have `ms` from the first use of one. */
-export function filesWithin(ms: number): ConfiguredFiles {
-  let signal: AbortSignal | undefined
+/** Paths outside of monitors. All shares together have `ms` from the first use of one; `stop` ends the wait before. */
+export function filesWithin(ms: number, stop?: AbortSignal): ConfiguredFiles {
+  let limit: AbortSignal | undefined
   return filesOver(async (share, _, run) => {
-    signal ??= AbortSignal.timeout(ms)
+    limit ??= AbortSignal.timeout(ms)
     try {
-      return await run(signal)
+      return await run(stop ? AbortSignal.any([limit, stop]) : limit)
     } catch (error) {
-      throw error === signal.reason ? new SilentShareError(share.name, ms) : error
+      throw error === limit.reason ? new SilentShareError(share.name, ms) : error
     }
   })
 }
@@ -102,6 +116,13 @@ export class SilentShareError extends ProbeError {
     super('timeout', `the share ${share} did not answer within ${Number((ms / 1_000).toFixed(1))} s`)
   }
 }
+
+/** Why a file on a share was not read, in words that continue its path. */
+export const problemOnShare = (error: unknown): string =>
+  error instanceof SilentShareError ? `cannot be read: ${error.message}` : fileProblem(error)
+
+/** The next step after a file of a command line was not read from its share. */
+export const copyOfShare = 'Name a copy of the file on a local disk, or mount the share again.'
 
 /** An entry of a local folder leads to a share. */
 class LeadsToShare extends Error {
