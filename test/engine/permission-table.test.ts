@@ -41,7 +41,7 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
     ],
   },
   host: {
-    machine: ['uptime', 'memory', 'swap', 'cpu', 'load', 'OOM kills', 'file descriptors', 'restarted'],
+    machine: ['uptime', 'memory', 'swap', 'cpu', 'load', 'time sync', 'OOM kills', 'file descriptors', 'restarted'],
     'no account': ['clock'],
   },
   http: {

@@ -18,6 +18,7 @@ import {
 import { fileProblem } from '../file-errors.ts'
 import { filesWithin, SilentShareError } from '../files/index.ts'
 import { show, showBytes, showDuration } from '../format.ts'
+import { askChrony, chronyAddress, chronyPort, chronySilenceMs } from '../net/chrony.ts'
 import { hostPort } from '../net/connect.ts'
 import { askTime, parseReference } from '../net/sntp.ts'
 import { sanitize } from '../net/text.ts'
@@ -413,6 +414,60 @@ export const clock = check({
     }),
 })
 
+const chronyAt = `chrony at ${chronyAddress}:${chronyPort}`
+
+/** Without the setting in svc.yaml, a machine without chrony has no such result: most use another time service. */
+export const timeSync = check({
+  depth: 'Standard',
+  results: {
+    'time sync': 'If chrony runs: it has synchronized the clock, and its last correction is not too old; Linux only',
+  },
+  settings: {
+    timeSync: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 86_400_000 },
+      doc: 'Maximum time since chrony last corrected the clock; a clock that it has not synchronized warns, and fails if this has a limit (Linux)',
+    },
+  },
+  // chrony answers at once, but a hung one would delay the other checks.
+  last: true,
+  applies: () => process.platform === 'linux',
+  observe: async (_, __, { date, isConfigured, signal }) => {
+    const state = await askChrony(signal)
+    return { state, now: date().getTime(), isDemanded: isConfigured('timeSync') }
+  },
+  evaluate({ state, now, isDemanded }, { timeSync: threshold }) {
+    if (state === 'absent') {
+      if (!isDemanded) return []
+      const next = 'start it, or allow its command port (cmdport)'
+      return notChecked('time sync', 'missing', `no ${chronyAt} answers: ${next}`)
+    }
+    if (state === 'silent')
+      return warn('time sync', `${chronyAt} did not answer within ${showDuration(chronySilenceMs)}`)
+    if (state === 'unreadable') return notChecked('time sync', 'missing', `${chronyAt} does not report its state`)
+    const { isSynchronized, source, stratum, correctedAt, maxError } = state
+    if (!isSynchronized) {
+      const message = 'chrony has not synchronized the clock: it follows no time server'
+      const details = ['next: chronyc -n sources']
+      return threshold.limit === undefined
+        ? warn('time sync', message, { details })
+        : fail('time sync', 'data', message, { details })
+    }
+    const followed = source === undefined ? 'the clock of this machine itself (local)' : source
+    return atMost({
+      check: 'time sync',
+      what: `chrony follows ${followed} (stratum ${stratum}), and corrected the clock`,
+      value: Math.max(0, now - correctedAt),
+      after: 'ago',
+      unit: 'duration',
+      at: new Date(correctedAt),
+      threshold,
+      details: [`the clock is off by at most ${showDuration(maxError)}`],
+    })
+  },
+})
+
 export const trend = check({
   depth: 'Advanced',
   results: {
@@ -621,6 +676,7 @@ export default machineKind({
     cpu,
     load,
     clock,
+    timeSync,
     trend,
     oomKills,
     fileDescriptors,

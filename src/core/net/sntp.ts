@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { ProbeError } from '../probe-error.ts'
 import { hostPort } from './connect.ts'
+import { askByDatagram } from './datagrams.ts'
 
 /** Seconds between 1900 and 1970, RFC 5905. */
 const era = 2_208_988_800
@@ -76,45 +77,20 @@ export async function askTime(
   wallClock: () => number,
   signal: AbortSignal,
 ): Promise<ClockReading> {
-  const { createSocket } = await import('node:dgram')
-  signal.throwIfAborted()
-  const socket = createSocket(isIP(address) === 6 ? 'udp6' : 'udp4')
-  const { promise, resolve, reject } = Promise.withResolvers<ClockReading>()
-  const attempts = new Map<string, number>()
-  let timer: NodeJS.Timeout | undefined
-  const aborted = (): void => reject(signal.reason as Error)
-  const ask = (): void => {
-    if (attempts.size === tries) {
-      const waited = (tries * timeoutMs) / 1_000
-      reject(new ProbeError('timeout', `${hostPort(address, port)} did not answer within ${waited} s`))
-      return
-    }
+  const sent = new Map<string, number>()
+  const packet = (): Buffer => {
     const nonce = randomBytes(8)
-    attempts.set(nonce.toString('latin1'), wallClock())
-    socket.send(question(nonce))
-    timer = setTimeout(ask, timeoutMs)
+    sent.set(nonce.toString('latin1'), wallClock())
+    return question(nonce)
   }
-  socket.on('error', reject)
-  socket.on('message', (message) => {
-    const nonce = message.toString('latin1', 24, 32)
-    const sentAt = attempts.get(nonce)
-    // A packet that matches none of our requests comes from someone else. The real reply may still arrive.
-    if (sentAt === undefined) return
-    try {
-      resolve(readAnswer(message, Buffer.from(nonce, 'latin1'), sentAt, wallClock()))
-    } catch (error) {
-      reject(error)
-    }
-  })
-  signal.addEventListener('abort', aborted, { once: true })
-  try {
-    // A connected socket receives only from this peer, and a closed port is an error instead of silence.
-    socket.once('connect', ask)
-    socket.connect(port, address)
-    return await promise
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', aborted)
-    socket.close()
+  const read = (reply: Buffer): ClockReading | undefined => {
+    const nonce = reply.toString('latin1', 24, 32)
+    const sentAt = sent.get(nonce)
+    return sentAt === undefined ? undefined : readAnswer(reply, Buffer.from(nonce, 'latin1'), sentAt, wallClock())
   }
+  const unanswered = (): ProbeError => {
+    const waited = (tries * timeoutMs) / 1_000
+    return new ProbeError('timeout', `${hostPort(address, port)} did not answer within ${waited} s`)
+  }
+  return await askByDatagram(address, port, { tries, timeoutMs, packet, read, unanswered }, signal)
 }
