@@ -1,7 +1,8 @@
 import { constants, type Stats } from 'node:fs'
-import { access, lstat, open, opendir, realpath, stat, statfs } from 'node:fs/promises'
+import { access, lstat, open, opendir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isMissing, isWaiting, matchesGlob } from '../system/files.ts'
+import { readSpace, type Space } from '../system/space.ts'
 
 /** What is known of a file without opening it. Times are milliseconds since 1970. */
 export type FileStatus = {
@@ -42,16 +43,6 @@ export type ListInput = {
   readonly hidden: boolean
   /** The most files that are dated. */
   readonly maxFiles: number
-}
-
-/** A file system as statfs describes it. `available` is what an unprivileged program may write, in blocks. */
-export type Space = {
-  readonly blockBytes: number
-  readonly blocks: number
-  readonly available: number
-  /** Both 0 where the file system creates inodes on demand. */
-  readonly inodes: number
-  readonly freeInodes: number
 }
 
 /**
@@ -107,10 +98,7 @@ export const tasks = {
     }
   },
 
-  space: async ({ path }: { path: string }): Promise<Space> => {
-    const { bavail, blocks, bsize, ffree, files } = await statfs(path)
-    return { blockBytes: bsize, blocks, available: bavail, inodes: files, freeInodes: ffree }
-  },
+  space: ({ path }: { path: string }): Promise<Space> => readSpace(path),
 
   /** The regular files of a folder: names, sizes and dates. Does not descend. A link counts as its target. */
   list,

@@ -24,7 +24,7 @@ import { askTime, parseReference } from '../net/sntp.ts'
 import { sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
 import type { SettingsSpec, Threshold, Values } from '../settings/index.ts'
-import { type Disk, disks, mountedAt, type ReadOnly, type SilentDisk } from '../system/disks.ts'
+import { type Disk, diskOf, disks, mountedAt, type ReadOnly, type SilentDisk } from '../system/disks.ts'
 import { isMissing, preloadSystemInformation, readText, readTextOrThrow } from '../system/files.ts'
 import { hiddenProcesses, seesAllProcesses, whyHidden, zombies } from '../system/processes.ts'
 import {
@@ -184,15 +184,7 @@ const longestShareMs = 3_000
 /** The usage of a file system that is not a local disk. It may belong to another machine, which may not answer. */
 async function usageOf(mount: string, type: string, ms: number): Promise<Disk | SilentDisk | 'without size'> {
   try {
-    const { blocks, blockBytes, available, inodes, freeInodes } = await filesWithin(ms)('space', { path: mount })
-    if (blocks <= 0) return 'without size'
-    return {
-      mount,
-      type,
-      total: blocks * blockBytes,
-      available: Math.max(0, available) * blockBytes,
-      inodes: inodes > 0 ? { total: inodes, free: freeInodes } : undefined,
-    }
+    return diskOf(mount, type, await filesWithin(ms)('space', { path: mount })) ?? 'without size'
   } catch (error) {
     return { mount, error }
   }

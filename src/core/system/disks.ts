@@ -1,4 +1,4 @@
-import { readFile, readlink, stat, statfs } from 'node:fs/promises'
+import { readFile, readlink, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { ProbeError } from '../probe-error.ts'
 import {
@@ -10,6 +10,7 @@ import {
   readOnlyInFstab,
   throwIfExhausted,
 } from './files.ts'
+import { readSpace, type Space } from './space.ts'
 
 /** A local file system, and the mount points at which it may be visible. */
 export type LocalDisk = {
@@ -155,14 +156,19 @@ async function diskAt(points: readonly string[], type: string): Promise<Disk | S
 }
 
 async function sizeOf(mount: string, type: string): Promise<Disk | undefined> {
-  const { bsize, blocks, bavail, files, ffree } = await statfs(mount)
+  return diskOf(mount, type, await readSpace(mount))
+}
+
+/** A disk from the figures of its file system. Undefined for one without a size. */
+export function diskOf(mount: string, type: string, figures: Space): Disk | undefined {
+  const { blocks, blockBytes, available, inodes, freeInodes } = figures
   if (blocks <= 0) return undefined
   return {
     mount,
     type,
-    total: blocks * bsize,
-    available: Math.max(0, bavail) * bsize,
-    inodes: files > 0 ? { total: files, free: ffree } : undefined,
+    total: blocks * blockBytes,
+    available: Math.max(0, available) * blockBytes,
+    inodes: inodes > 0 ? { total: inodes, free: freeInodes } : undefined,
   }
 }
 
