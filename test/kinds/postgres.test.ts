@@ -820,6 +820,11 @@ describe('postgres: figures against limits', () => {
       status: 'warning',
       message: 'lag 0 ms beyond recovery_min_apply_delay of 1 h (warn 5 s, fail 30 s); replay is paused',
     })
+    const allowed = { replicationLag: { warn: 72_000 } }
+    expect(evaluated(replicationLag, { ...primary, replicas: [], replay }, allowed)[0]).toMatchObject({
+      status: 'ok',
+      message: 'lag 0 ms beyond recovery_min_apply_delay of 1 h (warn 1.2 min); replay is paused',
+    })
   })
   test('PostgreSQL: slots: too much is a warning unless a limit is set; unused for long is one too, and a lost one fails', () => {
     const slot = { name: 's', active: true, idle: undefined, bytes: 0, lost: false, isSpare: false }

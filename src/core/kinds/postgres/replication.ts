@@ -410,7 +410,11 @@ function evaluateReplay(
   })
   if (!paused) return result
   const message = `${result.message}; replay is paused`
-  return !current && result.status === 'ok' ? { ...result, status: 'warning', message } : { ...result, message }
+  // Nothing shows how long a paused standby has waited, so that its oldest possible lag counts.
+  const isLate = (sinceReplayMs ?? 0) > (threshold.warn ?? threshold.limit ?? Number.POSITIVE_INFINITY)
+  return !current && isLate && result.status === 'ok'
+    ? { ...result, status: 'warning', message }
+    : { ...result, message }
 }
 
 const whyBehind = (waitsFor: string): string =>
