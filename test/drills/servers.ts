@@ -353,7 +353,7 @@ const rabbitmq: Drill = {
   missing: rabbitmqMissing,
   planted: { limit: 'the memory alarm blocks publishers' },
   start: async (certificates) => {
-    const server = await startRabbitmq(certificates.expired)
+    const server = await startRabbitmq({ certificate: certificates.expired })
     await server.api('PUT', 'users/monitor', { password: right, tags: 'monitoring' })
     const monitor = { kind: 'rabbitmq', url: server.url, username: 'monitor', password }
     let hasEnded = false

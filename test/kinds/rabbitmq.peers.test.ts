@@ -73,8 +73,15 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       }
       const standard = ['management', 'sign-in', 'messages', 'node', 'alarms', 'memory', 'file descriptors', 'sockets']
       expect(await names('Basic')).toEqual(['management'])
-      expect(await names('Standard')).toEqual([...standard, 'queue', 'consumers'])
-      expect(await names('Advanced')).toEqual([...standard, 'partitions', 'cluster', 'queue', 'consumers'])
+      expect(await names('Standard')).toEqual([...standard, 'all queues', 'queue', 'consumers'])
+      expect(await names('Advanced')).toEqual([
+        ...standard,
+        'partitions',
+        'cluster',
+        'all queues',
+        'queue',
+        'consumers',
+      ])
     })
     test('Basic sends no password, and only GET is ever sent', async () => {
       await using watcher = await proxy(server.port, 0)
@@ -144,9 +151,9 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
       expect(results.map(({ status }) => status)).toEqual(['failed', 'failed', 'ok'])
       expect(results[0]?.message).toBe(`${server.address} has no queue "gone" in the vhost "/"`)
     })
-    test('a queue that was just declared has no values: a warning, not ok', async () => {
+    test('a queue that was just declared is counted, although it has no statistics', async () => {
       await declare('fresh', 1)
-      expect(await one('queue', queue('fresh'), 'Standard')).toMatchObject({ status: 'warning' })
+      expect(await one('queue', queue('fresh'), 'Standard')).toMatchObject({ status: 'ok', measurement: { value: 1 } })
     })
   })
 
@@ -198,7 +205,7 @@ peerSuite(rabbitmqMissing, 'rabbitmq', () => {
         'rabbitmqctl set_permissions -p <vhost> <account> "^$" "^$" "^$"',
       ])
       await server.api('PUT', 'users/limited', { password: 'secret-9', tags: 'monitoring' })
-      expect(await unwell()).toEqual(['queue', 'dead letters'])
+      expect(await unwell()).toEqual(['all queues', 'queue', 'dead letters'])
       await server.api('PUT', 'permissions/%2f/limited', { configure: '^$', write: '^$', read: '^$' })
       expect(await unwell()).toEqual([])
     })

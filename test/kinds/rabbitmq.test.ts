@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
+import { allQueues, type ListedQueue } from '../../src/core/kinds/rabbitmq/all-queues.ts'
 import rabbitmq from '../../src/core/kinds/rabbitmq/index.ts'
 import * as ofNodes from '../../src/core/kinds/rabbitmq/nodes.ts'
 import * as ofQueues from '../../src/core/kinds/rabbitmq/queues.ts'
@@ -152,12 +153,15 @@ describe('rabbitmq evaluation', () => {
     fileDescriptors: { used: 5, of: 100 },
     sockets: undefined,
     diskFree: { used: 5, of: 10 },
+    drained: undefined,
     partitions: [],
   }
   const nodes = (...some: readonly Partial<ofNodes.RabbitmqNode>[]): readonly ofNodes.RabbitmqNode[] =>
     some.map((one) => ({ ...node, ...one }))
   const queue: ofQueues.Queue = {
     state: 'running',
+    node: '',
+    counted: true,
     ready: 5,
     unacknowledged: 1,
     consumers: 1,
@@ -257,5 +261,126 @@ describe('rabbitmq evaluation', () => {
     expect(rabbitmq.validate?.(settings({ url: 'http://me@h' }))).toContain('user')
     expect(rabbitmq.validate?.(settings({ username: 'a:b' }))).toContain('colon')
     expect(rabbitmq.target?.(settings({ url: 'http://[::1]:15672/x' }))).toEqual({ host: '::1', port: 15_672 })
+  })
+})
+
+describe('all queues of a server', () => {
+  const listed = (name: string, more: Partial<ListedQueue> = {}): ListedQueue => ({
+    ...{ name, vhost: '/', state: 'running', node: '', members: undefined, online: undefined },
+    ...{ ready: 0, unacknowledged: 0 },
+    ...more,
+  })
+  const judge = (queues: readonly ListedQueue[], total = queues.length): Result => {
+    const [result] = evaluated(allQueues, { queues, total, hidden: undefined })
+    if (!result) throw new Error('no result')
+    return result
+  }
+  test.each([
+    [3, 3, 'ok'],
+    [3, 2, 'warning'],
+    [3, 1, 'failed'],
+    [2, 1, 'failed'],
+    [1, 1, 'ok'],
+    [1, 0, 'failed'],
+    [5, 3, 'warning'],
+  ])('of %i members of a quorum queue, %i online: %s', (members, online, status) => {
+    expect(judge([listed('orders', { members, online })])).toMatchObject({ status })
+  })
+  test.each(['running', 'idle', 'live', 'flow', ''])('a queue in the state "%s" is served', (state) => {
+    expect(judge([listed('orders', { state })]).status).toBe('ok')
+  })
+  test('queues that are not served come before queues with members down, with their vhosts', () => {
+    const queues = [
+      listed('a', { members: 3, online: 2 }),
+      listed('b', { vhost: 'shop', state: 'down', node: 'rabbit@c' }),
+      listed('c', { state: 'minority' }),
+    ]
+    expect(judge(queues)).toMatchObject({
+      status: 'failed',
+      message: '2 of 3 queues not served: "b" in "shop": is "down", its home node is rabbit@c; "c": is "minority"',
+      measurement: { value: 2 },
+    })
+  })
+  test('a part of the queues is named as a part', () => {
+    expect(judge([listed('a')], 6_000).message).toBe('the first 1 of 6000 queues are served')
+    expect(judge([listed('a', { state: 'down' })], 6_000).message).toMatch(/^1 of 1 queue \(6000 in all\) not served/)
+  })
+
+  /** A management that answers each path, with the account of the tests (simulated). */
+  const served = async (
+    answer: (path: string) => string,
+    mode: Mode,
+    some: object = {},
+  ): Promise<readonly Result[]> => {
+    const nodes = [{ name: 'a', running: true, mem_alarm: false, disk_free_alarm: false, being_drained: false }]
+    await using there = await peer(
+      replies((text) => {
+        if (!/authorization/i.test(text)) return http(401, '')
+        const path = /^GET \/api\/(\S+)/.exec(text)?.[1] ?? ''
+        if (path === 'overview') return http(200, '{"rabbitmq_version":"4.1.0"}')
+        if (path === 'nodes') return http(200, JSON.stringify(nodes))
+        if (path.startsWith('vhosts')) return http(200, '[{"name":"/"}]')
+        return answer(path)
+      }),
+    )
+    return await runKind(rabbitmq, withAccount({ url: `http://127.0.0.1:${there.port}`, ...some }), mode)
+  }
+  test('every page is read (simulated)', async () => {
+    const results = await served((path) => {
+      const page = Number(/[?&]page=(\d+)/.exec(path)?.[1])
+      const item = { name: `q${page}`, vhost: '/', state: page === 3 ? 'down' : 'running' }
+      return http(200, JSON.stringify({ items: [item], page_count: 3, filtered_count: 3 }))
+    }, 'Standard')
+    expect(checked(results, 'all queues')).toMatchObject({
+      status: 'failed',
+      message: '1 of 3 queues not served: "q3": is "down"',
+    })
+  })
+  test('a queue without statistics is counted on request, and is never stalled (simulated)', async () => {
+    const results = await served(
+      (path) => {
+        if (path.startsWith('consumers')) return http(200, '[{"queue":{"name":"new"}},{"queue":{"name":"other"}}]')
+        if (path.startsWith('queues?'))
+          return http(200, '{"items":[{"name":"new","vhost":"/","messages_ready":4,"messages_unacknowledged":1}]}')
+        return http(200, '{"name":"new"}')
+      },
+      'Advanced',
+      { queues: [{ name: 'new', unacknowledged: { limit: 0 } }], stalled: 1 },
+    )
+    expect(checked(results, 'queue')).toMatchObject({ status: 'ok', measurement: { value: 4 } })
+    expect(checked(results, 'consumers')).toMatchObject({ status: 'ok', measurement: { value: 1 } })
+    expect(checked(results, 'unacknowledged')).toMatchObject({ status: 'failed', measurement: { value: 1 } })
+    expect(results.some(({ check }) => check === 'stalled')).toBe(false)
+  })
+  test('a queue whose home node is down is not called missing (simulated)', async () => {
+    const down = { name: 'home', vhost: '/', state: 'down', node: 'rabbit@c' }
+    const results = await served(
+      (path) => (path.startsWith('queues?') ? http(200, JSON.stringify({ items: [down] })) : http(404, '{}')),
+      'Standard',
+      { queues: [{ name: 'home' }] },
+    )
+    expect(checked(results, 'queue').message).toBe(
+      'queue "home" is "down" on its home node rabbit@c and does not serve clients',
+    )
+  })
+})
+
+describe('maintenance mode as RabbitMQ 3.13 and later report it (simulated)', () => {
+  const nodes = (...drained: readonly (boolean | undefined)[]): readonly ofNodes.RabbitmqNode[] =>
+    drained.map((one, index) => ({
+      ...{ name: `n${index}`, running: true, memoryAlarm: false, diskAlarm: false, memory: undefined },
+      ...{ fileDescriptors: undefined, sockets: undefined, diskFree: undefined, partitions: [], drained: one },
+    }))
+  test('one node warns, all nodes fail, and servers that do not report it have no result', () => {
+    expect(evaluated(ofNodes.maintenance, nodes(false, true))[0]).toMatchObject({
+      status: 'warning',
+      message: 'n1 is in maintenance mode and refuses clients',
+    })
+    expect(evaluated(ofNodes.maintenance, nodes(true, true))[0]).toMatchObject({
+      status: 'failed',
+      message: 'n0, n1 are in maintenance mode and refuse clients',
+    })
+    expect(evaluated(ofNodes.maintenance, nodes(false, undefined))[0]).toMatchObject({ status: 'ok' })
+    expect(evaluated(ofNodes.maintenance, nodes(undefined))).toEqual([])
   })
 })

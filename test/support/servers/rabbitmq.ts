@@ -27,6 +27,11 @@ export const rabbitmqMissing =
     : undefined
 
 export type RabbitmqServer = Running & {
+  /** Its name in a cluster, `svc1234@localhost`. */
+  readonly node: string
+  /** The port of its epmd. */
+  readonly names: number
+  readonly amqpPort: number
   /** Of the management. */
   readonly url: string
   readonly port: number
@@ -38,20 +43,33 @@ export type RabbitmqServer = Running & {
   readonly publish: (queue: string, properties?: object) => Promise<void>
   /** A consumer (over STOMP) that acknowledges nothing and takes `prefetch` messages; the caller destroys it. */
   readonly consume: (queue: string, prefetch?: number) => Promise<Socket>
+  /** What a STOMP client gets that sends a message to a queue: `RECEIPT`, `ERROR` with its text, or why it has no answer. */
+  readonly send: (queue: string) => Promise<string>
   readonly ctl: (...args: readonly string[]) => string
+  /** Sets the maintenance mode, which ends all connections of clients, or ends that mode. */
+  readonly upgrade: (command: 'drain' | 'revive') => string
   /** Every process that was started for it and is still there. */
   readonly processes: () => readonly number[]
   /** Ends it with all that belongs to it, and removes its data. */
   readonly remove: () => Promise<void>
 }
 
+export type RabbitmqOptions = {
+  /** The management also speaks TLS, on `tlsPort`. */
+  readonly certificate?: ServerCertificate
+  /** The port of the epmd of another node, which knows this one, too. Default: an epmd of its own. */
+  readonly names?: number
+  /** The name of a node that runs, whose cluster it joins. */
+  readonly joins?: string
+  /** How often figures are collected, in milliseconds; 5,000 where nobody has set it. Default: 1,000. */
+  readonly intervalMs?: number
+}
+
 export const administrator = { username: 'administrator', password: 'correct-horse-8' }
 
-/**
- * A real RabbitMQ with its management on free ports of 127.0.0.1, with an epmd of its own. Takes 5 to 20 s. With a
- * certificate, the management also speaks TLS, on `tlsPort`.
- */
-export async function startRabbitmq(certificate?: ServerCertificate): Promise<RabbitmqServer> {
+/** A real RabbitMQ with its management on free ports of 127.0.0.1. Takes 5 to 20 s. */
+export async function startRabbitmq(options: RabbitmqOptions = {}): Promise<RabbitmqServer> {
+  const { certificate, joins, intervalMs = 1_000 } = options
   const folder = serverFolder('rabbitmq')
   const mine = (path: string): string => {
     if (asServer.uid !== undefined) chownSync(path, asServer.uid, asServer.gid)
@@ -64,8 +82,13 @@ export async function startRabbitmq(certificate?: ServerCertificate): Promise<Ra
   const data = join(folder, 'data')
   mkdirSync(data)
   mine(data)
-  const [amqp, management, stomp, dist, names, tlsPort] = await Promise.all(Array.from({ length: 6 }, () => freePort()))
+  const [amqp = 0, management = 0, stomp = 0, dist = 0, ownNames = 0, tlsPort = 0] = await Promise.all(
+    Array.from({ length: 6 }, () => freePort()),
+  )
+  const names = options.names ?? ownNames
   const node = `svc${amqp}@localhost`
+  // Nodes of one cluster have the same.
+  file('.erlang.cookie', 'svc-test')
   const tls = certificate
     ? `management.ssl.ip = 127.0.0.1
 management.ssl.port = ${tlsPort}
@@ -80,9 +103,9 @@ management.tcp.ip = 127.0.0.1
 management.tcp.port = ${management}
 default_user = ${administrator.username}
 default_pass = ${administrator.password}
-collect_statistics_interval = 1000
+collect_statistics_interval = ${intervalMs}
 disk_free_limit.absolute = 1MB
-${tls}`
+${joins === undefined ? '' : `cluster_formation.classic_config.nodes.1 = ${joins}\n`}${tls}`
   const env: Readonly<Record<string, string>> = {
     HOME: folder,
     PATH: process.env.PATH ?? '',
@@ -101,23 +124,14 @@ ${tls}`
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +S 2:2',
   }
   const assignments = Object.entries(env).map(([name, value]) => `${name}=${value}`)
-  // Started first and in the foreground: one that the server starts would outlive it.
-  const mapper = spawn(epmd ?? '', ['-port', String(names), '-address', '127.0.0.1'], {
-    stdio: 'ignore',
-    cwd: '/',
-    ...asServer,
-  })
-  const mapperEnded = once(mapper, 'exit')
-  const killMapper = (): void => void mapper.kill('SIGKILL')
-  process.once('exit', killMapper)
-  await listening(names ?? 0)
+  const mapper = options.names === undefined ? await startMapper(names) : undefined
   const started = run(
     '/usr/bin/env',
     ['-i', ...assignments, join(scripts, 'rabbitmq-server')],
     /Server startup complete/,
   )
   const running = await started.catch((error: unknown) => {
-    killMapper()
+    mapper?.kill()
     remove(folder)
     throw error
   })
@@ -133,18 +147,34 @@ ${tls}`
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
     return text === '' ? undefined : (JSON.parse(text) as unknown)
   }
-  // The figures of a node come with its first statistics, a second after its start.
-  await until(async () =>
-    ((await api('GET', 'nodes')) as readonly { readonly mem_alarm?: boolean }[]).some(
-      (one) => one.mem_alarm !== undefined,
-    ),
+  // The figures of a node come with its first statistics, one interval after its start.
+  await until(
+    async () =>
+      ((await api('GET', 'nodes')) as readonly { readonly mem_alarm?: boolean }[]).some(
+        (one) => one.mem_alarm !== undefined,
+      ),
+    60_000,
   )
-  const processes = (): readonly number[] => [running.pid, ...descendantsOf(running.pid), mapper.pid ?? 0].filter(there)
+  const command = (program: string, ...args: readonly string[]): string => {
+    const made = spawnSync('/usr/bin/env', ['-i', ...assignments, join(scripts, program), '-n', node, ...args], {
+      ...asServer,
+      cwd: '/',
+      encoding: 'utf8',
+      timeout: 60_000,
+    })
+    if (made.status !== 0) throw new Error(`${program} ${args[0]}: ${made.stderr}${made.stdout}`)
+    return made.stdout.trim()
+  }
+  const processes = (): readonly number[] =>
+    [running.pid, ...descendantsOf(running.pid), mapper?.pid ?? 0].filter(there)
   return {
     ...running,
+    node,
+    names,
+    amqpPort: amqp,
     url,
-    port: management ?? 0,
-    tlsPort: tlsPort ?? 0,
+    port: management,
+    tlsPort,
     address: `127.0.0.1:${management}`,
     api,
     publish: async (queue, properties = {}) => {
@@ -152,10 +182,7 @@ ${tls}`
       await api('POST', 'exchanges/%2f/amq.default/publish', message)
     },
     consume: async (queue, prefetch = 1) => {
-      const socket = connect(stomp ?? 0, '127.0.0.1')
-      socket.on('error', () => {})
-      const { username, password } = administrator
-      socket.write(`CONNECT\naccept-version:1.2\nhost:/\nlogin:${username}\npasscode:${password}\n\n\0`)
+      const socket = stompTo(stomp)
       socket.write(
         `SUBSCRIBE\nid:1\ndestination:/amq/queue/${queue}\nack:client-individual\nprefetch-count:${prefetch}\nreceipt:on\n\n\0`,
       )
@@ -167,20 +194,9 @@ ${tls}`
       }
       return socket
     },
-    ctl: (...args) => {
-      const made = spawnSync(
-        '/usr/bin/env',
-        ['-i', ...assignments, join(scripts, 'rabbitmqctl'), '-n', node, ...args],
-        {
-          ...asServer,
-          cwd: '/',
-          encoding: 'utf8',
-          timeout: 30_000,
-        },
-      )
-      if (made.status !== 0) throw new Error(`rabbitmqctl ${args[0]}: ${made.stderr}${made.stdout}`)
-      return made.stdout.trim()
-    },
+    send: (queue) => sendTo(stomp, queue),
+    ctl: (...args) => command('rabbitmqctl', ...args),
+    upgrade: (name) => command('rabbitmq-upgrade', name),
     processes,
     remove: async () => {
       running.thaw()
@@ -190,12 +206,69 @@ ${tls}`
       killAll(descendantsOf(running.pid))
       for (let tries = 0; tries < 100 && there(running.pid); tries += 1) await wait(20)
       await running.stop('SIGKILL')
-      killMapper()
-      await mapperEnded
-      process.off('exit', killMapper)
+      await mapper?.stop()
       for (let tries = 0; tries < 200 && all.some(there); tries += 1) await wait(20)
       remove(folder)
     },
+  }
+}
+
+type Mapper = { readonly pid: number | undefined; readonly kill: () => void; readonly stop: () => Promise<void> }
+
+/** An epmd. Started first and in the foreground: one that the server starts would outlive it. */
+async function startMapper(port: number): Promise<Mapper> {
+  const child = spawn(epmd ?? '', ['-port', String(port), '-address', '127.0.0.1'], {
+    stdio: 'ignore',
+    cwd: '/',
+    ...asServer,
+  })
+  const ended = once(child, 'exit')
+  const kill = (): void => void child.kill('SIGKILL')
+  process.once('exit', kill)
+  await listening(port)
+  return {
+    pid: child.pid,
+    kill,
+    stop: async () => {
+      kill()
+      await ended
+      process.off('exit', kill)
+    },
+  }
+}
+
+/** Signs in over STOMP. */
+function stompTo(port: number): Socket {
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  const { username, password } = administrator
+  socket.write(`CONNECT\naccept-version:1.2\nhost:/\nlogin:${username}\npasscode:${password}\n\n\0`)
+  return socket
+}
+
+/** How long a client waits for an answer. One that gets none is what the test expects. */
+const clientWaitsMs = 10_000
+
+/** Sends a message to a queue that exists, and waits for its receipt, which RabbitMQ sends once the queue has the message. */
+async function sendTo(port: number, queue: string): Promise<string> {
+  const socket = stompTo(port)
+  socket.write(`SEND\ndestination:/amq/queue/${queue}\npersistent:true\nreceipt:on\n\nx\0`)
+  let text = ''
+  const answer = new Promise<string>((resolve) => {
+    socket.on('data', (chunk) => {
+      text += String(chunk)
+      if (text.includes('receipt-id:on')) resolve('RECEIPT')
+      const error = /ERROR\n[\s\S]*?\n\n([^\0]*)/.exec(text)
+      if (error) resolve(`ERROR ${error[1]?.trim()}`)
+    })
+    socket.on('error', (error) => resolve(`no connection: ${error.message}`))
+    socket.on('close', () => resolve('the server ended the connection'))
+    setTimeout(() => resolve('no answer'), clientWaitsMs).unref()
+  })
+  try {
+    return await answer
+  } finally {
+    socket.destroy()
   }
 }
 

@@ -1,8 +1,20 @@
 import { shownLocation } from '../../assert/content.ts'
 import { atMost, certificateCheck, fail, httpsCertificateSetting, includes, networkKind } from '../../engine/index.ts'
 import { urlTarget } from '../../net/url.ts'
+import { allQueues } from './all-queues.ts'
 import { connectSettings, type Management, openManagement, validateUrl } from './management.ts'
-import { alarms, cluster, fileDescriptors, memory, messages, node, partitions, signIn, sockets } from './nodes.ts'
+import {
+  alarms,
+  cluster,
+  fileDescriptors,
+  maintenance,
+  memory,
+  messages,
+  node,
+  partitions,
+  signIn,
+  sockets,
+} from './nodes.ts'
 import { consumers, deadLetters, oldestMessage, queue, stalled, unacknowledged, validateQueues } from './queues.ts'
 
 const certificate = certificateCheck({
@@ -44,10 +56,12 @@ export default networkKind({
     signIn,
     messages,
     node,
+    maintenance,
     alarms,
     memory,
     fileDescriptors,
     sockets,
+    allQueues,
     queue,
     consumers,
     unacknowledged,

@@ -1,4 +1,14 @@
-import { atMost, fail, notChecked, ok, type Result, withThreshold } from '../../engine/index.ts'
+import { setTimeout as wait } from 'node:timers/promises'
+import {
+  atMost,
+  type CheckContext,
+  fail,
+  notChecked,
+  ok,
+  type Result,
+  warn,
+  withThreshold,
+} from '../../engine/index.ts'
 import { showBytes } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import type { Threshold } from '../../settings/index.ts'
@@ -18,6 +28,9 @@ import {
 
 const privilege = setTags('<account>')
 
+/** Servers that collect no statistics, on which nobody needs to wait for the first ones. */
+const withoutStatistics = new WeakSet<Management>()
+
 /**
  * Reads /api/overview with the first request that carries the password. Figures that the server does not report are
  * undefined.
@@ -25,6 +38,7 @@ const privilege = setTags('<account>')
 async function readOverview(management: Management) {
   const account = await management.account()
   const body = object(signInContent(await account.get('overview'), account))
+  if (body.disable_stats === true) withoutStatistics.add(management)
   return {
     version: words(body.rabbitmq_version, account, 32),
     ready: number(object(body.queue_totals), 'messages_ready'),
@@ -73,16 +87,38 @@ export type RabbitmqNode = {
   readonly fileDescriptors: Share | undefined
   readonly sockets: Share | undefined
   readonly diskFree: Share | undefined
+  /** In maintenance mode. Undefined before RabbitMQ 3.13. */
+  readonly drained: boolean | undefined
   /** Nodes that this node no longer sees. */
   readonly partitions: readonly string[] | undefined
 }
 
 const truth = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined)
 
-/** Reads /api/nodes. */
-async function readNodes(management: Management): Promise<readonly RabbitmqNode[]> {
+/** How long the first figures of a node may take: the statistics interval of 5 s and a margin. */
+const firstFiguresMs = 7_000
+/** How often to look for them, and what remains for the other checks. */
+const [everyMs, reserveMs] = [500, 2_000]
+
+/** A node that started within one statistics interval reports no figure at all. */
+const hasFigures = ({ running, memoryAlarm, memory, fileDescriptors }: RabbitmqNode): boolean =>
+  !running || memoryAlarm !== undefined || memory !== undefined || fileDescriptors !== undefined
+
+/** Reads /api/nodes, and waits for the first figures of a node that has just started. */
+async function readNodes(
+  management: Management,
+  _: unknown,
+  { now, msLeft, signal }: CheckContext,
+): Promise<readonly RabbitmqNode[]> {
   const account = await management.account()
-  return list(content(await account.get('nodes'), 'nodes', account)).map((one) => nodeOf(object(one), account))
+  const read = async (): Promise<readonly RabbitmqNode[]> =>
+    list(content(await account.get('nodes'), 'nodes', account)).map((one) => nodeOf(object(one), account))
+  const end = now() + Math.min(firstFiguresMs, msLeft() - reserveMs)
+  for (;;) {
+    const nodes = await read()
+    if (nodes.every(hasFigures) || withoutStatistics.has(management) || now() > end) return nodes
+    await wait(everyMs, undefined, { signal })
+  }
 }
 
 function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
@@ -99,6 +135,7 @@ function nodeOf(json: ManagementJson, account: Account): RabbitmqNode {
     fileDescriptors: share('fd_used', 'fd_total'),
     sockets: share('sockets_used', 'sockets_total'),
     diskFree: share('disk_free', 'disk_free_limit'),
+    drained: truth(json.being_drained),
     partitions: Array.isArray(json.partitions) ? list(json.partitions).map((name) => words(name, account)) : undefined,
   }
 }
@@ -117,6 +154,28 @@ export const node = onManagement({
     const down = nodes.filter((one) => !one.running).map(({ name }) => name)
     if (down.length === 0) return ok('node', count(running, 'node is running', 'nodes are running'))
     return fail('node', 'data', `${down.slice(0, 5).join(', ')} not running; ${running} of ${nodes.length} nodes are`)
+  },
+})
+
+export const maintenance = onManagement({
+  depth: 'Standard',
+  results: {
+    maintenance: 'No running node is in maintenance mode, in which it refuses clients; omitted before RabbitMQ 3.13',
+  },
+  settings: {},
+  privilege,
+  observe: readNodes,
+  evaluate: (nodes): Result<'maintenance'> | [] => {
+    const running = runningOf(nodes)
+    const drained = running.filter((one) => one.drained === true).map(({ name }) => name)
+    if (running.every((one) => one.drained === undefined)) return []
+    if (drained.length === 0) return ok('maintenance', 'no node is in maintenance mode')
+    const are = drained.length === 1 ? 'is in maintenance mode and refuses' : 'are in maintenance mode and refuse'
+    const message = `${drained.slice(0, 5).join(', ')} ${are} clients`
+    const more = { details: ['next: rabbitmq-upgrade revive on that node ends the maintenance mode'] }
+    return drained.length === running.length
+      ? fail('maintenance', 'data', message, more)
+      : warn('maintenance', message, more)
   },
 })
 

@@ -16,7 +16,18 @@ import {
 import { showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { content, type Management, number, object, onManagement, setPermissions, setTags, words } from './management.ts'
+import { listQueues, serving } from './all-queues.ts'
+import {
+  content,
+  list,
+  type Management,
+  number,
+  object,
+  onManagement,
+  setPermissions,
+  setTags,
+  words,
+} from './management.ts'
 
 const minute = 60_000
 
@@ -58,6 +69,10 @@ export function validateQueues(queues: readonly unknown[] = [], deadLetterQueues
 export type Queue = {
   /** Empty if it is not reported. */
   readonly state: string
+  /** The home node; empty where it is not known. */
+  readonly node: string
+  /** False for a queue without statistics, because it was declared just now. The two figures of deliveries are 0 then. */
+  readonly counted: boolean
   readonly ready: number | undefined
   readonly unacknowledged: number | undefined
   readonly consumers: number | undefined
@@ -75,11 +90,19 @@ async function readQueue(
   const account = await management.account()
   const path = `queues/${encodeURIComponent(vhost)}/${encodeURIComponent(name)}`
   const what = `queue "${sanitize(name, 80)}" in the vhost "${sanitize(vhost, 80)}"`
-  const json = object(content(await account.get(path), what, account))
+  const answer = await account.get(path)
+  const listed = async () =>
+    (await listQueues(management)).queues.find((one) => one.vhost === vhost && one.name === name)
+  // The server answers 404 for a queue whose home node is down, but lists it.
+  const lost = answer.status === 404 ? await listed() : undefined
+  if (lost && !serving.has(lost.state)) return { ...unread, state: lost.state, node: lost.node }
+  const json = object(content(answer, what, account))
   const head = number(json, 'head_message_timestamp')
   const stats = object(json.message_stats)
-  return {
+  const reported = {
     state: words(json.state, account, 32),
+    node: words(json.node, account),
+    counted: number(json, 'messages_ready') !== undefined,
     ready: number(json, 'messages_ready'),
     unacknowledged: number(json, 'messages_unacknowledged'),
     consumers: number(json, 'consumers'),
@@ -87,6 +110,33 @@ async function readQueue(
     delivered: number(stats, 'deliver_get') ?? 0,
     rate: number(object(stats.deliver_get_details), 'rate') ?? 0,
   }
+  if (reported.counted) return reported
+  // Statistics come with the first interval. Until then, the server counts on request.
+  const { ready, unacknowledged } = (await listed()) ?? {}
+  return { ...reported, ready, unacknowledged, consumers: await countConsumers(management, { name, vhost }) }
+}
+
+const unread: Queue = {
+  state: '',
+  node: '',
+  counted: false,
+  ready: undefined,
+  unacknowledged: undefined,
+  consumers: undefined,
+  head: undefined,
+  delivered: 0,
+  rate: 0,
+}
+
+/** The consumers of a queue, from the list of its vhost. */
+async function countConsumers(
+  management: Management,
+  { name, vhost }: { readonly name: string; readonly vhost: string },
+): Promise<number> {
+  const account = await management.account()
+  const path = `consumers/${encodeURIComponent(vhost)}?columns=queue.name`
+  const all = list(content(await account.get(path), 'consumers', account))
+  return all.filter((one) => object(object(one).queue).name === name).length
 }
 
 /** A configured queue, and its report at `date`. */
@@ -113,9 +163,6 @@ async function* readQueues(
 
 const nameOf = ({ name }: { readonly name: string }): string => `queue ${quote(name, 80)}`
 
-/** States in which a queue serves clients; old servers report `idle`. */
-const serving = new Set(['', 'running', 'idle', 'live'])
-
 /** A queue that serves clients, with its figures; the check `queue` reports all others. */
 function figuresOf(reading: Reading) {
   if ('failure' in reading) return undefined
@@ -135,10 +182,12 @@ export const queue = onManagement({
   },
 })
 
-function evaluateQueue({ state, ready: value }: Queue, of: QueueSettings): Result<'queue'> {
+function evaluateQueue({ state, node, ready: value }: Queue, of: QueueSettings): Result<'queue'> {
   const name = nameOf(of)
-  if (!serving.has(state)) return fail('queue', 'data', `${name} is ${quote(state, 32)} and does not serve clients`)
-  // The queue was declared just now, or statistics are disabled.
+  const home = node === '' ? '' : ` on its home node ${node}`
+  if (!serving.has(state))
+    return fail('queue', 'data', `${name} is ${quote(state, 32)}${home} and does not serve clients`)
+  // The server collects no statistics, and has more queues than svc lists.
   if (value === undefined) return warn('queue', `${name}: the server reports no statistics for it (yet)`)
   return atMost({ check: 'queue', what: `${name}: messages ready:`, value, unit: 'count', threshold: of.ready })
 }
@@ -209,8 +258,8 @@ export const oldestMessage = onManagement({
 })
 
 /** True if messages wait and consumers are connected, but no message was delivered recently. */
-const isSuspicious = ({ ready, consumers: takers, rate }: Queue): boolean =>
-  (ready ?? 0) > 0 && (takers ?? 0) > 0 && rate === 0
+const isSuspicious = ({ counted, ready, consumers: takers, rate }: Queue): boolean =>
+  counted && (ready ?? 0) > 0 && (takers ?? 0) > 0 && rate === 0
 
 /** Reads a queue that seems stalled again, after a pause. */
 export const stalled = onManagement({
