@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ServerCertificate } from './certs.ts'
-import { asServer, freePort, type Running, remove, run, serverFolder } from './server.ts'
+import { asServer, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 const find = (names: readonly string[]): string | undefined => names.find((path) => existsSync(path))
 const daemon = find(['/usr/sbin/slapd', '/usr/lib/openldap/slapd', '/usr/libexec/slapd', '/usr/local/libexec/slapd'])
@@ -40,10 +40,26 @@ export type SlapdOptions = {
   readonly global?: readonly string[]
   /** Lines of the database, access rules for instance. */
   readonly database?: readonly string[]
+  /** Overlays of the database besides syncprov, by the names of their modules. */
+  readonly modules?: readonly string[]
+  /** Access rules of the database cn=Monitor, which is there only with them. */
+  readonly monitor?: readonly string[]
+  /** Entries in addition to the people, in LDIF. */
+  readonly entries?: readonly string[]
+  /** True for a replica, whose entries come from its provider. */
+  readonly isEmpty?: boolean
 }
 
 /** A real OpenLDAP server on free ports of 127.0.0.1, with a few people in it. */
-export async function startSlapd({ tls, global = [], database = [] }: SlapdOptions = {}): Promise<Slapd> {
+export async function startSlapd({
+  tls,
+  global = [],
+  database = [],
+  modules: own = [],
+  monitor,
+  entries = [],
+  isEmpty = false,
+}: SlapdOptions = {}): Promise<Slapd> {
   const folder = serverFolder('slapd')
   const file = (name: string, text = ''): string => {
     const path = join(folder, name)
@@ -59,7 +75,9 @@ export async function startSlapd({ tls, global = [], database = [] }: SlapdOptio
     'slapd.conf',
     [
       ...['core', 'cosine', 'inetorgperson'].map((name) => `include ${schemas}/${name}.schema`),
-      ...(module ? [`modulepath ${modules}`, 'moduleload back_mdb', 'moduleload syncprov'] : []),
+      ...(module
+        ? [`modulepath ${modules}`, ...['back_mdb', 'syncprov', ...own].map((name) => `moduleload ${name}`)]
+        : []),
       ...(tls
         ? [`TLSCertificateFile ${file('cert.pem', tls.cert)}`, `TLSCertificateKeyFile ${file('key.pem', tls.key)}`]
         : []),
@@ -71,6 +89,7 @@ export async function startSlapd({ tls, global = [], database = [] }: SlapdOptio
       `directory ${data}`,
       'overlay syncprov',
       ...database,
+      ...(monitor ? ['database monitor', ...monitor] : []),
       '',
     ].join('\n'),
   )
@@ -83,15 +102,18 @@ export async function startSlapd({ tls, global = [], database = [] }: SlapdOptio
       `dn: ou=people,${suffix}\nobjectClass: organizationalUnit\nou: people\n`,
       person(probe),
       person(dedicated),
+      ...entries,
     ].join('\n'),
   )
   // -w: writes a contextCSN, as a running server does.
-  const added = spawnSync(daemon ?? '', ['-T', 'add', '-w', '-f', config, '-l', tree], {
-    ...asServer,
-    cwd: '/',
-    encoding: 'utf8',
-  })
-  if (added.status !== 0) throw new Error(`slapadd: ${added.stderr}`)
+  const added = isEmpty
+    ? undefined
+    : spawnSync(daemon ?? '', ['-T', 'add', '-w', '-f', config, '-l', tree], {
+        ...asServer,
+        cwd: '/',
+        encoding: 'utf8',
+      })
+  if (added !== undefined && added.status !== 0) throw new Error(`slapadd: ${added.stderr}`)
   const [port, tlsPort] = [await freePort(), await freePort()]
   const urls = [`ldap://127.0.0.1:${port}/`, ...(tls ? [`ldaps://127.0.0.1:${tlsPort}/`] : [])].join(' ')
   const running = await run(daemon ?? '', ['-f', config, '-h', urls, '-d', 'stats'], /slapd starting/)
@@ -116,6 +138,28 @@ export async function startSlapd({ tls, global = [], database = [] }: SlapdOptio
     },
   }
 }
+
+export const ldapClientMissing = findProgram('ldapmodify') === undefined ? 'ldap-utils is not installed' : undefined
+
+/** What a plain client gets for changes in LDIF: its exit code, which is the result code of LDAP, and what it prints. */
+export function modify(url: string, who: typeof admin, ldif: string): { readonly code: number; readonly text: string } {
+  const args = ['-x', '-H', url, '-D', who.user, '-w', who.password]
+  const { status, stdout, stderr } = spawnSync('ldapmodify', args, { input: ldif, encoding: 'utf8', timeout: 60_000 })
+  return { code: status ?? -1, text: stdout + stderr }
+}
+
+/** The same; throws if the server refuses a change. */
+export function mustModify(url: string, who: typeof admin, ldif: string): void {
+  const { code, text } = modify(url, who, ldif)
+  if (code !== 0) throw new Error(`ldapmodify ended with ${code}: ${text}`)
+}
+
+/** Lines of a replica of another server, which holds the connection and receives each change at once. */
+export const replicaOf = (provider: Pick<Slapd, 'url'>): readonly string[] => [
+  `syncrepl rid=001 provider=${provider.url} type=refreshAndPersist retry="1 +" searchbase="${suffix}"`,
+  `  bindmethod=simple binddn="${admin.user}" credentials="${admin.password}"`,
+  `updateref ${provider.url}`,
+]
 
 /** Waits until a port accepts connections, at most 10 s. */
 async function listens(port: number): Promise<void> {

@@ -1,4 +1,5 @@
-import { atLeast, atMost, notChecked, ok, type Result } from '../../engine/index.ts'
+import type { PasswordPolicyValue } from 'ldapts'
+import { atLeast, atMost, fail, notChecked, ok, type Result } from '../../engine/index.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { type LdapConnection, onLdap } from './connection.ts'
@@ -50,24 +51,40 @@ const expiryAttribute = 'msDS-UserPasswordExpiryTimeComputed'
 
 export const passwordExpiry = onLdap({
   depth: 'Standard',
-  results: { 'password expiry': 'In Active Directory, the password of `user` remains valid long enough' },
+  results: {
+    'password expiry':
+      'The password of `username` remains valid long enough: in Active Directory always, elsewhere once the password policy of the server warns',
+  },
   settings: {
     passwordExpiry: {
       type: 'threshold',
       unit: 'duration',
       default: { warn: 14 * 86_400_000, limit: 3 * 86_400_000 },
-      doc: 'Minimum time until the password of `user` expires (Active Directory)',
+      doc: 'Minimum time until the password of `username` expires. OpenLDAP (ppolicy) and 389-ds tell it within the time for which their policy warns',
     },
   },
   privilege: 'dsacls "<account>" /G "SELF:RP;msDS-UserPasswordExpiryTimeComputed"',
-  applies: (ldap) => isDomainController(ldap) && ldap.user !== undefined,
-  observe: async (ldap, _, { date }) => {
+  applies: (ldap) => (isDomainController(ldap) && ldap.user !== undefined) || ldap.passwordPolicy !== undefined,
+  observe: async (ldap, _, { date }): Promise<Expiry> => {
+    if (!isDomainController(ldap)) {
+      return {
+        address: ldap.address,
+        user: ldap.user ?? '',
+        written: undefined,
+        policy: ldap.passwordPolicy,
+        now: date().getTime(),
+      }
+    }
     const account = await ownAccount(ldap)
     const written = account?.attributes[expiryAttribute.toLowerCase()]?.[0]
     return { address: ldap.address, user: ldap.user ?? '', written, now: date().getTime() }
   },
-  evaluate: ({ address, user, written, now }, { passwordExpiry: threshold }): Result<'password expiry'> => {
+  evaluate: (
+    { address, user, written, policy, now }: Expiry,
+    { passwordExpiry: threshold },
+  ): Result<'password expiry'> | [] => {
     const who = quote(user, 120)
+    if (policy) return evaluatePolicy(policy, who, now, threshold)
     if (written === undefined || !/^\d{1,19}$/.test(written)) {
       const grant = `dsacls "<account>" /G "SELF:RP;${expiryAttribute}"`
       const why = `${address} does not show ${who} when its password expires: ${grant}`
@@ -86,6 +103,32 @@ export const passwordExpiry = onLdap({
     })
   },
 })
+
+type Expiry = {
+  readonly address: string
+  readonly user: string
+  /** As Active Directory writes it. */
+  readonly written: string | undefined
+  readonly policy?: PasswordPolicyValue | undefined
+  readonly now: number
+}
+
+/** What a password policy says at a sign-in; nothing as long as there is no reason to warn. */
+function evaluatePolicy(
+  { timeBeforeExpiration: seconds, graceAuthNsRemaining: grace }: PasswordPolicyValue,
+  who: string,
+  now: number,
+  threshold: Parameters<typeof atLeast>[0]['threshold'],
+): Result<'password expiry'> | [] {
+  if (grace !== undefined) {
+    const left = grace === 0 ? 'this was the last sign-in with it' : `${count(grace, 'more sign-in')} with it`
+    return fail('password expiry', 'auth', `the password of ${who} has expired: ${left}`)
+  }
+  if (seconds === undefined) return []
+  const value = seconds * 1_000
+  const what = `the password of ${who} expires in`
+  return atLeast({ check: 'password expiry', what, value, unit: 'duration', threshold, at: new Date(now + value) })
+}
 
 /** The entry of the account that is signed in, by the name with which it signed in; undefined if it is not unique. */
 async function ownAccount(ldap: LdapConnection): Promise<LdapEntry | undefined> {

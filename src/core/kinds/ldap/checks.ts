@@ -15,15 +15,11 @@ import type { ConfiguredFiles } from '../../files/index.ts'
 import { showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import type { Secret, SettingsSpec, Threshold } from '../../settings/index.ts'
-import { otherReason } from './codes.ts'
+import type { Secret, Threshold } from '../../settings/index.ts'
+import { baseOf, baseSetting, newestChange } from './changes.ts'
+import { otherReason, policyReason } from './codes.ts'
 import { connectLatency, type LdapConnection, onLdap, userSetting } from './connection.ts'
 import type { LdapEntry } from './session.ts'
-
-const baseSetting = {
-  type: 'text',
-  doc: 'Entry that must be found, e.g. dc=example,dc=org. By default the first naming context of the server',
-} as const satisfies SettingsSpec[string]
 
 const timed = <const Name extends string>(check: Name, what: string, value: number, threshold: Threshold) =>
   atMost({ check, what, value, unit: 'duration', threshold })
@@ -37,6 +33,7 @@ export function evaluateConnect(
 }
 
 const rootAttributes = [
+  'objectClass',
   'supportedLDAPVersion',
   'namingContexts',
   'defaultNamingContext',
@@ -44,6 +41,8 @@ const rootAttributes = [
   'vendorVersion',
   'dnsHostName',
   'isSynchronized',
+  // Only OpenLDAP with a monitor database has it.
+  'monitorContext',
   // Only Active Directory has these.
   'dsServiceName',
   'currentTime',
@@ -126,18 +125,17 @@ export const bind = onLdap({
     const signIn = await ldap.prepareSignIn(user)
     const since = now()
     await signIn()
-    return { address: ldap.address, user, ms: now() - since }
+    return { address: ldap.address, user, policy: ldap.passwordPolicy, ms: now() - since }
   },
-  evaluate: ({ address, user, ms }, { latency }) =>
-    timed('bind', `signed in to ${address} as ${quote(user, 120)} in`, ms, latency),
+  evaluate: ({ address, user, policy, ms }, { latency }) => {
+    // The server accepts the password, and refuses every request except for a change of it.
+    const why = policyReason(policy?.error)
+    if (why !== undefined) {
+      return fail('bind', 'auth', `${address} restricts the account ${quote(user, 120)}: ${why}`, { refusal: why })
+    }
+    return timed('bind', `signed in to ${address} as ${quote(user, 120)} in`, ms, latency)
+  },
 })
-
-/** The base entry of searches: the configured one, or the first that the server names. */
-const baseOf = ({ root }: LdapConnection, base: string | undefined): string | undefined =>
-  base ??
-  [...(root?.attributes.defaultnamingcontext ?? []), ...(root?.attributes.namingcontexts ?? [])].find(
-    (name) => name !== '',
-  )
 
 export const search = onLdap({
   depth: 'Standard',
@@ -246,16 +244,6 @@ export const lastChange = onLdap({
 
 /** Milliseconds by which the clocks of two machines may differ without a remark. */
 const clockToleranceMs = 60_000
-
-/** Parses values such as `20260731120000.123456Z#000000#000#000000`, one for each server that accepts changes. */
-export function newestChange(values: readonly string[]): number | undefined {
-  const times = values.flatMap((value) => {
-    const [, y, mo, d, h, mi, s] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.\d+)?Z#/.exec(value) ?? []
-    const time = Date.parse(`${y}-${mo}-${d}T${h}:${mi}:${s}Z`)
-    return Number.isNaN(time) ? [] : [time]
-  })
-  return times.length === 0 ? undefined : Math.max(...times)
-}
 
 type Dedicated = { readonly username: string; readonly password?: Secret | undefined }
 

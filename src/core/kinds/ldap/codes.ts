@@ -11,6 +11,8 @@ export type LdapRequest = {
   /** The requested entry. */
   readonly base?: string
   readonly redact: Redact
+  /** The error in the password policy control of the answer. */
+  readonly policyError?: number | undefined
 }
 
 type Meaning = readonly [fault: FaultClass, words: string]
@@ -53,6 +55,17 @@ const directoryMeanings: Readonly<Record<string, string>> = {
   '775': 'the account is locked',
 }
 
+/** The errors of the password policy control (draft-behera-ldap-password-policy), as OpenLDAP and 389-ds send them. */
+const policyErrors: Readonly<Record<number, string>> = {
+  0: 'the password has expired',
+  1: 'the account is locked',
+  2: 'the password must be changed first',
+}
+
+/** Why the password policy refuses an account; undefined for codes that a sign-in does not have. */
+export const policyReason = (error: number | undefined): string | undefined =>
+  error === undefined ? undefined : policyErrors[error]
+
 /** The sub-code of Active Directory in a server's text, in lower case. */
 export const subCode = (text: string): string | undefined => /\bdata ([0-9a-f]{1,8})\b/i.exec(text)?.[1]?.toLowerCase()
 
@@ -68,15 +81,22 @@ const resultDetail = (code: number): string => `LDAP result ${code}`
 
 type ExplainedResult = { readonly fault: FaultClass; readonly words: string; readonly details: readonly string[] }
 
-/** Explains a result code, in words that follow `it`. */
+/** Characters of a server's text in the first line of a message. */
+const longestReason = 120
+
+/**
+ * Explains a result code, in words that follow `it`. They end with the text of the server, which often names the cause
+ * that the code leaves open; the texts of Active Directory have codes only and become a detail.
+ */
 export function meaningOf({ code, text }: LdapResult, redact: Redact): ExplainedResult {
   const [fault, words] = meanings[code] ?? ['protocol', `answered with code ${code}`]
   const reason = redact(text)
-  return {
-    fault,
-    words,
-    details: [resultDetail(code), ...(reason === '' ? [] : [`the server sent ${quote(reason)}`])],
-  }
+  const details = [resultDetail(code)]
+  if (reason === '') return { fault, words, details }
+  const isShown = subCode(text) === undefined && !text.includes('DSID-') && reason.length <= longestReason
+  return isShown
+    ? { fault, words: `${words}: ${quote(reason, longestReason)}`, details }
+    : { fault, words, details: [...details, `the server sent ${quote(reason)}`] }
 }
 
 /** Explains a result code as the answer to a request. */
@@ -87,10 +107,11 @@ export function resultFault(result: LdapResult, request: LdapRequest): ProbeErro
   if (doing === 'StartTLS') return new ProbeError('tls', `${address} refused StartTLS: it ${words}`, details)
   if (doing === 'bind') {
     const sub = result.code === 49 ? subCode(result.text) : undefined
-    const why = (sub === undefined ? undefined : directoryMeanings[sub]) ?? `it ${words}`
+    const named = (sub === undefined ? undefined : directoryMeanings[sub]) ?? policyReason(request.policyError)
+    const why = named ?? `it ${words}`
     const message = `${address} refused the sign-in ${as}: ${why}`
     if (fault !== 'auth') return new ProbeError(fault, message, details)
-    const reason = sub === undefined && result.code === 49 ? 'wrong name or password (invalidCredentials)' : why
+    const reason = named === undefined && result.code === 49 ? 'wrong name or password (invalidCredentials)' : why
     return new RefusedSignInError(message, reason, details)
   }
   const what = base === '' ? 'its root entry' : quote(base, 120)

@@ -1,10 +1,12 @@
-import type { Socket } from 'node:net'
+import { isIPv6, type Socket } from 'node:net'
+import type { PasswordPolicyValue } from 'ldapts'
 import { listen } from '../../assert/conversation.ts'
 import {
   type AddressTurn,
   type CheckContext,
   type Connection,
   checksOn,
+  deadlineSignal,
   includes,
   latencySetting,
 } from '../../engine/index.ts'
@@ -16,7 +18,7 @@ import { connectTcp } from '../../net/connect.ts'
 import { createRedactor, noRedaction } from '../../net/text.ts'
 import { connectTls } from '../../net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings } from '../../net/trust.ts'
-import { hostOf } from '../../net/url.ts'
+import { hostOf, urlTarget } from '../../net/url.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { resultFault } from './codes.ts'
@@ -67,6 +69,8 @@ export class LdapConnection implements Connection {
   root: LdapEntry | undefined
   /** Our own clock when the server answered with its root entry, in milliseconds since 1970. */
   rootAt = 0
+  /** What the password policy of the server says of `user`, after the sign-in. */
+  passwordPolicy: PasswordPolicyValue | undefined
   readonly #at: PeerAddress
   readonly #route: Route
   readonly #link: Link
@@ -103,7 +107,9 @@ export class LdapConnection implements Connection {
     const password = (await settings.password?.reveal(context.files)) ?? ''
     this.#session = this.#speak(this.#link, password)
     const session = await this.#session
-    return () => session.bind(user, password)
+    return async () => {
+      this.passwordPolicy = await session.bind(user, password)
+    }
   }
 
   /** Signs in over a connection of its own that protects the password. Throws ProbeError: `auth` for a refusal. */
@@ -120,6 +126,43 @@ export class LdapConnection implements Connection {
       }
     } finally {
       link.socket.destroy()
+    }
+  }
+
+  /**
+   * Connects to another server and signs in there with the account of this connection, if it has one. Throws the errors
+   * of connecting, and ProbeError.
+   */
+  async openElsewhere(url: string): Promise<ElsewhereSession> {
+    const { settings, trust, context } = this.#route
+    const { host = '', port = 0 } = urlTarget({ url })
+    const [ip = ''] = await context.resolve(host)
+    const limit = deadlineSignal(this.#at.signal, context.msLeft() / 2)
+    const target = { ...this.#at, ip, port, address: `${isIPv6(ip) ? `[${ip}]` : ip}:${port}`, signal: limit.signal }
+    // Names and fingerprints belong to the certificate of this server.
+    const own = { ...settings, url, servername: undefined, startTls: settings.startTls && !url.startsWith('ldaps:') }
+    const link = await openSocket(target, own, { ...trust, pinned: [] }, context)
+    limit.signal.addEventListener('abort', () => link.socket.destroy(), { once: true })
+    const close = async (session?: LdapSession): Promise<void> => {
+      limit.clear()
+      await session?.close()
+      link.socket.destroy()
+    }
+    try {
+      if (this.user !== undefined) refuseReadable(link, target, settings)
+      const password = this.user === undefined ? '' : ((await settings.password?.reveal(context.files)) ?? '')
+      const session = await openLdap({
+        socket: link.socket,
+        address: target.address,
+        redact: createRedactor([password]),
+        msLeft: context.msLeft,
+      })
+      if (this.user !== undefined) await session.bind(this.user, password)
+      return { session, address: target.address, close: () => close(session) }
+    } catch (error) {
+      await close()
+      if (!limit.signal.aborted || this.#at.signal.aborted) throw error
+      throw new ProbeError('timeout', `${target.address} accepted the connection and did not answer the sign-in`)
     }
   }
 
@@ -143,6 +186,12 @@ export class LdapConnection implements Connection {
     const { msLeft } = this.#route.context
     return openLdap({ socket, address: this.address, redact: createRedactor([password]), msLeft })
   }
+}
+
+export type ElsewhereSession = {
+  readonly session: LdapSession
+  readonly address: string
+  readonly close: () => Promise<void>
 }
 
 /** Gives the checks of ldap their types. */

@@ -15,6 +15,8 @@ import {
   wrongPassword,
 } from './checks.ts'
 import { connectLdap, connectSettings, isLdaps, type LdapConnectSettings, prepareLdap } from './connection.ts'
+import { databaseSpace, readOnly } from './databases.ts'
+import { provider } from './provider.ts'
 import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */
@@ -71,6 +73,9 @@ export default networkKind({
     certificate,
     bind,
     search,
+    readOnly,
+    databaseSpace,
+    provider,
     clock,
     passwordExpiry,
     entry,

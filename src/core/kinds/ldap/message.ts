@@ -115,6 +115,26 @@ function checkControl(control: Element): void {
   if (more.length > 2 || more.some(({ tag }) => tag !== boolean && tag !== tags.text)) {
     throw new Unsound('a control of the wrong shape')
   }
+  const value = more.find(({ tag }) => tag === tags.text)
+  if (value && type?.content.toString('latin1') === passwordPolicy) checkPasswordPolicy(value.content)
+}
+
+const passwordPolicy = '1.3.6.1.4.1.42.2.27.8.5.1'
+
+/** PasswordPolicyResponseValue (draft-behera-ldap-password-policy, 6.2): a warning, an error, both or neither. */
+function checkPasswordPolicy(content: Buffer): void {
+  const [value, ...more] = elements(content)
+  const [warning, error] = [0xa0, 0x81]
+  const parts = elements(expect(value, tags.sequence).content)
+  const isInOrder = parts.map(({ tag }) => tag).every((tag, at) => tag === error || (tag === warning && at === 0))
+  if (more.length > 0 || parts.length > 2 || !isInOrder) throw new Unsound('a control of the wrong shape')
+  const [first] = parts
+  const figures = first?.tag === warning ? elements(first.content) : []
+  if (first?.tag === warning && (figures.length !== 1 || figures.some(({ tag }) => tag !== 0x80 && tag !== 0x81)))
+    throw new Unsound('a control of the wrong shape')
+  for (const figure of [...figures, ...parts.filter(({ tag }) => tag === error)]) {
+    if (figure.content.length === 0 || figure.content.length > 4) throw new Unsound('a number of the wrong size')
+  }
 }
 
 function expect(element: Element | undefined, tag: number): Element {

@@ -1,5 +1,5 @@
 import type { connect, Socket } from 'node:net'
-import type { Client, Entry, SearchOptions } from 'ldapts'
+import type { Client, Entry, PasswordPolicyValue, SearchOptions } from 'ldapts'
 import { closeTimeoutMs, settleWithin } from '../../database/index.ts'
 import { quote, type Redact, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -10,8 +10,8 @@ import { LdapFrames, type LdapResult, resultOf } from './message.ts'
 export type LdapEntry = { readonly name: string; readonly attributes: Readonly<Record<string, readonly string[]>> }
 
 export type LdapSession = {
-  /** Throws ProbeError `auth` if the server refuses. */
-  readonly bind: (user: string, password: string) => Promise<void>
+  /** Returns what the password policy of the server says of the account. Throws ProbeError `auth` if it refuses. */
+  readonly bind: (user: string, password: string) => Promise<PasswordPolicyValue | undefined>
   /** Reads one entry; undefined if the server returns none. `user` is for messages only. */
   readonly read: (
     base: string,
@@ -25,6 +25,13 @@ export type LdapSession = {
     base: string,
     values: readonly (readonly [attribute: string, value: string])[],
     attributes: readonly string[],
+    user: string | undefined,
+  ) => Promise<readonly LdapEntry[]>
+  /** The entries that a search finds, up to `most`. */
+  readonly list: (
+    at: { readonly base: string; readonly scope: 'one' | 'sub'; readonly filter: string },
+    attributes: readonly string[],
+    most: number,
     user: string | undefined,
   ) => Promise<readonly LdapEntry[]>
   /** The number of entries that a search finds, up to `most`. */
@@ -46,7 +53,7 @@ export const loadLdapts = () => import('ldapts')
  * ProbeError, or the socket's error.
  */
 export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Promise<LdapSession> {
-  const { Client, EqualityFilter, FilterParser, OrFilter, PresenceFilter } = await loadLdapts()
+  const { Client, EqualityFilter, FilterParser, OrFilter, PasswordPolicyControl, PresenceFilter } = await loadLdapts()
   const trouble = sifted(socket, address, redact)
   // The driver would reconnect by itself, over a connection whose certificate nobody has verified.
   let used = false
@@ -59,13 +66,18 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
     url: 'ldap://connected',
     createConnection: createConnection as unknown as typeof connect,
   })
-  const attempt = async <T>(request: Omit<LdapRequest, 'address' | 'redact'>, work: () => Promise<T>): Promise<T> => {
+  type Request = Omit<LdapRequest, 'address' | 'redact' | 'policyError'>
+  const attempt = async <T>(
+    request: Request,
+    work: () => Promise<T>,
+    policyError: () => number | undefined = () => undefined,
+  ): Promise<T> => {
     if (trouble.cause !== undefined) throw trouble.cause
     if (socket.destroyed) throw new ProbeError('protocol', `${address} closed the connection`)
     try {
       return await work()
     } catch (error) {
-      throw trouble.cause ?? meaning(error, { ...request, address, redact })
+      throw trouble.cause ?? meaning(error, { ...request, address, redact, policyError: policyError() })
     }
   }
   const search = async (base: string, options: SearchOptions, user: string | undefined) =>
@@ -74,7 +86,15 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
       return (await client.search(base, { derefAliases: 'never', timeLimit, ...options })).searchEntries
     })
   return {
-    bind: (user, password) => attempt({ doing: 'bind', user }, () => client.bind(user, password)),
+    bind: async (user, password) => {
+      const policy = new PasswordPolicyControl()
+      await attempt(
+        { doing: 'bind', user },
+        () => client.bind(user, password, policy),
+        () => policy.value?.error,
+      )
+      return policy.value
+    },
     read: async (base, attributes, user) => {
       const filter = new PresenceFilter({ attribute: 'objectClass' })
       const [entry] = await search(base, { scope: 'base', filter, attributes: [...attributes] }, user)
@@ -94,6 +114,10 @@ export async function openLdap({ socket, address, redact, msLeft }: LdapWay): Pr
       const filters = values.map(([attribute, value]) => new EqualityFilter({ attribute, value }))
       const filter = new OrFilter({ filters })
       const options = { scope: 'sub', filter, attributes: [...attributes], sizeLimit: 2 } as const
+      return (await search(base, { ...options, attributes: [...attributes] }, user)).map(readable)
+    },
+    list: async ({ base, scope, filter }, attributes, most, user) => {
+      const options = { scope, filter: FilterParser.parseString(filter), sizeLimit: most } as const
       return (await search(base, { ...options, attributes: [...attributes] }, user)).map(readable)
     },
     count: async (base, filter, most, user) => {

@@ -1,0 +1,39 @@
+import type { SettingsSpec } from '../../settings/index.ts'
+import type { LdapConnection } from './connection.ts'
+
+export const baseSetting = {
+  type: 'text',
+  doc: 'Entry that must be found, e.g. dc=example,dc=org. By default the first naming context of the server',
+} as const satisfies SettingsSpec[string]
+
+/** The base entry of searches: the configured one, or the first that the server names. */
+export const baseOf = ({ root }: Pick<LdapConnection, 'root'>, base: string | undefined): string | undefined =>
+  base ??
+  [...(root?.attributes.defaultnamingcontext ?? []), ...(root?.attributes.namingcontexts ?? [])].find(
+    (name) => name !== '',
+  )
+
+/** The newest change (CSN) of each server that accepts changes, by its id in hexadecimal. */
+export type Csns = ReadonlyMap<string, string>
+
+/** When a change was made, in milliseconds since 1970: `20260731120000.123456Z#000000#000#000000`. */
+export function csnTime(csn: string): number | undefined {
+  const [, y, mo, d, h, mi, s] = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.\d+)?Z#/.exec(csn) ?? []
+  const time = Date.parse(`${y}-${mo}-${d}T${h}:${mi}:${s}Z`)
+  return Number.isNaN(time) ? undefined : time
+}
+
+/** Values of contextCSN, one for each server. CSNs of one server are ordered as texts. */
+export const csnsOf = (values: readonly string[]): Csns =>
+  new Map(
+    values.flatMap((csn) => {
+      const id = /^[\d.]+Z#[0-9a-f]+#([0-9a-f]+)#[0-9a-f]+$/.exec(csn)?.[1]
+      return id === undefined || csnTime(csn) === undefined ? [] : [[id, csn] as const]
+    }),
+  )
+
+/** The date of the newest change. */
+export function newestChange(values: readonly string[]): number | undefined {
+  const times = values.flatMap((value) => csnTime(value) ?? [])
+  return times.length === 0 ? undefined : Math.max(...times)
+}

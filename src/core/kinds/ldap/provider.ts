@@ -1,0 +1,139 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { atMost, classify, fail, notChecked, ok, type Result } from '../../engine/index.ts'
+import { quote } from '../../net/text.ts'
+import { urlTarget } from '../../net/url.ts'
+import { baseOf, baseSetting, type Csns, csnsOf, csnTime } from './changes.ts'
+import { onLdap } from './connection.ts'
+import type { LdapSession } from './session.ts'
+
+/** The newest change that each server accepted, as the replica and its provider know it. */
+type Comparison = {
+  readonly address: string
+  readonly provider: string
+  readonly base: string
+  readonly own: Csns
+  readonly its: Csns
+  /** The oldest change that the replica lacks, in milliseconds since 1970; undefined if the provider shows none. */
+  readonly oldestMissing: number | undefined
+  readonly now: number
+}
+type Observed = Comparison | { readonly obstacle: string; readonly isPermission: boolean }
+
+/** Maximum number of entries of the provider that are examined for the oldest change that the replica lacks. */
+const maxEntries = 100
+/** A change that is on its way arrives within this time, so that a busy pair is not taken for a broken one. */
+const arrivalMs = 1_000
+
+const hostPort = (url: string): string => {
+  const { host = '', port = 0 } = urlTarget({ url })
+  return `${host}:${port}`
+}
+
+const readCsns = async (session: LdapSession, base: string, user: string | undefined): Promise<Csns> =>
+  csnsOf((await session.read(base, ['contextCSN'], user))?.attributes.contextcsn ?? [])
+
+/** The servers whose newest change one side lacks: their ids. */
+const lacking = (side: Csns, other: Csns): readonly string[] =>
+  [...other].flatMap(([id, csn]) => ((side.get(id) ?? '') < csn ? [id] : []))
+
+async function oldestMissing(
+  session: LdapSession,
+  { base, own, its }: Pick<Comparison, 'base' | 'own' | 'its'>,
+  user: string | undefined,
+): Promise<number | undefined> {
+  const times: number[] = []
+  for (const id of lacking(own, its)) {
+    const since = own.get(id) ?? `00000101000000.000000Z#000000#${id}#000000`
+    const at = { base, scope: 'sub', filter: `(entryCSN>=${since})` } as const
+    const entries = await session.list(at, ['entryCSN'], maxEntries, user)
+    for (const csn of entries.flatMap(({ attributes }) => attributes.entrycsn ?? [])) {
+      const [time] = csn > since && csn.split('#')[2] === id ? [csnTime(csn)] : []
+      if (time !== undefined) times.push(time)
+    }
+  }
+  return times.length === 0 ? undefined : Math.min(...times)
+}
+
+export const provider = onLdap({
+  depth: 'Standard',
+  results: { provider: 'With `provider`: the replica has the changes of its provider' },
+  privilege: 'access to dn.subtree="<base>" attrs=entry,objectClass,contextCSN,entryCSN by dn.exact="<user>" read',
+  settings: {
+    base: baseSetting,
+    provider: {
+      type: 'url',
+      protocols: ['ldap', 'ldaps'],
+      doc: 'The server from which this one receives its changes (syncrepl): its contextCSN is compared. svc signs in there with the same account',
+    },
+    replicationLag: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: 60_000, limit: 600_000 },
+      doc: 'With `provider`: maximum age of the oldest change that the replica has not received',
+    },
+  },
+  when: ['provider'],
+  observe: async (ldap, settings, { date, now, signal }): Promise<Observed> => {
+    const { address, user } = ldap
+    const base = baseOf(ldap, settings.base)
+    if (base === undefined) {
+      return { obstacle: `${address} reports no naming context: set base`, isPermission: false }
+    }
+    const session = await ldap.session()
+    const since = now()
+    const from = await ldap.openElsewhere(settings.provider ?? '').catch((cause: unknown) => {
+      if (signal.aborted) throw cause
+      return { cause }
+    })
+    if ('cause' in from) {
+      const { message } = classify(from.cause, hostPort(settings.provider ?? ''), now() - since)
+      return { obstacle: `the provider of ${address} does not answer: ${message}`, isPermission: false }
+    }
+    try {
+      const { session: there, address: itsAddress } = from
+      const its = await readCsns(there, base, user)
+      let own = await readCsns(session, base, user)
+      const blank = own.size === 0 && its.size > 0 ? undefined : [own, its].find(({ size }) => size === 0)
+      if (blank !== undefined) {
+        const who = its.size === 0 ? itsAddress : address
+        const why = 'it does not replicate, or this account may not read it'
+        return { obstacle: `${who} shows no contextCSN of ${quote(base, 120)}: ${why}`, isPermission: true }
+      }
+      if (lacking(own, its).length > 0) {
+        await pause(arrivalMs, undefined, { signal })
+        own = await readCsns(session, base, user)
+      }
+      const oldest = await oldestMissing(there, { base, own, its }, user)
+      return { address, provider: itsAddress, base, own, its, oldestMissing: oldest, now: date().getTime() }
+    } finally {
+      await from.close()
+    }
+  },
+  evaluate: (observed, { replicationLag: threshold }) =>
+    'obstacle' in observed
+      ? notChecked('provider', observed.isPermission ? 'permission' : 'missing', observed.obstacle)
+      : evaluateComparison(observed, threshold),
+})
+
+export function evaluateComparison(
+  { address, provider: from, base, own, its, oldestMissing: oldest, now }: Comparison,
+  threshold: Parameters<typeof atMost>[0]['threshold'],
+): Result<'provider'> {
+  if (own.size === 0) {
+    return fail('provider', 'data', `${address} has received nothing of ${quote(base, 120)} from ${from}`)
+  }
+  const missing = lacking(own, its)
+  const newest = Math.max(...missing.map((id) => csnTime(its.get(id) ?? '') ?? 0))
+  if (missing.length === 0) return ok('provider', `${address} has all changes of ${from}`)
+  // The provider shows no entry for a change that removed one.
+  const at = oldest ?? newest
+  return atMost({
+    check: 'provider',
+    what: `${address} lacks changes of ${from}, the oldest from`,
+    value: Math.max(0, now - at),
+    after: 'ago',
+    unit: 'duration',
+    at: new Date(at),
+    threshold,
+  })
+}

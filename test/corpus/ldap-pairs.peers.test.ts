@@ -1,0 +1,357 @@
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
+import {
+  admin,
+  ldapClientMissing,
+  modify,
+  mustModify,
+  probe,
+  replicaOf,
+  type Slapd,
+  slapdMissing,
+  startSlapd,
+  suffix,
+} from '../support/servers/slapd.ts'
+import { until } from '../support/suite/until.ts'
+import { corpus } from './corpus.ts'
+import type { Expected, Row } from './row.ts'
+
+const env = { PROBE: probe.password }
+const account = { kind: 'ldap', username: probe.user, password: { env: 'PROBE' }, base: suffix }
+
+/** What the reference demands of the account, as written there. */
+const documented = [
+  `access to dn.base="${suffix}" attrs=entry,objectClass by dn.exact="${probe.user}" read`,
+  `access to dn.subtree="${suffix}" attrs=entry,objectClass,contextCSN,entryCSN by dn.exact="${probe.user}" read`,
+]
+const signIns = 'access to attrs=userPassword by anonymous auth'
+/** Before the first database. */
+const config = [
+  'database config',
+  `access to dn.subtree="cn=config" attrs=entry,cn,olcDatabase,olcSuffix,olcReadOnly by dn.exact="${probe.user}" read`,
+]
+const monitor = [`access to dn.subtree="cn=Monitor" by dn.exact="${probe.user}" read`]
+
+type Depths = Readonly<Record<'Basic' | 'Standard' | 'Advanced', Expected>>
+const failsFromStandard = (expected: Expected): Depths => ({
+  Basic: { state: 'healthy' },
+  Standard: expected,
+  Advanced: expected,
+})
+const healthy = failsFromStandard({ state: 'healthy' })
+
+/** One row for each depth. */
+const atDepths = <Server>(row: Omit<Row<Server>, 'expected' | 'mode'>, depths: Depths): readonly Row<Server>[] =>
+  (Object.entries(depths) as [ExecutionMode, Expected][]).map(([mode, expected]) => ({
+    ...row,
+    env,
+    mode,
+    fault: `${row.fault}, ${mode}`,
+    expected,
+  }))
+
+/** A change of one entry, as a plain client makes it. */
+const changeOf = (name: string, text: string): string =>
+  `dn: ou=people,${suffix}\nchangetype: modify\nreplace: ${name}\n${name}: ${text}\n`
+const client = ({ url }: Slapd, text: string) => modify(url, admin, changeOf('description', text))
+
+/** Throws unless a plain client meets the fault, too. */
+function mustRefuse(answer: ReturnType<typeof modify>, code: number, text: RegExp): void {
+  if (answer.code === code && text.test(answer.text)) return
+  throw new Error(`the client got ${answer.code} instead of ${code}: ${answer.text}`)
+}
+
+type Pair = { readonly provider: Slapd; readonly replica: Slapd; readonly between: CutProxy }
+
+const ofReplica = (more: object = {}) => ({
+  monitor: ({ provider, replica }: Pair) => ({ ...account, url: replica.url, provider: provider.url, ...more }),
+})
+
+/** The replica's connection stays open and carries nothing; then the provider changes. */
+async function stall({ provider, replica, between }: Pair) {
+  between.stall()
+  mustModify(provider.url, admin, changeOf('description', 'after the stall'))
+  const seen = search(replica.url, 'after the stall')
+  if (seen) throw new Error('the client found the change on the replica')
+  return () => between.heal('flows')
+}
+
+const search = (url: string, text: string): boolean =>
+  // A change that asserts the old value succeeds only where it is there.
+  modify(url, admin, `dn: ou=people,${suffix}\nchangetype: modify\ndelete: description\ndescription: ${text}\n`)
+    .code === 0
+
+const pairRows: readonly Row<Pair>[] = [
+  ...atDepths({ fault: 'a healthy replica', ...ofReplica() }, healthy),
+  ...atDepths(
+    {
+      fault: 'a healthy replica after a quiet time and one change',
+      ...ofReplica(),
+      plant: async ({ provider }) => {
+        mustModify(provider.url, admin, changeOf('description', 'one change'))
+        return undefined
+      },
+    },
+    healthy,
+  ),
+  ...atDepths(
+    { fault: 'a healthy provider', monitor: ({ provider }: Pair) => ({ ...account, url: provider.url }) },
+    healthy,
+  ),
+  ...atDepths(
+    {
+      fault: 'a replica whose connection to its provider carries nothing',
+      ...ofReplica({ replicationLag: { limit: '1ms' } }),
+      plant: stall,
+    },
+    failsFromStandard({
+      state: 'unhealthy',
+      check: 'provider',
+      fault: 'threshold',
+      says: /lacks changes of 127\.0\.0\.1:\d+, the oldest from [\d.]+ \S+ ago/,
+    }),
+  ),
+  ...atDepths(
+    {
+      fault: 'a replica whose provider is gone',
+      ...ofReplica({ provider: 'ldap://127.0.0.1:1' }),
+    },
+    failsFromStandard({
+      state: 'not checked',
+      check: 'provider',
+      says: /the provider of 127\.0\.0\.1:\d+ does not answer: 127\.0\.0\.1:1 refused the connection/,
+    }),
+  ),
+  ...atDepths(
+    {
+      fault: 'a replica whose provider is frozen',
+      ...ofReplica({ timeout: '4s' }),
+      plant: async ({ provider }) => {
+        provider.freeze()
+        return provider.thaw
+      },
+    },
+    failsFromStandard({
+      state: 'not checked',
+      check: 'provider',
+      says: /the provider of 127\.0\.0\.1:\d+ does not answer: 127\.0\.0\.1:\d+ accepted the connection/,
+    }),
+  ),
+]
+
+corpus<Pair>({
+  server: 'OpenLDAP, a provider and its replica',
+  missing: slapdMissing ?? ldapClientMissing,
+  start: async () => {
+    const provider = await startSlapd({ global: config, monitor, database: [signIns, ...documented] })
+    const between = await cutProxy(provider.port)
+    const replica = await startSlapd({
+      global: config,
+      monitor,
+      isEmpty: true,
+      database: [...replicaOf({ url: `ldap://127.0.0.1:${between.port}` }), signIns, ...documented],
+    })
+    // The account signs in once its entry has arrived.
+    await until(() => modify(replica.url, probe, '').code === 0)
+    return { provider, replica, between }
+  },
+  stop: async ({ provider, replica, between }) => {
+    for (const server of [replica, provider]) {
+      server.thaw()
+      await server.remove()
+    }
+    await between.close()
+  },
+  rows: pairRows,
+})
+
+/** An account of the password policy, in LDIF. `more`: operational attributes, in their state. */
+const person = (name: string, more: readonly string[]): string =>
+  [
+    `dn: uid=${name},ou=people,${suffix}`,
+    ...['objectClass: inetOrgPerson', `cn: ${name}`, `sn: ${name}`, `userPassword: ${probe.password}`, ...more],
+    '',
+  ].join('\n')
+const generalized = (at: number): string => `${new Date(at).toISOString().replaceAll(/[-:T]|\.\d+/g, '')}`
+const day = 86_400_000
+const policy = (name: string, more: readonly string[]): string =>
+  [
+    `dn: cn=${name},${suffix}`,
+    ...['objectClass: device', 'objectClass: pwdPolicy', `cn: ${name}`, 'pwdAttribute: userPassword', ...more],
+    '',
+  ].join('\n')
+const changed = (daysAgo: number): string => `pwdChangedTime: ${generalized(Date.now() - daysAgo * day)}`
+
+type Faulty = {
+  readonly readOnly: Slapd
+  readonly restricted: Slapd
+  readonly full: Slapd
+  readonly policies: Slapd
+  readonly strict: Slapd
+}
+
+const at = (name: keyof Faulty, more: object = {}) => ({
+  monitor: (servers: Faulty) => ({ ...account, url: servers[name].url, ...more }),
+})
+const signedInAs = (name: string) => ({ ...at('policies', { username: `uid=${name},ou=people,${suffix}` }), env })
+const refusedSignIn = (says: RegExp): Depths =>
+  failsFromStandard({ state: 'unhealthy', check: 'bind', fault: 'auth', says })
+
+/**
+ * Adds to the database until it refuses an entry of 3 KB. slapd 2.5.13 stops answering when even the commit of a smaller
+ * one finds no page.
+ */
+function fill({ url }: Slapd): void {
+  for (let size = 200_000; size >= 3_000; size = Math.floor(size / 4)) {
+    for (let n = 0; n < 200; n += 1) {
+      const entry = `dn: cn=${size}-${n},${suffix}\nchangetype: add\nobjectClass: device\ncn: ${size}-${n}\ndescription: ${'x'.repeat(size)}\n`
+      const { code, text } = modify(url, admin, entry)
+      if (code === 80) break
+      if (code !== 0) throw new Error(`ldapmodify ended with ${code}: ${text}`)
+    }
+  }
+}
+
+const faultyRows: readonly Row<Faulty>[] = [
+  ...atDepths(
+    {
+      fault: 'a database that is set read-only',
+      ...at('readOnly'),
+      plant: async ({ readOnly }) => {
+        mustRefuse(client(readOnly, 'x'), 53, /operation restricted/)
+        return undefined
+      },
+    },
+    failsFromStandard({
+      state: 'unhealthy',
+      check: `read-only ${suffix}`,
+      fault: 'data',
+      says: /"dc=example,dc=org" refuses all changes: its database is set read-only/,
+    }),
+  ),
+  ...atDepths(
+    {
+      fault: 'a database that refuses changes (restrict write)',
+      ...at('restricted'),
+      plant: async ({ restricted }) => {
+        mustRefuse(client(restricted, 'x'), 53, /operation restricted/)
+        return undefined
+      },
+    },
+    failsFromStandard({ state: 'unhealthy', check: `read-only ${suffix}`, fault: 'data', says: /refuses all changes/ }),
+  ),
+  ...atDepths({ fault: 'a database that is meant to be read-only', ...at('readOnly', { readOnly: true }) }, healthy),
+  ...atDepths(
+    {
+      fault: 'a database whose memory map is full',
+      ...at('full'),
+      plant: async ({ full }) => {
+        mustRefuse(
+          modify(
+            full.url,
+            admin,
+            `dn: cn=one more,${suffix}\nchangetype: add\nobjectClass: device\ncn: one more\ndescription: ${'x'.repeat(40_000)}\n`,
+          ),
+          80,
+          /./,
+        )
+        return undefined
+      },
+    },
+    failsFromStandard({
+      state: 'unhealthy',
+      check: `database space ${suffix}`,
+      fault: 'threshold',
+      says: /uses \d+ of \d+ pages of its memory map \(maxsize\): (?:9[5-9]|100)/,
+    }),
+  ),
+  ...atDepths({ fault: 'a sound password', ...signedInAs('sound') }, healthy),
+  ...atDepths(
+    { fault: 'an account that is locked', ...signedInAs('locked') },
+    refusedSignIn(/: the account is locked$/),
+  ),
+  ...atDepths(
+    { fault: 'a password that has expired', ...signedInAs('expired') },
+    refusedSignIn(/: the password has expired$/),
+  ),
+  ...atDepths(
+    { fault: 'a password that must be changed first', ...signedInAs('reset') },
+    refusedSignIn(/restricts the account "uid=reset,[^"]+": the password must be changed first$/),
+  ),
+  ...atDepths(
+    { fault: 'a password that expires tomorrow', ...signedInAs('soon') },
+    failsFromStandard({
+      state: 'unhealthy',
+      check: 'password expiry',
+      fault: 'threshold',
+      says: /the password of "uid=soon,[^"]+" expires in/,
+    }),
+  ),
+  ...atDepths(
+    { fault: 'a password that has expired, with two sign-ins left at first', ...signedInAs('grace') },
+    failsFromStandard({
+      state: 'unhealthy',
+      check: 'password expiry',
+      fault: 'auth',
+      says: /the password of "uid=grace,[^"]+" has expired: \d+ more sign-ins? with it/,
+    }),
+  ),
+  ...atDepths(
+    {
+      fault: 'a server that wants an account for every search',
+      monitor: ({ strict }: Faulty) => ({ kind: 'ldap', url: strict.url, base: suffix }),
+    },
+    failsFromStandard({
+      state: 'unhealthy',
+      check: 'rootDSE',
+      says: /unwillingToPerform\): "authentication required"/,
+    }),
+  ),
+]
+
+corpus<Faulty>({
+  server: 'OpenLDAP, databases and password policies',
+  missing: slapdMissing ?? ldapClientMissing,
+  start: async () => {
+    const database = [signIns, ...documented]
+    const full = await startSlapd({ global: config, monitor, database: ['maxsize 4194304', ...database] })
+    fill(full)
+    return {
+      full,
+      readOnly: await startSlapd({ global: config, monitor, database: ['readonly on', ...database] }),
+      restricted: await startSlapd({ global: config, monitor, database: ['restrict write', ...database] }),
+      strict: await startSlapd({ global: ['require authc'], database }),
+      policies: await startSlapd({
+        modules: ['ppolicy'],
+        global: config,
+        monitor,
+        database: [
+          'overlay ppolicy',
+          `ppolicy_default "cn=usual,${suffix}"`,
+          'ppolicy_use_lockout',
+          signIns,
+          `access to * by users read`,
+        ],
+        entries: [
+          policy('usual', [
+            `pwdMaxAge: ${30 * 86_400}`,
+            `pwdExpireWarning: ${14 * 86_400}`,
+            'pwdLockout: TRUE',
+            'pwdMustChange: TRUE',
+          ]),
+          policy('grace', [`pwdMaxAge: ${30 * 86_400}`, 'pwdGraceAuthnLimit: 20']),
+          person('sound', [changed(1)]),
+          person('soon', [changed(29)]),
+          person('expired', [changed(31)]),
+          person('grace', [changed(31), `pwdPolicySubentry: cn=grace,${suffix}`]),
+          person('locked', [changed(1), 'pwdAccountLockedTime: 000001010000Z']),
+          person('reset', [changed(1), 'pwdReset: TRUE']),
+        ],
+      }),
+    }
+  },
+  stop: async (servers) => {
+    for (const server of Object.values(servers)) await server.remove()
+  },
+  rows: faultyRows,
+})
