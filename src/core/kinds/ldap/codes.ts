@@ -107,11 +107,11 @@ export function resultFault(result: LdapResult, request: LdapRequest): ProbeErro
   if (doing === 'StartTLS') return new ProbeError('tls', `${address} refused StartTLS: it ${words}`, details)
   if (doing === 'bind') {
     const sub = result.code === 49 ? subCode(result.text) : undefined
-    const named = (sub === undefined ? undefined : directoryMeanings[sub]) ?? policyReason(request.policyError)
-    const why = named ?? `it ${words}`
+    const cause = (sub === undefined ? undefined : directoryMeanings[sub]) ?? policyReason(request.policyError)
+    const why = cause ?? `it ${words}`
     const message = `${address} refused the sign-in ${as}: ${why}`
     if (fault !== 'auth') return new ProbeError(fault, message, details)
-    const reason = named === undefined && result.code === 49 ? 'wrong name or password (invalidCredentials)' : why
+    const reason = cause === undefined && result.code === 49 ? 'wrong name or password (invalidCredentials)' : why
     return new RefusedSignInError(message, reason, details)
   }
   const what = base === '' ? 'its root entry' : quote(base, 120)

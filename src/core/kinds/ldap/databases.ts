@@ -114,8 +114,8 @@ async function directoryServerDatabases(ldap: LdapConnection): Promise<readonly 
     scope: 'one',
     filter: '(objectClass=nsBackendInstance)',
   } as const
-  const wanted = ['nsslapd-suffix', 'nsslapd-readonly']
-  const entries = await visible(() => session.list(at, wanted, maxDatabases, ldap.user))
+  const attributes = ['nsslapd-suffix', 'nsslapd-readonly']
+  const entries = await visible(() => session.list(at, attributes, maxDatabases, ldap.user))
   const all = server.some((entry) => isOn(first(entry, 'nsslapd-readonly')))
   return entries.flatMap((entry) => {
     const suffix = first(entry, 'nsslapd-suffix')
@@ -174,9 +174,9 @@ export const readOnly = onLdap({
   privilege: `${grants.config}; ${grants.monitor}; 389-ds, in cn=config: ${grants.directoryServer}`,
   observe,
   evaluate: (observed, settings) => {
-    const seen = observed.databases.filter(({ isReadOnly }) => isReadOnly !== undefined)
-    if (seen.length === 0) return unseen('read-only', observed, observed.grant.writes)
-    return seen.map(({ suffix, isReadOnly, replicaOf }) => {
+    const databases = observed.databases.filter(({ isReadOnly }) => isReadOnly !== undefined)
+    if (databases.length === 0) return unseen('read-only', observed, observed.grant.writes)
+    return databases.map(({ suffix, isReadOnly, replicaOf }) => {
       const check = `read-only ${sanitize(suffix, 120)}` as const
       const name = quote(suffix, 120)
       if (isReadOnly === true) {
@@ -208,9 +208,9 @@ export const databaseSpace = onLdap({
   privilege: grants.monitor,
   observe,
   evaluate: (observed, { databaseSpace: threshold }) => {
-    const seen = observed.databases.filter(({ pages }) => pages !== undefined)
-    if (seen.length === 0) return unseen('database space', observed, observed.grant.space)
-    return seen.flatMap(({ suffix, pages }) =>
+    const databases = observed.databases.filter(({ pages }) => pages !== undefined)
+    if (databases.length === 0) return unseen('database space', observed, observed.grant.space)
+    return databases.flatMap(({ suffix, pages }) =>
       pages === undefined
         ? []
         : atMost({
