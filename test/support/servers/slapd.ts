@@ -145,7 +145,11 @@ export const ldapClientMissing = ldapModify === undefined ? 'ldap-utils is not i
 /** What a plain client gets for changes in LDIF: its exit code, which is the result code of LDAP, and what it prints. */
 export function modify(url: string, who: typeof admin, ldif: string): { readonly code: number; readonly text: string } {
   const args = ['-x', '-H', url, '-D', who.user, '-w', who.password]
-  const { status, stdout, stderr } = spawnSync(ldapModify ?? '', args, { input: ldif, encoding: 'utf8', timeout: 60_000 })
+  const { status, stdout, stderr } = spawnSync(ldapModify ?? '', args, {
+    input: ldif,
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
   return { code: status ?? -1, text: stdout + stderr }
 }
 
