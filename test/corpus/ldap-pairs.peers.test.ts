@@ -1,4 +1,7 @@
-import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { randomUUID } from 'node:crypto'
+import { search } from '../../src/core/kinds/ldap/checks.ts'
+import { grants } from '../../src/core/kinds/ldap/databases.ts'
+import { provider as ofProvider } from '../../src/core/kinds/ldap/provider.ts'
 import { type CutProxy, cutProxy } from '../support/faults/cut-proxy.ts'
 import {
   admin,
@@ -14,52 +17,22 @@ import {
 } from '../support/servers/slapd.ts'
 import { until } from '../support/suite/until.ts'
 import { corpus } from './corpus.ts'
-import type { Expected, Row } from './row.ts'
+import { atDepths, changeOf, type Depths, failsFromStandard, healthy, mustMiss, mustRefuse } from './depths.ts'
+import type { Row } from './row.ts'
 
 const env = { PROBE: probe.password }
 const account = { kind: 'ldap', username: probe.user, password: { env: 'PROBE' }, base: suffix }
 
 /** What the reference demands of the account, as written there. */
-const documented = [
-  `access to dn.base="${suffix}" attrs=entry,objectClass by dn.exact="${probe.user}" read`,
-  `access to dn.subtree="${suffix}" attrs=entry,objectClass,contextCSN,entryCSN by dn.exact="${probe.user}" read`,
-]
+const forProbe = (privilege = ''): string =>
+  (privilege.split('; 389-ds')[0] ?? '').replace('<user>', probe.user).replace('<base>', suffix)
+const documented = [search, ofProvider].map(({ privilege }) => forProbe(privilege))
 const signIns = 'access to attrs=userPassword by anonymous auth'
 /** Before the first database. */
-const config = [
-  'database config',
-  `access to dn.subtree="cn=config" attrs=entry,cn,olcDatabase,olcSuffix,olcReadOnly by dn.exact="${probe.user}" read`,
-]
-const monitor = [`access to dn.subtree="cn=Monitor" by dn.exact="${probe.user}" read`]
+const config = ['database config', forProbe(grants.config)]
+const monitor = [forProbe(grants.monitor)]
 
-type Depths = Readonly<Record<'Basic' | 'Standard' | 'Advanced', Expected>>
-const failsFromStandard = (expected: Expected): Depths => ({
-  Basic: { state: 'healthy' },
-  Standard: expected,
-  Advanced: expected,
-})
-const healthy = failsFromStandard({ state: 'healthy' })
-
-/** One row for each depth. */
-const atDepths = <Server>(row: Omit<Row<Server>, 'expected' | 'mode'>, depths: Depths): readonly Row<Server>[] =>
-  (Object.entries(depths) as [ExecutionMode, Expected][]).map(([mode, expected]) => ({
-    ...row,
-    env,
-    mode,
-    fault: `${row.fault}, ${mode}`,
-    expected,
-  }))
-
-/** A change of one entry, as a plain client makes it. */
-const changeOf = (name: string, text: string): string =>
-  `dn: ou=people,${suffix}\nchangetype: modify\nreplace: ${name}\n${name}: ${text}\n`
-const client = ({ url }: Slapd, text: string) => modify(url, admin, changeOf('description', text))
-
-/** Throws unless a plain client meets the fault, too. */
-function mustRefuse(answer: ReturnType<typeof modify>, code: number, text: RegExp): void {
-  if (answer.code === code && text.test(answer.text)) return
-  throw new Error(`the client got ${answer.code} instead of ${code}: ${answer.text}`)
-}
+const client = ({ url }: Slapd, text: string) => modify(url, admin, changeOf(text))
 
 type Pair = { readonly provider: Slapd; readonly replica: Slapd; readonly between: CutProxy }
 
@@ -70,16 +43,11 @@ const ofReplica = (more: object = {}) => ({
 /** The replica's connection stays open and carries nothing; then the provider changes. */
 async function stall({ provider, replica, between }: Pair) {
   between.stall()
-  mustModify(provider.url, admin, changeOf('description', 'after the stall'))
-  const seen = search(replica.url, 'after the stall')
-  if (seen) throw new Error('the client found the change on the replica')
+  const text = `after stall ${randomUUID()}`
+  mustModify(provider.url, admin, changeOf(text))
+  mustMiss(replica.url, text)
   return () => between.heal('flows')
 }
-
-const search = (url: string, text: string): boolean =>
-  // A change that asserts the old value succeeds only where it is there.
-  modify(url, admin, `dn: ou=people,${suffix}\nchangetype: modify\ndelete: description\ndescription: ${text}\n`)
-    .code === 0
 
 const pairRows: readonly Row<Pair>[] = [
   ...atDepths({ fault: 'a healthy replica', ...ofReplica() }, healthy),
@@ -88,7 +56,7 @@ const pairRows: readonly Row<Pair>[] = [
       fault: 'a healthy replica after a quiet time and one change',
       ...ofReplica(),
       plant: async ({ provider }) => {
-        mustModify(provider.url, admin, changeOf('description', 'one change'))
+        mustModify(provider.url, admin, changeOf('one change'))
         return undefined
       },
     },
@@ -162,7 +130,7 @@ corpus<Pair>({
     }
     await between.close()
   },
-  rows: pairRows,
+  rows: pairRows.map((row) => ({ ...row, env })),
 })
 
 /** An account of the password policy, in LDIF. `more`: operational attributes, in their state. */
@@ -193,7 +161,7 @@ type Faulty = {
 const at = (name: keyof Faulty, more: object = {}) => ({
   monitor: (servers: Faulty) => ({ ...account, url: servers[name].url, ...more }),
 })
-const signedInAs = (name: string) => ({ ...at('policies', { username: `uid=${name},ou=people,${suffix}` }), env })
+const signedInAs = (name: string) => at('policies', { username: `uid=${name},ou=people,${suffix}` })
 const refusedSignIn = (says: RegExp): Depths =>
   failsFromStandard({ state: 'unhealthy', check: 'bind', fault: 'auth', says })
 
@@ -353,5 +321,5 @@ corpus<Faulty>({
   stop: async (servers) => {
     for (const server of Object.values(servers)) await server.remove()
   },
-  rows: faultyRows,
+  rows: faultyRows.map((row) => ({ ...row, env })),
 })

@@ -139,7 +139,7 @@ export async function startSlapd({
   }
 }
 
-const ldapModify = findProgram('ldapmodify')
+const [ldapModify, ldapSearch] = [findProgram('ldapmodify'), findProgram('ldapsearch')]
 export const ldapClientMissing = ldapModify === undefined ? 'ldap-utils is not installed' : undefined
 
 /** What a plain client gets for changes in LDIF: its exit code, which is the result code of LDAP, and what it prints. */
@@ -157,6 +157,12 @@ export function modify(url: string, who: typeof admin, ldif: string): { readonly
 export function mustModify(url: string, who: typeof admin, ldif: string): void {
   const { code, text } = modify(url, who, ldif)
   if (code !== 0) throw new Error(`ldapmodify ended with ${code}: ${text}`)
+}
+
+/** What a plain client reads of one entry, in LDIF; empty if it gets nothing. */
+export function readEntry(url: string, who: typeof admin, entry: string): string {
+  const args = ['-x', '-LLL', '-H', url, '-D', who.user, '-w', who.password, '-s', 'base', '-b', entry, '*', '+']
+  return spawnSync(ldapSearch ?? '', args, { encoding: 'utf8', timeout: 60_000 }).stdout
 }
 
 /** Lines of a replica of another server, which holds the connection and receives each change at once. */

@@ -140,7 +140,8 @@ export const bind = onLdap({
 export const search = onLdap({
   depth: 'Standard',
   results: { search: '`base`, or the first naming context of the server, is found in time' },
-  privilege: 'access to dn.base="<base>" attrs=entry,objectClass by dn.exact="<user>" read',
+  privilege:
+    'access to dn.base="<base>" attrs=entry,objectClass by dn.exact="<user>" read; 389-ds, in the base: aci: (targetattr="objectClass")(version 3.0; acl "svc"; allow (read, search) userdn="ldap:///<user>";)',
   settings: { base: baseSetting, latency: connectLatency },
   observe: async (ldap, settings, { now }) => {
     const { address, user } = ldap

@@ -107,10 +107,12 @@ export function resultFault(result: LdapResult, request: LdapRequest): ProbeErro
   if (doing === 'StartTLS') return new ProbeError('tls', `${address} refused StartTLS: it ${words}`, details)
   if (doing === 'bind') {
     const sub = result.code === 49 ? subCode(result.text) : undefined
-    const cause = (sub === undefined ? undefined : directoryMeanings[sub]) ?? policyReason(request.policyError)
+    const policy = policyReason(request.policyError)
+    const cause = (sub === undefined ? undefined : directoryMeanings[sub]) ?? policy
     const why = cause ?? `it ${words}`
     const message = `${address} refused the sign-in ${as}: ${why}`
-    if (fault !== 'auth') return new ProbeError(fault, message, details)
+    // 389-ds refuses locked accounts with the code for anything that it does not want to do.
+    if (fault !== 'auth' && policy === undefined) return new ProbeError(fault, message, details)
     const reason = cause === undefined && result.code === 49 ? 'wrong name or password (invalidCredentials)' : why
     return new RefusedSignInError(message, reason, details)
   }

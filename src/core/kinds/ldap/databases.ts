@@ -124,7 +124,7 @@ async function directoryServerDatabases(ldap: LdapConnection): Promise<readonly 
   })
 }
 
-const grants = {
+export const grants = {
   monitor: 'access to dn.subtree="cn=Monitor" by dn.exact="<user>" read',
   config: 'access to dn.subtree="cn=config" attrs=entry,cn,olcDatabase,olcSuffix,olcReadOnly by dn.exact="<user>" read',
   directoryServer:

@@ -3,6 +3,8 @@ import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import { clock, passwordExpiry, replication } from './active-directory.ts'
+import { agreements } from './agreements.ts'
+import { isSameName } from './changes.ts'
 import {
   bind,
   certificate,
@@ -39,20 +41,10 @@ function validate(settings: LdapConnectSettings & Values<typeof wrongPassword.se
   return undefined
 }
 
-/** Names are equal regardless of letter case and of spaces around commas and equals signs. */
-const isSameName = (one: string, other: string): boolean => plainName(one) === plainName(other)
-const plainName = (name: string): string =>
-  name
-    .trim()
-    .toLowerCase()
-    .split(/([,=+])/)
-    .map((part) => part.trim())
-    .join('')
-
 /** Signs in as the mode allows, and only reads. */
 export default networkKind({
   name: 'ldap',
-  title: 'An LDAP directory (OpenLDAP, Active Directory) accepts sign-ins and searches',
+  title: 'An LDAP directory (OpenLDAP, 389-ds, Active Directory) accepts sign-ins and searches',
   preload: loadLdapts,
   settings: connectSettings,
   target: urlTarget,
@@ -76,6 +68,7 @@ export default networkKind({
     readOnly,
     databaseSpace,
     provider,
+    agreements,
     clock,
     passwordExpiry,
     entry,

@@ -2,8 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { atMost, classify, fail, notChecked, ok, type Result } from '../../engine/index.ts'
 import { quote } from '../../net/text.ts'
 import { urlTarget } from '../../net/url.ts'
-import { baseOf, baseSetting, type Csns, csnsOf, csnTime } from './changes.ts'
+import { baseOf, baseSetting, type Csns, csnsOf, csnsOfRuv, csnTime, isSameName } from './changes.ts'
 import { onLdap } from './connection.ts'
+import { is389, visible } from './databases.ts'
 import type { LdapSession } from './session.ts'
 
 /** The newest change that each server accepted, as the replica and its provider know it. */
@@ -29,8 +30,18 @@ const hostPort = (url: string): string => {
   return `${host}:${port}`
 }
 
-const readCsns = async (session: LdapSession, base: string, user: string | undefined): Promise<Csns> =>
+type Reader = (session: LdapSession, base: string, user: string | undefined) => Promise<Csns>
+
+const readCsns: Reader = async (session, base, user) =>
   csnsOf((await session.read(base, ['contextCSN'], user))?.attributes.contextcsn ?? [])
+
+/** The same of 389-ds, from the replica of the suffix. */
+const readRuv: Reader = async (session, base, user) => {
+  const at = { base: 'cn=mapping tree,cn=config', scope: 'sub', filter: '(objectClass=nsds5replica)' } as const
+  const replicas = await visible(() => session.list(at, ['nsDS5ReplicaRoot', 'nsds50ruv'], maxEntries, user))
+  const its = replicas.find(({ attributes }) => isSameName(attributes.nsds5replicaroot?.[0] ?? '', base))
+  return csnsOfRuv(its?.attributes.nsds50ruv ?? [])
+}
 
 /** The servers whose newest change one side lacks: their ids. */
 const lacking = (side: Csns, other: Csns): readonly string[] =>
@@ -57,13 +68,14 @@ async function oldestMissing(
 export const provider = onLdap({
   depth: 'Standard',
   results: { provider: 'With `provider`: the replica has the changes of its provider' },
-  privilege: 'access to dn.subtree="<base>" attrs=entry,objectClass,contextCSN,entryCSN by dn.exact="<user>" read',
+  privilege:
+    'access to dn.subtree="<base>" attrs=entry,objectClass,contextCSN,entryCSN by dn.exact="<user>" read; 389-ds: the ACI of agreements',
   settings: {
     base: baseSetting,
     provider: {
       type: 'url',
       protocols: ['ldap', 'ldaps'],
-      doc: 'The server from which this one receives its changes (syncrepl): its contextCSN is compared. svc signs in there with the same account',
+      doc: 'The server from which this one receives its changes (syncrepl, or a replication agreement of 389-ds): its contextCSN or nsds50ruv is compared. svc signs in there with the same account',
     },
     replicationLag: {
       type: 'threshold',
@@ -91,19 +103,24 @@ export const provider = onLdap({
     }
     try {
       const { session: there, address: itsAddress } = from
-      const its = await readCsns(there, base, user)
-      let own = await readCsns(session, base, user)
+      const read = is389(ldap) ? readRuv : readCsns
+      const its = await read(there, base, user)
+      let own = await read(session, base, user)
       const blank = own.size === 0 && its.size > 0 ? undefined : [own, its].find(({ size }) => size === 0)
       if (blank !== undefined) {
         const who = its.size === 0 ? itsAddress : address
         const why = 'it does not replicate, or this account may not read it'
-        return { obstacle: `${who} shows no contextCSN of ${quote(base, 120)}: ${why}`, isPermission: true }
+        return {
+          obstacle: `${who} shows no ${is389(ldap) ? 'nsds50ruv' : 'contextCSN'} of ${quote(base, 120)}: ${why}`,
+          isPermission: true,
+        }
       }
       if (lacking(own, its).length > 0) {
         await pause(arrivalMs, undefined, { signal })
-        own = await readCsns(session, base, user)
+        own = await read(session, base, user)
       }
-      const oldest = await oldestMissing(there, { base, own, its }, user)
+      // 389-ds gives its entries no CSN to search for.
+      const oldest = is389(ldap) ? undefined : await oldestMissing(there, { base, own, its }, user)
       return { address, provider: itsAddress, base, own, its, oldestMissing: oldest, now: date().getTime() }
     } finally {
       await from.close()
