@@ -93,7 +93,7 @@ const pairRows: readonly Row<Pair>[] = [
   ...atDepths(
     {
       fault: 'a replica whose provider is frozen',
-      ...ofReplica({ timeout: '4s' }),
+      ...ofReplica({ timeout: '8s' }),
       plant: async ({ provider }) => {
         provider.freeze()
         return provider.thaw
