@@ -51,6 +51,7 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
       problems: lazily((admin) => admin.users.problems),
       passwordProblems: lazily((admin) => admin.users.passwordProblems),
       list: lazily((admin) => admin.users.list),
+      count: lazily((admin) => admin.users.count),
       any: lazily((admin) => admin.users.any),
       near: lazily((admin) => admin.users.near),
       show: lazily((admin) => admin.users.show),
@@ -73,6 +74,7 @@ export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
     roles: {
       show: lazily((admin) => admin.roles.show),
       holders: lazily((admin) => admin.roles.holders),
+      count: lazily((admin) => admin.roles.count),
       names: lazily((admin) => admin.roles.names),
     },
     heartbeats: {

@@ -333,7 +333,9 @@ export type Admin = {
     readonly problems: (user: NewUser) => Promise<readonly ValueProblem[]>
     /** What `passwd` would refuse about a new password of the user. */
     readonly passwordProblems: (userName: string, password: string) => Promise<readonly ValueProblem[]>
-    readonly list: () => Promise<readonly UserFacts[]>
+    /** At most 1,000 users, sorted by name: the first ones, or those after the name `after`. */
+    readonly list: (after?: string) => Promise<readonly UserFacts[]>
+    readonly count: () => Promise<number>
     readonly any: () => Promise<boolean>
     /** Names similar to an unknown one. Does not search all of a large store. */
     readonly near: (userName: string) => Promise<readonly string[]>
@@ -383,7 +385,10 @@ export type Admin = {
   }
   readonly roles: {
     readonly show: (userName: string) => Promise<UserFacts>
-    readonly holders: (role: string) => Promise<readonly UserFacts[]>
+    /** The users with a role, as `users.list`. */
+    readonly holders: (role: string, after?: string) => Promise<readonly UserFacts[]>
+    /** The number of users with a role. */
+    readonly count: (role: string) => Promise<number>
     /** The roles that any user holds, sorted by name, at most 1,000. */
     readonly names: () => Promise<readonly string[]>
   }

@@ -15,7 +15,7 @@ import {
   string,
   strings,
 } from '../render/document.ts'
-import { list } from '../render/list.ts'
+import { type Headline, list } from '../render/list.ts'
 import { type CellText, day, jsvNames, moment, names } from '../render/table.ts'
 import { auditChange } from './audit-change.ts'
 
@@ -72,15 +72,17 @@ export const userOutcomes = {
     documentText({ store }, 'users', [{ ...users.json(user), ...outcome }]),
 }
 
+export const holdersHeadline = (total: number, role: string): Headline =>
+  total === 0
+    ? { mark: 'warn', sentence: `No user has "${role}"` }
+    : { mark: 'ok', sentence: `${total === 1 ? '1 user has' : `${total} users have`} "${role}"` }
+
 /** The users with a role. */
 export const holders = list<UserFacts>()({
   around: ['store', 'role'],
   beneath: 'store',
   rows: 'users',
-  headline: (rows, { role }) =>
-    rows.length === 0
-      ? { mark: 'warn', sentence: `No user has "${role}"` }
-      : { mark: 'ok', sentence: `${rows.length === 1 ? '1 user has' : `${rows.length} users have`} "${role}"` },
+  headline: (rows, { role }) => holdersHeadline(rows.length, role),
   json: { of: users.json, is: users.rowShape() },
   columns: [
     { key: 'userName', title: 'NAME', shrink: 2 },

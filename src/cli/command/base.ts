@@ -1,3 +1,4 @@
+import type { Writable } from 'node:stream'
 import type { ArgInput, FlagInput, Input } from '@oclif/core/parser'
 import { Fault } from '../../core/errors.ts'
 import type { Io, Signals } from '../io/io.ts'
@@ -162,10 +163,40 @@ export abstract class SvcCommand {
     this.io.stdout.write(text.endsWith('\n') ? text : `${text}\n`)
   }
 
+  /** Writes a list to stdout in parts, as fast as its reader takes them. Ends when nobody reads. */
+  protected async printParts(parts: AsyncIterable<string>, signal: AbortSignal): Promise<void> {
+    let buffered = ''
+    for await (const part of parts) {
+      buffered += part
+      if (buffered.length < charactersAtOnce) continue
+      if (!this.io.stdout.write(buffered)) return
+      buffered = ''
+      await accepting(this.io.stdout.stream)
+      signal.throwIfAborted()
+    }
+    if (buffered !== '') this.io.stdout.write(buffered)
+  }
+
   /** Writes a list to stdout. In a pipe, a list without rows and header is empty. */
   protected printList(text: string): void {
     if (text !== '') this.print(text)
   }
+}
+
+/** Characters that are written together. */
+const charactersAtOnce = 65_536
+
+/** Resolves when a stream accepts more, or never will. */
+async function accepting(stream: Writable): Promise<void> {
+  if (!stream.writableNeedDrain || stream.destroyed) return
+  const events = ['drain', 'error', 'close']
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      for (const event of events) stream.off(event, done)
+      resolve()
+    }
+    for (const event of events) stream.on(event, done)
+  })
 }
 
 /** The value of `--output` or `-o`, as written, without parsing the rest. */

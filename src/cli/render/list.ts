@@ -136,6 +136,15 @@ export type RecordList<Row, Place extends string, Extra extends string = never> 
     around: DocumentAround<Place, Extra>,
     output: ListOutput & { readonly headline?: Headline },
   ) => string
+  /**
+   * The whole answer in parts, for more rows than memory should hold: `pages` has at least one page, and all but the last
+   * have rows. A terminal gets a table for each page. `total` is the number of all rows.
+   */
+  readonly parts: (
+    pages: AsyncIterable<readonly Row[]>,
+    around: DocumentAround<Place, Extra>,
+    output: ListOutput & { readonly headline?: Headline; readonly total: number },
+  ) => AsyncIterable<string>
   /** A single row for machines: the JSON document or a record without a header. Undefined on a terminal. */
   readonly single: (row: Row, around: DocumentAround<Place, Extra>, output: ListOutput) => string | undefined
 }
@@ -254,11 +263,15 @@ export const list =
       return layOut(tableColumns, cells, screen)
     }
 
-    const headlineOf = (rows: readonly Row[], common: Common<Place>): Headline | undefined => {
+    const headlineOf = (
+      rows: readonly Row[],
+      common: Common<Place>,
+      total: number = rows.length,
+    ): Headline | undefined => {
       const { headline: wording, empty } = declaration
-      if (rows.length === 0 && empty) return { mark: 'warn', sentence: empty.sentence }
+      if (total === 0 && empty) return { mark: 'warn', sentence: empty.sentence }
       if (wording === undefined || typeof wording === 'function') return wording?.(rows, common)
-      return { mark: 'ok', sentence: rows.length === 1 ? `1 ${wording[0]}` : `${rows.length} ${wording[1]}` }
+      return { mark: 'ok', sentence: total === 1 ? `1 ${wording[0]}` : `${total} ${wording[1]}` }
     }
 
     const onTerminal = (rows: readonly Row[], common: Common<Place>, output: ListOutput, head?: Headline): string => {
@@ -290,6 +303,42 @@ export const list =
       return JSON.stringify({ ...aroundJson(common), ...json(row) })
     }
 
+    /** A document in parts: what comes before the rows, the rows of each page, and its end. */
+    async function* documentParts(
+      pages: AsyncIterable<readonly Row[]>,
+      common: Readonly<Record<string, unknown>>,
+    ): AsyncIterable<string> {
+      const end = ']}'
+      yield document([], common).slice(0, -end.length)
+      let separator = ''
+      for await (const rows of pages) {
+        for (const row of rows) {
+          yield separator + JSON.stringify(json(row))
+          separator = ','
+        }
+      }
+      yield `${end}\n`
+    }
+
+    async function* parts(
+      pages: AsyncIterable<readonly Row[]>,
+      common: DocumentAround<Place, keyof Extra & string>,
+      output: ListOutput & { readonly headline?: Headline; readonly total: number },
+    ): AsyncIterable<string> {
+      if (output.json) return yield* documentParts(pages, common)
+      let isFirst = true
+      for await (const rows of pages) {
+        const head = isFirst ? (output.headline ?? headlineOf(rows, common, output.total)) : undefined
+        const text = output.screen.isTTY
+          ? isFirst
+            ? onTerminal(rows, common, output, head)
+            : `\n${toTable(rows, output.screen)}`
+          : records(rows, common, { header: isFirst && output.header !== false })
+        if (text !== '') yield `${text}\n`
+        isFirst = false
+      }
+    }
+
     const fieldNames = [...around.map(capital), ...fields.map(fieldName)]
     const records = (
       rows: readonly Row[],
@@ -318,6 +367,7 @@ export const list =
         if (asJson) return document(rows, common)
         return screen.isTTY ? onTerminal(rows, common, output, head) : records(rows, common, output)
       },
+      parts,
       single: (row, common, { json: asJson, screen }) => {
         if (asJson) return document([row], common)
         return screen.isTTY ? undefined : toRecord(row, common)

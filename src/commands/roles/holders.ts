@@ -17,10 +17,15 @@ export default class Holders extends StoreCommand {
     const { args, flags } = await this.parse(Holders)
     const role = required(args.role, 'ROLE')
     await this.inStore(flags, signal, async ({ admin }) => {
-      const users = await admin.roles.holders(role)
-      if (users.length === 0) refuseOtherCase(role, await admin.roles.names())
-      const { holders } = await import('../../cli/accounts/lists.ts')
-      this.printList(holders.render(users, { store: admin.store, role }, this.output))
+      const total = await admin.roles.count(role)
+      if (total === 0) refuseOtherCase(role, await admin.roles.names())
+      const [{ holders, holdersHeadline }, { userPages }] = await Promise.all([
+        import('../../cli/accounts/lists.ts'),
+        import('../../cli/accounts/pages.ts'),
+      ])
+      const pages = userPages((after) => admin.roles.holders(role, after))
+      const output = { ...this.output, total, headline: holdersHeadline(total, role) }
+      await this.printParts(holders.parts(pages, { store: admin.store, role }, output), signal)
     })
   }
 }

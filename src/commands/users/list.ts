@@ -10,9 +10,12 @@ export default class List extends StoreCommand {
   protected async perform(signal: AbortSignal): Promise<undefined> {
     const { flags } = await this.parse(List)
     await this.inStore(flags, signal, async ({ admin }) => {
-      const users = await admin.users.list()
-      const accounts = await import('../../cli/accounts/lists.ts')
-      this.printList(accounts.users.render(users, { store: admin.store }, this.output))
+      const [{ users }, { userPages }] = await Promise.all([
+        import('../../cli/accounts/lists.ts'),
+        import('../../cli/accounts/pages.ts'),
+      ])
+      const output = { ...this.output, total: await admin.users.count() }
+      await this.printParts(users.parts(userPages(admin.users.list), { store: admin.store }, output), signal)
     })
   }
 }

@@ -47,7 +47,8 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
     problems,
     passwordProblems: async (userName, password) =>
       await passwordProblems('Password', password, await findUser(await data(false), userName)),
-    list: async () => (await (await data(false)).users.list()).map(userFacts),
+    list: async (after) => (await (await data(false)).users.list(after)).map(userFacts),
+    count: async () => await (await data(false)).users.count(),
     any: async () => await (await data(false)).users.any(),
     near: async (userName) => await (await data(false)).users.near(userName),
     async show(userName) {
@@ -248,7 +249,8 @@ export function administration(options: {
     keys: keys(store),
     roles: {
       show: async (userName) => userFacts(await findUser(await store(), userName)),
-      holders: async (role) => (await (await store()).users.holders(role)).map(userFacts),
+      holders: async (role, after) => (await (await store()).users.holders(role, after)).map(userFacts),
+      count: async (role) => await (await store()).users.count(role),
       names: async () => await (await store()).users.roleNames(),
     },
     audit: {

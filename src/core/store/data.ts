@@ -217,13 +217,17 @@ export type Data = {
      */
     readonly find: (nameOrEmail: string) => Promise<User | undefined>
     readonly byId: (id: string) => Promise<User | undefined>
-    readonly list: () => Promise<readonly User[]>
+    /** At most 1,000 users, sorted by name: the first ones, or those after the name `after`. */
+    readonly list: (after?: string) => Promise<readonly User[]>
+    /** The number of users, or of those with a role. */
+    readonly count: (role?: string) => Promise<number>
     /** User names similar to `typed`, which is not a user name itself. Their number is bounded (rows/near.ts). */
     readonly near: (typed: string) => Promise<readonly string[]>
     /** `any`: whether a user exists. `anyAdmin`: whether a user who is not disabled holds Admin. */
     readonly any: () => Promise<boolean>
     readonly anyAdmin: () => Promise<boolean>
-    readonly holders: (role: string) => Promise<readonly User[]>
+    /** The users with a role, as `list`. */
+    readonly holders: (role: string, after?: string) => Promise<readonly User[]>
     /** The roles that any user holds, sorted by name. At most 1,000. */
     readonly roleNames: () => Promise<readonly string[]>
     /** Throws Fault Conflict when the name or e-mail address is taken. Names and addresses share one namespace. */

@@ -48,17 +48,13 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         return usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
       }),
     byId: (id) => link.read((db) => userById(db, id)),
-    list: () => link.read(async (db) => usersOf(await userRows(db).execute())),
+    list: (after) => link.read((db) => userPage(db, after)),
+    count: (role) => link.read((db) => countUsers(db, role)),
     near: (typed) =>
       link.read((db) => namesNear(db, nameKey(typed), { table: 'users', key: 'nameKey', name: 'userName' })),
     any: () => link.read(async (db) => (await db.selectFrom('users').select('id').limit(1).execute()).length > 0),
     anyAdmin: () => link.read((db) => anyAdmin(db)),
-    holders: (role) =>
-      link.read(async (db) => {
-        const ids = db.selectFrom('grants as held').select('held.userId')
-        const holding = ids.where('held.kind', '=', 'role').where('held.name', '=', role)
-        return usersOf(await userRows(db).where('users.id', 'in', holding).execute())
-      }),
+    holders: (role, after) => link.read((db) => userPage(db, after, role)),
     roleNames: () => link.read(roleNames),
     add: (user, actor) => change((tx) => addUser(tx, user, now(), actor)),
     setPassword: (id, passwordHash, actor, digest) =>
@@ -163,6 +159,40 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         return { before, after }
       }),
   }
+}
+
+/** Users that one query reads: about 1 MB. */
+const usersPerPage = 1_000
+
+async function countUsers(db: Db, role: string | undefined): Promise<number> {
+  const count = (table: 'users' | 'grants') =>
+    db.selectFrom(table).select((eb) => eb.fn.countAll<number | string>().as('n'))
+  const query =
+    role === undefined ? count('users') : count('grants').where('kind', '=', 'role').where('name', '=', role)
+  return Number((await query.executeTakeFirstOrThrow()).n)
+}
+
+/** The next users by name, with a role if one is named. */
+async function userPage(db: Db, after: string | undefined, role?: string): Promise<readonly User[]> {
+  let ids = db.selectFrom('users as one').select('one.id').orderBy('one.nameKey').limit(usersPerPage)
+  if (after !== undefined) ids = ids.where('one.nameKey', '>', nameKey(after))
+  if (role !== undefined) {
+    const holding = db.selectFrom('grants as held').select('held.userId').where('held.kind', '=', 'role')
+    const few = (await countUsers(db, role)) <= usersPerPage
+    // Few are found by the index of roles. Of many, each page would sort all: reading the users in their order is less.
+    ids = few
+      ? ids.where('one.id', 'in', holding.where('held.name', '=', role))
+      : ids.where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom('grants as held')
+              .select('held.userId')
+              .where('held.kind', '=', 'role')
+              .where('held.name', '=', role)
+              .whereRef('held.userId', '=', 'one.id'),
+          ),
+        )
+  }
+  return usersOf(await userRows(db).where('users.id', 'in', ids).execute())
 }
 
 /** Replaces the digest secret beside a new password. Returns the texts of the audit, if there is or was a secret. */
