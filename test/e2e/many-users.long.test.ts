@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
-const count = 200_000
+const count = 80_000
 let home: Home
 beforeAll(async () => {
   home = svcHome()
