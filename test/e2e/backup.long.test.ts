@@ -253,6 +253,21 @@ suiteWith(mountNamespaceMissing, 'W15 a file system without room', () => {
     expect(await mounts.shell(`cat ${file}; ls -A ${mounts.folder}/target`)).toBe('before\nb.db\n')
   })
 
+  test('W10 a store that cannot be made, or opened, because no inode is left is reported as such', async () => {
+    const folder = join(mounts.folder, 'inodes')
+    await mounts.shell(`mkdir ${folder} && mount -t tmpfs -o size=20m none ${folder} && mkdir -m 700 ${folder}/store
+      mount -o remount,nr_inodes=2 ${folder}`)
+    const at = join(folder, 'store', 'svc.db')
+    const add = ['users', 'add', 'ann', '--no-password', '--store', at]
+    const made = await svc(...add)
+    expect([made.code, made.stderr]).toEqual([12, expect.stringContaining('no inode is left on its file system')])
+    await mounts.shell(`mount -o remount,nr_inodes=100 ${folder}`)
+    expect((await svc(...add)).code).toBe(0)
+    await mounts.shell(`mount -o remount,nr_inodes=3 ${folder}`)
+    const opened = await svc('users', 'list', '--store', at)
+    expect([opened.code, opened.stderr]).toEqual([12, expect.stringContaining('no inode is left on its file system')])
+  })
+
   test.each([
     ['space', 'size=400k', 'the disk is full'],
     ['inodes', 'size=20m,nr_inodes=3', 'no inode is left on its file system'],

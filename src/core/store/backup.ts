@@ -18,9 +18,8 @@ import {
   syncFolder,
   unfinishedName,
 } from './open.ts'
-import { quoted, refuseUnsafe, statOf, storeKind } from './path.ts'
+import { fullFileSystem, quoted, refuseUnsafe, statOf, storeKind } from './path.ts'
 import { versionOf } from './schema.ts'
-import { fullFileSystem } from './space.ts'
 
 export type Backup = {
   /** The absolute path. */

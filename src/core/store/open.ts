@@ -5,7 +5,18 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder } from '../own-files.ts'
-import { companions, quoted, reason, refuseSilentShare, refuseUnsafe, refuseUrl, statOf, storeFiles } from './path.ts'
+import {
+  companions,
+  fullFileSystem,
+  hasNoInode,
+  quoted,
+  reason,
+  refuseSilentShare,
+  refuseUnsafe,
+  refuseUrl,
+  statOf,
+  storeFiles,
+} from './path.ts'
 import { applicationId, migrate, migrations, pragma, versionOf } from './schema.ts'
 
 /** The remedies for every unusable store. */
@@ -24,9 +35,21 @@ const meanings: Readonly<Record<number, (path: string, cause: unknown) => Fault>
   8: (path) => new Fault('Local', `The store ${path} cannot be written by this account`),
   10: (path) => new Fault('Local', `The store ${path} cannot be read or written: the disk reports an error`),
   11: (path) => damaged(path, 'is damaged: the database file is corrupt'),
-  13: (path) => new Fault('Local', `The store ${path} cannot be written: the disk is full`),
-  14: (path) => new Fault('Local', `The store ${path} cannot be opened by this account`),
+  13: (path) => new Fault('Local', `The store ${path} cannot be written: ${fullFileSystem(dirname(path))}`),
+  // SQLite also says this when it cannot create its files beside the store.
+  14: (path) =>
+    new Fault(
+      'Local',
+      `The store ${path} cannot be opened${hasNoInode(dirname(path)) ? `: ${fullFileSystem(dirname(path))}` : ' by this account'}`,
+    ),
   26: (path) => damaged(path, 'is damaged or is not a SQLite database'),
+}
+
+/** The folder of a file, or the nearest one above it that exists. */
+function existingFolder(path: string): string {
+  let folder = dirname(path)
+  while (!statOf(folder) && folder !== dirname(folder)) folder = dirname(folder)
+  return folder
 }
 
 function locked(path: string, cause: unknown): Fault {
@@ -42,7 +65,9 @@ export function openingFault(path: string, error: unknown): Fault {
   const { errcode } = error as { errcode?: unknown }
   const meaning = typeof errcode === 'number' ? meanings[errcode & 0xff] : undefined
   if (meaning) return meaning(path, error)
-  return new Fault('Local', `The store ${path} cannot be opened: ${reason(error)}`, { cause: error })
+  const isFull = (error as { code?: unknown }).code === 'ENOSPC'
+  const why = isFull ? fullFileSystem(existingFolder(path)) : reason(error)
+  return new Fault('Local', `The store ${path} cannot be opened: ${why}`, { cause: error })
 }
 
 /**

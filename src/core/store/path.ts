@@ -1,4 +1,4 @@
-import { lstatSync, type Stats, statSync } from 'node:fs'
+import { lstatSync, type Stats, statfsSync, statSync } from 'node:fs'
 import { dirname, type PlatformPath, posix, win32 } from 'node:path'
 import { asAccount, Fault } from '../errors.ts'
 import { fileMeaning } from '../file-errors.ts'
@@ -177,6 +177,21 @@ function refuseMode(place: string, stat: Stats, expected: '600' | '700'): void {
   throw new Fault('Local', `${place} is accessible to other accounts (mode ${mode})`, {
     hints: [`chmod ${expected} ${quoted(place)}`],
   })
+}
+
+/** Why nothing more can be written to the file system of a folder, after it said that it has no space. */
+export const fullFileSystem = (folder: string): string =>
+  hasNoInode(folder) ? 'no inode is left on its file system' : 'the disk is full'
+
+/** Whether a file system has no inode left, so that no file can be created although there is space. */
+export function hasNoInode(folder: string): boolean {
+  try {
+    const { files, ffree } = statfsSync(folder)
+    // Btrfs and others make inodes as needed, and report none.
+    return files > 0 && ffree === 0
+  } catch {
+    return false
+  }
 }
 
 /** A path, quoted for a shell if needed. */
