@@ -182,9 +182,10 @@ async function userPage(db: Db, after: string | undefined, role?: string): Promi
     // Few are found by the index of roles. Of many, each page would sort all: reading the users in their order is less.
     ids = few
       ? ids.where('one.id', 'in', holding.where('held.name', '=', role))
-      : ids.where(({ exists, selectFrom }) =>
-          exists(
-            selectFrom('grants as held')
+      : ids.where((eb) =>
+          eb.exists(
+            eb
+              .selectFrom('grants as held')
               .select('held.userId')
               .where('held.kind', '=', 'role')
               .where('held.name', '=', role)
