@@ -94,7 +94,30 @@ const rows: readonly Row<Pair>[] = [
     expected: { state: 'healthy' },
     peers: others,
   },
-  { fault: 'a healthy replica', env, monitor: replica(), expected: { state: 'healthy' }, peers: ofReplica },
+  {
+    fault: 'a healthy replica',
+    env,
+    monitor: ({ source: server, replica: own }) =>
+      ask(own, { role: 'replica', replica: true, source: server.url('monitor') }),
+    expected: { state: 'healthy' },
+    peers: ofReplica,
+  },
+  {
+    fault: 'a transaction was written to the replica, and its source lacks it',
+    env,
+    monitor: ({ source: server, replica: own }) =>
+      ask(own, { role: 'replica', replica: true, source: server.url('monitor') }),
+    plant: async ({ replica: own }) => {
+      await own.query('CREATE DATABASE strayed')
+      return async () => void (await own.query('DROP DATABASE strayed; RESET MASTER'))
+    },
+    expected: {
+      state: 'warning',
+      check: 'errant transactions',
+      says: /^the source lacks transactions of this replica: 0-2-\d+$/,
+    },
+    before: 'healthy',
+  },
   {
     fault: 'the password was changed',
     env,
@@ -271,6 +294,40 @@ const rows: readonly Row<Pair>[] = [
     },
     before: 'healthy for a minute, with a lag of 0 ms',
   },
+  ...([0, 1] as const).map(
+    (change): Row<Pair> => ({
+      fault:
+        change === 0
+          ? 'the source has sent nothing for 1.5 periods, says a simulated history of earlier runs'
+          : 'the source has sent something since the last run, says a simulated history of earlier runs',
+      env,
+      monitor: replica(),
+      history: {
+        keep: async ({ at, value }) => [
+          { at: at - 30_000, value: value - change },
+          { at, value },
+        ],
+        exceededSince: async () => new Map(),
+      },
+      plant: async ({ replica: own }) => {
+        const every = async (seconds: number): Promise<void> => {
+          await own.query(`STOP SLAVE; CHANGE MASTER TO MASTER_HEARTBEAT_PERIOD = ${seconds}; START SLAVE`)
+          await replicating(own)
+        }
+        await every(10)
+        return () => every(1)
+      },
+      expected:
+        change === 1
+          ? { state: 'healthy' }
+          : {
+              state: 'unhealthy',
+              check: 'source heartbeat',
+              fault: 'timeout',
+              says: /^the source has sent nothing for 30 s, and sends a heartbeat every 10 s$/,
+            },
+    }),
+  ),
   {
     fault: 'the replica leaves out a database',
     env,
@@ -437,10 +494,14 @@ const rows: readonly Row<Pair>[] = [
     env,
     monitor: replica(),
     plant: async ({ source: server, replica: late }) => {
+      // Another port makes the replica forget its position, and it would apply everything once more.
+      const [before] = await late.query('SHOW SLAVE STATUS')
+      const position = `MASTER_LOG_FILE = '${String(before?.['Relay_Master_Log_File'])}',
+        MASTER_LOG_POS = ${Number(before?.['Exec_Master_Log_Pos'])}`
       // By default, a connection that a busy machine loses is tried again after a minute.
       await late.query('STOP SLAVE; CHANGE MASTER TO MASTER_PORT = 1, MASTER_CONNECT_RETRY = 1; START SLAVE')
       return async () => {
-        await late.query(`STOP SLAVE; CHANGE MASTER TO MASTER_PORT = ${server.port}; START SLAVE`)
+        await late.query(`STOP SLAVE; CHANGE MASTER TO MASTER_PORT = ${server.port}, ${position}; START SLAVE`)
         await replicating(late)
       }
     },
@@ -471,11 +532,12 @@ corpus<Pair>({
   missing: mariadbMissing,
   start: async () => {
     const first = await startMariadb(['--log-bin=binlog', '--server-id=1', '--max-connect-errors=100000'])
-    const second = await startMariadb(['--server-id=2'])
+    const second = await startMariadb(['--server-id=2', '--log-bin=binlog', '--log-slave-updates'])
     await first.query(`${accounts}; CREATE USER repl@${here} IDENTIFIED BY 'r';
       GRANT REPLICATION SLAVE ON *.* TO repl@${here}`)
     const [log] = await first.query('SHOW MASTER STATUS')
-    await second.query(`${accounts}; SET GLOBAL read_only = 1;
+    // The accounts of the replica are its own, so that its binary log begins after them.
+    await second.query(`${accounts}; RESET MASTER; SET GLOBAL read_only = 1;
       CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${first.port}, MASTER_USER='repl', MASTER_PASSWORD='r',
         MASTER_LOG_FILE='${String(log?.['File'])}', MASTER_LOG_POS=${Number(log?.['Position'])}, MASTER_CONNECT_RETRY=1, MASTER_HEARTBEAT_PERIOD=1;
       START SLAVE`)

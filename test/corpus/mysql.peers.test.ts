@@ -243,7 +243,7 @@ const pairRows: readonly Row<MysqlPair>[] = [
   {
     fault: 'a healthy replica',
     env,
-    monitor: replica(),
+    monitor: (pair) => monitor(pair.replica, { source: pair.source.url('monitor') }),
     expected: healthy,
     shallower: { Basic: healthy, Standard: healthy },
     client: client('replica', read, /^ok$/),
@@ -257,6 +257,39 @@ const pairRows: readonly Row<MysqlPair>[] = [
     shallower: { Basic: healthy, Standard: writable },
     client: client('replica', 'CREATE TEMPORARY TABLE orders.copy (id int)', /^ok$/),
     before: 'healthy',
+  },
+  {
+    fault: 'a transaction was written to the replica, and its source lacks it',
+    env,
+    monitor: (pair) => monitor(pair.replica, { source: pair.source.url('monitor') }),
+    plant: async (pair) => {
+      await pair.replica.query(
+        'SET GLOBAL super_read_only = 0; CREATE DATABASE strayed; SET GLOBAL super_read_only = 1',
+      )
+      const [own] = await pair.replica.query('SELECT @@server_uuid AS uuid')
+      return async () => {
+        // The usual remedy: the source takes over the transaction without its content.
+        await pair.source.query(
+          `SET GTID_NEXT = '${String(own?.['uuid'])}:1'; BEGIN; COMMIT; SET GTID_NEXT = 'AUTOMATIC'`,
+        )
+        await replicatesMysql(pair.replica)
+      }
+    },
+    expected: {
+      state: 'warning',
+      check: 'errant transactions',
+      says: /^the source lacks transactions of this replica: [\da-f-]{36}:1$/,
+    },
+    shallower: { Basic: healthy, Standard: healthy },
+    client: client('replica', read, /^ok$/),
+    before: 'healthy',
+  },
+  {
+    fault: 'the source that svc.yaml names does not answer',
+    env,
+    monitor: (pair) => monitor(pair.replica, { source: 'mysql://monitor@127.0.0.1:1/' }),
+    expected: { state: 'unhealthy', check: 'errant transactions', fault: 'refused', says: /127\.0\.0\.1:1/ },
+    client: client('replica', read, /^ok$/),
   },
   {
     fault: 'the source is frozen, and the lag stays 0',

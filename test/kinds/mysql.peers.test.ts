@@ -52,7 +52,7 @@ const grants = (privilege: string) => ({
 const absent: readonly string[] = [
   ...['certificate', 'write', 'queries'],
   ...['galera', 'group replication', 'nodes', 'flow control', 'receive queue'],
-  ...['semi-sync', 'replication lag', 'replication filters', 'source heartbeat', 'replicas'],
+  ...['semi-sync', 'replication lag', 'replication filters', 'source heartbeat', 'replicas', 'errant transactions'],
 ]
 const all = mysql.checks.map(({ name }) => name).filter((name) => !absent.includes(name))
 

@@ -3,12 +3,16 @@ import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
 import { autoIncrement } from '../../src/core/kinds/mysql/auto-increment.ts'
 import { threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
-import { galera } from '../../src/core/kinds/mysql/galera.ts'
+import { errantOfMariadb } from '../../src/core/kinds/mysql/errant-transactions.ts'
+import { flowControl, galera } from '../../src/core/kinds/mysql/galera.ts'
+import { groupReplication } from '../../src/core/kinds/mysql/group-replication.ts'
 import { historyList } from '../../src/core/kinds/mysql/history-list.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
 import { lockWait } from '../../src/core/kinds/mysql/locks.ts'
 import { replication, replicationStatement } from '../../src/core/kinds/mysql/replication.ts'
 import { role } from '../../src/core/kinds/mysql/role.ts'
+import { semiSync } from '../../src/core/kinds/mysql/semi-sync.ts'
+import { sourceHeartbeat } from '../../src/core/kinds/mysql/source-heartbeat.ts'
 import { Secret } from '../../src/core/settings/index.ts'
 import { evaluated, runKind } from '../support/engine/run-kind.ts'
 import { peer } from '../support/faults/faults.ts'
@@ -104,6 +108,71 @@ describe('mysql: figures against limits', () => {
     expect(levels(evaluated(galera, { ...synced, rejects: 'ALL_KILL' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, cluster: 'non-Primary' }))).toBe('failed')
     expect(levels(evaluated(galera, { ...synced, state: 'Donor/Desynced' }))).toBe('warning')
+  })
+  test('MySQL: a group needs more than half of its members, and a member belongs to it only while it is online', () => {
+    const member = (state: string, isOwn = false) => ({ name: 'db:3306', isOwn, state, role: '' })
+    const group = (...states: readonly string[]) =>
+      evaluated(groupReplication, {
+        answered: true,
+        isSetUp: true,
+        isReadOnly: true,
+        members: states.map((state, n) => member(state, n === 0)),
+      })
+    expect(levels(group('ONLINE', 'ONLINE', 'ONLINE'))).toBe('ok')
+    expect(levels(group('ONLINE', 'ONLINE', 'UNREACHABLE'))).toBe('warning')
+    expect(levels(group('ONLINE', 'UNREACHABLE'))).toBe('failed')
+    expect(levels(group('ONLINE', 'RECOVERING', 'UNREACHABLE', 'UNREACHABLE'))).toBe('failed')
+    expect(levels(group('RECOVERING', 'ONLINE', 'ONLINE'))).toBe('warning')
+    expect(levels(group('ERROR'))).toBe('failed')
+    expect(group('OFFLINE')[0]?.message).toBe('this member is OFFLINE: it does not belong to its group')
+    expect(levels(evaluated(groupReplication, { answered: true, isSetUp: true, isReadOnly: true, members: [] }))).toBe(
+      'failed',
+    )
+    const absent = { answered: true, isSetUp: false, isReadOnly: false, members: [] }
+    expect(evaluated(groupReplication, absent)).toEqual([])
+    expect(evaluated(groupReplication, { ...absent, answered: false })[0]).toMatchObject({ notChecked: 'missing' })
+  })
+  test('MySQL: a source is silent after 1.5 heartbeat periods and a second, and never without heartbeats', () => {
+    const silent = (silentMs: number | undefined, periodMs: number | undefined = 30_000) =>
+      levels(evaluated(sourceHeartbeat, [{ name: '', periodMs, silentMs }]))
+    expect([46_000, 46_001].map((ms) => silent(ms))).toEqual(['ok', 'failed'])
+    expect([silent(undefined), silent(100_000, 0)]).toEqual(['ok', 'ok'])
+    expect(evaluated(sourceHeartbeat, [])).toEqual([])
+    const several = [
+      { name: 'eu', periodMs: 30_000, silentMs: 31_000 },
+      { name: 'us', periodMs: 1_000, silentMs: 3_000 },
+    ]
+    expect(evaluated(sourceHeartbeat, several)[0]).toMatchObject({
+      status: 'failed',
+      message: 'the source of us has sent nothing for 3 s, and sends a heartbeat every 1 s',
+    })
+  })
+  test('MariaDB: flow control: 20 % and 90 % are ok to the boundary, and so are 16 write sets', () => {
+    const flow = (share: number | undefined, smallest: number | undefined) =>
+      evaluated(flowControl, { pausedNs: 1, queue: 1, isConnected: true, share, smallest })
+    expect([20, 20.1, 90, 90.1].map((share) => levels(flow(share, 16)))).toEqual([
+      'ok ok',
+      'warning ok',
+      'warning ok',
+      'failed ok',
+    ])
+    expect(levels(flow(0, 17))).toBe('ok warning')
+    expect(flow(undefined, undefined)).toMatchObject([{ notChecked: 'missing' }, { notChecked: 'missing' }])
+  })
+  test('MariaDB: semi-synchronous replication: off, without replicas, on a replica', () => {
+    const on = { answered: true, isOn: true, isReadOnly: false, status: 'ON', replicas: 1 }
+    expect(levels(evaluated(semiSync, on))).toBe('ok')
+    expect(levels(evaluated(semiSync, { ...on, status: 'OFF' }))).toBe('warning')
+    expect(levels(evaluated(semiSync, { ...on, replicas: 0 }))).toBe('warning')
+    expect(evaluated(semiSync, { ...on, status: '' })[0]).toMatchObject({ notChecked: 'missing' })
+    expect(evaluated(semiSync, { ...on, isReadOnly: true, status: 'OFF' })).toEqual([])
+    expect(evaluated(semiSync, { ...on, isOn: false })).toEqual([])
+  })
+  test('MariaDB: transactions that the source lacks are those beyond its last one of the same domain and server', () => {
+    expect(errantOfMariadb('0-1-100,0-2-7', '0-1-105,0-2-7')).toBe('')
+    expect(errantOfMariadb('0-1-100,0-2-8', '0-1-105,0-2-7')).toBe('0-2-8')
+    expect(errantOfMariadb('0-1-100,1-2-1', '0-1-100')).toBe('1-2-1')
+    expect(errantOfMariadb('', '0-1-100')).toBe('')
   })
   test('MariaDB: the role and lock waits are not checked where the server does not report them', () => {
     const missing = { status: 'failed', notChecked: 'missing' }

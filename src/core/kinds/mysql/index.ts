@@ -2,6 +2,7 @@ import { databaseKind, figure } from '../../database/index.ts'
 import { autoIncrement } from './auto-increment.ts'
 import { ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
+import { errantTransactions } from './errant-transactions.ts'
 import { flowControl, galera, nodes } from './galera.ts'
 import { groupReplication } from './group-replication.ts'
 import { historyList } from './history-list.ts'
@@ -52,6 +53,7 @@ export default databaseKind({
     replicationFilters,
     sourceHeartbeat,
     replicas,
+    errantTransactions,
     transactions,
     historyList,
     autoIncrement,
