@@ -66,7 +66,16 @@ const open: Readonly<Record<string, Partial<Record<Reason, readonly string[]>>>>
   mongo: { 'no account': ['connect', 'hello', 'ping', 'role', 'primary', 'clock'] },
   mysql: {
     'no account': ['connect', 'query', 'certificate', 'clock'],
-    everybody: ['connections', 'running', 'restarted', 'galera', 'flow control', 'receive queue', 'semi-sync'],
+    everybody: [
+      'connections',
+      'running',
+      'restarted',
+      'galera',
+      'flow control',
+      'receive queue',
+      'semi-sync',
+      'errant transactions',
+    ],
     query: ['queries'],
   },
   oidc: {
