@@ -46,7 +46,8 @@ export const wrongCommands: readonly WrongCommand[] = [
   wrong('monitors check', 2, '"monitors check"', 'unknown command', 'Did you mean svc monitors test'),
   wrong('profile switch prod', 2, '"profile switch"', 'unknown command', 'Did you mean svc profile use prod?'),
   wrong('help helth', 2, '"helth"', 'unknown command', 'Did you mean svc health?'),
-  wrong('backup', 2, '"backup"', 'unknown command', 'svc help shows the commands.'),
+  wrong('archive', 2, '"archive"', 'unknown command', 'svc help shows the commands.'),
+  wrong('backup', 2, 'FILE', 'FILE is missing', 'svc backup --help shows what it takes.'),
   // Flags in the wrong place, of the wrong name, with or without values
   wrong('-t App health', 2, '-t', 'before the command', 'svc health -t App'),
   wrong('--json health', 2, '--json', 'before the command', 'svc health --json'),
