@@ -170,7 +170,7 @@ describe('D2 a PostgreSQL store that cannot be used', () => {
     expect(messagesOf(await refusal(open(url)))).toMatch(text)
   })
   test('beyond this machine the connection is encrypted and the certificate checked, unless the URL disables that', async () => {
-    const ssl = async (url: string) => (await postgresTarget(url, {})).ssl
+    const ssl = async (url: string) => (await postgresTarget(url, {})).hosts[0]?.ssl
     expect(await ssl('postgres://svc@db.internal/svc')).toEqual({ rejectUnauthorized: true })
     expect(await ssl('postgres://svc@db.internal/svc?sslmode=disable')).toBe(false)
     const own = ['127.0.0.1', '127.9.9.9', '[::1]', '[::ffff:127.0.0.1]', 'localhost', 'db.localhost']

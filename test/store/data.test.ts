@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
-import { type Data, openData } from '../../src/core/store/index.ts'
+import { type Data, openData, type User } from '../../src/core/store/index.ts'
 import {
   actor,
   backends,
@@ -21,6 +21,11 @@ const listsOf = ({ roles, permissions }: { roles: readonly string[]; permissions
   permissions,
 })
 const roles = (...names: string[]) => ({ roles: names, permissions: [] })
+
+const changesNothing = { clears: undefined, givesBack: undefined, remembers: undefined }
+/** A right password from a place. */
+const remembered = (data: Data, user: User, prefix: string, at: number) =>
+  data.settle(user, { ...changesNothing, remembers: { prefix, at } })
 
 describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }) => {
   let store = ''
@@ -97,15 +102,20 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     const begin = async () => {
       const record = signInOf(user)
       await data.sessions.begin({ ...record, claimedRoles: { roles: ['Ops'], endsAt: 5_000 } }, actor())
-      return record.session.familyId
+      return record
     }
     const [first, second] = [await begin(), await begin()]
-    expect(await other.identities.claimedRoles(first, 4_999)).toEqual(['Ops'])
-    expect(await other.identities.claimedRoles(first, 5_000)).toEqual([])
-    await data.sessions.endFamily(first, actor())
-    expect(await other.identities.claimedRoles(first, 4_999)).toEqual([])
+    const rolesOf = ({ session, access }: Awaited<ReturnType<typeof begin>>, at: number) =>
+      Promise.all([
+        other.identities.claimedRoles('session', session.hash, at),
+        other.identities.claimedRoles('access', access.hash, at),
+      ])
+    expect(await rolesOf(first, 4_999)).toEqual([['Ops'], ['Ops']])
+    expect(await rolesOf(first, 5_000)).toEqual([[], []])
+    await data.sessions.endFamily(first.session.familyId, actor())
+    expect(await rolesOf(first, 4_999)).toEqual([[], []])
     await data.users.setDisabled(user.id, true, actor())
-    expect(await other.identities.claimedRoles(second, 4_999)).toEqual([])
+    expect(await rolesOf(second, 4_999)).toEqual([[], []])
   })
 
   const startMs = async (userName = 'alice', kind: 'fixed' | 'rotating' = 'rotating') => {
@@ -525,7 +535,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await failed(other, 'k', 15_000, 5_000)).toBe(2)
       expect(await failuresOf(data, 'k')).toEqual({ count: 2, lastAt: 15_000 })
       expect(await failed(data, 'k', 20_001, 5_000)).toBe(1)
-      await data.failures.clear('k')
+      await data.settle({ id: '', userName: '', email: undefined }, { ...changesNothing, clears: 'k' })
       expect(await failuresOf(other, 'k')).toBeUndefined()
     })
     test('P5 100 concurrent ones over two connections count to 100, each number once', async () => {
@@ -666,13 +676,13 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     test('P5 a sign-in makes its prefix known for every name of the user, on every node, and as an HMAC only', async () => {
       const alice = await data.users.add(newUser('Alice', { email: 'a@example.com' }), actor())
       expect(await other.knownPrefixes.lastAt('alice', '192.0.2.1')).toBeUndefined()
-      await data.knownPrefixes.remember(alice, '192.0.2.1', 5_000)
+      await remembered(data, alice, '192.0.2.1', 5_000)
       for (const typed of ['alice', 'ALICE', 'A@example.com']) {
         expect(await other.knownPrefixes.lastAt(typed, '192.0.2.1')).toBe(5_000)
       }
       expect(await data.knownPrefixes.lastAt('alice', '192.0.2.2')).toBeUndefined()
       expect(await data.knownPrefixes.lastAt('bob', '192.0.2.1')).toBeUndefined()
-      await other.knownPrefixes.remember(alice, '192.0.2.1', 6_000)
+      await remembered(other, alice, '192.0.2.1', 6_000)
       expect(await data.knownPrefixes.lastAt('alice', '192.0.2.1')).toBe(6_000)
       const rows = await raw(store, 'SELECT "mac" FROM "knownPrefixes"')
       expect(rows).toHaveLength(2)
@@ -683,14 +693,12 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     test('P5 two nodes that sign in their first users at once use one key', async () => {
       const alice = await data.users.add(newUser('alice'), actor())
       const places = Array.from({ length: 20 }, (_, n) => `192.0.2.${n}`)
-      await Promise.all(
-        places.map((place, n) => (n % 2 ? data : other).knownPrefixes.remember(alice, place, 1_000 + n)),
-      )
+      await Promise.all(places.map((place, n) => remembered(n % 2 ? data : other, alice, place, 1_000 + n)))
       for (const place of places) expect(await data.knownPrefixes.lastAt('alice', place)).toBeDefined()
     })
     test('P5 a user has at most 100 of them, the newest; the sweep removes those of 90 days, and a removal all', async () => {
       const alice = await data.users.add(newUser('alice'), actor())
-      for (let n = 1; n <= 110; n += 1) await data.knownPrefixes.remember(alice, `p${n}`, n)
+      for (let n = 1; n <= 110; n += 1) await remembered(data, alice, `p${n}`, n)
       expect(await raw(store, 'SELECT "mac" FROM "knownPrefixes"')).toHaveLength(100)
       expect(await data.knownPrefixes.lastAt('alice', 'p10')).toBeUndefined()
       expect(await data.knownPrefixes.lastAt('alice', 'p11')).toBe(11)
@@ -699,7 +707,7 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
       expect(await data.knownPrefixes.lastAt('alice', 'p60')).toBe(60)
       await data.users.remove(alice.id, actor())
       expect(await raw(store, 'SELECT "mac" FROM "knownPrefixes"')).toEqual([])
-      await data.knownPrefixes.remember(alice, 'p1', 1)
+      await remembered(data, alice, 'p1', 1)
       expect(await raw(store, 'SELECT "mac" FROM "knownPrefixes"')).toEqual([])
     })
   })

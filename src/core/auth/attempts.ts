@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import { Fault } from '../errors.ts'
 import type { Caller } from '../service.ts'
-import { type Bucket, type Data, type FailureCount, nameKey, prefixesKeptMs, type User } from '../store/index.ts'
+import { type Bucket, type Data, type FailureCount, nameKey, prefixesKeptMs, type Settlement } from '../store/index.ts'
 import { groupOf, type PacedAttempt } from './paces.ts'
 
 /**
@@ -51,6 +51,8 @@ export type Attempt = {
    * when the hash is about to be computed: attempts that the queue refuses then take nothing and write nothing.
    */
   readonly admit: () => Promise<void>
+  /** Locked when it began. */
+  readonly began: boolean
   /** Locked before, or by failures meanwhile. Even the right password is refused then. */
   readonly locked: () => Promise<boolean>
   /** Counts a failure. */
@@ -60,7 +62,8 @@ export type Attempt = {
     /** Whether this attempt was the last that the limit of the name allowed. */
     readonly last: boolean
   }>
-  readonly succeeded: (user: User) => Promise<void>
+  /** What a success changes. It is not stored yet. */
+  readonly settlement: () => Settlement | undefined
   /** The secret was right, but does not sign in: it was neither a guess nor a success. */
   readonly withdrawn: () => Promise<void>
 }
@@ -147,7 +150,7 @@ async function beginElsewhere(
   typed: string,
   { prefix, networks, pair, counts, level, isKnown, lastAt }: Awaited<ReturnType<typeof readState>>,
 ): Promise<Attempt> {
-  const { failures, guesses, knownPrefixes } = data
+  const { failures, guesses } = data
   // The neighbours of a known address must not keep it out.
   const freeAt = Math.max(...networks.slice(0, isKnown ? 1 : undefined).map((key, n) => freeFrom(counts.get(key), n)))
   if (now() < freeAt) throw tooMany('from this address', freeAt - now())
@@ -156,10 +159,8 @@ async function beginElsewhere(
   let last = false
   const ofPair = counts.get(pair)
   const began = lockedNow(ofPair, now())
-  const giveBack = async (): Promise<void> => {
-    if (!isKnown) await guesses.giveBack(typed, guessesOfName)
-  }
   return {
+    began,
     async admit() {
       if (isKnown) return
       const after = await guesses.take(typed, now(), guessesOfName)
@@ -180,12 +181,14 @@ async function beginElsewhere(
       ])
       return { locked: began || count >= pairs.most, last }
     },
-    async succeeded(user) {
-      if (ofPair) await failures.clear(pair)
-      await giveBack()
-      if (!isKnown || now() - (lastAt ?? 0) >= rememberAgainMs) await knownPrefixes.remember(user, prefix, now())
+    settlement: () => ({
+      clears: ofPair && pair,
+      givesBack: isKnown ? undefined : { name: typed, bucket: guessesOfName },
+      remembers: !isKnown || now() - (lastAt ?? 0) >= rememberAgainMs ? { prefix, at: now() } : undefined,
+    }),
+    async withdrawn() {
+      if (!isKnown) await guesses.giveBack(typed, guessesOfName)
     },
-    withdrawn: giveBack,
   }
 }
 
@@ -196,17 +199,19 @@ async function beginElsewhere(
  */
 const beginHere = ({ data: { knownPrefixes }, now }: AttemptWorld, name: string, group: string): Attempt => ({
   ...unlimited,
-  async succeeded(user) {
+  settlement: () => {
     const at = now()
-    if (!knownPrefixes.isRemembered(name, group, at - rememberAgainMs)) await knownPrefixes.remember(user, group, at)
+    if (knownPrefixes.isRemembered(name, group, at - rememberAgainMs)) return undefined
+    return { clears: undefined, givesBack: undefined, remembers: { prefix: group, at } }
   },
 })
 
 const unlimited: Attempt = {
+  began: false,
   admit: async () => {},
   locked: async () => false,
   failed: async () => ({ locked: false, last: false }),
-  succeeded: async () => {},
+  settlement: () => undefined,
   withdrawn: async () => {},
 }
 

@@ -7,6 +7,7 @@ import { addressOf, type Identity, identify, usable, withClaimed } from './ident
 import { findProvider, providerName } from './providers/index.ts'
 import type { Provider, ProviderContext, VerifiedUser } from './providers/provider.ts'
 import { type Lifetimes, newToken, readToken } from './tokens.ts'
+import { settleSignIn } from './verify.ts'
 
 export type SessionOptions = {
   /** Whether the user asked to stay signed in (RememberMe). */
@@ -38,7 +39,8 @@ export async function issueSession(
   // A renewal does not ask the provider again, so that these roles end even if the user stays signed in.
   const endsAt = now + lifetimes.session.usual.absolute
   const claimedRoles = user.claimedRoles?.length ? { roles: user.claimedRoles, endsAt } : undefined
-  await data.sessions.begin({ ...record, endsSession: options.endsSession, claimedRoles }, actor)
+  const settles = user.settles && { ...user.settles, user }
+  await data.sessions.begin({ ...record, endsSession: options.endsSession, claimedRoles, settles }, actor)
   return tokens
 }
 
@@ -48,7 +50,7 @@ export function newSession(
   now: number,
   user: Pick<User, 'id' | 'epoch'>,
   options: Pick<SessionOptions, 'permanent' | 'kind' | 'provider'>,
-): { readonly record: Omit<SignIn, 'endsSession'>; readonly tokens: IssuedTokens } {
+): { readonly record: Omit<SignIn, 'endsSession' | 'settles'>; readonly tokens: IssuedTokens } {
   const { permanent, kind, provider } = options
   const [session, access, refresh] = [newToken('session'), newToken('access'), newToken('refresh')]
   const span = permanent ? 'permanent' : 'usual'
@@ -108,6 +110,7 @@ async function byPassword(
   if (!provider) return undefined
   try {
     const user = await provider.signIn(world, { UserName: userName, Password: password }, call)
+    await settleSignIn(world, user)
     return forOneRequest(user, 'basic')
   } catch (error) {
     if (error instanceof Fault && error.fault === 'Unauthorized') return undefined
@@ -149,7 +152,9 @@ async function byDigest(
 async function userByDigest(world: ProviderContext, signed: DigestCredential, call: Presenting) {
   const provider = await findProvider('digest', world.ways)
   try {
-    return await provider?.signIn(world, {}, { ...call, signed })
+    const user = await provider?.signIn(world, {}, { ...call, signed })
+    if (user) await settleSignIn(world, user)
+    return user
   } catch (error) {
     if (error instanceof Fault && error.fault === 'Unauthorized' && error.details.challenge !== 'stale')
       return undefined

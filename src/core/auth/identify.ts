@@ -29,32 +29,37 @@ export async function identify(
 
 async function bySession(data: Data, now: () => number, secret: string): Promise<Identity | undefined> {
   const hash = readToken('session', secret)
-  const row = hash === undefined ? undefined : await data.sessions.find(hash)
+  if (hash === undefined) return undefined
   const at = now()
-  if (!row || ended(row, at)) return undefined
-  const user = await usable(data, row)
-  if (!user) return undefined
+  // Together they cost one round trip to a database server, and the user is read after what the user has been issued.
+  const [row, user, claimed] = await Promise.all([
+    data.sessions.find(hash),
+    data.users.behind('session', hash),
+    data.identities.claimedRoles('session', hash, at),
+  ])
+  if (!row || ended(row, at) || !isUsable(user, row)) return undefined
   if (at - row.lastUsedAt >= row.idleMs * touchShare) await data.sessions.touch(row.hash, at)
-  const granted = await grantsWithin(data, user, row.familyId, at)
-  return { user, via: 'session', sessionId: secret, familyId: row.familyId, ...granted }
+  return { user, via: 'session', sessionId: secret, familyId: row.familyId, ...withClaimed(user, claimed) }
 }
 
 async function byAccessToken(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
   const hash = readToken('access', token)
-  const row = hash === undefined ? undefined : await data.tokens.access(hash)
+  if (hash === undefined) return undefined
   const at = now()
-  if (!row || at >= row.expiresAt) return undefined
-  const user = await usable(data, row)
-  if (!user) return undefined
-  const granted = await grantsWithin(data, user, row.familyId, at)
-  return { user, via: 'bearer', sessionId: undefined, familyId: row.familyId, ...granted }
+  const [row, user, claimed] = await Promise.all([
+    data.tokens.access(hash),
+    data.users.behind('access', hash),
+    data.identities.claimedRoles('access', hash, at),
+  ])
+  if (!row || at >= row.expiresAt || !isUsable(user, row)) return undefined
+  return { user, via: 'bearer', sessionId: undefined, familyId: row.familyId, ...withClaimed(user, claimed) }
 }
 
 async function byKey(data: Data, now: () => number, token: string): Promise<Identity | undefined> {
   const hash = readToken('key', token)
-  const row = hash === undefined ? undefined : await data.keys.find(hash)
+  if (hash === undefined) return undefined
+  const [row, user] = await Promise.all([data.keys.find(hash), data.users.behind('key', hash)])
   if (!row || row.revokedAt !== undefined || (row.expiresAt !== undefined && now() >= row.expiresAt)) return undefined
-  const user = await data.users.byId(row.userId)
   if (!user || user.disabled) return undefined
   const { roles, permissions = [] } = row
   // A key restricts its user's rights and never extends them, so that a revocation also affects keys.
@@ -73,17 +78,15 @@ export async function usable(
   issued: { readonly userId: string; readonly epoch: number },
 ): Promise<User | undefined> {
   const user = await data.users.byId(issued.userId)
-  return user && !user.disabled && user.epoch === issued.epoch ? user : undefined
+  return isUsable(user, issued) ? user : undefined
 }
+
+const isUsable = (user: User | undefined, issued: { readonly userId: string; readonly epoch: number }): user is User =>
+  user?.id === issued.userId && !user.disabled && user.epoch === issued.epoch
 
 const grantsOf = ({ roles, permissions }: User): Pick<Identity, 'roles' | 'permissions'> => ({ roles, permissions })
 
 /** What a user may do within a session: the grants, and the roles that the sign-in has from claims (A13). */
-async function grantsWithin(data: Data, user: User, familyId: string, at: number) {
-  return withClaimed(user, await data.identities.claimedRoles(familyId, at))
-}
-
-/** The grants of a user together with roles from claims. */
 export const withClaimed = (
   { roles, permissions }: User,
   claimed: readonly string[] = [],

@@ -15,6 +15,7 @@ import type { Identity } from './identify.ts'
 import { problem, refuse } from './names.ts'
 import { passwordProblems } from './password-policy.ts'
 import { findProvider } from './providers/index.ts'
+import { settleSignIn } from './verify.ts'
 
 /** The signed-in user, or this machine's account, which has no identity (P8). Never a key. */
 export type OwnCaller = { readonly identity: Identity | undefined; readonly actor: Actor }
@@ -88,7 +89,8 @@ const renewable = ({ refresh }: AuthContext, session: SignedInSession): SignedIn
 async function proveCurrent(world: AuthContext, user: User, password: string, call: Call): Promise<void> {
   const provider = await findProvider('credentials', world.ways)
   try {
-    await provider?.signIn(world, { UserName: user.userName, Password: password }, call)
+    const proved = await provider?.signIn(world, { UserName: user.userName, Password: password }, call)
+    if (proved) await settleSignIn(world, proved)
   } catch (error) {
     if (!(error instanceof Fault)) throw error
     if (error.fault === 'Unauthorized' || error.errorCode === 'ValidationException') {

@@ -1,10 +1,10 @@
 import type { Fault } from '../errors.ts'
 import type { Call, Caller } from '../service.ts'
-import { nameKey, type User } from '../store/index.ts'
+import { nameKey, type Settlement, type User } from '../store/index.ts'
 import { type Attempt, beginAttempt, isRemembered } from './attempts.ts'
 import { addressOf } from './identify.ts'
 import type { PacedAttempt } from './paces.ts'
-import type { ProviderContext } from './providers/provider.ts'
+import type { ProviderContext, VerifiedUser } from './providers/provider.ts'
 
 export type Compared = {
   readonly right: boolean
@@ -30,6 +30,14 @@ export type Comparison<C extends Compared> = {
   readonly refusal: () => Fault
 }
 
+/** `settles` is not stored yet: a sign-in stores it together with its session. */
+type Verified<C> = { readonly user: User; readonly compared: C; readonly settles: Settlement | undefined }
+
+/** Stores what a right secret changes where no session begins. */
+export async function settleSignIn({ data }: Pick<ProviderContext, 'data'>, user: VerifiedUser): Promise<void> {
+  if (user.settles) await data.settle(user, user.settles)
+}
+
 /**
  * Verifies a secret that strangers may guess at. Failures are counted, slowed down, limited and audited (P5), the same for
  * users that do not exist, are disabled or locked (P2). Throws the refusal, and the faults of the queues and of
@@ -39,7 +47,7 @@ export async function verifyUser<C extends Compared>(
   world: ProviderContext,
   comparison: Comparison<C>,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
-): Promise<{ readonly user: User; readonly compared: C }> {
+): Promise<Verified<C>> {
   const { name } = comparison
   const { caller, signal } = call
   const isKnown = (group: string | undefined): boolean => isRemembered(world, name, caller, group)
@@ -74,10 +82,9 @@ async function tryOnce<C extends Compared>(
   caller: Caller,
   paced: PacedAttempt,
 ) {
-  const attempt = await beginAttempt(world, name, caller, paced)
-  const user = await world.data.users.find(name)
-  const began = await attempt.locked()
-  const usable = user && !user.disabled && !began ? user : undefined
+  // Together they cost one round trip to a database server.
+  const [attempt, user] = await Promise.all([beginAttempt(world, name, caller, paced), world.data.users.find(name)])
+  const usable = user && !user.disabled && !attempt.began ? user : undefined
   await attempt.admit()
   return { attempt, user, usable, compared: await compare(usable) }
 }
@@ -86,15 +93,14 @@ async function accepted<C extends Compared>(
   { accept }: Comparison<C>,
   { attempt, compared }: { readonly attempt: Attempt; readonly compared: C },
   user: User,
-): Promise<{ readonly user: User; readonly compared: C }> {
+): Promise<Verified<C>> {
   try {
     await accept?.(user, compared)
   } catch (error) {
     await attempt.withdrawn()
     throw error
   }
-  await attempt.succeeded(user)
-  return { user, compared }
+  return { user, compared, settles: attempt.settlement() }
 }
 
 const limitReached = 'limit reached: addresses that have never signed in with this name are refused'

@@ -12,6 +12,7 @@ import { proveWrites } from './rows/proof.ts'
 import { readingsOver } from './rows/readings.ts'
 import type { Room } from './rows/room.ts'
 import { sessionsOver, tokensOver } from './rows/sessions.ts'
+import { settlementsOver } from './rows/settlement.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
 import type { StoreClock } from './store-clock.ts'
@@ -28,7 +29,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
   const nonceKey: NonceKey = { hex: undefined }
   const over = (own: StoreLink): Data => ({
     users: usersOver(own, now),
-    sessions: sessionsOver(own, now),
+    sessions: sessionsOver(own, now, prefixes),
     tokens: tokensOver(own, now),
     keys: keysOver(own, now),
     heartbeats: heartbeatsOver(own, now),
@@ -39,6 +40,7 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
     identities: identitiesOver(own, sealingKey, now),
     digest: digestOver(own, now, nonceKey),
     audit: auditOver(own, now),
+    settle: settlementsOver(own, prefixes),
     sweep: sweepOver(own),
     clock,
     files: own.files,

@@ -174,6 +174,17 @@ export type SignInRecord = {
   readonly endsSession: string | undefined
   /** The roles that the sign-in has from claims, and until when. They belong to its family and are not grants. */
   readonly claimedRoles?: { readonly roles: readonly string[]; readonly endsAt: number } | undefined
+  /** What else the right password changes, of this user. */
+  readonly settles?: (Settlement & { readonly user: Pick<User, 'id' | 'userName' | 'email'> }) | undefined
+}
+/** What a right secret changes in the limits of its name (P5). */
+export type Settlement = {
+  /** The counter that it removes. */
+  readonly clears: string | undefined
+  /** The guess that it was not. */
+  readonly givesBack: { readonly name: string; readonly bucket: Bucket } | undefined
+  /** The sign-in that is recorded for the names of the user. */
+  readonly remembers: { readonly prefix: string; readonly at: number } | undefined
 }
 /** A user as an OpenID provider knows it. */
 export type IdentityRow = { readonly issuer: string; readonly subject: string; readonly createdAt: number }
@@ -187,6 +198,8 @@ export type Rotation =
   | { readonly outcome: 'reused' }
   | { readonly outcome: 'gone' }
 
+/** A nonce is accepted for five minutes (A12). Milliseconds. */
+export const nonceLivesMs = 5 * 60_000
 /** A prefix is forgotten this long after the last sign-in from it (P5). Milliseconds. */
 export const prefixesKeptMs = 90 * 86_400_000
 
@@ -217,6 +230,8 @@ export type Data = {
      */
     readonly find: (nameOrEmail: string) => Promise<User | undefined>
     readonly byId: (id: string) => Promise<User | undefined>
+    /** The user to whom a session, an access token or a key was issued. */
+    readonly behind: (kind: 'session' | 'access' | 'key', hash: string) => Promise<User | undefined>
     /** At most 1,000 users, sorted by name: the first ones, or those after the name `after`. */
     readonly list: (after?: string) => Promise<readonly User[]>
     /** The number of users, or of those with a role. */
@@ -355,7 +370,6 @@ export type Data = {
      * older than its `windowMs`.
      */
     readonly add: (at: number, counters: readonly FailureCounter[]) => Promise<readonly number[]>
-    readonly clear: (key: string) => Promise<void>
   }
   /** Token buckets that limit the guesses for each name, at most 100,000 rows (P5). */
   readonly guesses: {
@@ -384,13 +398,11 @@ export type Data = {
     readonly lastAt: (name: string, prefix: string) => Promise<number | undefined>
     /**
      * Whether a sign-in with this name from this prefix after `since` is in memory. The memory has the newest 20,000 that
-     * `loadRecent` has read, `lastAt` has found or `remember` has recorded.
+     * `loadRecent` has read, `lastAt` has found or a sign-in has recorded.
      */
     readonly isRemembered: (name: string, prefix: string, since: number) => boolean
     /** Reads the newest sign-ins into the memory. */
     readonly loadRecent: () => Promise<void>
-    /** Records a sign-in for every name of the user. */
-    readonly remember: (user: Pick<User, 'id' | 'userName' | 'email'>, prefix: string, at: number) => Promise<void>
   }
   /** Users of OpenID providers. An identity is an issuer and a subject, and belongs to one user. */
   readonly identities: {
@@ -412,13 +424,17 @@ export type Data = {
      * user (epoch + 1). Returns how many it removed.
      */
     readonly unlink: (userId: string, issuer: string, subject: string | undefined, actor: Actor) => Promise<number>
-    /** The roles from claims of a family. Empty when there are none, or no longer. */
-    readonly claimedRoles: (familyId: string, at: number) => Promise<readonly string[]>
+    /**
+     * The roles from claims of the family of a session or an access token. Empty when there are none, or no longer.
+     */
+    readonly claimedRoles: (kind: 'session' | 'access', hash: string, at: number) => Promise<readonly string[]>
     /** The key, in hex, that seals browser sign-ins, the same on every node. */
     readonly sealingKey: () => Promise<string>
     /** Records that a browser sign-in is complete. False when it was before. */
     readonly use: (state: string, endsAt: number) => Promise<boolean>
   }
+  /** Stores what a right secret changes without a session: all of it in one transaction. */
+  readonly settle: (user: Pick<User, 'id' | 'userName' | 'email'>, settlement: Settlement) => Promise<void>
   readonly audit: {
     /** For events that change no row: a failed or locked sign-in. */
     readonly write: (event: string, target: string | undefined, actor: Actor, provider?: string) => Promise<void>

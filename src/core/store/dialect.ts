@@ -5,19 +5,55 @@ import {
   type Driver,
   Kysely,
   type QueryResult,
+  type RawBuilder,
   type TransactionSettings,
 } from 'kysely'
-import type { Tables } from './tables.ts'
+import type { Db, Tables } from './tables.ts'
 
 /** A connection during one transaction or one query. */
 export type DriverConnection = {
   readonly execute: (sql: string, parameters: readonly unknown[]) => Promise<QueryOutcome>
+  /**
+   * Sends a statement together with the next one, or with the COMMIT, and passes its outcome on then. Absent where a
+   * statement costs no round trip.
+   */
+  readonly defer?: (sql: string, parameters: readonly unknown[], done: (outcome: QueryOutcome) => void) => void
   readonly begin: () => Promise<unknown>
   readonly commit: () => Promise<unknown>
   readonly rollback: () => Promise<unknown>
   readonly release: () => void
 }
 export type QueryOutcome = { readonly rows: readonly unknown[]; readonly changed: number | undefined }
+
+/** What to do with the outcome of a statement that need not be sent at once. */
+const deferred = new WeakMap<CompiledQuery, (outcome: QueryOutcome) => void>()
+
+/** The outcome of a deferred statement, from the answer to the statement that was sent with it on. */
+export type Later<R> = {
+  /** How many rows it changed. */
+  readonly changed: () => number
+  /** The rows that it returned. */
+  readonly rows: () => readonly R[]
+}
+
+/**
+ * Inside a transaction: runs a statement whose result decides nothing before the end of the transaction. Statements run in
+ * the order of the program all the same. A database server gets it together with the next statement or with the COMMIT, so
+ * that it costs no round trip. An error of it ends the transaction there.
+ */
+export async function later<R>(tx: Db, statement: { readonly compile: () => CompiledQuery<R> }): Promise<Later<R>> {
+  let outcome: QueryOutcome = { rows: [], changed: 0 }
+  const query = statement.compile()
+  deferred.set(query, (answer) => {
+    outcome = answer
+  })
+  await tx.executeQuery(query)
+  return { changed: () => outcome.changed ?? 0, rows: () => outcome.rows as readonly R[] }
+}
+
+/** The same for SQL text. */
+export const laterSql = <R>(tx: Db, statement: RawBuilder<R>): Promise<Later<R>> =>
+  later(tx, { compile: () => statement.compile(tx) })
 
 /** Kysely on our own connections: it builds the queries, and we decide how they run. */
 export function kysely(
@@ -64,8 +100,17 @@ class SingleConnection implements DatabaseConnection {
   constructor(connection: DriverConnection) {
     this.connection = connection
   }
-  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
-    const { rows, changed } = await this.connection.execute(sql, parameters.map(storable))
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const { sql } = query
+    const parameters = query.parameters.map(storable)
+    const done = deferred.get(query)
+    if (done && this.connection.defer) {
+      this.connection.defer(sql, parameters, done)
+      return { rows: [] }
+    }
+    const outcome = await this.connection.execute(sql, parameters)
+    done?.(outcome)
+    const { rows, changed } = outcome
     return { rows: rows as R[], ...(changed === undefined ? {} : { numAffectedRows: BigInt(changed) }) }
   }
   streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {

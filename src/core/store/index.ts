@@ -16,6 +16,7 @@ export type {
   RefreshRow,
   Rotation,
   SessionRow,
+  Settlement,
   SignedInSession,
   SignInRecord as SignIn,
   StoredRoleChange as RoleChange,
@@ -32,12 +33,11 @@ export const loadStoredNames = async () => (await import('./names.ts')).storedNa
 export const loadServiceStore = async () => (await import('./service-store.ts')).storeOfService
 export const loadBackup = async () => (await import('./backup.ts')).backUp
 export const loadRestore = async () => (await import('./restore.ts')).restore
-export { prefixesKeptMs } from './data.ts'
+export { nonceLivesMs, prefixesKeptMs } from './data.ts'
 export { type DataOptions, openData } from './open-data.ts'
 export { shownStore, storeKind, storePathFor } from './path.ts'
 export type { Restored } from './restore.ts'
 export type { RolledBack } from './rollback.ts'
-export { nonceLivesMs } from './rows/digest.ts'
 export { applicationId } from './schema.ts'
 export type { ServiceStore } from './service-store.ts'
 export { nameKey } from './tables.ts'

@@ -4,6 +4,7 @@ import { asAccount, Fault } from '../errors.ts'
 import { fileMeaning } from '../file-errors.ts'
 import { filesWithin, isOnShare, patienceMs, SilentShareError } from '../files/index.ts'
 import { accountNamed } from '../own-files.ts'
+import { shownPostgresUrl } from './postgres-address.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -55,9 +56,7 @@ export function storeKind(store: string): 'sqlite' | 'postgres' {
 /** The store as shown to people: its path, or its URL without password and parameters. */
 export function shownStore(store: string): string {
   if (schemeOf(store) === undefined) return store
-  if (!URL.canParse(store)) return `${schemeOf(store)}://…`
-  const { protocol, username, host, pathname } = new URL(store)
-  return `${protocol}//${username === '' ? '' : `${username}@`}${host}${pathname}`
+  return shownPostgresUrl(store) ?? `${schemeOf(store)}://…`
 }
 
 /** Refuses a URL where only a path works. */

@@ -1,5 +1,6 @@
 import { Fault } from '../errors.ts'
 import { gone, taken, unavailable } from './link.ts'
+import { isSocket } from './postgres-address.ts'
 import type { PostgresTarget } from './postgres-url.ts'
 
 /** The server's SQLSTATE, or a code of the operating system. */
@@ -18,6 +19,24 @@ export class NoConnection extends Error {
     super('No connection in time')
   }
 }
+
+/** The server accepts no writes, and another one may have the store. */
+export class ReadOnlyHost extends Error {
+  constructor() {
+    super('The server accepts no writes')
+  }
+}
+
+/** The connection broke before its transaction began. Nothing has been changed, and another connection may work. */
+export class NotBegun extends NoConnection {}
+
+/** True when PostgreSQL or PgBouncer accepts no more connections. */
+export const isLimit = (error: unknown): boolean =>
+  codeOf(error) === '53300' || (error instanceof Error && error.message.startsWith('no more connections allowed'))
+
+/** True when a pooler in front of PostgreSQL refuses settings that belong to a whole connection. */
+export const isSettingRefused = (error: unknown): boolean =>
+  codeOf(error) === '08P01' && error instanceof Error && error.message.startsWith('unsupported startup parameter')
 
 /** True for a serialization failure and a deadlock: nothing was changed, and a retry helps. */
 export const isRepeatable = (error: unknown): boolean => ['40001', '40P01'].includes(codeOf(error))
@@ -45,6 +64,7 @@ const meanings: Readonly<Record<string, (error: unknown) => Fault>> = {
   '25006': (error) => unavailable('is read-only at the moment', bare(error)),
   '25P': (error) => unavailable('does not answer in time', bare(error)),
   '53100': (error) => unavailable('cannot be written: its disk is full', bare(error)),
+  '53300': (error) => unavailable('accepts no more connections', bare(error)),
   '53': (error) => unavailable('is out of resources at the moment', bare(error)),
   '58': (error) => unavailable('cannot be read or written: its disk reports an error', bare(error)),
   '28': (error) => unavailable('rejects the account that svc uses', bare(error)),
@@ -58,6 +78,8 @@ export function runningFault(error: unknown): Error {
   const code = codeOf(error)
   const meaning = meanings[code] ?? meanings[code.slice(0, 3)] ?? meanings[code.slice(0, 2)]
   if (meaning) return meaning(error)
+  if (isLimit(error)) return unavailable('accepts no more connections', bare(error))
+  if (error instanceof ReadOnlyHost) return unavailable('is on no server that accepts writes', bare(error))
   if (isConnectionLost(error)) return unavailable('cannot be reached', bare(error))
   // An error that does not come from the driver is a defect of ours, and its stack is needed.
   return code === '' && error instanceof Error ? error : bare(error)
@@ -75,7 +97,7 @@ export function isConnectionLost(error: unknown): boolean {
 }
 
 /** Translates an error from opening the store. Every fault names the store and the remedy. */
-export function openingFault(error: unknown, { label, host, port, user, database, ssl }: PostgresTarget): Error {
+export function openingFault(error: unknown, { label, hosts, user, database }: PostgresTarget): Error {
   if (error instanceof Fault) return error
   const code = codeOf(error)
   const local = (what: string, ...hints: readonly string[]): Fault =>
@@ -95,15 +117,30 @@ export function openingFault(error: unknown, { label, host, port, user, database
   if (isTls(error)) {
     return local(
       `does not offer a trusted connection: ${error instanceof Error ? error.message : ''}`,
-      ssl === false
+      hosts.every(({ ssl }) => ssl === false)
         ? 'To encrypt, use ?sslmode=verify-full.'
         : 'Set its CA with ?sslrootcert=FILE, or turn TLS off with ?sslmode=disable.',
     )
   }
+  if (isLimit(error)) {
+    return new Fault('Unavailable', `The store ${label} accepts no more connections`, {
+      hints: [
+        'Raise max_connections of the server or the limit of the account, or set fewer with ?connections= for each svc.',
+      ],
+      retryAfter: 5,
+      cause: bare(error),
+    })
+  }
+  if (error instanceof ReadOnlyHost) {
+    return new Fault('Unavailable', `The store ${label} is on no server that accepts writes`, {
+      hints: [`These are standbys or read-only: ${addresses(hosts)}.`],
+      retryAfter: 5,
+    })
+  }
   if (isConnectionLost(error)) {
     return new Fault(
       'Unavailable',
-      `The store ${label} cannot be reached: no PostgreSQL server responds at ${host}:${port}`,
+      `The store ${label} cannot be reached: no PostgreSQL server responds at ${addresses(hosts)}`,
       {
         hints: ['Is PostgreSQL running, and is SVC_STORE correct?'],
         retryAfter: 5,
@@ -113,6 +150,11 @@ export function openingFault(error: unknown, { label, host, port, user, database
   }
   return runningFault(error)
 }
+
+const addresses = (hosts: PostgresTarget['hosts']): string =>
+  hosts
+    .map((server) => (isSocket(server) ? `${server.host}/.s.PGSQL.${server.port}` : `${server.host}:${server.port}`))
+    .join(' or ')
 
 const isTls = (error: unknown): boolean =>
   /CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO/.test(codeOf(error)) ||

@@ -6,10 +6,19 @@ import type { ClientBase } from 'pg'
 import pg from 'pg'
 import { Fault } from '../errors.ts'
 import { isLoopback } from '../loopback.ts'
-import { type DriverConnection, kysely } from './dialect.ts'
+import { type DriverConnection, kysely, laterSql, type QueryOutcome } from './dialect.ts'
 import { closed, type StoreLink, unavailable, WaitBudget } from './link.ts'
 import { type ConnectionConfig, ConnectionPool, type PoolConnection } from './postgres-connections.ts'
-import { isAnswer, isConnectionLost, isRepeatable, openingFault, runningFault } from './postgres-faults.ts'
+import {
+  isAnswer,
+  isConnectionLost,
+  isRepeatable,
+  isSettingRefused,
+  NoConnection,
+  NotBegun,
+  openingFault,
+  runningFault,
+} from './postgres-faults.ts'
 import { type PostgresTarget, postgresTarget } from './postgres-url.ts'
 import {
   accountTables,
@@ -153,19 +162,16 @@ const silenceMs = 1_650
  * answer, and no transaction pauses between two statements.
  */
 const idleMs = 1_500
-const maxConnections = 10
 const maxAttempts = 5
+/** The first connection to a distant server may take this long. Milliseconds. */
+const distantOpenMs = 5_000
+/** The same limits for one transaction, where the connection belongs to a pooler. */
+const transactionLimits = `SET LOCAL statement_timeout = ${statementMs}; SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`
 
 /** Connects and brings the schema up to date. Throws a Fault that says what is wrong and how to fix it. */
 export async function linkPostgres({ url, create, env }: PostgresOptions): Promise<StoreLink> {
   const target = await postgresTarget(url, env)
-  const connections = new ConnectionPool(settings(target), maxConnections)
-  try {
-    await prepare(connections, target, create)
-  } catch (error) {
-    await connections.close()
-    throw openingFault(error, target)
-  }
+  const { connections, pooled } = await opened(target, create)
   let open = true
   const bounded = async <T>(
     budget: WaitBudget,
@@ -185,42 +191,69 @@ export async function linkPostgres({ url, create, env }: PostgresOptions): Promi
       budget.end()
     }
   }
-  const over = (budget: () => WaitBudget): StoreLink => ({
-    // A connection may have broken unnoticed, for example when the server restarted. Repeating a read is safe.
+  // A connection may have broken unnoticed, for example when the server restarted. Repeating a read is safe.
+  const readAgain = (error: unknown, attempt: number): boolean =>
+    attempt < maxAttempts && (error instanceof NotBegun || (attempt === 1 && isConnectionLost(error)))
+  const over = (budget: () => WaitBudget, together: ReadsTogether | undefined): StoreLink => ({
     read: (work) =>
       bounded(
         budget(),
-        (deadline) => work(kysely(parts, async () => hold(connections, await connections.take(deadline), deadline))),
-        (error, attempt) => attempt === 1 && isConnectionLost(error),
+        async (deadline) => {
+          const reads = together?.join(deadline) ?? new SharedReads(connections, deadline)
+          try {
+            return await work(kysely(parts, async () => reads.connection()))
+          } finally {
+            await reads.leave()
+          }
+        },
+        readAgain,
       ),
     write: (work) =>
       bounded(
         budget(),
         (deadline) =>
-          kysely(parts, async () => hold(connections, await takeBegun(connections, deadline), deadline))
+          kysely(parts, async () => transaction(connections, await connections.lease(deadline), { deadline, pooled }))
             .transaction()
             .execute(work),
-        (error, attempt) => attempt < maxAttempts && isRepeatable(error),
+        (error, attempt) => attempt < maxAttempts && (isRepeatable(error) || error instanceof NotBegun),
       ),
     lock: async (tx, name) => {
-      await sql`SELECT pg_advisory_xact_lock(${lockKey(name)}::bigint)`.execute(tx)
+      await laterSql(tx, sql`SELECT pg_advisory_xact_lock(${lockKey(name)}::bigint)`)
     },
-    readClock: () =>
-      bounded(
-        budget(),
-        (deadline) => readClock(connections, deadline),
-        (error, attempt) => attempt === 1 && isConnectionLost(error),
-      ),
+    readClock: () => bounded(budget(), (deadline) => readClock(connections, deadline), readAgain),
     forRequest: () => {
       const shared = new WaitBudget()
-      return over(() => shared)
+      return over(() => shared, new ReadsTogether(connections))
     },
     close: async () => {
       open = false
       await connections.close()
     },
   })
-  return over(() => new WaitBudget())
+  return over(() => new WaitBudget(), undefined)
+}
+
+/**
+ * A pool whose connections work. `pooled`: PgBouncer or another pooler gives each transaction another connection, so that
+ * settings apply to a transaction. It refuses those of a connection, or accepts and ignores them.
+ */
+async function opened(target: PostgresTarget, create: boolean) {
+  const first = new ConnectionPool(settings(target, false), target.connections)
+  try {
+    const hasLimits = await prepare(first, target, create)
+    return { connections: first, pooled: !hasLimits }
+  } catch (error) {
+    await first.close()
+    if (!isSettingRefused(error)) throw openingFault(error, target)
+  }
+  const connections = new ConnectionPool(settings(target, true), target.connections)
+  try {
+    await prepare(connections, target, create)
+    return { connections, pooled: true }
+  } catch (error) {
+    await connections.close()
+    throw openingFault(error, target)
+  }
 }
 
 const parts = {
@@ -228,36 +261,28 @@ const parts = {
   createQueryCompiler: () => new PostgresQueryCompiler(),
 }
 
-const settings = ({
-  password,
-  host,
-  port,
-  user,
-  database,
-  ssl,
-  loopbackOnly,
-  label,
-}: PostgresTarget): ConnectionConfig => ({
-  host,
-  port,
-  user,
-  database,
-  ssl,
-  ...(loopbackOnly ? { socket: () => loopbackSocket(label) } : {}),
-  // With a function, the driver does not look for a password elsewhere.
-  password: () => {
-    if (password !== undefined) return password
-    throw new Fault('Local', `The store ${label} requires a password, but none is set`, {
-      hints: ['Put it into a file, and set SVC_STORE_PASSWORD_FILE to its path.'],
-    })
-  },
-  application_name: 'svc',
-  keepAlive: true,
-  statement_timeout: statementMs,
-  query_timeout: silenceMs,
-  idle_in_transaction_session_timeout: idleMs,
-  types: { getTypeParser },
-})
+const settings = (target: PostgresTarget, pooled: boolean): readonly ConnectionConfig[] =>
+  target.hosts.map(({ host, port, ssl, loopbackOnly }) => ({
+    host,
+    port,
+    ssl,
+    user: target.user,
+    database: target.database,
+    writable: target.writable,
+    ...(loopbackOnly ? { socket: () => loopbackSocket(target.label) } : {}),
+    // With a function, the driver does not look for a password elsewhere.
+    password: () => {
+      if (target.password !== undefined) return target.password
+      throw new Fault('Local', `The store ${target.label} requires a password, but none is set`, {
+        hints: ['Put it into a file, and set SVC_STORE_PASSWORD_FILE to its path.'],
+      })
+    },
+    application_name: 'svc',
+    keepAlive: true,
+    query_timeout: silenceMs,
+    ...(pooled ? {} : { statement_timeout: statementMs, idle_in_transaction_session_timeout: idleMs }),
+    types: { getTypeParser },
+  }))
 
 const { BOOL, INT2, INT4, INT8, FLOAT4, FLOAT8 } = pg.types.builtins
 /** BIGINT too: times and counts, far below 2^53. */
@@ -290,10 +315,13 @@ function loopbackSocket(label: string): Socket {
   return socket
 }
 
-async function prepare(connections: ConnectionPool, target: PostgresTarget, create: boolean): Promise<void> {
-  const connection = await connections.take(performance.now() + openMs)
+/** Returns whether the server has taken over the limits of the connection. */
+async function prepare(connections: ConnectionPool, target: PostgresTarget, create: boolean): Promise<boolean> {
+  const connection = await firstConnection(connections)
   try {
     await migratePostgres(connection, { label: target.label, create })
+    const { rows } = await connection.ask(`SELECT current_setting('statement_timeout') AS "limit"`, [], silenceMs)
+    return (rows[0] as { limit?: string }).limit === `${statementMs}ms`
   } catch (error) {
     if (!isAnswer(error)) connection.destroy()
     throw error
@@ -302,50 +330,193 @@ async function prepare(connections: ConnectionPool, target: PostgresTarget, crea
   }
 }
 
-/**
- * Takes a connection and begins a transaction. A broken connection is replaced once, which is safe only before the
- * first statement.
- */
-async function takeBegun(connections: ConnectionPool, deadline: number): Promise<PoolConnection> {
-  for (let attempt = 1; ; attempt += 1) {
-    const connection = await connections.take(deadline)
-    try {
-      await connection.ask('BEGIN', [], Math.min(silenceMs, deadline - performance.now()))
-      return connection
-    } catch (error) {
-      connections.release(connection)
-      if (attempt === 2 || !isConnectionLost(error)) throw error
-    }
+/** Waits longer for a distant server that has answered, because nobody waits for an answer of svc yet. */
+async function firstConnection(connections: ConnectionPool): Promise<PoolConnection> {
+  try {
+    return await connections.take(performance.now() + openMs)
+  } catch (error) {
+    if (!(error instanceof NoConnection && connections.distant)) throw error
+    return await connections.take(performance.now() + distantOpenMs)
   }
 }
 
-function hold(connections: ConnectionPool, connection: PoolConnection, deadline: number): DriverConnection {
-  const ask = async (text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> => {
-    const leftMs = deadline - performance.now()
-    if (leftMs <= 0) {
-      connection.destroy()
-      throw unavailable('does not answer in time')
+/** Sends one statement. Throws within the time that the caller has left. */
+async function askBy(
+  connection: PoolConnection,
+  deadline: number,
+  text: string,
+  parameters: readonly unknown[],
+): Promise<pg.QueryResult> {
+  const leftMs = deadline - performance.now()
+  if (leftMs <= 0) {
+    connection.destroy()
+    throw unavailable('does not answer in time')
+  }
+  return await connection.ask(text, parameters, Math.min(silenceMs, leftMs))
+}
+
+const outcomeOf = ({ rows, rowCount, command }: pg.QueryResult): QueryOutcome => ({
+  rows,
+  changed: command === 'SELECT' ? undefined : (rowCount ?? undefined),
+})
+
+/** Reads that share a connection: those that begin together are sent together, and cost one round trip. */
+class SharedReads {
+  readonly #connections: ConnectionPool
+  readonly #deadline: number
+  #taken: Promise<PoolConnection> | undefined
+  /** What has been sent and not yet answered. */
+  readonly #sent = new Set<Promise<unknown>>()
+  #users = 0
+
+  constructor(connections: ConnectionPool, deadline: number) {
+    this.#connections = connections
+    this.#deadline = deadline
+    this.join()
+  }
+
+  join(): void {
+    this.#users += 1
+  }
+
+  connection(): DriverConnection {
+    return {
+      execute: async (text, parameters) => outcomeOf(await this.#ask(text, parameters)),
+      begin: notHere,
+      commit: notHere,
+      rollback: notHere,
+      release: () => {},
     }
-    return await connection.ask(text, parameters, Math.min(silenceMs, leftMs))
+  }
+
+  /** Gives the connection back when nobody uses it any more. */
+  async leave(): Promise<void> {
+    this.#users -= 1
+    if (this.#users > 0 || !this.#taken) return
+    const connection = await this.#taken.catch(() => undefined)
+    await Promise.allSettled(this.#sent)
+    if (connection) this.#connections.release(connection)
+  }
+
+  async #ask(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
+    this.#taken ??= this.#connections.lease(this.#deadline)
+    const connection = await this.#taken
+    const checked = connection.unproven ? this.#check(connection) : undefined
+    const answer = this.#keep(askBy(connection, this.#deadline, text, parameters))
+    return await lastOf([...(checked ? [checked] : []), answer])
+  }
+
+  /** The first read sends the check, and the others go with it. */
+  #check(connection: PoolConnection): Promise<void> {
+    connection.unproven = false
+    const check = async (): Promise<void> => {
+      if (await this.#connections.proved(connection, this.#deadline)) return
+      connection.destroy()
+      throw new NotBegun()
+    }
+    return this.#keep(check())
+  }
+
+  #keep<T>(work: Promise<T>): Promise<T> {
+    this.#sent.add(work)
+    const forget = (): void => void this.#sent.delete(work)
+    work.then(forget, forget)
+    return work
+  }
+}
+
+const notHere = async (): Promise<never> => {
+  throw new Error('reads have no transaction')
+}
+
+/** The reads of one request. Those that it begins at the same time go together. */
+class ReadsTogether {
+  readonly #connections: ConnectionPool
+  #gathering: SharedReads | undefined
+
+  constructor(connections: ConnectionPool) {
+    this.#connections = connections
+  }
+
+  join(deadline: number): SharedReads {
+    if (this.#gathering) {
+      this.#gathering.join()
+      return this.#gathering
+    }
+    const reads = new SharedReads(this.#connections, deadline)
+    this.#gathering = reads
+    queueMicrotask(() => {
+      this.#gathering = undefined
+    })
+    return reads
+  }
+}
+
+/**
+ * A transaction. BEGIN and deferred statements are sent together with the next statement that somebody waits for. A
+ * connection that broke before BEGIN was answered throws NotBegun.
+ */
+function transaction(
+  connections: ConnectionPool,
+  connection: PoolConnection,
+  { deadline, pooled }: { readonly deadline: number; readonly pooled: boolean },
+): DriverConnection {
+  let waiting: { readonly send: () => Promise<void> }[] = []
+  let began = false
+  const ask = (text: string, parameters: readonly unknown[]) => askBy(connection, deadline, text, parameters)
+  const begin = async (): Promise<void> => {
+    const { unproven } = connection
+    try {
+      if (!unproven) await ask('BEGIN', [])
+      else if (!(await connections.proved(connection, deadline, 'BEGIN'))) throw new NotBegun()
+    } catch (error) {
+      if (!isConnectionLost(error)) throw error
+      connection.destroy()
+      throw new NotBegun()
+    }
+  }
+  /** Sends what waits and then this, without waiting in between. */
+  const flush = async <T>(last: () => Promise<T>): Promise<T> => {
+    const statements = waiting
+    waiting = []
+    return await lastOf([...statements.map(({ send }) => send()), last()])
   }
   return {
-    execute: async (text, parameters) => {
-      const { rows, rowCount, command } = await ask(text, parameters)
-      return { rows, changed: command === 'SELECT' ? undefined : (rowCount ?? undefined) }
+    execute: (text, parameters) => flush(async () => outcomeOf(await ask(text, parameters))),
+    defer: (text, parameters, done) => {
+      waiting.push({ send: async () => done(outcomeOf(await ask(text, parameters))) })
     },
-    // The connection already has an open transaction.
-    begin: async () => {},
+    begin: async () => {
+      waiting.push({
+        send: () => {
+          began = true
+          return begin()
+        },
+      })
+      if (pooled) waiting.push({ send: async () => void (await ask(transactionLimits, [])) })
+    },
     commit: async () => {
-      const { command } = await ask('COMMIT', [])
+      // What has been sent with COMMIT cannot be repeated on another connection.
+      if (!began && connection.unproven && !(await connections.proved(connection, deadline))) throw new NotBegun()
+      const { command } = await flush(() => ask('COMMIT', []))
       // When an earlier statement has failed, the server reports another command here instead of an error.
       if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)
     },
     // A broken connection has ended its transaction.
     rollback: async () => {
-      if (!connection.lost) await ask('ROLLBACK', [])
+      waiting = []
+      if (began && !connection.lost) await ask('ROLLBACK', [])
     },
     release: () => connections.release(connection),
   }
+}
+
+/** The last of several answers. Throws the first error in their order: those after it are its consequences. */
+async function lastOf<T>(answers: readonly [...Promise<unknown>[], Promise<T>]): Promise<T> {
+  const outcomes = await Promise.allSettled(answers)
+  const failure = outcomes.find(({ status }) => status === 'rejected')
+  if (failure?.status === 'rejected') throw failure.reason
+  return await (answers.at(-1) as Promise<T>)
 }
 
 async function repeated<T>(run: () => Promise<T>, again: (error: unknown, attempt: number) => boolean): Promise<T> {

@@ -2,24 +2,34 @@ import { Fault } from '../errors.ts'
 import { readNamed } from '../files/index.ts'
 import { isLoopbackHost } from '../loopback.ts'
 import { reason, shownStore } from './path.ts'
+import { isSocket, type PostgresAddress, parsePostgresUrl, type ServerAddress } from './postgres-address.ts'
 
-/** The connection parameters of the server, and its name for people. */
-export type PostgresTarget = {
-  readonly host: string
-  readonly port: number
-  readonly user: string
-  readonly database: string
-  readonly password: string | undefined
+/** A server that may have the store, and how svc connects to it. */
+export type PostgresHost = ServerAddress & {
   readonly ssl: false | { readonly rejectUnauthorized: true; readonly ca?: string }
   /** True when there is no TLS because the host is loopback. The connection's address must be loopback too. */
   readonly loopbackOnly: boolean
+}
+
+/** The connection parameters of the store, and its name for people. */
+export type PostgresTarget = {
+  /** At least one. */
+  readonly hosts: readonly PostgresHost[]
+  readonly user: string
+  readonly database: string
+  readonly password: string | undefined
+  /** Whether a server that accepts no writes is passed over. */
+  readonly writable: boolean
+  /** The most connections of this process. */
+  readonly connections: number
   /** The URL without the password. */
   readonly label: string
 }
 
 type Env = Readonly<Record<string, string | undefined>>
 
-const defaultPort = 5_432
+const defaultConnections = 10
+const mostConnections = 500
 
 /**
  * Parses a postgres:// URL. The password should be in the file that SVC_STORE_PASSWORD_FILE names, because other
@@ -27,55 +37,72 @@ const defaultPort = 5_432
  * it off. Reads the files that the URL and the environment name. Throws Fault `Local`, without repeating possible secrets.
  */
 export async function postgresTarget(store: string, env: Env): Promise<PostgresTarget> {
-  if (!URL.canParse(store)) throw wrong('is not a URL', 'Percent-encode special characters as %XX.')
-  const url = new URL(store)
-  const { sslmode, sslrootcert } = parameters(url)
-  const host = decoded(url.hostname).replace(/^\[(.*)\]$/, '$1')
-  if (host === '') throw wrong('has no host')
-  if (url.username === '') throw wrong('has no user')
-  const user = decoded(url.username)
+  const { user, password, servers, database, parameters } = addressIn(store)
+  const { sslmode, sslrootcert, connections, target_session_attrs: attributes } = supported(parameters)
+  if (servers.some(({ host }) => host === '')) throw wrong('has no host', `${form}, or ${socketForm}`)
+  if (user === '') throw wrong('has no user')
   const file = env.SVC_STORE_PASSWORD_FILE
-  const loopbackOnly = sslmode === undefined && isLoopbackHost(host)
-  const plain = sslmode === 'disable' || loopbackOnly
+  const ca = sslrootcert === undefined ? {} : { ca: await text(sslrootcert, 'sslrootcert') }
+  const hosts = servers.map((server): PostgresHost => {
+    const loopbackOnly = sslmode === undefined && !isSocket(server) && isLoopbackHost(server.host)
+    const plain = sslmode === 'disable' || isSocket(server) || loopbackOnly
+    return { ...server, loopbackOnly, ssl: plain ? false : { rejectUnauthorized: true, ...ca } }
+  })
   return {
-    host,
-    port: url.port === '' ? defaultPort : Number(url.port),
+    hosts,
     user,
-    database: decoded(url.pathname.slice(1)) || user,
-    password: file ? await passwordIn(file) : decoded(url.password) || undefined,
-    ssl: plain
-      ? false
-      : {
-          rejectUnauthorized: true,
-          ...(sslrootcert === undefined ? {} : { ca: await text(sslrootcert, 'sslrootcert') }),
-        },
-    loopbackOnly,
+    database: database || user,
+    password: file ? await passwordIn(file) : password,
+    writable: attributes === undefined ? hosts.length > 1 : attributes === 'read-write',
+    connections: connections === undefined ? defaultConnections : Number(connections),
     label: shownStore(store),
   }
 }
 
 const form = 'Example: postgres://user@host:5432/database'
+const socketForm = 'for a Unix socket postgres://user@/database?host=/run/postgresql'
 const wrong = (what: string, hint = form): Fault =>
   new Fault('Local', `The store's PostgreSQL address ${what}`, { hints: [hint] })
 
-function parameters(url: URL): { readonly sslmode?: string; readonly sslrootcert?: string } {
-  const query = Object.fromEntries(url.searchParams)
-  const { sslmode, sslrootcert, ...others } = query
-  if (Object.keys(others).length > 0) {
-    throw wrong('has an unsupported parameter', 'The supported parameters are sslmode and sslrootcert.')
-  }
-  if (sslmode !== undefined && sslmode !== 'disable' && sslmode !== 'verify-full') {
-    throw wrong('has an unsupported sslmode', 'Use verify-full (the default beyond loopback) or disable.')
-  }
-  return { ...(sslmode === undefined ? {} : { sslmode }), ...(sslrootcert === undefined ? {} : { sslrootcert }) }
-}
-
-function decoded(part: string): string {
+function addressIn(store: string): PostgresAddress {
   try {
-    return decodeURIComponent(part)
+    const address = parsePostgresUrl(store)
+    if (address) return address
   } catch {
     throw wrong('has a "%" that is not followed by two hexadecimal digits')
   }
+  throw wrong('is not a URL', 'Percent-encode special characters as %XX.')
+}
+
+const names = ['sslmode', 'sslrootcert', 'connections', 'target_session_attrs'] as const
+type Parameters = { readonly [name in (typeof names)[number]]?: string }
+
+function supported(parameters: Readonly<Record<string, string>>): Parameters {
+  if (Object.keys(parameters).some((name) => !(names as readonly string[]).includes(name))) {
+    throw wrong(
+      'has an unsupported parameter',
+      'The supported parameters are host and port (of a Unix socket), sslmode, sslrootcert, connections and target_session_attrs.',
+    )
+  }
+  const { sslmode, connections, target_session_attrs: attributes }: Parameters = parameters
+  if (sslmode !== undefined && sslmode !== 'disable' && sslmode !== 'verify-full') {
+    throw wrong('has an unsupported sslmode', 'Use verify-full (the default beyond loopback) or disable.')
+  }
+  if (connections !== undefined && !isCount(connections)) {
+    throw wrong('has an unusable number of connections', `Use a number from 1 to ${mostConnections}.`)
+  }
+  if (attributes !== undefined && attributes !== 'read-write' && attributes !== 'any') {
+    throw wrong(
+      'has unsupported target_session_attrs',
+      'Use read-write (the default with several hosts) or any (the default with one).',
+    )
+  }
+  return parameters
+}
+
+const isCount = (text: string): boolean => {
+  const count = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  return count >= 1 && count <= mostConnections
 }
 
 const passwordIn = async (file: string): Promise<string> => {

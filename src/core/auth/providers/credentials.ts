@@ -3,7 +3,7 @@ import type { Authenticate } from '../../protocol/index.ts'
 import type { Call } from '../../service.ts'
 import type { User } from '../../store/index.ts'
 import { verifyUser } from '../verify.ts'
-import type { Provider, ProviderContext } from './provider.ts'
+import type { Provider, ProviderContext, VerifiedUser } from './provider.ts'
 
 /** Signs in with a user name or e-mail address and a password. */
 const credentials: Provider = { signIn }
@@ -13,10 +13,10 @@ async function signIn(
   world: ProviderContext,
   request: Authenticate,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal'>,
-): Promise<User> {
+): Promise<VerifiedUser> {
   const { UserName: name = '', Password: password = '' } = request
   refuseEmpty(name, password)
-  const { user, compared } = await verifyUser(
+  const { user, compared, settles } = await verifyUser(
     world,
     {
       name,
@@ -27,7 +27,7 @@ async function signIn(
     call,
   )
   if (compared.outdated) await renewHash(world, user, password, call.signal)
-  return user
+  return { ...user, settles }
 }
 
 /**

@@ -7,7 +7,7 @@ import { makeNonce, nonceMadeAt, opaqueOf } from '../digest/nonce.ts'
 import { hasProof, type Proof, proofOfBody, proofOfHeader } from '../digest/proof.ts'
 import { type Algorithm, algorithms, digestResponse, realm } from '../digest/secret.ts'
 import { verifyUser } from '../verify.ts'
-import type { Provider, ProviderContext, WaysToSignIn } from './provider.ts'
+import type { Provider, ProviderContext, VerifiedUser, WaysToSignIn } from './provider.ts'
 
 /** Signs in by HTTP Digest (A12, RFC 7616), from the body or from the Authorization header. */
 const digest: Provider = { signIn, challenges }
@@ -20,7 +20,7 @@ async function signIn(
   world: ProviderContext,
   request: Authenticate,
   call: Pick<Call, 'caller' | 'correlationId' | 'signal' | 'signed'>,
-): Promise<User> {
+): Promise<VerifiedUser> {
   const { data, ways } = world
   const { signed } = call
   const proof = signed && proofOf(request, signed)
@@ -29,7 +29,7 @@ async function signIn(
   const madeAt = nonceMadeAt(key, proof.nonce)
   // Without a nonce of this store, no digest can be right, and whoever sends one learns nothing about the secret.
   if (madeAt === undefined || (proof.opaque !== undefined && proof.opaque !== opaqueOf(key))) throw refused()
-  const { user } = await verifyUser(
+  const { user, settles } = await verifyUser(
     world,
     {
       name: proof.userName,
@@ -45,7 +45,7 @@ async function signIn(
     },
     call,
   )
-  return user
+  return { ...user, settles }
 }
 
 /**

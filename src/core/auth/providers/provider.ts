@@ -1,7 +1,7 @@
 import type { ConfiguredFiles } from '../../files/index.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { BrowserSignIn, Call } from '../../service.ts'
-import type { Data, User } from '../../store/index.ts'
+import type { Data, Settlement, User } from '../../store/index.ts'
 import type { Paces } from '../paces.ts'
 import type { Passwords } from '../passwords.ts'
 
@@ -41,7 +41,11 @@ export type ProviderContext = {
 }
 
 /** A verified user, with the roles that this sign-in has from claims. They are not grants. */
-export type VerifiedUser = User & { readonly claimedRoles?: readonly string[] | undefined }
+export type VerifiedUser = User & {
+  readonly claimedRoles?: readonly string[] | undefined
+  /** What the right secret changes in the limits of the name. Whoever gets the user stores it (`settleSignIn`). */
+  readonly settles?: Settlement | undefined
+}
 
 type ProviderCall = Pick<Call, 'caller' | 'correlationId' | 'signal' | 'signed'>
 

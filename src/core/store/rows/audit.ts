@@ -1,4 +1,5 @@
 import type { Actor, AuditRow, Data } from '../data.ts'
+import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, present } from '../tables.ts'
 
@@ -13,22 +14,21 @@ export type AuditEntry = {
 
 /** Writes an entry in the transaction of its change (S10). */
 export async function note(tx: Db, at: number, actor: Actor, entry: AuditEntry): Promise<void> {
-  await tx
-    .insertInto('audit')
-    .values({
-      at,
-      event: entry.event,
-      who: actor.who,
-      actorId: actor.userId ?? null,
-      address: actor.address ?? null,
-      target: entry.target ?? null,
-      correlationId: actor.correlationId,
-      before: entry.before ?? null,
-      after: entry.after ?? null,
-      reason: actor.reason ?? null,
-    })
-    .execute()
+  await later(tx, tx.insertInto('audit').values(auditValues(at, actor, entry)))
 }
+
+export const auditValues = (at: number, actor: Actor, { event, target, before, after }: AuditEntry) => ({
+  at,
+  event,
+  who: actor.who,
+  actorId: actor.userId ?? null,
+  address: actor.address ?? null,
+  target: target ?? null,
+  correlationId: actor.correlationId,
+  before: before ?? null,
+  after: after ?? null,
+  reason: actor.reason ?? null,
+})
 
 /** How somebody signed in, for the audit. By password goes without saying. */
 export const providerText = (provider: string | undefined): string | undefined =>

@@ -1,12 +1,10 @@
-import type { Data, DigestSecret, NonceUse } from '../data.ts'
+import { type Data, type DigestSecret, type NonceUse, nonceLivesMs } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, flag } from '../tables.ts'
 import { note } from './audit.ts'
 import { ownKey } from './store-keys.ts'
 import { userThere } from './user-rows.ts'
 
-/** A nonce is accepted for five minutes (A12). */
-export const nonceLivesMs = 5 * 60_000
 /** Rows of nonces stay longer, because the clocks of two nodes may differ. */
 export const noncesKeptMs = 2 * nonceLivesMs
 /** Maximum rows for each user. Beyond it, the older half is forgotten and refused. */

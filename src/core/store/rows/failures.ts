@@ -1,7 +1,8 @@
 import type { Data, FailureCounter } from '../data.ts'
+import { type Later, later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
-import { type Room, roomAfter } from './room.ts'
+import { countWhenFull, keepRoom, type LimitedRows, type Room } from './room.ts'
 
 /** Maximum rows of failed sign-ins (P5). */
 export const maxFailures = 100_000
@@ -23,26 +24,27 @@ export function failuresOver(link: StoreLink, room: Room): Data['failures'] {
           .execute()
         return new Map(rows.map(({ key, count, lastAt }) => [key, { count, lastAt }]))
       }),
-    add: (at, counters) =>
-      link.write(async (tx) => {
-        const counts = new Map<string, number>()
-        // In one order, so that two transactions never wait for each other.
-        for (const counter of counters.toSorted((one, other) => (one.key < other.key ? -1 : 1))) {
-          const { count } = await counted(tx, at, counter)
-          counts.set(counter.key, count)
-          if (count === 1) room.left = await roomAfter(room, maxFailures, rowsOf(tx))
-        }
-        return counters.map(({ key }) => counts.get(key) ?? 0)
-      }),
-    clear: (key) =>
-      link.write(async (tx) => {
-        await tx.deleteFrom('failures').where('key', '=', key).execute()
-      }),
+    add: async (at, counters) => {
+      // In one order, so that two transactions never wait for each other.
+      const ordered = counters.toSorted((one, other) => (one.key < other.key ? -1 : 1))
+      const { outcomes, counted } = await link.write(async (tx) => {
+        const outcomes: Later<{ count: number }>[] = []
+        for (const counter of ordered) outcomes.push(await later(tx, countedOnce(tx, at, counter)))
+        return { outcomes, counted: await countWhenFull(tx, room, limitedRows) }
+      })
+      const counts = new Map(ordered.map(({ key }, n) => [key, outcomes[n]?.rows()[0]?.count ?? 0]))
+      const added = [...counts.values()].filter((count) => count === 1).length
+      await keepRoom(link, room, limitedRows, { added, counted })
+      return counters.map(({ key }) => counts.get(key) ?? 0)
+    },
   }
 }
 
+/** Removes a counter. */
+export const cleared = (tx: Db, key: string) => later(tx, tx.deleteFrom('failures').where('key', '=', key))
+
 /** A single statement, so that two parallel failures count as two. */
-const counted = (tx: Db, at: number, { key, windowMs, window }: FailureCounter): Promise<{ count: number }> =>
+const countedOnce = (tx: Db, at: number, { key, windowMs, window }: FailureCounter) =>
   tx
     .insertInto('failures')
     .values({ key, count: 1, lastAt: at })
@@ -66,17 +68,11 @@ const counted = (tx: Db, at: number, { key, windowMs, window }: FailureCounter):
       })),
     )
     .returning('count')
-    .executeTakeFirstOrThrow()
 
-const rowsOf = (tx: Db) => ({
-  count: async () =>
-    (
-      await tx
-        .selectFrom('failures')
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-    ).n,
-  evict: async (n: number) => {
+const limitedRows: LimitedRows = {
+  max: maxFailures,
+  count: (tx) => tx.selectFrom('failures').select((eb) => eb.fn.countAll<number>().as('n')),
+  evict: async (tx, n) => {
     const oldest = tx.selectFrom('failures').select('key').orderBy('lastAt')
     const passing = oldest.where((eb) => eb.or([eb('key', '<', lastingFailures), eb('key', '>=', after)]))
     const { numDeletedRows } = await tx
@@ -86,6 +82,6 @@ const rowsOf = (tx: Db) => ({
     const more = n - Number(numDeletedRows)
     if (more > 0) await tx.deleteFrom('failures').where('key', 'in', oldest.limit(more)).execute()
   },
-})
+}
 /** The end of the range of keys that begin with `lastingFailures`. */
 const after = `${lastingFailures.slice(0, -1)}!`

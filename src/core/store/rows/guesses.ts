@@ -1,7 +1,8 @@
 import type { Bucket, BucketLevel, Data } from '../data.ts'
+import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import type { Db } from '../tables.ts'
-import { type Room, roomAfter } from './room.ts'
+import { countWhenFull, keepRoom, type LimitedRows, type Room } from './room.ts'
 
 /** Maximum rows of buckets (P5). */
 export const maxGuesses = 100_000
@@ -17,24 +18,32 @@ export function guessesOver(link: StoreLink, room: Room): Data['guesses'] {
         const [row] = await db.selectFrom('guesses').select('fullAt').where('name', '=', name).execute()
         return levelOf(row?.fullAt ?? at, at, bucket)
       }),
-    take: (name, at, bucket) =>
-      link.write(async (tx) => {
-        const row = await taken(tx, name, at, bucket)
-        if (row === undefined) return undefined
-        // The row may be new.
-        if (row.fullAt === at + bucket.everyMs) room.left = await roomAfter(room, maxGuesses, rowsOf(tx))
-        return levelOf(row.fullAt, at, bucket)
-      }),
-    giveBack: (name, { everyMs }) =>
-      link.write(async (tx) => {
-        await tx
-          .updateTable('guesses')
-          .set((eb) => ({ fullAt: eb('fullAt', '-', everyMs) }))
-          .where('name', '=', name)
-          .execute()
-      }),
+    take: async (name, at, bucket) => {
+      const { changed, counted } = await link.write(async (tx) => ({
+        changed: await later(tx, taken(tx, name, at, bucket)),
+        counted: await countWhenFull(tx, room, limitedRows),
+      }))
+      const [row] = changed.rows()
+      // The row may be new.
+      const added = row?.fullAt === at + bucket.everyMs ? 1 : 0
+      await keepRoom(link, room, limitedRows, { added, counted })
+      return row && levelOf(row.fullAt, at, bucket)
+    },
+    giveBack: async (name, bucket) => {
+      await link.write((tx) => givenBack(tx, name, bucket))
+    },
   }
 }
+
+/** Returns a token to a bucket. */
+export const givenBack = (tx: Db, name: string, { everyMs }: Bucket) =>
+  later(
+    tx,
+    tx
+      .updateTable('guesses')
+      .set((eb) => ({ fullAt: eb('fullAt', '-', everyMs) }))
+      .where('name', '=', name),
+  )
 
 function levelOf(fullAt: number, at: number, { capacity, everyMs }: Bucket): BucketLevel {
   const missing = Math.max(0, Math.ceil((fullAt - at) / everyMs))
@@ -59,19 +68,13 @@ const taken = (tx: Db, name: string, at: number, { capacity, everyMs }: Bucket) 
         .where('guesses.fullAt', '<=', at + (capacity - 1) * everyMs),
     )
     .returning('fullAt')
-    .executeTakeFirst()
 
-const rowsOf = (tx: Db) => ({
-  count: async () =>
-    (
-      await tx
-        .selectFrom('guesses')
-        .select((eb) => eb.fn.countAll<number>().as('n'))
-        .executeTakeFirstOrThrow()
-    ).n,
+const limitedRows: LimitedRows = {
+  max: maxGuesses,
+  count: (tx) => tx.selectFrom('guesses').select((eb) => eb.fn.countAll<number>().as('n')),
   // The fullest first: to evict an empty bucket, 100,000 other names must have been guessed at as often.
-  evict: async (n: number) => {
+  evict: async (tx, n) => {
     const fullest = tx.selectFrom('guesses').select('name').orderBy('fullAt').limit(n)
     await tx.deleteFrom('guesses').where('name', 'in', fullest).execute()
   },
-})
+}

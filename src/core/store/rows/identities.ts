@@ -82,10 +82,12 @@ export function identitiesOver(link: StoreLink, own: SealingKey, now: () => numb
         }
         return removed.length
       }),
-    claimedRoles: (familyId, at) =>
+    claimedRoles: (kind, hash, at) =>
       link.read(async (db) => {
-        const rows = db.selectFrom('claimedRoles').select('roles').where('familyId', '=', familyId)
-        const [row] = await rows.where('endsAt', '>', at).execute()
+        const table = kind === 'session' ? 'sessions' : 'accessTokens'
+        const family = db.selectFrom(table).select(`${table}.familyId`).where(`${table}.hash`, '=', hash)
+        const rows = db.selectFrom('claimedRoles').select('roles').where('claimedRoles.familyId', '=', family)
+        const [row] = await rows.where('claimedRoles.endsAt', '>', at).execute()
         return row ? (JSON.parse(row.roles) as readonly string[]) : []
       }),
     async sealingKey() {

@@ -1,5 +1,7 @@
 import { createHmac } from 'node:crypto'
+import { sql } from 'kysely'
 import type { Data, User } from '../data.ts'
+import { later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, nameKey } from '../tables.ts'
 import { ownKey, storedKey } from './store-keys.ts'
@@ -19,12 +21,6 @@ export type PrefixMemory = {
 }
 
 export function knownPrefixesOver(link: StoreLink, own: PrefixMemory): Data['knownPrefixes'] {
-  const keep = (mac: string, at: number): void => {
-    own.recent.delete(mac)
-    own.recent.set(mac, at)
-    const [oldest] = own.recent.keys()
-    if (own.recent.size > mostInMemory && oldest !== undefined) own.recent.delete(oldest)
-  }
   return {
     isRemembered: (name, prefix, since) =>
       own.hex !== undefined && (own.recent.get(macOf(own.hex, name, prefix)) ?? Number.NEGATIVE_INFINITY) > since,
@@ -34,7 +30,7 @@ export function knownPrefixesOver(link: StoreLink, own: PrefixMemory): Data['kno
         const newest = db.selectFrom('knownPrefixes').select(['mac', 'at']).orderBy('at', 'desc').limit(mostInMemory)
         return await newest.execute()
       })
-      for (const { mac, at } of rows.toReversed()) keep(mac, at)
+      for (const { mac, at } of rows.toReversed()) keep(own, mac, at)
     },
     lastAt: (name, prefix) =>
       link.read(async (db) => {
@@ -44,44 +40,70 @@ export function knownPrefixesOver(link: StoreLink, own: PrefixMemory): Data['kno
         const mac = macOf(own.hex, name, prefix)
         const at = (await db.selectFrom('knownPrefixes').select('at').where('mac', '=', mac).execute())[0]?.at
         if (at === undefined) own.recent.delete(mac)
-        else keep(mac, at)
+        else keep(own, mac, at)
         return at
       }),
-    remember: async (user, prefix, at) => {
-      await link.write((tx) => rememberPrefix(tx, user, prefix, at))
-      own.hex ??= await link.read((db) => storedKey(db, keyName))
-      if (own.hex === undefined) return
-      for (const name of namesOf(user)) keep(macOf(own.hex, name, prefix), at)
-    },
   }
 }
 
-/** Records a sign-in for every name of the user. Records nothing for a user who has been removed. */
-export async function rememberPrefix(
+function keep(own: PrefixMemory, mac: string, at: number): void {
+  own.recent.delete(mac)
+  own.recent.set(mac, at)
+  const [oldest] = own.recent.keys()
+  if (own.recent.size > mostInMemory && oldest !== undefined) own.recent.delete(oldest)
+}
+
+/** A sign-in from a prefix. */
+export type PrefixUse = { readonly prefix: string; readonly at: number }
+
+/** Takes a sign-in that has been recorded with this key into the memory of this process. */
+export function rememberMacs(
+  own: PrefixMemory,
+  user: Pick<User, 'userName' | 'email'>,
+  { prefix, at }: PrefixUse,
+  key: string,
+): void {
+  own.hex ??= key
+  for (const name of namesOf(user)) keep(own, macOf(own.hex, name, prefix), at)
+}
+
+/**
+ * Records a sign-in for every name of the user. Records nothing for a user who has been removed. Waits for no answer if the
+ * key is in memory. Returns the key, which the transaction may have made.
+ */
+export async function recordPrefix(
   tx: Db,
+  own: Pick<PrefixMemory, 'hex'>,
   user: Pick<User, 'id' | 'userName' | 'email'>,
-  prefix: string,
-  at: number,
-): Promise<void> {
+  { prefix, at }: PrefixUse,
+): Promise<string> {
   const { id } = user
+  const key = own.hex ?? (await ownKey(tx, keyName))
   // Locks the row in PostgreSQL, so that the user is not removed meanwhile.
-  const same = tx.updateTable('users').set((eb) => ({ epoch: eb.ref('epoch') }))
-  if (!(await same.where('id', '=', id).returning('id').executeTakeFirst())) return
-  const key = await ownKey(tx, keyName)
+  await later(
+    tx,
+    tx
+      .updateTable('users')
+      .set((eb) => ({ epoch: eb.ref('epoch') }))
+      .where('id', '=', id),
+  )
   const macs = new Set(namesOf(user).map((name) => macOf(key, name, prefix)))
   for (const mac of macs) {
-    await tx
-      .insertInto('knownPrefixes')
-      .values({ mac, userId: id, at })
-      .onConflict((conflict) => conflict.column('mac').doUpdateSet({ userId: id, at }))
-      .execute()
+    await laterSql(
+      tx,
+      sql`INSERT INTO "knownPrefixes" ("mac", "userId", "at") SELECT ${mac}, "id", ${at} FROM "users" WHERE "id" = ${id}
+        ON CONFLICT ("mac") DO UPDATE SET "userId" = excluded."userId", "at" = excluded."at"`,
+    )
   }
   const newest = tx.selectFrom('knownPrefixes').select('mac').where('userId', '=', id).orderBy('at', 'desc')
-  await tx
-    .deleteFrom('knownPrefixes')
-    .where('userId', '=', id)
-    .where('mac', 'not in', newest.orderBy('mac').limit(mostOfUser))
-    .execute()
+  await later(
+    tx,
+    tx
+      .deleteFrom('knownPrefixes')
+      .where('userId', '=', id)
+      .where('mac', 'not in', newest.orderBy('mac').limit(mostOfUser)),
+  )
+  return key
 }
 
 const namesOf = ({ userName, email }: Pick<User, 'userName' | 'email'>): readonly string[] =>

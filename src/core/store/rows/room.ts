@@ -1,3 +1,8 @@
+import type { CompiledQuery } from 'kysely'
+import { type Later, later } from '../dialect.ts'
+import type { StoreLink } from '../link.ts'
+import type { Db } from '../tables.ts'
+
 /** Rows evicted at once when a table has too many, so that counting is rare. */
 const swath = 2_000
 /** Maximum number of nodes that can share a store without exceeding the limit together. */
@@ -6,19 +11,33 @@ const nodes = 16
 /** How many new rows this process may still add to a table before it has to count again. */
 export type Room = { left: number }
 
-/**
- * The room after one more row. Counts the rows when none was left, and evicts some when there are too many. Call it in
- * the transaction that adds the row.
- */
-export async function roomAfter(
-  { left }: Room,
-  maxRows: number,
-  rows: { readonly count: () => Promise<number>; readonly evict: (n: number) => Promise<void> },
-): Promise<number> {
-  if (left > 0) return left - 1
-  const n = await rows.count()
-  const most = maxRows - swath
-  if (n <= most) return Math.floor((maxRows - n) / nodes) - 1
-  await rows.evict(n - most)
-  return Math.floor(swath / nodes) - 1
+/** The rows of a limited table. */
+export type LimitedRows = {
+  readonly max: number
+  readonly count: (tx: Db) => { readonly compile: () => CompiledQuery<{ n: number }> }
+  readonly evict: (tx: Db, n: number) => Promise<void>
+}
+
+/** In the transaction that adds rows, after them: counts all rows, without waiting for the answer, if no room is left. */
+export const countWhenFull = async (
+  tx: Db,
+  room: Room,
+  rows: LimitedRows,
+): Promise<Later<{ n: number }> | undefined> => (room.left > 0 ? undefined : await later(tx, rows.count(tx)))
+
+/** After that transaction: keeps account of the rows, and evicts some when there are too many. */
+export async function keepRoom(
+  link: StoreLink,
+  room: Room,
+  rows: LimitedRows,
+  { added, counted }: { readonly added: number; readonly counted: Later<{ n: number }> | undefined },
+): Promise<void> {
+  const n = counted?.rows()[0]?.n
+  const most = rows.max - swath
+  if (n === undefined) room.left -= added
+  else if (n <= most) room.left = Math.floor((rows.max - n) / nodes) - 1
+  else {
+    await link.write((tx) => rows.evict(tx, n - most))
+    room.left = Math.floor(swath / nodes) - 1
+  }
 }

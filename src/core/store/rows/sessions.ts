@@ -1,10 +1,13 @@
 import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
-import type { Data, RefreshRow, Rotation, SessionRow, SignedInSession, SignInRecord } from '../data.ts'
+import type { Actor, Data, RefreshRow, Rotation, SessionRow, SignedInSession, SignInRecord } from '../data.ts'
+import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, flag, present } from '../tables.ts'
-import { note, providerText } from './audit.ts'
-import { userById } from './user-rows.ts'
+import { auditValues, note, providerText } from './audit.ts'
+import { insertFor } from './insert-for.ts'
+import type { PrefixMemory } from './known-prefixes.ts'
+import { settle } from './settlement.ts'
 
 /**
  * Locks a family. Every transaction that extends or ends it takes this lock; otherwise a sign-out could miss the
@@ -38,21 +41,18 @@ export async function ownerOf(tx: Db, familyId: string): Promise<string | undefi
   return undefined
 }
 
-export function sessionsOver(link: StoreLink, now: () => number): Data['sessions'] {
+export function sessionsOver(link: StoreLink, now: () => number, prefixes: PrefixMemory): Data['sessions'] {
   return {
-    begin: ({ session, access, refresh, endsSession, claimedRoles }, actor) =>
-      link.write(async (tx) => {
-        const user = await userById(tx, session.userId)
-        // The user was removed, disabled or given another password meanwhile.
-        if (!user || user.disabled || user.epoch !== session.epoch) throw new Fault('Unauthorized')
+    begin: async ({ endsSession, settles, ...signIn }, actor) => {
+      const { firstRow, remember } = await link.write(async (tx) => {
+        const remember = settles && (await settle(tx, prefixes, settles.user, settles))
         if (endsSession !== undefined) await endPresented(tx, endsSession)
-        await insertSignIn(tx, { session, access, refresh, claimedRoles })
-        await note(tx, now(), actor, {
-          event: 'signin.ok',
-          target: user.userName,
-          after: providerText(session.provider),
-        })
-      }),
+        return { firstRow: await insertValid(tx, signIn, actor), remember }
+      })
+      remember?.()
+      // The user was removed, disabled or given another password meanwhile.
+      if (firstRow.changed() === 0) throw new Fault('Unauthorized')
+    },
     find: (hash) =>
       link.read(async (db) => {
         const [row] = await db.selectFrom('sessions').selectAll().where('hash', '=', hash).execute()
@@ -60,8 +60,8 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
       }),
     touch: (hash, at) =>
       link.write(async (tx) => {
-        const later = tx.updateTable('sessions').set({ lastUsedAt: at }).where('hash', '=', hash)
-        await later.where('lastUsedAt', '<', at).execute()
+        const touched = tx.updateTable('sessions').set({ lastUsedAt: at }).where('hash', '=', hash)
+        await later(tx, touched.where('lastUsedAt', '<', at))
       }),
     endFamily: (familyId, actor) =>
       link.write(async (tx) => {
@@ -85,14 +85,38 @@ export function sessionsOver(link: StoreLink, now: () => number): Data['sessions
     const [row] = await tx.selectFrom('sessions').select('familyId').where('hash', '=', hash).execute()
     if (!row) return
     await lockFamily(link, tx, row.familyId)
-    await endAll(tx, 'familyId', row.familyId)
+    for (const table of issued) await later(tx, tx.deleteFrom(table).where('familyId', '=', row.familyId))
+  }
+
+  /**
+   * Stores a sign-in if the user is still as when the password was verified. Each row has this condition by itself: rows of
+   * an old epoch are worth nothing, so that a change between two of them does no harm.
+   */
+  async function insertValid(
+    tx: Db,
+    { session, access, refresh, claimedRoles }: Omit<SignInRecord, 'endsSession' | 'settles'>,
+    actor: Actor,
+  ) {
+    const { familyId, userId, provider } = session
+    const firstRow = await insertFor(tx, session, 'sessions', { ...session, permanent: flag(session.permanent) })
+    await insertFor(tx, session, 'accessTokens', access)
+    if (refresh) await insertFor(tx, session, 'refreshTokens', refreshValues(refresh))
+    if (claimedRoles) {
+      const { roles, endsAt } = claimedRoles
+      await insertFor(tx, session, 'claimedRoles', { familyId, userId, roles: JSON.stringify(roles), endsAt })
+    }
+    const entry = auditValues(now(), actor, { event: 'signin.ok', target: undefined, after: providerText(provider) })
+    await insertFor(tx, session, 'audit', { ...entry, target: sql.ref('users.userName') })
+    return firstRow
   }
 }
+
+const issued = ['sessions', 'accessTokens', 'refreshTokens', 'claimedRoles'] as const
 
 /** Stores the session and the tokens of a sign-in. */
 export async function insertSignIn(
   tx: Db,
-  { session, access, refresh, claimedRoles }: Omit<SignInRecord, 'endsSession'>,
+  { session, access, refresh, claimedRoles }: Omit<SignInRecord, 'endsSession' | 'settles'>,
 ): Promise<void> {
   await tx
     .insertInto('sessions')
@@ -260,7 +284,7 @@ export async function eraseSealed(tx: Db, at: number, familyId?: string): Promis
     .set({ sealedSuccessor: null })
     .where('sealedSuccessor', 'is not', null)
     .where('usedAt', '<', at - repeatMs)
-  await (familyId === undefined ? old : old.where('familyId', '=', familyId)).execute()
+  await later(tx, familyId === undefined ? old : old.where('familyId', '=', familyId))
 }
 
 async function refreshRow(db: Db, hash: string): Promise<RefreshRow | undefined> {

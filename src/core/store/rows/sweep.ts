@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { type Data, prefixesKeptMs } from '../data.ts'
+import { type Later, later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { noncesKeptMs } from './digest.ts'
 import { heartbeatsKeptMs } from './heartbeats.ts'
@@ -30,26 +31,25 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
     await inBatches((limit) =>
       link.write(async (tx) => {
         const ended = tx.selectFrom('sessions').select('hash').where('endsAt', '<=', at).limit(limit)
-        return (await tx.deleteFrom('sessions').where('hash', 'in', ended).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('sessions').where('hash', 'in', ended))
       }),
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
         const idle = tx.selectFrom('sessions').select('hash').where(unusedUntil, '<=', at).limit(limit)
-        return (await tx.deleteFrom('sessions').where('hash', 'in', idle).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('sessions').where('hash', 'in', idle))
       }),
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
         const ended = tx.selectFrom('accessTokens').select('hash').where('expiresAt', '<=', at).limit(limit)
-        return (await tx.deleteFrom('accessTokens').where('hash', 'in', ended).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('accessTokens').where('hash', 'in', ended))
       }),
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
         const ended = tx.selectFrom('refreshTokens').select('hash').where('endsAt', '<=', at).limit(limit)
-        return (await tx.deleteFrom('refreshTokens').where('hash', 'in', ended).executeTakeFirstOrThrow())
-          .numDeletedRows
+        return await later(tx, tx.deleteFrom('refreshTokens').where('hash', 'in', ended))
       }),
     )
     await inBatches((limit) =>
@@ -57,7 +57,7 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
         // An exchanged token stays until its family ends, because its reuse reveals a thief.
         const idle = tx.selectFrom('refreshTokens').select('hash').where('usedAt', 'is', null).limit(limit)
         const rows = idle.where(unusedUntil, '<=', at)
-        return (await tx.deleteFrom('refreshTokens').where('hash', 'in', rows).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('refreshTokens').where('hash', 'in', rows))
       }),
     )
     await inBatches((limit) =>
@@ -68,7 +68,7 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           // Older ones no longer count, and no right clock wrote those of tomorrow.
           .where((eb) => eb.or([eb('lastAt', '<', at - dayMs), eb('lastAt', '>', at + dayMs)]))
           .limit(limit)
-        return (await tx.deleteFrom('failures').where('key', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('failures').where('key', 'in', old))
       }),
     )
     await inBatches((limit) =>
@@ -79,7 +79,7 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .select('name')
           .where((eb) => eb.or([eb('fullAt', '<=', at), eb('fullAt', '>', at + 2 * dayMs)]))
           .limit(limit)
-        return (await tx.deleteFrom('guesses').where('name', 'in', full).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('guesses').where('name', 'in', full))
       }),
     )
     await inBatches((limit) =>
@@ -89,20 +89,20 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .select('mac')
           .where('at', '<', at - prefixesKeptMs)
           .limit(limit)
-        return (await tx.deleteFrom('knownPrefixes').where('mac', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('knownPrefixes').where('mac', 'in', old))
       }),
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
         const ended = tx.selectFrom('claimedRoles').select('familyId').where('endsAt', '<=', at).limit(limit)
         const rows = tx.deleteFrom('claimedRoles').where('familyId', 'in', ended)
-        return (await rows.executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, rows)
       }),
     )
     await inBatches((limit) =>
       link.write(async (tx) => {
         const ended = tx.selectFrom('usedStates').select('state').where('endsAt', '<=', at).limit(limit)
-        return (await tx.deleteFrom('usedStates').where('state', 'in', ended).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('usedStates').where('state', 'in', ended))
       }),
     )
     await inBatches((limit) =>
@@ -112,7 +112,7 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .select('nonce')
           .where('madeAt', '<', at - noncesKeptMs)
           .limit(limit)
-        return (await tx.deleteFrom('digestNonces').where('nonce', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('digestNonces').where('nonce', 'in', old))
       }),
     )
     await inBatches((limit) =>
@@ -122,7 +122,7 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .select('name')
           .where('at', '<', at - heartbeatsKeptMs)
           .limit(limit)
-        return (await tx.deleteFrom('heartbeats').where('name', 'in', silent).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('heartbeats').where('name', 'in', silent))
       }),
     )
     await inBatches((limit) =>
@@ -132,7 +132,7 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .select('series')
           .where((eb) => eb.or([eb('at', '<', at - readingsKeptMs), eb('at', '>', at + dayMs)]))
           .limit(limit)
-        return (await tx.deleteFrom('readings').where('series', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('readings').where('series', 'in', old))
       }),
     )
     await inBatches((limit) =>
@@ -143,15 +143,15 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .where(isRefusal)
           .where('at', '<', at - refusalsKeptMs)
           .limit(limit)
-        return (await tx.deleteFrom('audit').where('id', 'in', old).executeTakeFirstOrThrow()).numDeletedRows
+        return await later(tx, tx.deleteFrom('audit').where('id', 'in', old))
       }),
     )
   }
 }
 
-async function inBatches(remove: (limit: number) => Promise<bigint>): Promise<void> {
+async function inBatches(remove: (limit: number) => Promise<Later<unknown>>): Promise<void> {
   for (let removed = 0; removed < most; ) {
-    const n = Number(await remove(batch))
+    const n = (await remove(batch)).changed()
     if (n < batch) return
     removed += n
   }

@@ -65,8 +65,12 @@ export const grantsText = ({ roles, permissions }: Grants, warning?: string, dig
   JSON.stringify({ roles, permissions, warning, ...(digest ? { digest } : {}) })
 
 /** Whether an enabled user other than `except` holds Admin. */
-export async function anyAdmin(db: Db, except?: string): Promise<boolean> {
-  const admins = db
+export const anyAdmin = async (db: Db, except?: string): Promise<boolean> =>
+  (await admins(db, except).execute()).length > 0
+
+/** One of them, if there is any. */
+export function admins(db: Db, except?: string) {
+  const rows = db
     .selectFrom('grants')
     .innerJoin('users', 'users.id', 'grants.userId')
     .select('users.id')
@@ -74,6 +78,5 @@ export async function anyAdmin(db: Db, except?: string): Promise<boolean> {
     .where('grants.name', '=', admin)
     .where('users.disabled', '=', 0)
     .limit(1)
-  const rows = await (except === undefined ? admins : admins.where('users.id', '<>', except)).execute()
-  return rows.length > 0
+  return except === undefined ? rows : rows.where('users.id', '<>', except)
 }

@@ -3,28 +3,26 @@ import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import { adminWarning } from '../../names.ts'
 import type { Actor, Data, DigestSecret, User } from '../data.ts'
+import { later } from '../dialect.ts'
 import { type StoreLink, taken } from '../link.ts'
 import { type Db, flag, type GrantKind, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { putSecret } from './digest.ts'
-import { rememberPrefix } from './known-prefixes.ts'
+import { recordPrefix } from './known-prefixes.ts'
 import { namesNear } from './near.ts'
 import { countFamilies, endAll, endOthers, insertSignIn, lockFamily } from './sessions.ts'
-import { admin, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
+import { admin, admins, anyAdmin, grantsText, userById, userRows, usersOf, userThere } from './user-rows.ts'
 
-/** Grants names that the user does not hold, in this order. Returns whether anything changed. */
-export async function grant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<boolean> {
+/** Grants names that the user does not hold, in this order. */
+async function grant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<void> {
   // One at a time: a single INSERT does not guarantee the order of its rows.
-  for (const name of names) await tx.insertInto('grants').values({ userId, kind, name }).execute()
-  return names.size > 0
+  for (const name of names) await later(tx, tx.insertInto('grants').values({ userId, kind, name }))
 }
 
-/** Removes the grants among these names. Returns whether anything changed. */
-export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<boolean> {
-  if (names.size === 0) return false
+async function ungrant(tx: Db, userId: string, kind: GrantKind, names: ReadonlySet<string>): Promise<void> {
+  if (names.size === 0) return
   const grants = tx.deleteFrom('grants').where('userId', '=', userId).where('kind', '=', kind)
-  const { numDeletedRows } = await grants.where('name', 'in', [...names]).executeTakeFirstOrThrow()
-  return numDeletedRows > 0n
+  await later(tx, grants.where('name', 'in', [...names]))
 }
 
 /**
@@ -33,6 +31,8 @@ export async function ungrant(tx: Db, userId: string, kind: GrantKind, names: Re
  */
 export const usersLock = 'users'
 const maxRoleNames = 1_000
+
+const tableOf = { session: 'sessions', access: 'accessTokens', key: 'apiKeys' } as const
 
 export function usersOver(link: StoreLink, now: () => number): Data['users'] {
   const change = <T>(work: (tx: Db) => Promise<T>): Promise<T> =>
@@ -45,6 +45,12 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
       link.read(async (db) => {
         const key = nameKey(nameOrEmail)
         const id = db.selectFrom('names').select('names.userId').where('names.key', '=', key)
+        return usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
+      }),
+    behind: (kind, hash) =>
+      link.read(async (db) => {
+        const table = tableOf[kind]
+        const id = db.selectFrom(table).select(`${table}.userId`).where(`${table}.hash`, '=', hash)
         return usersOf(await userRows(db).where('users.id', '=', id).execute())[0]
       }),
     byId: (id) => link.read((db) => userById(db, id)),
@@ -107,7 +113,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
       change(async (tx) => {
         const user = await userThere(tx, id)
         if (user.disabled === disabled) return
-        if (disabled) await refuseLastAdmin(tx, user)
+        if (disabled) refuseLastAdmin(user, await anyAdmin(tx, id))
         // Enabling the user again must not revive old tokens.
         const epoch = disabled ? user.epoch + 1 : user.epoch
         await tx
@@ -121,7 +127,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
     remove: (id, actor) =>
       change(async (tx) => {
         const user = await userThere(tx, id)
-        await refuseLastAdmin(tx, user)
+        refuseLastAdmin(user, await anyAdmin(tx, id))
         await tx.deleteFrom('users').where('id', '=', id).execute()
         await note(tx, now(), actor, { event: 'user.removed', target: user.userName, before: grantsText(user) })
       }),
@@ -136,25 +142,26 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
           .deleteFrom('guesses')
           .where('name', 'in', [...guesses])
           .execute()
-        if (prefix !== undefined) await rememberPrefix(tx, user, prefix, now())
+        if (prefix !== undefined) await recordPrefix(tx, { hex: undefined }, user, { prefix, at: now() })
         const after = prefix === undefined ? undefined : JSON.stringify({ address: prefix })
         await note(tx, now(), actor, { event: 'user.unlocked', target: user.userName, after })
       }),
     changeGrants: (id, { add, remove }, actor) =>
       change(async (tx) => {
+        const otherAdmins = await later(tx, admins(tx, id))
+        // Nobody else changes the grants meanwhile, because of the lock.
         const before = await userThere(tx, id)
-        const away = without(remove.roles, add.roles)
-        if (away.has(admin)) await refuseLastAdmin(tx, before)
-        const changed = [
-          await ungrant(tx, id, 'role', away),
-          await ungrant(tx, id, 'permission', without(remove.permissions, add.permissions)),
-          await grant(tx, id, 'role', without(add.roles, before.roles)),
-          await grant(tx, id, 'permission', without(add.permissions, before.permissions)),
-        ]
-        if (!changed.includes(true)) return { before, after: before }
-        const after = await userThere(tx, id)
-        const warning = adminWarning([...without(add.roles, before.roles)])
-        const texts = { before: grantsText(before), after: grantsText(after, warning) }
+        const roles = changedNames(before.roles, add.roles, remove.roles)
+        const permissions = changedNames(before.permissions, add.permissions, remove.permissions)
+        if (roles.lost.has(admin)) refuseLastAdmin(before, otherAdmins.rows().length > 0)
+        if ([roles.lost, roles.won, permissions.lost, permissions.won].every(({ size }) => size === 0))
+          return { before, after: before }
+        await ungrant(tx, id, 'role', roles.lost)
+        await ungrant(tx, id, 'permission', permissions.lost)
+        await grant(tx, id, 'role', roles.won)
+        await grant(tx, id, 'permission', permissions.won)
+        const after = { roles: roles.after, permissions: permissions.after }
+        const texts = { before: grantsText(before), after: grantsText(after, adminWarning([...roles.won])) }
         await note(tx, now(), actor, { event: 'roles.changed', target: before.userName, ...texts })
         return { before, after }
       }),
@@ -220,9 +227,12 @@ async function roleNames(db: Db): Promise<readonly string[]> {
   return rows.map(({ name }) => name)
 }
 
-/** The names without `those`, each once, in order. */
-const without = (names: readonly string[], those: readonly string[]): ReadonlySet<string> =>
-  new Set(names.filter((name) => !those.includes(name)))
+/** What a change adds to names, what it removes from them, and the names after it, in the order of their rows. */
+function changedNames(before: readonly string[], add: readonly string[], remove: readonly string[]) {
+  const lost = new Set(before.filter((name) => remove.includes(name) && !add.includes(name)))
+  const won = new Set(add.filter((name) => !before.includes(name)))
+  return { lost, won, after: [...before.filter((name) => !lost.has(name)), ...won] }
+}
 
 /** Adds a user under the lock of users. Throws Fault Conflict when the name or e-mail address is taken. */
 export async function addUser(
@@ -252,12 +262,9 @@ export async function addUser(
     createdAt: at,
     epoch: 0,
   }
-  await tx.insertInto('users').values(row).execute()
+  await later(tx, tx.insertInto('users').values(row))
   const keys = new Set([userName, ...(email === undefined ? [] : [email])].map(nameKey))
-  await tx
-    .insertInto('names')
-    .values([...keys].map((key) => ({ key, userId: id })))
-    .execute()
+  await later(tx, tx.insertInto('names').values([...keys].map((key) => ({ key, userId: id }))))
   await grant(tx, id, 'role', new Set(roles))
   await grant(tx, id, 'permission', new Set(permissions))
   if (digest) await putSecret(tx, id, digest, at)
@@ -271,18 +278,15 @@ export async function addUser(
 }
 
 async function refuseTaken(tx: Db, userName: string, email: string | undefined): Promise<void> {
-  for (const [what, name] of [
-    ['The user name', userName],
-    ['The e-mail address', email],
-  ] as const) {
-    if (name === undefined) continue
-    const rows = await tx.selectFrom('names').select('userId').where('key', '=', nameKey(name)).execute()
-    if (rows.length > 0) throw taken(what)
-  }
+  const [name, address] = [nameKey(userName), email === undefined ? undefined : nameKey(email)]
+  const keys = address === undefined ? [name] : [name, address]
+  const rows = await tx.selectFrom('names').select('key').where('key', 'in', keys).execute()
+  if (rows.some(({ key }) => key === name)) throw taken('The user name')
+  if (rows.length > 0) throw taken('The e-mail address')
 }
 
-async function refuseLastAdmin(tx: Db, user: User): Promise<void> {
-  if (user.disabled || !user.roles.includes(admin) || (await anyAdmin(tx, user.id))) return
+function refuseLastAdmin(user: User, hasOthers: boolean): void {
+  if (user.disabled || !user.roles.includes(admin) || hasOthers) return
   throw new Fault('Conflict', 'The last Admin cannot lose Admin', {
     hints: ['Assign Admin to another user first.'],
   })
