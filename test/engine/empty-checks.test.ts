@@ -19,6 +19,7 @@ const declared = {
   'oidc clock': 'no answer contains a time',
   'oidc refresh': 'client credentials yield no refresh token',
   'oidc signature': 'the token is not signed',
+  'postgres newest wal': 'the server is a primary',
   'postgres queries': 'all queries have `depth: Advanced`, in a Standard run',
   'postgres write': 'the server is a standby',
   'process cpu': 'no process is running, which the check `running` reports',
