@@ -20,7 +20,7 @@ test('P1 no variable, flag or setting changes what a hash costs: only the compos
   ])
   expect(linesWith(/\bhashCost\b/).filter((line) => line.startsWith('src/core/open.ts'))).toEqual([
     'src/core/open.ts: readonly hashCost?: HashCost | undefined',
-    'src/core/open.ts: async function holdStore(store: string, { config, env = process.env, hashCost }: OpenOptions): Promise<OpenStore> {',
+    'src/core/open.ts: { config, env = process.env, hashCost, patienceMs }: OpenOptions,',
     'src/core/open.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
   ])
   // The queue counts the threads of this process; nothing else of the environment reaches the hash.
