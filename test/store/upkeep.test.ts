@@ -80,6 +80,21 @@ describe('W12 the clocks (simulated)', () => {
   })
 })
 
+test('W10 (simulated) a store whose newest audit entry is older than before was set back, which is logged once', () => {
+  const read = (newest: number): UpkeepEvent => ({ type: 'audit read', newest })
+  expect(play([read(0), read(41), read(41), read(44), read(41), read(41), read(45)]).effects).toEqual([
+    [],
+    [],
+    [],
+    [],
+    [
+      'warn: the store is an earlier state of itself, as after a restore or a failover: audit entries 42 to 44, and the changes that they name, are gone',
+    ],
+    [],
+    [],
+  ])
+})
+
 describe('W10 writes (simulated)', () => {
   const full = 'The store cannot be written: the disk is full'
   const failed = (at: number, reason = full): UpkeepEvent => ({ type: 'write failed', at, reason })

@@ -41,6 +41,8 @@ export function keepStore(store: Data, log: KeeperLog): Keeper {
     try {
       await store.clock.read()
       compare()
+      const [newest] = await store.audit.list({ limit: 1 })
+      happened({ type: 'audit read', newest: newest?.id ?? 0 })
       if (state.clock?.sweeps !== false) await store.sweep(store.clock.now())
     } catch (error) {
       reason = error instanceof Error ? error.message : String(error)

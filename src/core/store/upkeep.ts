@@ -13,6 +13,8 @@ export type Upkeep = {
   readonly sweepFailures: number
   /** Undefined while writes succeed. */
   readonly writeFault: WriteFault | undefined
+  /** The number of the newest audit entry at the last look. */
+  readonly newestEntry: number
 }
 
 type WriteFault = {
@@ -28,6 +30,8 @@ export type UpkeepEvent =
   | { readonly type: 'tick'; readonly at: number }
   | { readonly type: 'clock compared'; readonly verdict: ClockVerdict }
   | { readonly type: 'sweep ended'; readonly at: number; readonly reason?: string | undefined }
+  /** The number of the newest audit entry, 0 when there is none. It only grows, except in a store that was set back. */
+  | { readonly type: 'audit read'; readonly newest: number }
   | { readonly type: 'write failed'; readonly at: number; readonly reason: string }
   /** A write has succeeded, or somebody asks whether the server is ready. */
   | { readonly type: 'proof wanted' }
@@ -61,6 +65,7 @@ export const initialUpkeep = (at: number): Upkeep => ({
   sweepFault: undefined,
   sweepFailures: 0,
   writeFault: undefined,
+  newestEntry: 0,
 })
 
 export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
@@ -71,6 +76,8 @@ export function next(state: Upkeep, event: UpkeepEvent): UpkeepStep {
       return { state: { ...state, clock: event.verdict }, effects: clockLines(state.clock, event.verdict) }
     case 'sweep ended':
       return swept({ ...state, sweepDueAt: event.at + sweepEveryMs }, event.at, event.reason)
+    case 'audit read':
+      return { state: { ...state, newestEntry: event.newest }, effects: setBack(state.newestEntry, event.newest) }
     case 'write failed':
       return writeFailed(state, event.at, event.reason)
     case 'proof wanted':
@@ -147,6 +154,14 @@ function clockLines(before: ClockVerdict | undefined, now: ClockVerdict): readon
   if (same) return []
   const effect = now.ready ? '' : '; this server is not ready'
   return [{ type: 'log', level: 'warn', msg: `${now.warning}${effect}` }]
+}
+
+/** A database restored to an earlier moment, or a standby that had not received everything, answers like a sound store. */
+function setBack(before: number, now: number): readonly UpkeepEffect[] {
+  if (now >= before) return []
+  const lost = `audit entries ${now + 1} to ${before}, and the changes that they name, are gone`
+  const msg = `the store is an earlier state of itself, as after a restore or a failover: ${lost}`
+  return [{ type: 'log', level: 'warn', msg }]
 }
 
 function swept(state: Upkeep, at: number, reason: string | undefined): UpkeepStep {

@@ -142,6 +142,12 @@ export function sweepOver(link: StoreLink): Data['sweep'] {
           .select('id')
           .where(isRefusal)
           .where('at', '<', at - refusalsKeptMs)
+          // The newest stays: a server notices by its number that the store was set back.
+          .where(
+            'id',
+            '<',
+            tx.selectFrom('audit').select((eb) => eb.fn.max('id').as('newest')),
+          )
           .limit(limit)
         return await later(tx, tx.deleteFrom('audit').where('id', 'in', old))
       }),
