@@ -7,7 +7,7 @@ import { localCall } from '../cli/session/session.ts'
 export default class Restore extends StoreCommand {
   static override summary = 'Put a backup in place of the store of this machine'
   static override description =
-    `Stop svc serve first. The store before is kept beside the new one. All sign-ins end. Users that were
+    `Stop svc serve first. The previous store is kept beside the new one. All sign-ins end. Users that were
 removed or disabled after the backup are disabled, and keys that were revoked after it stay revoked,
 unless --keep is set. Roles and permissions are those of the backup; what differs is listed.`
   static override answers = { '': lists(async () => (await import('../cli/backups/lists.ts')).rolledBack) }

@@ -171,11 +171,11 @@ describe('svc restore', () => {
       'key ann ci back revoked',
       'password ann earlier',
     ])
-    expect(stderr).toContain('entries of the audit log are only in the store before')
+    expect(stderr).toContain('Only the previous store has ')
     expect(await names(other)).toEqual(['ann Admin', 'bob Ops', 'cleo disabled Ops', 'dan disabled Ops'])
     const keys = JSON.parse((await at('keys list --json')).stdout) as { keys: { name: string; state: string }[] }
     expect(keys.keys.map(({ name, state }) => `${name} ${state}`).sort()).toEqual(['ci revoked', 'lab active'])
-    // The store before is whole, and can be restored in turn.
+    // The previous store is whole, and can be restored in turn.
     expect(await at(`restore ${document.keptAs}`)).toMatchObject({ code: 0 })
     expect(await names(other)).toEqual(['ann Admin', 'bob Dev', 'dan disabled Ops', 'eve Ops'])
   })
@@ -226,7 +226,7 @@ describe('svc restore', () => {
   })
 
   test.each([
-    ['text', () => Buffer.from('x'.repeat(10_000)), 'is not a backup of svc: it is no database'],
+    ['text', () => Buffer.from('x'.repeat(10_000)), 'is not a backup of svc: it is not a SQLite database'],
     ['an empty file', () => Buffer.alloc(0), 'is not a backup of svc: it is empty'],
     ['half of a backup', () => readFileSync(file).subarray(0, 100_000), 'is damaged'],
     ['a backup with a damaged page', () => readFileSync(file).fill(0xff, 20_000, 90_000), 'is damaged'],

@@ -271,7 +271,7 @@ suiteWith(mountNamespaceMissing, 'W15 a file system without room', () => {
   test.each([
     ['space', 'size=400k', 'the disk is full'],
     ['inodes', 'size=20m,nr_inodes=3', 'no inode is left on its file system'],
-  ])('W15 without %s, svc restore says so, and the store before stays', async (_, options, why) => {
+  ])('W15 without %s, svc restore says so, and the previous store stays', async (_, options, why) => {
     await home.run(['users', 'add', 'ann', '--no-password'])
     const file = join(home.folder, 'b.db')
     expect((await home.svc(['backup', file])).code).toBe(0)

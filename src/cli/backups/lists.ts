@@ -68,16 +68,16 @@ export const rolledBack = list<RolledBack>()({
 /** What a restore did beside the changes that it lists, in sentences. */
 export function restoreNotes({ keptAs, sessions, hasAdmin, comparison, unreadable }: Restored): readonly string[] {
   return [
-    ...(keptAs === undefined ? [] : [`The store before is kept as ${keptAs}`]),
+    ...(keptAs === undefined ? [] : [`The previous store is kept as ${keptAs}`]),
     ...(sessions === 0 ? [] : [`${counted(sessions, 'sign-in')} of the backup ended: these users sign in again`]),
     ...(unreadable === undefined
       ? []
-      : [`What has changed since the backup is unknown, because the store before cannot be read: ${unreadable}`]),
+      : [`What has changed since the backup is unknown, because the previous store cannot be read: ${unreadable}`]),
     ...(comparison && !comparison.isLater
-      ? ['The store before is not a later state of this backup, so nothing was disabled or revoked']
+      ? ['The previous store is not a later state of this backup, so nothing was disabled or revoked']
       : []),
     ...(comparison?.auditEntries
-      ? [`${counted(comparison.auditEntries, 'entry', 'entries')} of the audit log are only in the store before`]
+      ? [`Only the previous store has ${counted(comparison.auditEntries, 'entry', 'entries')} of the audit log`]
       : []),
     ...(comparison?.changes.some(({ what, action }) => what === 'user' && action === 'disabled')
       ? ['To let a disabled user sign in again:   svc users enable NAME']

@@ -138,7 +138,7 @@ export async function misnamedFile({ path }: ConfigCandidate, files: ConfiguredF
 
 /**
  * Only the owner, who must be this account or root, may have write access to the file and its folder. A group that only
- * the owner has is no other.
+ * the owner has does not count.
  */
 async function demandTrust(path: string, status: FileStatus, { uid, files }: TrustOptions): Promise<void> {
   // For a link, both its own folder and that of its target decide what is read.

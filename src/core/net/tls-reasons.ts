@@ -54,7 +54,7 @@ function reasonOf(error: { readonly code?: unknown; readonly reason?: unknown })
   return name === undefined ? undefined : sanitize(name.toLowerCase().replaceAll('_', ' '), 80)
 }
 
-/** An error of OpenSSL in words, with its own reason. Undefined when it is no such error. */
+/** An error of OpenSSL in words, with its own reason. Undefined for any other error. */
 export function tlsErrorOf(error: unknown, address: string): TlsError | undefined {
   const e = (error ?? {}) as { readonly code?: unknown; readonly reason?: unknown }
   const reason = reasonOf(e)

@@ -26,15 +26,15 @@ import { endSignIns, rollBack, type StoreComparison } from './rollback.ts'
 import { migrate, migrations, versionOf } from './schema.ts'
 
 export type Restored = {
-  /** Where the store before is now. Undefined: there was none. */
+  /** Where the previous store is now. Undefined: there was none. */
   readonly keptAs: string | undefined
   /** Sign-ins that the backup had and that have ended. */
   readonly sessions: number
   /** Whether an Admin can sign in. */
   readonly hasAdmin: boolean
-  /** What has changed since the backup, and is rolled back. Undefined if the store before could not be read. */
+  /** What has changed since the backup, and is rolled back. Undefined if the previous store could not be read. */
   readonly comparison: StoreComparison | undefined
-  /** Why the store before could not be read. */
+  /** Why the previous store could not be read. */
   readonly unreadable: string | undefined
 }
 
@@ -54,7 +54,7 @@ export type RestoreOptions = {
 const patienceMs = 5_000
 
 /**
- * Puts a backup in place of the embedded store (W15). No other process may use the store. The store before is kept beside
+ * Puts a backup in place of the embedded store (W15). No other process may use the store. The previous store is kept beside
  * it, and the new one takes its place in one step: a kill leaves the one or the other. All sign-ins end, and what was
  * withdrawn after the backup stays withdrawn, unless `keep`. Throws Fault `Local`, and the reason of the signal.
  */
@@ -171,13 +171,13 @@ function readingFault(file: string, error: unknown): unknown {
   if (error instanceof Fault) return error
   const primary = primaryCode(error)
   if (primary === undefined) return error
-  if (primary === 26) return noBackup(file, 'it is no database', error)
+  if (primary === 26) return noBackup(file, 'it is not a SQLite database', error)
   if (primary === 11) return new Fault('Local', `The backup ${file} is damaged`, { cause: error })
   if (primary === 14) return new Fault('Local', `${file} cannot be read by this account`, { cause: error })
   return new Fault('Local', `${file} cannot be read: ${reason(error)}`, { cause: error })
 }
 
-/** The store before, locked so that no other process opens it until `database` is closed. */
+/** The previous store, locked so that no other process opens it until `database` is closed. */
 type Old = {
   readonly database: DatabaseSync
   readonly state: 'none' | 'readable' | 'unreadable'
@@ -200,7 +200,7 @@ async function takeOver(store: string, signal: AbortSignal): Promise<Old> {
     refuseOrphans(store)
     return nothing('none')
   }
-  // SQLite would remove the log of a file that is no database.
+  // SQLite would remove the log of a file that is not a database.
   if (!isDatabase(store)) return nothing('unreadable', stat.size === 0 ? 'it is empty' : unreadable[26])
   const deadline = performance.now() + patienceMs
   for (;;) {
@@ -317,7 +317,7 @@ function keep(store: string, now: Date): string {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'EEXIST') continue
       if (code !== 'EPERM' && code !== 'ENOTSUP' && code !== 'EOPNOTSUPP') throw error
-      throw new Fault('Local', `The file system of ${store} has no hard links, with which the store before is kept`, {
+      throw new Fault('Local', `The file system of ${store} has no hard links, with which the previous store is kept`, {
         hints: ['Set SVC_STORE to a file on a local disk.'],
         cause: error,
       })

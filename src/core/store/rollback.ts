@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { countOf } from './copy.ts'
 
 /**
- * What a restore changes for people, compared with the store before it. `lost`: the backup lacks it. `back`: only the
+ * What a restore changes for people, compared with the previous store it. `lost`: the backup lacks it. `back`: only the
  * backup has it, or has it in force. `earlier`: it is as it was at the time of the backup.
  */
 export type RolledBack = {
@@ -15,19 +15,19 @@ export type RolledBack = {
   readonly action: 'disabled' | 'revoked' | undefined
 }
 
-/** How the store before relates to the backup. */
+/** How the previous store relates to the backup. */
 export type StoreComparison = {
   readonly changes: readonly RolledBack[]
-  /** Whether the store before is a later state of the backup, so that what it lacks was removed. */
+  /** Whether the previous store is a later state of the backup, so that what it lacks was removed. */
   readonly isLater: boolean
-  /** Entries of the audit that the backup lacks. Undefined if the store before is not a later state. */
+  /** Entries of the audit that the backup lacks. Undefined if the previous store is not a later state. */
   readonly auditEntries: number | undefined
 }
 
 type Query = Pick<RolledBack, 'what' | 'change'> & {
   /** The tables that both stores need. */
   readonly tables: readonly string[]
-  /** Selects userName and name. `main` is the store before. */
+  /** Selects userName and name. `main` is the previous store. */
   readonly sql: string
 }
 
@@ -142,7 +142,7 @@ const actionFor = ({ what, change }: Pick<RolledBack, 'what' | 'change'>): Rolle
 }
 
 /**
- * Whether the store before has the newest lasting entry of the backup's audit: then it has gone on from there. Two stores
+ * Whether the previous store has the newest lasting entry of the backup's audit: then it has gone on from there. Two stores
  * with empty audits are the same if they were created at the same moment.
  */
 function isLaterState(database: DatabaseSync): boolean {

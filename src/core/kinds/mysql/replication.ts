@@ -154,7 +154,7 @@ export const replicationFilters = onDatabase({
       type: 'flag',
       default: false,
       narrows: true,
-      doc: 'The replica leaves out changes of its source on purpose: its filters are no reason for a warning',
+      doc: 'The replica leaves out changes of its source on purpose: svc does not warn of its filters',
     },
   },
   privilege: mayReadReplication,

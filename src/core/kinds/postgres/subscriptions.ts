@@ -211,7 +211,7 @@ function stateOf(before: Subscription, now: Subscription): Watched['state'] {
   return now.pid !== before.pid && hasFailed ? 'restarting' : 'running'
 }
 
-/** `readings` are counts of errors, oldest first; the last one is the present. A reset of the statistics is no growth. */
+/** `readings` are counts of errors, oldest first; the last one is the present. A reset of the statistics does not count as growth. */
 function growthOf(readings: readonly HistoryReading[] | undefined): Growth {
   const [third, second, present] = [readings?.at(-3), readings?.at(-2), readings?.at(-1)]
   const isRecent = (reading: HistoryReading | undefined): reading is HistoryReading =>

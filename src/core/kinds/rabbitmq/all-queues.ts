@@ -118,7 +118,7 @@ const nameOf = ({ name, vhost }: ListedQueue): string =>
 /** Why a queue does not serve its clients, or undefined. */
 export function whyUnserved({ state, node, members, online }: ListedQueue): string | undefined {
   if (members !== undefined && online !== undefined && members > 0 && online * 2 <= members) {
-    return `${online} of ${count(members, 'member')} online, which is no majority`
+    return `${online} of ${count(members, 'member')} online, which is not a majority`
   }
   if (serving.has(state)) return undefined
   return `is ${quote(state, 32)}${node === '' ? '' : `, its home node is ${node}`}`
