@@ -185,7 +185,7 @@ const rows: readonly Row<RedisCluster>[] = [
 ]
 
 const valkey = findProgram('valkey-server')
-/** Where a package has it, this runs; Debian 12, npm and Maven Central have none. */
+/** Runs where it is installed. Debian 12 has no package of it. */
 const unpackaged = (name: string, program: string): string =>
   `${name} (${program}) is not installed: it is in no package index of Debian 12`
 
