@@ -1,12 +1,14 @@
 /**
- * What 64 strangers who sign in at once cost `svc serve` in a memory cgroup: whether it lives, its memory, and how long
- * health waits. Run it as root on Linux, where a cgroup can be made.
+ * What 64 strangers who sign in at once cost `svc serve` in a memory cgroup: whether it lives, its memory, how many
+ * passwords it compares, as a share of what this machine hashes when it does nothing else, and how long health waits. Run it
+ * as root on Linux, where a cgroup can be made.
  *
  *     node bench/sign-in-flood.ts [seconds] [megabytes,...] [name=value of the environment]...
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { cpus, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { defaultSlots, hashPassword } from '../src/core/auth/passwords.ts'
 import { startMemoryCgroup } from '../test/support/faults/memory-cgroup.ts'
 import { startNode } from '../test/support/program/serve-node.ts'
 import { floodOfSignIns } from '../test/support/program/sign-in-flood.ts'
@@ -14,7 +16,18 @@ import { floodOfSignIns } from '../test/support/program/sign-in-flood.ts'
 const [seconds = '15', megabytes = '128,160,192', ...variables] = process.argv.slice(2)
 const env = Object.fromEntries(variables.map((pair) => pair.split('=', 2)))
 
-async function measure(limitMb: number): Promise<string> {
+/** Hashes a second that this machine makes with as many at once as a server does. */
+async function hashLimit(): Promise<number> {
+  const end = performance.now() + 3_000
+  let hashes = 0
+  const slot = async (): Promise<void> => {
+    for (; performance.now() < end; hashes += 1) await hashPassword('the password of nobody')
+  }
+  await Promise.all(Array.from({ length: defaultSlots(undefined) }, slot))
+  return hashes / 3
+}
+
+async function measure(limitMb: number, limit: number): Promise<string> {
   const home = mkdtempSync(join(tmpdir(), 'svc-flood-'))
   const group = startMemoryCgroup(limitMb)
   try {
@@ -32,11 +45,12 @@ async function measure(limitMb: number): Promise<string> {
       seconds: Number(seconds),
       ended,
     })
+    const compared = (answers.get('401') ?? 0) / Number(seconds)
     const counts = [...answers].map(([status, count]) => `${status}: ${count}`).join(', ')
     return [
       `${limitMb} MB: ${end === undefined ? 'alive' : `ended by ${end}`}`,
       `idle ${inMb(idle)} MB, peak of the group ${inMb(group.peak())} MB`,
-      `sign-ins ${counts}`,
+      `sign-ins ${counts}: ${compared.toFixed(0)} a second, ${Math.round((100 * compared) / limit)} % of ${limit.toFixed(0)}`,
       `health p50 ${at(healthMs, 0.5)} ms, p99 ${at(healthMs, 0.99)} ms of ${healthMs.length}`,
     ].join('; ')
   } finally {
@@ -52,4 +66,5 @@ const at = (values: readonly number[], share: number): string =>
 process.stdout.write(
   `${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)}, ${variables.join(' ') || 'no variables'}\n`,
 )
-for (const limit of megabytes.split(',').map(Number)) process.stdout.write(`${await measure(limit)}\n`)
+const limit = await hashLimit()
+for (const size of megabytes.split(',').map(Number)) process.stdout.write(`${await measure(size, limit)}\n`)

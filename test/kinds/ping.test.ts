@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest'
 import ping, { loss, roundTrip } from '../../src/core/kinds/ping/index.ts'
 import { parsePing, pingCommand } from '../../src/core/kinds/ping/program.ts'
 import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
-import { childrenOf, findProgram } from '../support/servers/server.ts'
+import { childrenOf } from '../support/servers/process-tree.ts'
+import { findProgram } from '../support/servers/server.ts'
 import { suiteWith } from '../support/suite/peer.ts'
 
 const missing = findProgram('ping') === undefined ? 'the program ping is not installed' : undefined

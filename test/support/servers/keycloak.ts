@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { until } from '../suite/until.ts'
-import { descendantsOf, findProgram, freePort, killAll, remove, serverFolder } from './server.ts'
+import { descendantsOf, killAll, untilStopped } from './process-tree.ts'
+import { findProgram, freePort, remove, serverFolder } from './server.ts'
 
 /** Where `.ci/keycloak` unpacks it. */
 const home = join(import.meta.dirname, '../../../node_modules/.cache/keycloak')
@@ -165,7 +166,10 @@ export async function startKeycloak(): Promise<Keycloak> {
     port,
     issuer: (realm) => `${url}/realms/${realm}`,
     change: (settings) => administer('PUT', '/shop', settings),
-    freeze: () => signal('SIGSTOP'),
+    freeze: () => {
+      signal('SIGSTOP')
+      untilStopped(all())
+    },
     thaw: () => signal('SIGCONT'),
     stop,
     remove: async () => {

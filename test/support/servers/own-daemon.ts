@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { childrenOf } from './server.ts'
+import { childrenOf, freezeTree, thawTree } from './process-tree.ts'
 
 export type Daemon = {
   readonly log: () => string
@@ -37,20 +37,10 @@ export async function startDaemon(program: string, args: readonly string[], port
     }
     await wait(50)
   }
-  const all = (signal: NodeJS.Signals): void => {
-    for (const one of [pid, ...childrenOf(pid)]) {
-      try {
-        process.kill(one, signal)
-      } catch (error) {
-        // A child that serves a connection may have ended meanwhile; the server itself must be there.
-        if (one === pid) throw error
-      }
-    }
-  }
   return {
     log: () => log,
-    freeze: () => all('SIGSTOP'),
-    thaw: () => all('SIGCONT'),
+    freeze: () => freezeTree(pid),
+    thaw: () => thawTree(pid),
     sessions: () => (ended() ? 0 : childrenOf(pid).length),
     stop: async () => {
       if (ended()) return

@@ -6,17 +6,8 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { until } from '../suite/until.ts'
 import type { ServerCertificate } from './certs.ts'
-import {
-  asServer,
-  descendantsOf,
-  findProgram,
-  freePort,
-  killAll,
-  type Running,
-  remove,
-  run,
-  serverFolder,
-} from './server.ts'
+import { descendantsOf, killAll } from './process-tree.ts'
+import { asServer, findProgram, freePort, type Running, remove, run, serverFolder } from './server.ts'
 
 // Debian's own scripts insist on the account rabbitmq; these run under the current account.
 const scripts = '/usr/lib/rabbitmq/bin'

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ServerCertificate } from './certs.ts'
-import { descendantsOf, findProgram, killAll, remove } from './server.ts'
+import { descendantsOf, killAll, untilStopped } from './process-tree.ts'
+import { findProgram, remove } from './server.ts'
 
 const tool = findProgram('samba-tool')
 const unshare = findProgram('unshare') ?? ''
@@ -124,7 +125,10 @@ export async function startDomain({ controllers = 1, certificates = [] }: Domain
       const { status, stderr } = spawnSync(python, args, { cwd: folder, encoding: 'utf8' })
       if (status !== 0) throw new Error(`the date of the password was not set: ${stderr}`)
     },
-    freezeFirst: () => signalFirst('SIGSTOP'),
+    freezeFirst: () => {
+      signalFirst('SIGSTOP')
+      untilStopped(ofFirst())
+    },
     thawFirst: () => signalFirst('SIGCONT'),
     stopFirst: () => killAll(ofFirst()),
     remove: async () => {

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { descendantsOf, freezeTree, killAll, thawTree } from './process-tree.ts'
 
 /** Database servers refuse to run as root: then they run as the account nobody, which owns their folder. */
 const nobody = 65_534
@@ -75,22 +76,12 @@ export async function run(program: string, args: readonly string[], ready: RegEx
   clearTimeout(timer)
   const why = late ? `was not ready within ${startMs / 1_000} s` : 'ended'
   if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${program} ${why}: ${log.slice(-2_000)}`)
-  const all = (signal: NodeJS.Signals): void => {
-    for (const one of [pid, ...childrenOf(pid)]) {
-      try {
-        process.kill(one, signal)
-      } catch (error) {
-        // A child that serves a connection may have ended meanwhile; the server itself must be there.
-        if (one === pid) throw error
-      }
-    }
-  }
   return {
     pid,
     log: () => log,
-    freeze: () => all('SIGSTOP'),
+    freeze: () => freezeTree(pid),
     thaw: () => {
-      if (child.exitCode === null && child.signalCode === null) all('SIGCONT')
+      if (child.exitCode === null && child.signalCode === null) thawTree(pid)
     },
     stop: (signal = 'SIGINT') => stop(child, signal),
   }
@@ -103,34 +94,6 @@ async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> 
   const timer = setTimeout(() => child.kill('SIGKILL'), 5_000)
   await ended
   clearTimeout(timer)
-}
-
-export function childrenOf(pid: number): number[] {
-  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-  return text
-    .split(' ')
-    .filter((one) => one !== '')
-    .map(Number)
-}
-
-/** All descendants of a process that are still there. */
-export function descendantsOf(pid: number): number[] {
-  try {
-    return childrenOf(pid).flatMap((child) => [child, ...descendantsOf(child)])
-  } catch {
-    return []
-  }
-}
-
-/** SIGKILL to each; one that has ended meanwhile is left aside. */
-export function killAll(pids: readonly number[]): void {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
-    }
-  }
 }
 
 export const remove = (folder: string): void => rmSync(folder, { recursive: true, force: true })
