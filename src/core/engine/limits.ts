@@ -14,8 +14,9 @@ export type Slot = {
   readonly waitedFor: string | undefined
   readonly release: () => void
   /**
-   * Frees the slot for others although its monitor continues: its peer is silent, and silence does not load this machine. Keeps the
-   * slot of the database with `keepDatabase`. Returns false, and keeps everything, when too many others continue so.
+   * Frees the slot for others although its monitor continues: its peer is silent, which does not load this machine.
+   * Keeps the slot of the database with `keepDatabase`. Returns false, and keeps everything, when too many others continue
+   * so.
    */
   readonly detach: (options: { readonly keepDatabase: boolean }) => boolean
 }

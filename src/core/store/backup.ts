@@ -4,14 +4,21 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import { sqlite } from '../lazy.ts'
-import { copyDatabase, copyProblem, countOf, syncFile } from './copy.ts'
+import {
+  copyDatabase,
+  copyProblem,
+  countOf,
+  isDamage,
+  openForCopy,
+  primaryCode,
+  type RowCounts,
+  syncFile,
+} from './copy.ts'
 import {
   allCompanions,
   damaged,
   missing,
   openingFault,
-  refuseForeign,
-  refuseNewer,
   refuseUnopenable,
   removeDatabase,
   removeLeftovers,
@@ -43,8 +50,6 @@ export type BackupOptions = {
 
 /** How the name of a backup that is being made begins. */
 const unfinished = '.svc-backup-'
-/** Milliseconds to wait for a process that has just begun to use the store. Others do not block readers. */
-const busyMs = 5_000
 
 /**
  * Copies the embedded store into a file, as it is at one moment, while others use it (W15). The file has mode 600, is
@@ -61,7 +66,7 @@ export async function backUp({ store, file, overwrite, signal }: BackupOptions):
   try {
     removeLeftovers(folder, unfinished)
     const rows = await copyDatabase(source, made, signal)
-    const facts = verified(made, (copy) => copyProblem(copy, rows))
+    const facts = verified(made, rows)
     // Opening the store made sure that it is the one of a running server; a copy of one that was then replaced is not.
     await refuseUnopenable(store)
     syncFile(made)
@@ -90,28 +95,22 @@ const exists = (file: string): Fault =>
   new Fault('Local', `${file} exists already`, { hints: ['Name another file, or replace this one with --overwrite.'] })
 
 function openForReading(store: string): DatabaseSync {
-  let source: DatabaseSync | undefined
   try {
     refuseUnsafe(store)
     const { size } = statOf(store) ?? {}
     if (size === undefined) throw missing(store)
     if (size === 0) throw damaged(store, 'is empty (0 bytes): its contents are lost')
-    source = new (sqlite().DatabaseSync)(store, { readOnly: true, timeout: busyMs })
-    source.exec('PRAGMA trusted_schema = OFF')
-    refuseForeign(store, source)
-    refuseNewer(store, source)
-    return source
+    return openForCopy(store)
   } catch (error) {
-    source?.close()
     throw openingFault(store, error)
   }
 }
 
 /** What a sound copy contains. Throws for any other. */
-function verified(made: string, problemOf: (copy: DatabaseSync) => string | undefined): Omit<Backup, 'file' | 'bytes'> {
+function verified(made: string, rows: RowCounts): Omit<Backup, 'file' | 'bytes'> {
   const copy = new (sqlite().DatabaseSync)(made)
   try {
-    const problem = problemOf(copy)
+    const problem = copyProblem(copy, rows)
     if (problem !== undefined) throw new Fault('Local', `The copy of the store ${problem}; no backup was written`)
     const schemaVersion = versionOf(copy)
     const hasAccounts = schemaVersion >= versionWithAccounts
@@ -151,9 +150,7 @@ function linkOrRename(made: string, file: string): void {
 /** Translates an error from copying the store into a backup. */
 function copyingFault(store: string, file: string, error: unknown): unknown {
   if (error instanceof Fault) return error
-  const { errcode } = error as { errcode?: unknown }
-  const isOfStore = typeof errcode === 'number' && [11, 26].includes(errcode & 0xff)
-  return isOfStore ? openingFault(store, error) : writingFault(file, error)
+  return isDamage(error) ? openingFault(store, error) : writingFault(file, error)
 }
 
 /**
@@ -163,8 +160,8 @@ function copyingFault(store: string, file: string, error: unknown): unknown {
 export function writingFault(file: string, error: unknown): unknown {
   if (error instanceof Fault) return error
   const folder = dirname(file)
-  const { code, errcode, message } = error as { code?: unknown; errcode?: unknown; message?: unknown }
-  const primary = typeof errcode === 'number' ? errcode & 0xff : undefined
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  const primary = primaryCode(error)
   if (primary === undefined && typeof code !== 'string') return error
   const problem =
     primary === 13 || code === 'ENOSPC'

@@ -1,10 +1,38 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { sqlite } from '../lazy.ts'
+import { refuseForeign, refuseNewer } from './open.ts'
 import { pragma } from './schema.ts'
 
 /** Pages between two looks at the signal: about 4 MB. */
 const pagesAtOnce = 1_000
+
+/** Milliseconds that a copy waits while another process locks the database. */
+const busyMs = 5_000
+
+/**
+ * Opens a store or a backup of one for reading. Throws a Fault if it is foreign or of a newer svc, and SQLite's errors.
+ */
+export function openForCopy(file: string): DatabaseSync {
+  const source = new (sqlite().DatabaseSync)(file, { readOnly: true, timeout: busyMs })
+  try {
+    source.exec('PRAGMA trusted_schema = OFF')
+    refuseForeign(file, source)
+    refuseNewer(file, source)
+    return source
+  } catch (error) {
+    source.close()
+    throw error
+  }
+}
+
+/** The primary result code of an error of SQLite; undefined for any other. */
+export const primaryCode = (error: unknown): number | undefined => {
+  const { errcode } = error as { errcode?: unknown }
+  return typeof errcode === 'number' ? errcode & 0xff : undefined
+}
+/** Whether the database that was read is damaged, or none. */
+export const isDamage = (error: unknown): boolean => [11, 26].includes(primaryCode(error) ?? 0)
 
 /** The number of rows of each table, by the name of the table. */
 export type RowCounts = Readonly<Record<string, number>>

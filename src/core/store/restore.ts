@@ -7,13 +7,12 @@ import { sqlite } from '../lazy.ts'
 import { makeFolder, othersMayWrite } from '../own-files.ts'
 import { isRunning, readMarker } from '../system/serve-marker.ts'
 import { refuseDatabaseServer, writingFault } from './backup.ts'
-import { copyDatabase, copyProblem, type RowCounts, syncFile } from './copy.ts'
+import { copyDatabase, copyProblem, isDamage, openForCopy, primaryCode, type RowCounts, syncFile } from './copy.ts'
 import type { Actor } from './data.ts'
 import {
   allCompanions,
   prefix,
   refuseForeign,
-  refuseNewer,
   refuseOrphans,
   refuseUnopenable,
   removeDatabase,
@@ -123,15 +122,9 @@ function refuseServed(store: string): void {
 
 /** Opens a backup for reading, if this version of svc can use it. */
 function openBackup(file: string): DatabaseSync {
-  let source: DatabaseSync | undefined
   try {
-    source = new (sqlite().DatabaseSync)(file, { readOnly: true, timeout: patienceMs })
-    source.exec('PRAGMA trusted_schema = OFF')
-    refuseForeign(file, source)
-    refuseNewer(file, source)
-    return source
+    return openForCopy(file)
   } catch (error) {
-    source?.close()
     throw readingFault(file, error)
   }
 }
@@ -159,12 +152,6 @@ function finish(file: string, made: string, rows: RowCounts): void {
     copy.close()
   }
 }
-
-const primaryCode = (error: unknown): number | undefined => {
-  const { errcode } = error as { errcode?: unknown }
-  return typeof errcode === 'number' ? errcode & 0xff : undefined
-}
-const isDamage = (error: unknown): boolean => [11, 26].includes(primaryCode(error) ?? 0)
 
 /** Translates an error from reading a backup. */
 function readingFault(file: string, error: unknown): unknown {
