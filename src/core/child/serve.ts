@@ -58,20 +58,13 @@ function failure(error: unknown): ProbeAnswer {
 
 /**
  * Ends this process together with its parent, even if the parent was killed by SIGKILL while the probe blocks the main
- * thread: standard input closes then.
+ * thread: standard input closes then. It waits in its event loop and not in `readSync`, because a thread that blocks in
+ * a system call cannot be ended: `process.exit` of a driver would wait for it for ever.
  */
 const dieWithParent = `
-const { readSync } = require('node:fs')
-const pause = new Int32Array(new SharedArrayBuffer(4))
-for (let more = 1; more > 0; ) {
-  try {
-    more = readSync(0, Buffer.alloc(64))
-  } catch (error) {
-    more = error.code === 'EAGAIN' || error.code === 'EINTR' ? 1 : 0
-    Atomics.wait(pause, 0, 0, 50)
-  }
-}
-process.kill(process.pid, 'SIGKILL')
+const { Socket } = require('node:net')
+const end = () => process.kill(process.pid, 'SIGKILL')
+new Socket({ fd: 0, readable: true, writable: false }).on('error', end).on('close', end).resume()
 `
 
 /** Reads without `process.stdin`, which would take the input away from the watching thread. */

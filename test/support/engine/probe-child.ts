@@ -21,13 +21,14 @@ const misbehaving: Record<string, Probe> = {
   },
   dies: async () => {
     process.stderr.write('the last words\n')
-    await wait(20)
+    // Until the thread that waits for the parent's end runs: it must not hold the exit.
+    await wait(500)
     return process.exit(7)
   },
   leaves: async (input) => {
     const { writeFileSync } = await import('node:fs')
     writeFileSync(String(input), `${process.pid} ${grandchild()}`)
-    await wait(20)
+    await wait(500)
     return process.exit(0)
   },
   floods: async () => 'x'.repeat(2 * 1024 * 1024),
