@@ -132,6 +132,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const now = (): number => performance.now()
   const store = options.store === undefined ? undefined : await holdStore(options.store, options)
   let ownUrl: string | undefined
+  const repeatedNames = namesInSeveralTypes(options.config)
   const context: EngineContext = {
     now,
     date: () => new Date(),
@@ -147,7 +148,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     },
     exec: options.config.exec,
     ownUrl: () => ownUrl,
-    tryNow: async ({ name, type }) => await options.tryNow?.(name, type),
+    tryNow: async ({ name, type }) => await options.tryNow?.(name, repeatedNames.has(name) ? type : undefined),
   }
   const documentsOf = rememberDocuments()
   const life = new AbortController()
@@ -159,7 +160,6 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   if (options.shared) await openAll(store, configuredMonitors(options.config), ownParts)
   const keeper = options.shared && store ? await keeperOf(store, options.log) : undefined
 
-  const repeatedNames = namesInSeveralTypes(options.config)
   const plan = async (
     type: ServerType,
     mode: ExecutionMode,
@@ -169,7 +169,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     const checksOwnStore = type === 'Sql' && !isConfigured(configured?.monitors)
     const storeProblem = checksOwnStore && !options.shared ? await prepareStore(ownParts?.storePath) : undefined
     const planned = await assemble(type, {
-      configured: configured?.monitors.map((one) => (repeatedNames.has(one.name) ? { ...one, type } : one)) ?? [],
+      configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
       parts: ownParts,
       listening: listeningPorts,

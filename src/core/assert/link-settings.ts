@@ -13,10 +13,11 @@ export const linkFields = {
   name: { type: 'text', required: true, doc: 'Name in messages: `media file`' },
   path: {
     type: 'text',
+    observed: true,
     required: true,
     doc: 'Path of the URLs: $.Jobs[*].href in JSON, /VAST/Ad/Wrapper/x in XML',
   },
-  url: { type: 'text', doc: 'URL to request, if the path leads only to a part of it: `/Jobs/{}/Log`' },
+  url: { type: 'text', observed: true, doc: 'URL to request, if the path leads only to a part of it: `/Jobs/{}/Log`' },
   method: {
     type: 'choice',
     values: ['GET', 'HEAD'],

@@ -16,15 +16,32 @@ import { expectationProblem, UnjudgedError, unmetEach } from './expectation.ts'
 /** A measure: a count, a number or a date in a JSON or XML answer. */
 export const measureFields = {
   name: { type: 'text', required: true, doc: 'Name in messages: `failed jobs`' },
-  path: { type: 'text', required: true, doc: 'Path of the items: $.Jobs[*] in JSON, /Jobs/Job in XML' },
-  where: { type: 'map', doc: 'Only items with these values: path within the item to text, /pattern/ or comparison' },
-  time: { type: 'text', doc: 'Path of a date within the item: ISO 8601, /Date(ms)/ or seconds; UTC without a zone' },
-  last: { type: 'duration', doc: 'Only items whose `time` is more recent than this' },
+  path: { type: 'text', observed: true, required: true, doc: 'Path of the items: $.Jobs[*] in JSON, /Jobs/Job in XML' },
+  where: {
+    type: 'map',
+    observed: true,
+    doc: 'Only items with these values: path within the item to text, /pattern/ or comparison',
+  },
+  time: {
+    type: 'text',
+    observed: true,
+    doc: 'Path of a date within the item: ISO 8601, /Date(ms)/ or seconds; UTC without a zone',
+  },
+  last: { type: 'duration', observed: true, doc: 'Only items whose `time` is more recent than this' },
   needs: { type: 'texts', doc: 'Paths that each item must have' },
   count: { type: 'threshold', unit: 'count', doc: 'Maximum number of items' },
   least: { type: 'threshold', unit: 'count', doc: 'Minimum number of items' },
-  value: { type: 'text', default: '.', doc: 'Path of the figure within the item, for atMost and atLeast' },
-  of: { type: 'text', doc: 'Path of the total within the item; `value` is then evaluated as a percentage of it' },
+  value: {
+    type: 'text',
+    observed: true,
+    default: '.',
+    doc: 'Path of the figure within the item, for atMost and atLeast',
+  },
+  of: {
+    type: 'text',
+    observed: true,
+    doc: 'Path of the total within the item; `value` is then evaluated as a percentage of it',
+  },
   atMost: { type: 'threshold', unit: 'ratio', doc: 'Maximum of the figure; the largest counts' },
   atLeast: { type: 'threshold', unit: 'ratio', doc: 'Minimum of the figure; the smallest counts' },
   age: { type: 'threshold', unit: 'duration', doc: 'How long ago `time` may be; the oldest counts' },

@@ -13,6 +13,7 @@ const queryFields = {
   name: { type: 'text', required: true, doc: 'Name of the query in messages, such as `waiting jobs`' },
   sql: {
     type: 'text',
+    observed: true,
     required: true,
     doc: 'One read-only statement, whose first column is evaluated. It cannot change rows, but functions that it calls can use all privileges of the account. It may take half of the remaining time; svc reads up to 1,000 rows',
   },

@@ -210,15 +210,15 @@ export type RunMemory = Pick<CheckContext, 'date'> & {
 
 type Remembered = { readonly kind: AnyKind; readonly settings: unknown }
 
-/** Identifies a monitor by its kind and settings: names are unique only within a type. Secrets do not serialize. */
-export const fingerprint = ({ kind, settings }: Remembered): string => `${kind.name} ${JSON.stringify(settings)}`
+/** Secrets do not serialize. */
+const settingsText = ({ kind, settings }: Remembered): string => `${kind.name} ${JSON.stringify(settings)}`
 
 /** The time that a history access may cost a run. Milliseconds. */
 const historyMs = 1_000
 
 /** The key of a series. It includes the machine: another one with the same settings may see other values. */
 function seriesOf(monitor: Remembered, { machine = hostname() }: RunMemory, name: string): string {
-  const whole = createHash('sha256').update(fingerprint(monitor)).digest('hex').slice(0, 32)
+  const whole = createHash('sha256').update(settingsText(monitor)).digest('hex').slice(0, 32)
   return `${monitor.kind.name} ${whole} ${machine} ${name}`
 }
 

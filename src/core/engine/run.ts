@@ -10,12 +10,12 @@ import {
   applyHoldDuration,
   type CheckContext,
   type DeclaredResult,
-  fingerprint,
   historyOf,
   includes,
   type RunMemory,
 } from './kind.ts'
 import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
+import { fingerprint } from './monitor-key.ts'
 import type { RefusalStore } from './refusal-file.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { Blocked, SignIns } from './sign-ins.ts'
@@ -43,7 +43,7 @@ export type PlannedMonitor = {
   readonly forMs?: number | undefined
   /** The part of svc that is checked because nothing is configured for the type. */
   readonly ownPart?: string | undefined
-  /** Its server type, if other types have a monitor of this name: a command that names it must name the type. */
+  /** Its server type. Absent for the host block, which every type has, and for what no type has. */
   readonly type?: ServerType | undefined
 }
 

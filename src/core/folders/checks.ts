@@ -13,9 +13,10 @@ export const backlog = checksOn<FolderConnection>()({
     backlog: { doc: 'With `folder` and `files`: the number of files waiting', when: ['files'] },
   },
   settings: {
-    folder: { type: 'text', doc: 'Drop folder; the age of its oldest file is checked (Advanced)' },
+    folder: { type: 'text', observed: true, doc: 'Drop folder; the age of its oldest file is checked (Advanced)' },
     ending: {
       type: 'text',
+      observed: true,
       doc: 'In the drop folder, only files whose names end with this, for example .xml. Names that begin with a dot do not count, unless this is the whole name',
     },
     age: {
@@ -92,6 +93,7 @@ export const roundTrip = check({
     allowWrites,
     probeFolder: {
       type: 'text',
+      observed: true,
       doc: 'Folder of the test file, named svc-probe-….tmp; by default the working folder after the sign-in',
     },
     probeSize: { type: 'bytes', default: 64 * 1024, doc: 'Size of the test file, up to 4MiB' },

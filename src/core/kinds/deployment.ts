@@ -18,7 +18,7 @@ type Deployment = { inProgress: boolean }
 const check = checksOn<Deployment>()
 
 const markerSettings = {
-  marker: { type: 'text', doc: 'File that exists while a deployment is in progress' },
+  marker: { type: 'text', observed: true, doc: 'File that exists while a deployment is in progress' },
   markerAge: {
     type: 'threshold',
     unit: 'duration',
@@ -80,7 +80,7 @@ const versionSettings = {
   expected: { type: 'text', doc: 'Expected version or build' },
   expectedFile: { type: 'text', doc: 'File that contains the expected version, instead of `expected`' },
   expectedKey: { type: 'text', doc: 'Path of the version in `expectedFile`, if that is JSON: build.version' },
-  versionFile: { type: 'text', doc: 'File that contains the deployed version' },
+  versionFile: { type: 'text', observed: true, doc: 'File that contains the deployed version' },
   url: {
     type: 'url',
     protocols: ['http', 'https'],
@@ -88,6 +88,7 @@ const versionSettings = {
   },
   versionKey: {
     type: 'text',
+    observed: true,
     doc: 'Path of the version in `versionFile` or in the response, if that is JSON: build.version',
   },
 } as const satisfies SettingsSpec

@@ -32,8 +32,8 @@ const firstTryMs = 1_000
 /** What to look up; every check names it. */
 const questionSettings = {
   // Not `name`, which is the name of the monitor itself.
-  query: { type: 'text', required: true, doc: 'Name to look up' },
-  type: { type: 'choice', values: recordTypes, default: 'A', doc: 'Record type' },
+  query: { type: 'text', observed: true, required: true, doc: 'Name to look up' },
+  type: { type: 'choice', observed: true, values: recordTypes, default: 'A', doc: 'Record type' },
 } as const satisfies SettingsSpec
 type Question = Values<typeof questionSettings>
 
@@ -484,7 +484,11 @@ function placeOf(place: string): { readonly host: string; readonly port: number 
 
 const settings = {
   ...questionSettings,
-  server: { type: 'text', doc: 'Name server as ip, ip:port or [ip6]:port; by default those of this machine' },
+  server: {
+    type: 'text',
+    observed: true,
+    doc: 'Name server as ip, ip:port or [ip6]:port; by default those of this machine',
+  },
 } as const satisfies SettingsSpec
 
 /** Sends nothing yet. Throws ProbeError `data` for a server that is not an address. */

@@ -21,11 +21,17 @@ import type { SettingsSpec, Values } from '../settings/index.ts'
 const selection = {
   path: {
     type: 'text',
+    observed: true,
     required: true,
     doc: 'Absolute path of a file or a folder. With * or ? in its last part, the files of the folder that match: /backup/db-*.dump',
   },
-  ending: { type: 'text', doc: 'In a folder, only files whose names end with this, for example .xml' },
-  hidden: { type: 'flag', default: false, doc: 'In a folder, include files whose names begin with a dot' },
+  ending: { type: 'text', observed: true, doc: 'In a folder, only files whose names end with this, for example .xml' },
+  hidden: {
+    type: 'flag',
+    observed: true,
+    default: false,
+    doc: 'In a folder, include files whose names begin with a dot',
+  },
 } as const satisfies SettingsSpec
 
 const isPattern = (path: string): boolean => /[*?]/.test(path)

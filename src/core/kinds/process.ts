@@ -37,9 +37,9 @@ import { cpuWindowMs } from '../system/resources.ts'
 const maxRead = 200
 
 const selection = {
-  executable: { type: 'text', doc: 'Exact name of the executable' },
-  match: { type: 'text', doc: 'Text that the command line contains' },
-  pidFile: { type: 'text', doc: 'File that holds the process id' },
+  executable: { type: 'text', observed: true, doc: 'Exact name of the executable' },
+  match: { type: 'text', observed: true, doc: 'Text that the command line contains' },
+  pidFile: { type: 'text', observed: true, doc: 'File that holds the process id' },
 } as const satisfies SettingsSpec
 type Selection = Values<typeof selection>
 

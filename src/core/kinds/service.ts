@@ -228,6 +228,7 @@ export function parseLaunchd(text: string): ServiceState | undefined {
 const which = {
   service: {
     type: 'text',
+    observed: true,
     required: true,
     // A leading dash would be read as an option, and two leading backslashes as another machine.
     pattern: /^[A-Za-z0-9_@][A-Za-z0-9@:_.\\$ -]{0,254}$/,

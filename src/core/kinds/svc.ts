@@ -56,7 +56,13 @@ const maxRunBody = 4 * maxBody
 
 const peerSettings = {
   url: { type: 'url', protocols: ['http', 'https'], required: true, doc: 'URL of the server, or of its /healthcheck' },
-  type: { type: 'choice', values: ServerType.values, default: 'App', doc: 'Server type to query there' },
+  type: {
+    type: 'choice',
+    observed: true,
+    values: ServerType.values,
+    default: 'App',
+    doc: 'Server type to query there',
+  },
   mode: {
     type: 'choice',
     values: ExecutionMode.values,

@@ -69,10 +69,12 @@ const answer = check({
     latency,
     send: {
       type: 'text',
+      observed: true,
       doc: 'What to send once connected, e.g. "PING\\r\\n"; never a secret. {nonce} stands for 16 random characters, different for each connection',
     },
     lead: {
       type: 'text',
+      observed: true,
       doc: 'Prefix of `send`; {length} stands for the number of bytes of `send`, e.g. "Frame {length} "',
     },
     expect: {
@@ -215,8 +217,8 @@ export default networkKind({
   title: 'A TCP port accepts connections and answers',
   preload: loadXmlParser,
   settings: {
-    host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
-    port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
+    host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
+    port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
     latency,
     addresses: addressesSetting,
   },

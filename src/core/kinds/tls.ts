@@ -79,11 +79,18 @@ const protocol = check({
 })
 
 const tlsSettings = {
-  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address to connect to' },
-  port: { type: 'integer', default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
+  host: {
+    type: 'text',
+    observed: true,
+    required: true,
+    mistake: hostMistake,
+    doc: 'Host name or address to connect to',
+  },
+  port: { type: 'integer', observed: true, default: 443, min: 1, max: 65_535, doc: 'TCP port with implicit TLS' },
   latency: latencySetting({ warn: 1_000, limit: 5_000 }, 'Maximum time for connection and handshake'),
   verify,
   ...trustSettings,
+  servername: { ...trustSettings.servername, observed: true },
   addresses: addressesSetting,
 } as const satisfies SettingsSpec
 type TlsSettings = Values<typeof tlsSettings>

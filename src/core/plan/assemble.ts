@@ -240,6 +240,15 @@ export type AssembleOptions = {
  * block alone does not count, unless its settings are all that svc.yaml has for the type (`hostMonitor`).
  */
 export async function assemble(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {
+  const monitors = await monitorsOf(type, options)
+  return monitors.map((monitor) => ofType(type, monitor))
+}
+
+/** The monitor with its type. The host block observes the same machine for every type, so it belongs to none. */
+export const ofType = (type: ServerType, monitor: PlannedMonitor): PlannedMonitor =>
+  monitor.kind.name === hostKind ? monitor : { ...monitor, type }
+
+async function monitorsOf(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {
   const { configured, host, mode } = options
   const block = host === false ? [] : [await hostBlock(host)]
   if (!isConfigured(configured)) return [...block, ...(await unconfigured(type, options))]

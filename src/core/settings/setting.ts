@@ -15,6 +15,12 @@ type Base = {
   readonly required?: true
   /** It only leaves out a part of what its checks look at, so that it demands none of them. */
   readonly narrows?: true
+  /**
+   * It says what is observed, such as a host, a path or a query: with another value, a monitor observes something else,
+   * and the figures of its earlier runs do not count. Every URL does so without this mark. Thresholds, expectations,
+   * credentials and trust do not.
+   */
+  readonly observed?: true
 }
 /** Why a text can never be right, or undefined: the message completes the path of the setting. */
 type Mistake = { readonly mistake?: (text: string) => string | undefined }

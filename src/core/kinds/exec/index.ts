@@ -71,11 +71,13 @@ const maxDetails = 10
 const commandSettings = {
   command: {
     type: 'text',
+    observed: true,
     required: true,
     doc: "Absolute path of the program, in a folder that the system's svc.yaml allows",
   },
   args: {
     type: 'texts',
+    observed: true,
     allowsEmpty: true,
     doc: 'Arguments, passed unchanged and without a shell; do not put a password here',
   },

@@ -5,8 +5,14 @@ import { hostMistake, type SettingsSpec } from '../../settings/index.ts'
 
 /** The settings for opening, signing in and testing a session; http-steps declares the same for its FTP steps. */
 export const ftpSettings = {
-  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
-  port: { type: 'integer', min: 1, max: 65_535, doc: 'TCP port; by default 21, or 990 with `tls: implicit`' },
+  host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
+  port: {
+    type: 'integer',
+    observed: true,
+    min: 1,
+    max: 65_535,
+    doc: 'TCP port; by default 21, or 990 with `tls: implicit`',
+  },
   tls: {
     type: 'choice',
     values: ['explicit', 'implicit', 'off'],

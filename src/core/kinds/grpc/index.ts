@@ -36,13 +36,14 @@ const connectLatency = latencySetting(
 )
 
 const connectSettings = {
-  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
-  port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },
+  host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
+  port: { type: 'integer', observed: true, required: true, min: 1, max: 65_535, doc: 'TCP port' },
   tls: { type: 'flag', default: false, doc: 'TLS from the first byte (ALPN h2); without it HTTP/2 in clear (h2c)' },
   verify: verifySetting,
   ...trustSettings,
   authority: {
     type: 'text',
+    observed: true,
     pattern: /^[!-~]{1,255}$/,
     doc: 'Value of :authority; by default servername or host, with the port',
   },
@@ -193,6 +194,7 @@ const statusNames = [
 const servicesSettings = {
   services: {
     type: 'texts',
+    observed: true,
     doc: 'Services to query at the health service, e.g. shop.v1.Orders; by default the server as a whole',
   },
 } as const satisfies SettingsSpec

@@ -6,6 +6,7 @@ import { type Due, isOverdue, wasOverdue } from './due.ts'
 export const reportSettings = {
   agents: {
     type: 'texts',
+    observed: true,
     doc: 'Agents to check: names, or patterns in which * stands for any text (agent-*; in quotes if it begins with *); by default all',
   },
   interval: {

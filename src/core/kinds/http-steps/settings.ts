@@ -14,16 +14,27 @@ const { host, port, tls, insecureFtp, latency, certificate, passive, dataHosts }
 /** The request of one step and its expectations. */
 const requestFields = {
   name: { type: 'text', required: true, doc: 'Name of the step in messages: `sign in`' },
-  method: { type: 'choice', values: methods, default: 'GET', doc: 'All but GET and HEAD need allowWrites or signIn' },
+  method: {
+    type: 'choice',
+    observed: true,
+    values: methods,
+    default: 'GET',
+    doc: 'All but GET and HEAD need allowWrites or signIn',
+  },
   path: {
     type: 'text',
+    observed: true,
     pattern: /^\/(?![/\\])/,
     doc: `Path and query below url, beginning with a slash: /users/\${id}`,
   },
-  headers: { type: 'map', doc: 'Request headers' },
+  headers: { type: 'map', observed: true, doc: 'Request headers' },
   authorization: { type: 'text', pattern: authorization, doc: authorizationDoc },
-  body: { type: 'text', doc: `JSON (with values in quotes: "\${id}") or XML; set another Content-Type in headers` },
-  form: { type: 'map', doc: 'Form fields, sent instead of a body' },
+  body: {
+    type: 'text',
+    observed: true,
+    doc: `JSON (with values in quotes: "\${id}") or XML; set another Content-Type in headers`,
+  },
+  form: { type: 'map', observed: true, doc: 'Form fields, sent instead of a body' },
   status: {
     type: 'texts',
     mistake: statusMistake,

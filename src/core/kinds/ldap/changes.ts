@@ -3,6 +3,7 @@ import type { LdapConnection } from './connection.ts'
 
 export const baseSetting = {
   type: 'text',
+  observed: true,
   doc: 'Entry that must be found, e.g. dc=example,dc=org. By default the first naming context of the server',
 } as const satisfies SettingsSpec[string]
 

@@ -168,8 +168,8 @@ export const entry = onLdap({
       type: 'group',
       doc: 'A search that must find entries (Advanced)',
       fields: {
-        filter: { type: 'text', required: true, doc: 'RFC 4515, e.g. (uid=alice)' },
-        base: { type: 'text', doc: 'Entry at which the search begins; by default `base`' },
+        filter: { type: 'text', observed: true, required: true, doc: 'RFC 4515, e.g. (uid=alice)' },
+        base: { type: 'text', observed: true, doc: 'Entry at which the search begins; by default `base`' },
         atLeast: { type: 'integer', default: 1, min: 1, max: 1_000, doc: 'Minimum number of entries found' },
       },
     },

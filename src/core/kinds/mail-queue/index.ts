@@ -5,6 +5,7 @@ import { type MailQueue, type MailServer, QueuePermissionError, readQueue } from
 
 const serverSetting = {
   type: 'choice',
+  observed: true,
   values: ['postfix', 'exim'],
   required: true,
   doc: 'The mail server of this machine: svc runs its `postqueue -j` or `exim -bpr`',

@@ -16,7 +16,7 @@ import { plainEnvironment, runProgram } from '../../system/run-program.ts'
 import { type PingStatistics, parsePing, pingCommand } from './program.ts'
 
 const pingSettings = {
-  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
+  host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
   count: { type: 'integer', default: 5, min: 1, max: 20, doc: 'Number of packets, 0.2 s apart' },
   wait: { type: 'duration', default: 1_000, doc: 'How long to wait for the reply to a packet' },
   addresses: {

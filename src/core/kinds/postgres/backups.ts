@@ -60,9 +60,10 @@ export const backupAge = onDatabase({
   settings: {
     pgbackrest: {
       type: 'text',
+      observed: true,
       doc: 'Absolute path of a file on this machine with the output of `pgbackrest info --output=json`. svc does not run pgbackrest: write the file where it runs, e.g. `pgbackrest info --output=json > FILE.new && mv FILE.new FILE` after each backup',
     },
-    stanza: { type: 'text', doc: 'The stanza of the file to check; by default all of them' },
+    stanza: { type: 'text', observed: true, doc: 'The stanza of the file to check; by default all of them' },
     backupAge: {
       type: 'threshold',
       unit: 'duration',

@@ -35,8 +35,8 @@ const queuesSetting = {
   type: 'groups',
   doc: 'Queues to check',
   fields: {
-    name: { type: 'text', required: true, doc: 'Name of the queue' },
-    vhost: { type: 'text', default: '/', doc: 'Virtual host of the queue' },
+    name: { type: 'text', observed: true, required: true, doc: 'Name of the queue' },
+    vhost: { type: 'text', observed: true, default: '/', doc: 'Virtual host of the queue' },
     ready: { type: 'threshold', unit: 'count', default: { warn: 1_000 }, doc: 'Maximum number of ready messages' },
     unacknowledged: {
       type: 'threshold',
@@ -311,8 +311,8 @@ export const deadLetters = onManagement({
       type: 'groups',
       doc: 'Dead-letter queues to check',
       fields: {
-        name: { type: 'text', required: true, doc: 'Name of the queue' },
-        vhost: { type: 'text', default: '/', doc: 'Virtual host of the queue' },
+        name: { type: 'text', observed: true, required: true, doc: 'Name of the queue' },
+        vhost: { type: 'text', observed: true, default: '/', doc: 'Virtual host of the queue' },
         messages: {
           type: 'threshold',
           unit: 'count',

@@ -11,9 +11,10 @@ export const queuesSetting = {
   type: 'groups',
   doc: 'Lists, streams or sorted sets used as queues',
   fields: {
-    key: { type: 'text', required: true, doc: 'Key of the queue, in the database of the URL' },
+    key: { type: 'text', observed: true, required: true, doc: 'Key of the queue, in the database of the URL' },
     group: {
       type: 'text',
+      observed: true,
       doc: 'For a stream: the consumer group whose unread and unacknowledged entries are counted (Redis 7)',
     },
     length: {

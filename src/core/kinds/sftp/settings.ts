@@ -3,8 +3,8 @@ import { hostMistake, type SettingsSpec, type Values } from '../../settings/inde
 
 /** The settings for the server and the credentials. */
 export const connectionSettings = {
-  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
-  port: { type: 'integer', default: 22, min: 1, max: 65_535, doc: 'TCP port' },
+  host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
+  port: { type: 'integer', observed: true, default: 22, min: 1, max: 65_535, doc: 'TCP port' },
   hostKey: {
     type: 'texts',
     doc: 'Accepted fingerprints (SHA256:…) of the host key; without it, svc reports the fingerprint and does not sign in',

@@ -31,9 +31,10 @@ export const usernameSetting = {
 
 /** The settings for the connection and the credentials. */
 export const connectSettings = {
-  host: { type: 'text', required: true, mistake: hostMistake, doc: 'Host name or address' },
+  host: { type: 'text', observed: true, required: true, mistake: hostMistake, doc: 'Host name or address' },
   port: {
     type: 'integer',
+    observed: true,
     default: 25,
     min: 1,
     max: 65_535,

@@ -243,7 +243,11 @@ export const backup = check({
   depth: 'Advanced',
   results: { backup: 'The backup is not too old; omitted without `backup`' },
   settings: {
-    backup: { type: 'text', doc: 'Absolute path of a backup file, or of a folder whose newest file is the backup' },
+    backup: {
+      type: 'text',
+      observed: true,
+      doc: 'Absolute path of a backup file, or of a folder whose newest file is the backup',
+    },
     backupAge: {
       type: 'threshold',
       unit: 'duration',
@@ -315,7 +319,7 @@ export default machineKind({
   name: 'sqlite',
   title: 'A SQLite database is usable and undamaged',
   settings: {
-    path: { type: 'text', required: true, doc: 'Absolute path of the database file' },
+    path: { type: 'text', observed: true, required: true, doc: 'Absolute path of the database file' },
     ownStore: ownStoreSetting,
   },
   target: ({ path }) => ({ database: path }),
