@@ -109,7 +109,8 @@ describe('the fingerprint', () => {
   test('is equal for the same observation, whatever the type and the name', async () => {
     const one = await postgres({ password: { env: 'A' } })
     const other = await postgres({ password: { env: 'A' } })
-    expect(fingerprint({ ...one, type: 'App', name: 'postgres x' })).toBe(fingerprint(other))
+    const inOtherType = { ...one, type: 'App', name: 'postgres x' }
+    expect(fingerprint(inOtherType)).toBe(fingerprint(other))
   })
 
   test('differs with any setting, with the origin of a secret, and with a default that is given', async () => {

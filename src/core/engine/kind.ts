@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
 import type { ConfiguredFiles } from '../files/index.ts'
 import type { ExecutionMode, JobRun } from '../protocol/index.ts'
-import type { Secret, SettingsSpec, Target, Values } from '../settings/index.ts'
+import { Secret, type SettingsSpec, type Target, type Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
 
@@ -206,6 +206,22 @@ export type RunMemory = Pick<CheckContext, 'date'> & {
   readonly history?: History | undefined
   /** The name of this machine, because several may share a store. Defaults to the host name. */
   readonly machine?: string | undefined
+}
+
+type ObservedMonitor = Remembered & { readonly configured?: ReadonlySet<string> | undefined }
+
+/**
+ * Equal for two monitors that make the same observation: same kind, same settings with the same secrets, and the same
+ * settings given. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
+ * of different types may have the same one.
+ */
+export const fingerprint = ({ kind, settings, configured = new Set() }: ObservedMonitor): string =>
+  `${kind.name} ${JSON.stringify([settings, [...configured].toSorted()], withOrigins)}`
+
+/** A secret serializes without its origin, which tells two secrets apart. `this` holds the value as it was before. */
+function withOrigins(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {
+  const before = this[key]
+  return before instanceof Secret ? `secret ${before.origin}` : value
 }
 
 type Remembered = { readonly kind: AnyKind; readonly settings: unknown }

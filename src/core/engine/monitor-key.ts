@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isLoopbackHost } from '../loopback.ts'
 import type { ServerType } from '../protocol/index.ts'
-import { Secret, type Setting, type SettingsSpec, type Target } from '../settings/index.ts'
+import type { Setting, SettingsSpec, Target } from '../settings/index.ts'
 import type { AnyKind } from './kind.ts'
 
 /** The parts of a monitor's key. */
@@ -45,20 +45,6 @@ export function parseKey(written: string): KeyParts | undefined {
   const [, type, kind, name] = /^([^/]+)\/([^/]+)\/(.*)$/su.exec(written) ?? []
   if (type === undefined || kind === undefined || name === undefined) return undefined
   return { type, kind, name: name === kind ? '' : name }
-}
-
-/**
- * Equal for two monitors that make the same observation: same kind, same settings with the same secrets, and the same
- * settings given. It says nothing about deadline, depth, retries or `for`, and it does not name a monitor: two monitors
- * of different types may have the same one.
- */
-export const fingerprint = ({ kind, settings, configured = new Set() }: IdentifiedMonitor): string =>
-  `${kind.name} ${JSON.stringify([settings, [...configured].toSorted()], withOrigins)}`
-
-/** A secret serializes without its origin, which tells two secrets apart. `this` holds the value as it was before. */
-function withOrigins(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {
-  const before = this[key]
-  return before instanceof Secret ? `secret ${before.origin}` : value
 }
 
 /**

@@ -10,12 +10,12 @@ import {
   applyHoldDuration,
   type CheckContext,
   type DeclaredResult,
+  fingerprint,
   historyOf,
   includes,
   type RunMemory,
 } from './kind.ts'
 import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
-import { fingerprint } from './monitor-key.ts'
 import type { RefusalStore } from './refusal-file.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { Blocked, SignIns } from './sign-ins.ts'
