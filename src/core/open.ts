@@ -7,11 +7,12 @@ import {
   limits,
   type MachineReports,
   type MonitorReport,
-  type OwnSignIn,
   type PlannedMonitor,
+  type ProvidedServices,
   type RefusalStore,
   type Run,
   runMonitors,
+  type Services,
   SharedRuns,
   type Unit,
 } from './engine/index.ts'
@@ -133,6 +134,12 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   const store = options.store === undefined ? undefined : await holdStore(options.store, options)
   let ownUrl: string | undefined
   const repeatedNames = namesInSeveralTypes(options.config)
+  const services: ProvidedServices = {
+    ownSignIn: store?.signIn,
+    heartbeats: store && (async () => await heartbeatsByOwnClock(await store.data(false))),
+    exec: options.config.exec,
+    ownUrl: () => ownUrl,
+  }
   const context: EngineContext = {
     now,
     date: () => new Date(),
@@ -140,14 +147,11 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     inChild: runInChild,
     measureState: stateMeter(now),
     limits: limits(options.refusals),
-    ownSignIn: store?.signIn,
-    heartbeats: store && (async () => await heartbeatsByOwnClock(await store.data(false))),
+    services,
     history: store && {
       keep: async (reading) => await (await store.data(false)).readings.keep(reading),
       exceededSince: async (state) => await (await store.data(false)).readings.exceededSince(state),
     },
-    exec: options.config.exec,
-    ownUrl: () => ownUrl,
     tryNow: async ({ name, type }) => await options.tryNow?.(name, repeatedNames.has(name) ? type : undefined),
   }
   const documentsOf = rememberDocuments()
@@ -388,7 +392,7 @@ type OpenStore = {
   /** Rejects while sign-ins cannot work because something that they need is missing. */
   readonly ready: (signal?: AbortSignal) => Promise<void>
   /** For the monitor of svc's own sign-in. Makes a missing store, as `svc serve` would. */
-  readonly signIn: OwnSignIn
+  readonly signIn: Services['ownSignIn']
   /** Safe to call twice. Nothing is opened afterwards. */
   readonly close: () => Promise<void>
 }

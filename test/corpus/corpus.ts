@@ -20,7 +20,7 @@ export type Group<Server> = {
   /** Where the monitors and the other programs run, if not in the mounts of this machine. */
   readonly mounts?: (server: Server) => MountNamespace
   /** What svc has besides its configuration: the programs that it may run, its store. */
-  readonly context?: (server: Server) => Pick<RunTypesOptions, 'exec' | 'heartbeats'>
+  readonly context?: (server: Server) => Pick<RunTypesOptions, 'services'>
 }
 
 /** One row as the page prints it. */

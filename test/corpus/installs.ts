@@ -20,7 +20,7 @@ export type Install<Server = unknown> = {
   /** One monitor as svc.yaml declares it. */
   readonly monitor: (server: Server) => Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string>>
-  readonly context?: (server: Server) => Pick<RunTypesOptions, 'exec' | 'heartbeats'>
+  readonly context?: (server: Server) => Pick<RunTypesOptions, 'services'>
   /** Where the monitor runs, if not in the mounts of this machine. */
   readonly mounts?: (server: Server) => MountNamespace
 }

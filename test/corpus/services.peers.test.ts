@@ -252,6 +252,6 @@ corpus<Programs>({
     return Promise.resolve({ folder, name: worker, program: sleepNamed(folder, worker) })
   },
   stop: ({ folder }) => remove(folder),
-  context: () => ({ exec: { allow: [plugins] } }),
+  context: () => ({ services: { exec: { allow: [plugins] } } }),
   rows: execRows,
 })

@@ -193,7 +193,7 @@ corpus<Agents>({
     await data.close()
     home.remove()
   },
-  context: ({ data }) => ({ heartbeats: () => data.heartbeats.list() }),
+  context: ({ data }) => ({ services: { heartbeats: () => data.heartbeats.list() } }),
   rows: [
     {
       fault: 'no agent has ever reported',

@@ -42,7 +42,8 @@ const lookForFigures = (
   command: string,
   args: readonly string[] = [],
   options: Parameters<typeof runKind>[3] = {},
-): Promise<readonly Result[]> => runKind(exec, { command, args }, 'Basic', { exec: { allow: [allowed] }, ...options })
+): Promise<readonly Result[]> =>
+  runKind(exec, { command, args }, 'Basic', { services: { exec: { allow: [allowed] } }, ...options })
 const look = async (
   command: string,
   args: readonly string[] = [],
@@ -276,7 +277,7 @@ suiteWith(noPlugins, 'the monitoring plug-ins', () => {
     ['check_load', ['-w', '500', '-c', '900'], 'load1', 'count'],
     ['check_disk', ['-w', '1%', '-c', '1%', '-p', '/'], '/', 'bytes'],
   ])('%s reports values', async (name, args, label, unit) => {
-    const results = await lookForFigures(join(plugins, name), args, { exec: { allow: [plugins] } })
+    const results = await lookForFigures(join(plugins, name), args, { services: { exec: { allow: [plugins] } } })
     expect(results.map(({ subject, measurement }) => [subject, measurement?.unit])).toContainEqual([label, unit])
   })
 })
@@ -324,9 +325,11 @@ describe('allowed programs', () => {
 
   test("nothing runs unless the system's file allows it, and the message gives the reason", async () => {
     const path = program(`touch ${join(folder, 'ran')}`)
-    expect(await refusal(path, { exec: undefined })).toContain("only the system's svc.yaml can turn it on")
+    expect(await refusal(path, { services: { exec: undefined } })).toContain(
+      "only the system's svc.yaml can turn it on",
+    )
     const off = { allow: [], off: 'there is no /etc/svc/svc.yaml, which alone can allow it' }
-    expect(await refusal(path, { exec: off })).toBe(`exec is off: ${off.off}`)
+    expect(await refusal(path, { services: { exec: off } })).toBe(`exec is off: ${off.off}`)
     expect(existsSync(join(folder, 'ran'))).toBe(false)
   })
 

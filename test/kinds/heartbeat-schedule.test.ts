@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import type { Heartbeat } from '../../src/core/engine/index.ts'
+import type { Heartbeat } from '../../src/core/kinds/heartbeat/agents.ts'
 import heartbeat from '../../src/core/kinds/heartbeat/index.ts'
 import { file, folder, load, refused } from '../config/given.ts'
 import { checked, runKind, withDefaults } from '../support/engine/run-kind.ts'
@@ -17,7 +17,7 @@ const utc = (text: string): number => Date.parse(text.endsWith('Z') ? text : `${
 type Settings = Parameters<typeof runKind<typeof heartbeat.settings>>[1]
 const nightly: Settings = { schedule: '0 2 * * *' }
 const look = (now: number, beats: readonly Heartbeat[], settings: Settings = nightly) =>
-  runKind(heartbeat, settings, 'Advanced', { date: () => new Date(now), heartbeats: async () => beats })
+  runKind(heartbeat, settings, 'Advanced', { date: () => new Date(now), services: { heartbeats: async () => beats } })
 const newest = async (...args: Parameters<typeof look>) => checked(await look(...args), 'newest')
 
 describe('a job with a schedule', () => {

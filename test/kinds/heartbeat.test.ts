@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Heartbeat } from '../../src/core/engine/index.ts'
 import { Fault } from '../../src/core/errors.ts'
+import type { Heartbeat } from '../../src/core/kinds/heartbeat/agents.ts'
 import heartbeat from '../../src/core/kinds/heartbeat/index.ts'
 import type { ExecutionMode } from '../../src/core/protocol/index.ts'
 import { checked, runKind } from '../support/engine/run-kind.ts'
@@ -13,7 +13,7 @@ const now = 1_800_000_000_000
 const beat = (name: string, ageMs: number, more: Partial<Heartbeat> = {}): Heartbeat => beatAt(name, now - ageMs, more)
 type Settings = Parameters<typeof runKind<typeof heartbeat.settings>>[1]
 const look = (beats: readonly Heartbeat[], settings: Settings = {}, mode: ExecutionMode = 'Advanced') =>
-  runKind(heartbeat, settings, mode, { date: () => new Date(now), heartbeats: async () => beats })
+  runKind(heartbeat, settings, mode, { date: () => new Date(now), services: { heartbeats: async () => beats } })
 const one = async (check: string, ...args: Parameters<typeof look>) => checked(await look(...args), check)
 const status = async (...args: Parameters<typeof one>) => (await one(...args)).status
 const checksOf = async (...args: Parameters<typeof look>) => (await look(...args)).map(({ check }) => check)
@@ -74,7 +74,9 @@ describe('at Basic the newest heartbeat counts', () => {
 
   test('B4 an unreadable store and a missing one are failures and reported as such', async () => {
     const fault = new Fault('Unavailable', 'The store does not answer in time', { hints: ['Look at the store.'] })
-    const [unread, ...rest] = await runKind(heartbeat, {}, 'Advanced', { heartbeats: () => Promise.reject(fault) })
+    const [unread, ...rest] = await runKind(heartbeat, {}, 'Advanced', {
+      services: { heartbeats: () => Promise.reject(fault) },
+    })
     expect(rest).toEqual([])
     expect(unread).toMatchObject({
       status: 'failed',
@@ -89,7 +91,7 @@ describe('at Basic the newest heartbeat counts', () => {
 
   test('B4 a store that never answers ends at the deadline', async () => {
     const heartbeats = () => new Promise<never>(() => {})
-    expect(await runKind(heartbeat, {}, 'Basic', { heartbeats, timeoutMs: 50 })).toMatchObject([
+    expect(await runKind(heartbeat, {}, 'Basic', { services: { heartbeats }, timeoutMs: 50 })).toMatchObject([
       { status: 'failed', fault: 'timeout' },
     ])
   })

@@ -783,7 +783,9 @@ describe('http health of another server', () => {
   test('this very process is never called for its health', async () => {
     await using there = await peer(json({ Status: 'Success' }))
     const url = `http://127.0.0.1:${there.port}/healthcheck`
-    const results = await runKind(http, { url }, 'Standard', { ownUrl: () => `http://127.0.0.1:${there.port}/` })
+    const results = await runKind(http, { url }, 'Standard', {
+      services: { ownUrl: () => `http://127.0.0.1:${there.port}/` },
+    })
     expect(results).toMatchObject([
       { status: 'warning', message: expect.stringContaining('is this svc process itself') },
     ])

@@ -6,8 +6,8 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { hashesTellApart, lookUpNobody } from '../../src/core/auth/index.ts'
 import { HashQueue, passwords } from '../../src/core/auth/passwords.ts'
 import { loadConfig } from '../../src/core/config/index.ts'
-import type { OwnSignIn } from '../../src/core/engine/index.ts'
 import { Fault } from '../../src/core/errors.ts'
+import type { OwnSignIn } from '../../src/core/kinds/sign-in.ts'
 import signIn, { lookUp } from '../../src/core/kinds/sign-in.ts'
 import { openCore } from '../../src/core/open.ts'
 import { assemble } from '../../src/core/plan/index.ts'
@@ -195,7 +195,7 @@ describe('the self-test of sign-in', () => {
     const hashes = passwords(queue)
     expect((await faultOf(hashesTellApart(hashes, never))).fault).toBe('Unavailable')
     const hash: OwnSignIn['hash'] = (signal) => hashesTellApart(hashes, signal)
-    const results = await runKind(signIn, {}, 'Standard', { ownSignIn: { ...sound, hash } })
+    const results = await runKind(signIn, {}, 'Standard', { services: { ownSignIn: { ...sound, hash } } })
     expect(checked(results, 'password hash')).toMatchObject({
       status: 'warning',
       message: 'too many sign-ins at once: further ones are temporarily refused',
@@ -203,7 +203,8 @@ describe('the self-test of sign-in', () => {
     release()
     await working
     expect(
-      checked(await runKind(signIn, {}, 'Standard', { ownSignIn: { ...sound, hash } }), 'password hash').status,
+      checked(await runKind(signIn, {}, 'Standard', { services: { ownSignIn: { ...sound, hash } } }), 'password hash')
+        .status,
     ).toBe('ok')
   })
 
@@ -218,7 +219,7 @@ describe('the self-test of sign-in', () => {
     const lookUp = async (): Promise<void> => {
       throw new Fault('Unavailable', 'The store is busy', { hints: ['try again'] })
     }
-    const results = await runKind(signIn, {}, 'Advanced', { ownSignIn: { ...sound, lookUp } })
+    const results = await runKind(signIn, {}, 'Advanced', { services: { ownSignIn: { ...sound, lookUp } } })
     expect(results.map(({ check, status }) => `${check} ${status}`)).toEqual([
       'store ok',
       'administrator ok',
@@ -229,7 +230,9 @@ describe('the self-test of sign-in', () => {
   })
 
   test('a hash that accepts any password, simulated, is a failure', async () => {
-    const results = await runKind(signIn, {}, 'Standard', { ownSignIn: { ...sound, hash: async () => false } })
+    const results = await runKind(signIn, {}, 'Standard', {
+      services: { ownSignIn: { ...sound, hash: async () => false } },
+    })
     expect(checked(results, 'password hash')).toMatchObject({ status: 'failed', fault: 'internal' })
   })
 

@@ -478,7 +478,7 @@ describe('hops', () => {
     for (const own of ['127.0.0.1', '0.0.0.0', 'localhost']) {
       await using there = await peer(json(healthy))
       const ownUrl = () => `http://${own}:${there.port}/`
-      const [result] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { ownUrl })
+      const [result] = await runKind(svc, { url: `http://127.0.0.1:${there.port}` }, 'Basic', { services: { ownUrl } })
       expect(result).toMatchObject({
         status: 'warning',
         message: expect.stringContaining('is this svc process itself'),

@@ -82,8 +82,7 @@ async function begin(input: Task): Promise<void> {
     resolve: resolveHost,
     inChild: runInChild,
     measureState: () => () => ({}),
-    exec: { allow: input.allow },
-    heartbeats: data && (() => data.heartbeats.list()),
+    services: { exec: { allow: input.allow }, heartbeats: data && (() => data.heartbeats.list()) },
   }
 }
 

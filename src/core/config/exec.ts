@@ -1,4 +1,4 @@
-import type { ExecConfig } from '../engine/index.ts'
+import type { Services } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
 import { filesWithin } from '../files/index.ts'
 import { isMap, type Problem, readSettings, type SettingsContext, type SettingsSpec } from '../settings/index.ts'
@@ -37,9 +37,9 @@ export function readExecPart(
  * can never allow any. Only a file owned by root counts, in a folder owned by root. Never throws: an unsuitable file
  * turns it off, with a reason.
  */
-export async function readExec(options: WhereOptions): Promise<ExecConfig> {
+export async function readExec(options: WhereOptions): Promise<Services['exec']> {
   const path = systemConfig(options)
-  const off = (why: string): ExecConfig => ({ allow: [], off: why })
+  const off = (why: string): Services['exec'] => ({ allow: [], off: why })
   if (options.platform === 'win32') return off('on Windows, svc cannot verify who wrote the file that would allow it')
   const { parseDocument } = await import('./document.ts')
   let text: string | undefined

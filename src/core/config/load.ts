@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import type { ExecConfig } from '../engine/index.ts'
+import type { Services } from '../engine/index.ts'
 import { Fault, type FilePlace } from '../errors.ts'
 import { filesWithin } from '../files/index.ts'
 import { monitorName, uncheckedMonitor } from '../plan/index.ts'
@@ -193,7 +193,7 @@ export type Config = {
   /** Absent without an `auth:` section: passwords are then the only way to sign in. */
   readonly auth?: AuthConfig | undefined
   /** The programs that the system's svc.yaml allows. Absent when no monitor runs a program. */
-  readonly exec?: ExecConfig | undefined
+  readonly exec?: Services['exec'] | undefined
   /** `file:line:column: …`: what will fail at run time, such as a missing secret. */
   readonly warnings: readonly string[]
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
 import type { ConfiguredFiles } from '../files/index.ts'
-import type { ExecutionMode, JobRun } from '../protocol/index.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
 import { Secret, type SettingsSpec, type Target, type Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
 import type { Result } from './result.ts'
@@ -98,17 +98,21 @@ export type AnyKind = Omit<About<SettingsSpec>, 'target' | 'signsIn' | 'validate
   readonly run: (settings: never, context: CheckContext) => AsyncIterable<Result | readonly Result[]>
 }
 
-/** What monitoring svc's own sign-in needs. Nothing here writes; each method rejects with the reason of a failure. */
-export type OwnSignIn = {
-  /** Opens the store of the accounts and queries it. */
-  readonly store: (signal: AbortSignal) => Promise<void>
-  /** Whether any user who may sign in holds Admin. */
-  readonly anyAdmin: () => Promise<boolean>
-  /** Performs the reads of a sign-in for a name that does not exist. */
-  readonly lookUp: () => Promise<void>
-  /** Hashes a made-up password. Resolves with whether it verifies and a different one does not. */
-  readonly hash: (signal: AbortSignal) => Promise<boolean>
-}
+/**
+ * What kinds use of svc itself besides the network and the machine. Empty here: a kind that needs something declares it in
+ * its folder by adding a member to this interface, and `open.ts` does not compile until it provides that member.
+ *
+ *     declare module '../engine/index.ts' {
+ *       interface Services {
+ *         readonly heartbeats: () => Promise<readonly Heartbeat[]>
+ *       }
+ *     }
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: kinds add its members
+export interface Services {}
+
+/** The services that this svc provides: undefined where it has none, for example without a store. */
+export type ProvidedServices = { readonly [S in keyof Services]: Services[S] | undefined }
 
 /** Everything outside that a monitor may use. Tests pass their own. */
 export type CheckContext = {
@@ -131,55 +135,22 @@ export type CheckContext = {
   readonly files: ConfiguredFiles
   /** Runs a probe of `health/child` in a child process, which is killed at the deadline. */
   readonly inChild: (probe: string, input: unknown) => Promise<unknown>
-  /** Undefined where svc has no accounts of its own. */
-  readonly ownSignIn?: OwnSignIn | undefined
+  /** What svc itself provides to kinds that declare it. */
+  readonly services: Partial<ProvidedServices>
   /** True when another svc requested this run: its monitors then query no further svc. */
   readonly calledByPeer: boolean
-  /** The last heartbeat of every agent. Rejects with a Fault when the store cannot be read. Absent without a store. */
-  readonly heartbeats?: (() => Promise<readonly Heartbeat[]>) | undefined
   /**
    * Adds a value to a series of this monitor on this machine. Resolves with the stored values, oldest first, this one
    * last. The value is stored if the previous one is at least `everyMs` old. Undefined without a history, or when the
    * store fails. Never rejects.
    */
   readonly history: (series: string, value: number, everyMs: number) => Promise<readonly HistoryReading[] | undefined>
-  /** The programs that may be run. Absent: none. */
-  readonly exec?: ExecConfig | undefined
-  /** The URL of this process, once it serves HTTP. */
-  readonly ownUrl?: (() => string | undefined) | undefined
   /** Whether svc.yaml gives a setting of this monitor. A default is not given: nobody asked for it. */
   readonly isConfigured: (setting: string) => boolean
 }
 
 /** A value that an earlier run measured. `at` is milliseconds since 1970. */
 export type HistoryReading = { readonly at: number; readonly value: number }
-
-/** The last heartbeat of an agent, as the store keeps it. Times are milliseconds since 1970. */
-export type Heartbeat = {
-  readonly name: string
-  readonly at: number
-  readonly status: 'Ok' | 'Warn' | 'Fail'
-  readonly message: string | undefined
-  readonly version: string | undefined
-  /** Milliseconds: the interval that the agent announced. */
-  readonly intervalMs: number | undefined
-  readonly backlog: number | undefined
-  readonly diskFreePercent: number | undefined
-  /** Milliseconds by which the agent's clock is ahead of ours. */
-  readonly skewMs: number | undefined
-  /** The latest heartbeats including this one, oldest first. */
-  readonly history: readonly { readonly at: number; readonly status: Heartbeat['status'] }[]
-  /** Only for jobs that report their start and end. */
-  readonly run?: JobRun | undefined
-}
-
-/** The `exec` settings of the system's svc.yaml. */
-export type ExecConfig = {
-  /** Folders whose programs may be run. Empty: `exec` is off. */
-  readonly allow: readonly string[]
-  /** Why it is off, as a sentence without a full stop. */
-  readonly off?: string | undefined
-}
 
 const order: Record<ExecutionMode, number> = { Basic: 0, Standard: 1, Advanced: 2 }
 

@@ -108,13 +108,15 @@ export function limits(refusals?: RefusalStore): Limits {
 }
 
 /** The engine's external dependencies. */
-export type EngineContext = Pick<CheckContext, 'now' | 'ownSignIn' | 'heartbeats' | 'exec' | 'ownUrl'> &
+export type EngineContext = Pick<CheckContext, 'now'> &
   RunMemory & {
     readonly resolve: (host: string, signal: AbortSignal) => Promise<readonly string[]>
     readonly inChild: (probe: string, input: unknown, signal: AbortSignal) => Promise<unknown>
     /** Starts to measure this machine. The returned function gives the state for the time since. */
     readonly measureState: () => () => ServerState
     readonly limits: Limits
+    /** What svc provides to kinds. Absent: nothing. */
+    readonly services?: CheckContext['services'] | undefined
     /** What tries a monitor at once, also one that must not sign in now: `try now: svc monitors test …`. */
     readonly tryNow?: ((monitor: PlannedMonitor) => Promise<string | undefined>) | undefined
   }
@@ -510,11 +512,8 @@ async function observeOnce(
       }
     }),
     inChild: (probe, input) => context.inChild(probe, input, signal),
-    ownSignIn: context.ownSignIn,
-    heartbeats: context.heartbeats,
+    services: context.services ?? {},
     history: historyOf(monitor, context, signal),
-    exec: context.exec,
-    ownUrl: context.ownUrl,
     calledByPeer: options.calledByPeer ?? false,
     isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
   }

@@ -1,16 +1,25 @@
-import {
-  atMost,
-  type CheckContext,
-  checksOn,
-  fail,
-  machineKind,
-  ObservationError,
-  type OwnSignIn,
-  ok,
-  warn,
-} from '../engine/index.ts'
+import { atMost, type CheckContext, checksOn, fail, machineKind, ObservationError, ok, warn } from '../engine/index.ts'
 import { Fault } from '../errors.ts'
 import { ProbeError } from '../probe-error.ts'
+
+/** What monitoring svc's own sign-in needs. Nothing here writes; each method rejects with the reason of a failure. */
+export type OwnSignIn = {
+  /** Opens the store of the accounts and queries it. */
+  readonly store: (signal: AbortSignal) => Promise<void>
+  /** Whether any user who may sign in holds Admin. */
+  readonly anyAdmin: () => Promise<boolean>
+  /** Performs the reads of a sign-in for a name that does not exist. */
+  readonly lookUp: () => Promise<void>
+  /** Hashes a made-up password. Resolves with whether it verifies and a different one does not. */
+  readonly hash: (signal: AbortSignal) => Promise<boolean>
+}
+
+declare module '../engine/index.ts' {
+  interface Services {
+    /** Absent where svc has no accounts of its own. */
+    readonly ownSignIn: OwnSignIn
+  }
+}
 
 /** Access to svc's own sign-in; absent if this svc has no accounts of its own. */
 type Accounts = { readonly own?: OwnSignIn | undefined }
@@ -102,6 +111,6 @@ export default machineKind({
   title: "svc's own accounts and sign-in",
   settings: {},
   internal: true,
-  open: (_: object, { ownSignIn }: CheckContext): Accounts => ({ own: ownSignIn }),
+  open: (_: object, { services }: CheckContext): Accounts => ({ own: services.ownSignIn }),
   checks: [store, administrator, lookUp, passwordHash],
 })

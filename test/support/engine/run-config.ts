@@ -16,8 +16,7 @@ export type RunConfigOptions = {
   readonly resolve?: EngineContext['resolve']
   readonly date?: EngineContext['date']
   readonly history?: EngineContext['history']
-  readonly exec?: EngineContext['exec']
-  readonly heartbeats?: EngineContext['heartbeats']
+  readonly services?: EngineContext['services']
 }
 
 /** Runs the monitors of a type through the real engine; `host` runs the host block of the type instead. */
@@ -36,8 +35,7 @@ export async function runConfig(
     measureState: () => () => ({}),
     limits: limits(),
     history: options.history,
-    exec: options.exec,
-    heartbeats: options.heartbeats,
+    services: options.services,
   }
   const signal = new AbortController().signal
   const run = await runMonitors(planned, context, { mode, signal, timeoutMs: options.timeoutMs })

@@ -45,11 +45,8 @@ export async function reportKind<S extends SettingsSpec>(
     inChild: options.inChild ?? ((probe) => Promise.reject(new Error(`no child was given for ${probe}`))),
     measureState: () => () => ({}),
     limits: options.limits ?? limits(),
-    ownSignIn: options.ownSignIn,
-    heartbeats: options.heartbeats,
+    services: options.services,
     history: options.history,
-    exec: options.exec,
-    ownUrl: options.ownUrl,
   }
   const monitor = {
     name: `${kind.name} under test`,

@@ -1,4 +1,4 @@
-import type { Heartbeat } from '../../../src/core/engine/index.ts'
+import type { Heartbeat } from '../../../src/core/kinds/heartbeat/agents.ts'
 
 /** A heartbeat that came then, milliseconds since 1970, of an agent that is well. */
 export const beatAt = (name: string, at: number, more: Partial<Heartbeat> = {}): Heartbeat => ({

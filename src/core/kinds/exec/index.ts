@@ -1,13 +1,4 @@
-import {
-  checksOn,
-  type ExecConfig,
-  fail,
-  machineKind,
-  ok,
-  type Result,
-  showThreshold,
-  warn,
-} from '../../engine/index.ts'
+import { checksOn, fail, machineKind, ok, type Result, showThreshold, warn } from '../../engine/index.ts'
 import { type ConfiguredFiles, type FileStatus, isOnShare } from '../../files/index.ts'
 import { show, showDuration } from '../../format.ts'
 import { sanitize } from '../../net/text.ts'
@@ -15,6 +6,21 @@ import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { type Ended, plainEnvironment, runProgram } from '../../system/run-program.ts'
 import { maxFigures, type PluginFigure, type PluginFigures, readFigures, splitOutput } from './performance-data.ts'
+
+/** The `exec` settings of the system's svc.yaml. */
+export type ExecConfig = {
+  /** Folders whose programs may be run. Empty: `exec` is off. */
+  readonly allow: readonly string[]
+  /** Why it is off, as a sentence without a full stop. */
+  readonly off?: string | undefined
+}
+
+declare module '../../engine/index.ts' {
+  interface Services {
+    /** The programs that may be run. Absent: none. */
+    readonly exec: ExecConfig
+  }
+}
 
 /**
  * The real path of a program that may run: it lies in an allowed folder, and only root and this account can change it
@@ -92,7 +98,7 @@ export const result = checksOn<object>()({
   settings: commandSettings,
   async observe(_, { command, args = [] }, context) {
     context.step('result', command)
-    const file = await admitted(command, context.exec, context.files)
+    const file = await admitted(command, context.services.exec, context.files)
     const start = context.now()
     const program = { file, args, env: plainEnvironment(), keep, isOnShare: isOnShare(file) }
     const ended = await runProgram(program, context.signal)

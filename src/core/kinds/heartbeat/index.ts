@@ -1,7 +1,7 @@
-import { type CheckContext, type Heartbeat, machineKind } from '../../engine/index.ts'
+import { type CheckContext, machineKind } from '../../engine/index.ts'
 import { Fault } from '../../errors.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Agents, agentsOf, type ReportSettings, reportSettings } from './agents.ts'
+import { type Agents, agentsOf, type Heartbeat, type ReportSettings, reportSettings } from './agents.ts'
 import {
   backlog,
   clock,
@@ -17,8 +17,15 @@ import {
 } from './checks.ts'
 import { dueAt, scheduleProblem } from './schedule.ts'
 
+declare module '../../engine/index.ts' {
+  interface Services {
+    /** The last heartbeat of every agent. Rejects with a Fault when the store cannot be read. Absent without a store. */
+    readonly heartbeats: () => Promise<readonly Heartbeat[]>
+  }
+}
+
 /** A store that cannot be read says nothing about the agents, so this is a failure of its own. */
-async function read({ heartbeats }: CheckContext): Promise<readonly Heartbeat[]> {
+async function read({ services: { heartbeats } }: CheckContext): Promise<readonly Heartbeat[]> {
   if (!heartbeats) throw new ProbeError('internal', 'there is no store to keep heartbeats in')
   try {
     return await heartbeats()

@@ -220,11 +220,18 @@ function leadsAway(url: string): boolean {
 export const declineForPeer = ({ calledByPeer }: Pick<CheckContext, 'calledByPeer'>): Result | undefined =>
   calledByPeer ? ok('health', 'skipped to avoid a loop: another svc requested this run') : undefined
 
+declare module '../../engine/index.ts' {
+  interface Services {
+    /** The URL of this process, once it serves HTTP. */
+    readonly ownUrl: () => string | undefined
+  }
+}
+
 /** The result if the address is that of this process. */
 export const declineOwnProcess = (
   { ip, port, address }: PeerAddress,
-  { ownUrl }: Pick<CheckContext, 'ownUrl'>,
+  { services }: Pick<CheckContext, 'services'>,
 ): Result | undefined =>
-  isOwnProcess(ip, port, ownUrl?.())
+  isOwnProcess(ip, port, services.ownUrl?.())
     ? warn('health', `not requested: ${address} is this svc process itself`)
     : undefined
