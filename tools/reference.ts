@@ -25,6 +25,7 @@ import {
   schemaOf,
   type WhoMayCall,
 } from '../src/core/protocol/index.ts'
+import { auditEvents } from '../src/core/store/audit-events.ts'
 import { commands } from '../src/registry.ts'
 
 const { values: flags } = parseArgs({
@@ -40,6 +41,7 @@ const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'run.schema.json': () => `${JSON.stringify(runSchema(), null, 2)}\n`,
   'errors.md': errorsPage,
   'operations.md': operationsPage,
+  'audit.md': auditPage,
   'json.md': () => jsonPage(answers),
   ...Object.fromEntries(
     [...answers, { name: 'error', schema: () => objectOf({ error: errorShape }) }].map(
@@ -243,6 +245,17 @@ function errorsPage(): string {
         String(exits[fault.exit].code),
         fault.message,
       ]),
+    ),
+  )
+}
+
+function auditPage(): string {
+  return page(
+    '# Audit events',
+    'The events that `svc audit list` shows in its column EVENT. Refused sign-ins are deleted after 90 days, everything else is kept.',
+    table(
+      ['event', 'what it records'],
+      Object.entries(auditEvents).map(([name, { sentence }]) => [code(name), sentence]),
     ),
   )
 }

@@ -1,4 +1,5 @@
 import type { JobRun } from '../protocol/index.ts'
+import type { AuditEvent } from './audit-events.ts'
 import type { StoreFiles } from './path.ts'
 import type { StoreClock } from './store-clock.ts'
 
@@ -437,7 +438,7 @@ export type Data = {
   readonly settle: (user: Pick<User, 'id' | 'userName' | 'email'>, settlement: Settlement) => Promise<void>
   readonly audit: {
     /** For events that change no row: a failed or locked sign-in. */
-    readonly write: (event: string, target: string | undefined, actor: Actor, provider?: string) => Promise<void>
+    readonly write: (event: AuditEvent, target: string | undefined, actor: Actor, provider?: string) => Promise<void>
     readonly list: (options: { readonly limit: number; readonly before?: number }) => Promise<readonly AuditRow[]>
   }
   readonly readings: {

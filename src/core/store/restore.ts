@@ -6,6 +6,7 @@ import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { makeFolder, othersMayWrite } from '../own-files.ts'
 import { isRunning, readMarker } from '../system/serve-marker.ts'
+import type { AuditEvent } from './audit-events.ts'
 import { refuseDatabaseServer, writingFault } from './backup.ts'
 import { copyDatabase, copyProblem, isDamage, openForCopy, primaryCode, type RowCounts, syncFile } from './copy.ts'
 import type { Actor } from './data.ts'
@@ -250,7 +251,14 @@ function adjust(old: Old, made: string, { keep, actor, now }: RestoreOptions): O
     .prepare(
       `INSERT INTO restored."audit" ("at", "event", "who", "correlationId", "after", "reason") VALUES (?, ?, ?, ?, ?, ?)`,
     )
-    .run(now.getTime(), 'store.restored', actor.who, actor.correlationId, after, actor.reason ?? null)
+    .run(
+      now.getTime(),
+      'store.restored' satisfies AuditEvent,
+      actor.who,
+      actor.correlationId,
+      after,
+      actor.reason ?? null,
+    )
   database.exec('COMMIT; DETACH restored')
   return { sessions, hasAdmin, comparison, unreadable: problem }
 }

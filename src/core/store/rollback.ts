@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { refusalsInSql } from './audit-events.ts'
 import { countOf } from './copy.ts'
 
 /**
@@ -155,7 +156,7 @@ function isLaterState(database: DatabaseSync): boolean {
     .prepare(
       // Refused sign-ins are deleted after a while.
       `SELECT "id", "correlationId", "at" FROM restored."audit"
-       WHERE "event" NOT IN ('signin.failed', 'signin.locked') ORDER BY "id" DESC LIMIT 1`,
+       WHERE "event" NOT IN ${refusalsInSql} ORDER BY "id" DESC LIMIT 1`,
     )
     .get()
   if (newest === undefined) return true

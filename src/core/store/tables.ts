@@ -1,4 +1,5 @@
 import type { Generated, Kysely } from 'kysely'
+import type { AuditEvent } from './audit-events.ts'
 
 /**
  * A user name or e-mail address in the form for comparison: NFC, without letter case (O4). It is converted to upper
@@ -128,7 +129,7 @@ export type Tables = {
   audit: {
     id: Generated<number>
     at: number
-    event: string
+    event: AuditEvent
     who: string
     actorId: string | null
     address: string | null

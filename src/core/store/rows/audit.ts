@@ -1,10 +1,11 @@
+import type { AuditEvent } from '../audit-events.ts'
 import type { Actor, AuditRow, Data } from '../data.ts'
 import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, present } from '../tables.ts'
 
 export type AuditEntry = {
-  readonly event: string
+  readonly event: AuditEvent
   /** The name of the person or object that it is about. */
   readonly target: string | undefined
   /** JSON. */

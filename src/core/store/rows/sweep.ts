@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { refusalsInSql } from '../audit-events.ts'
 import { type Data, prefixesKeptMs } from '../data.ts'
 import { type Later, later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
@@ -18,7 +19,7 @@ const dayMs = 86_400_000
  * Audit entries that anonymous callers cause. They are kept for 90 days only: they could fill the disk, and without
  * room for the audit no role could change. Entries of users and Admins are kept forever.
  */
-const isRefusal = sql<boolean>`"event" IN ('signin.failed', 'signin.locked')`
+const isRefusal = sql<boolean>`"event" IN ${sql.raw(refusalsInSql)}`
 const refusalsKeptMs = 90 * dayMs
 
 /** When an unused row ends. This and the refusals above are written exactly as in their indexes (schema.ts). */

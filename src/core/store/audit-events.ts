@@ -1,0 +1,38 @@
+type AuditEventRow = {
+  /** What has happened, for the reference. */
+  readonly sentence: string
+  /** Anonymous callers can cause it: the entry is deleted after 90 days, and a comparison of two stores ignores it. */
+  readonly isRefusal?: true
+}
+
+/** Every event of the audit log: its name in the store and in `svc audit list`, and what it records (S10). */
+export const auditEvents = {
+  'signin.ok': { sentence: 'A user signed in' },
+  'signin.failed': { sentence: 'A sign-in was refused; the reason says why', isRefusal: true },
+  'signin.locked': { sentence: 'A sign-in was refused, and locked the name for the address', isRefusal: true },
+  signout: { sentence: 'A user signed out' },
+  'session.ended': { sentence: 'Sessions of a user were ended, by the user or an Admin' },
+  'refresh.reused': { sentence: 'A refresh token was used a second time, which ended its session' },
+  'password.changed': { sentence: 'A password was changed or reset' },
+  'digest.removed': { sentence: 'The secret for sign-in by digest was removed' },
+  'roles.changed': { sentence: 'Roles or permissions of a user were assigned or removed' },
+  'user.added': { sentence: 'A user was added' },
+  'user.removed': { sentence: 'A user was removed' },
+  'user.disabled': { sentence: 'A user was disabled' },
+  'user.enabled': { sentence: 'A user was enabled' },
+  'user.unlocked': { sentence: 'The locks of a user by failed sign-ins were removed' },
+  'user.linked': { sentence: 'An account of an OpenID provider was linked to a user' },
+  'user.unlinked': { sentence: 'An account of an OpenID provider was unlinked from a user' },
+  'key.added': { sentence: 'A key was created' },
+  'key.revoked': { sentence: 'A key was revoked' },
+  'heartbeat.removed': { sentence: 'The heartbeat of an agent was removed' },
+  'store.restored': { sentence: 'The store was restored from a backup' },
+} as const satisfies Readonly<Record<string, AuditEventRow>>
+
+export type AuditEvent = keyof typeof auditEvents
+
+/** The SQL list of the events that are refusals, written as in the index of released stores (schema.ts). */
+export const refusalsInSql = `(${Object.entries<AuditEventRow>(auditEvents)
+  .filter(([, { isRefusal }]) => isRefusal)
+  .map(([name]) => `'${name}'`)
+  .join(', ')})`
