@@ -94,7 +94,7 @@ command. If a report cannot be delivered, svc prints a warning to standard error
         },
         localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }),
       )
-      const { renderReceipt } = await import('../cli/heartbeats/details.ts')
+      const { renderReceipt } = await import('../cli/heartbeats/lists.ts')
       this.print(renderReceipt(answer, this.target, this.output))
     } finally {
       await session.close()

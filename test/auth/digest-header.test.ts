@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readParameters, userNameOf } from '../../src/core/auth/digest/header.ts'
-import { makeNonce, nonceMadeAt } from '../../src/core/auth/digest/nonce.ts'
+import { makeNonce, nonceMadeAt, readParameters, userNameOf } from '../../src/core/auth/digest/proof.ts'
 import { digestResponse, hashed } from '../../src/core/auth/digest/secret.ts'
 
 describe('the header Authorization: Digest', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { makeNonce } from '../../src/core/auth/digest/nonce.ts'
+import { makeNonce } from '../../src/core/auth/digest/proof.ts'
 import { digestResponse, digestSecret } from '../../src/core/auth/digest/secret.ts'
 import type { Access } from '../../src/core/auth/index.ts'
 import { openAccess, Paces } from '../../src/core/auth/index.ts'

@@ -3,7 +3,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { readLine } from '../../src/cli/help/completion/words.ts'
+import { readLine } from '../../src/cli/help/completion/complete.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 
 let home: Home

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { OutputTail, redact } from '../../src/cli/heartbeats/output-tail.ts'
+import { OutputTail, redact } from '../../src/cli/heartbeats/heartbeat-run.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
 import { until } from '../support/suite/until.ts'
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import ping, { loss, roundTrip } from '../../src/core/kinds/ping/index.ts'
-import { parsePing, pingCommand } from '../../src/core/kinds/ping/program.ts'
+import ping, { loss, parsePing, pingCommand, roundTrip } from '../../src/core/kinds/ping/index.ts'
 import { checked, evaluated, runKind } from '../support/engine/run-kind.ts'
 import { childrenOf } from '../support/servers/process-tree.ts'
 import { findProgram } from '../support/servers/server.ts'

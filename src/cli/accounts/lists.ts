@@ -1,5 +1,6 @@
 import type { UserSession } from '../../core/protocol/index.ts'
 import type { AuditFacts, KeyFacts, UserFacts } from '../../core/service.ts'
+import type { Screen } from '../io/io.ts'
 import {
   dateTime,
   document,
@@ -15,9 +16,125 @@ import {
   string,
   strings,
 } from '../render/document.ts'
-import { type Headline, list } from '../render/list.ts'
-import { type CellText, day, jsvNames, moment, names } from '../render/table.ts'
-import { auditChange } from './audit-change.ts'
+import { repeatTargetFlags } from '../render/hints.ts'
+import { type Headline, type ListOutput, list } from '../render/list.ts'
+import { type CellText, day, type FactRows, headline, jsvNames, moment, names, pairs } from '../render/table.ts'
+
+/**
+ * One user, with the name or a sentence about the change as the headline. JSON also has whether the command changed or
+ * removed the user.
+ */
+export function renderUser(
+  user: UserFacts,
+  store: string,
+  as: ListOutput & {
+    readonly sentence?: string
+    readonly changed?: boolean
+    readonly removed?: true
+  },
+): string {
+  const { json, screen, sentence = user.userName, changed, removed } = as
+  if (json) return userOutcomes.text(store, user, { changed, removed })
+  if (!screen.isTTY) return users.record(user, { store })
+  const facts: FactRows = [
+    ['Display name', user.displayName ?? ''],
+    ['E-mail', user.email ?? ''],
+    ['Roles', names(user.roles)],
+    ['Permissions', names(user.permissions)],
+    ['State', user.disabled ? { text: 'disabled: cannot sign in', style: 'caution' } : ''],
+    ['Password', user.hasPassword ? '' : { text: 'none: signs in with a key, or at a provider', style: 'caution' }],
+    ['Digest', user.digest === undefined ? '' : digestTexts[user.digest]],
+    ['Since', moment(user.createdAt)],
+    ['Id', user.id],
+    ['Store', store],
+  ]
+  return `${headline('ok', sentence, screen)}\n${pairs(facts, screen)}`
+}
+
+/** Whether the user can sign in by HTTP Digest. Almost nobody does, so that its absence is not worth a line. */
+const digestTexts: Readonly<Record<NonNullable<UserFacts['digest']>, CellText>> = {
+  none: '',
+  valid: 'can also sign in by HTTP Digest, where svc.yaml turns it on',
+  'not for Admin': { text: 'not while the user is Admin (--digest-for-admin)', style: 'caution' },
+}
+
+/** The text around a new key on stderr. The key itself goes to stdout. */
+export function renderNewKey(
+  key: KeyFacts,
+  store: string,
+  screen: Screen,
+  argv: readonly string[] = [],
+): { readonly before: string; readonly after: string } {
+  const facts: FactRows = [
+    ['Roles', keyRights(key)],
+    [
+      'Expires',
+      key.expiresAt ? moment(key.expiresAt) : { text: 'never; limit it with --expires 90d', style: 'caution' },
+    ],
+    ['Store', store],
+  ]
+  const before = `${headline('ok', `The key ${key.name} acts as ${key.userName}`, screen)}\n${pairs(facts, screen)}\n`
+  const after = [
+    '',
+    '  Copy the key now: it will not be shown again. Use it as a bearer token:',
+    '    SVC_TOKEN=KEY svc … --server URL',
+    `  To revoke it:   ${repeatTargetFlags(`svc keys revoke ${key.name}`, argv)}`,
+  ].join('\n')
+  return { before, after }
+}
+
+/**
+ * What an audit entry changed, for people: `+Ops −Deploy` for lists before and after, else the facts. Entries of
+ * another form are shown as stored.
+ */
+export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before' | 'after' | 'reason'>): string {
+  const [was, whole] = [factsOf(before), factsOf(after)]
+  const { warning, ...is } = whole ?? {}
+  const change =
+    was && whole && Object.keys(was).join() === Object.keys(is).join()
+      ? Object.keys(is).flatMap((name) => difference(was[name], is[name]))
+      : [
+          before === undefined ? '' : `was ${describe(was, before)}`,
+          after === undefined ? '' : describe(whole && is, after),
+        ]
+  const warned = typeof warning === 'string' ? `warning: ${warning}` : ''
+  return [...change, reason === undefined ? '' : `(${reason})`, warned].filter((part) => part !== '').join(' ')
+}
+
+type Facts = Readonly<Record<string, unknown>>
+
+function factsOf(text: string | undefined): Facts | undefined {
+  try {
+    const value: unknown = JSON.parse(text ?? '')
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Facts) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const textsOf = (value: unknown): readonly string[] | undefined =>
+  Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined
+
+function difference(was: unknown, is: unknown): readonly string[] {
+  const [old, now] = [textsOf(was), textsOf(is)]
+  if (!old || !now) return was === is ? [] : [`${plain(was)} → ${plain(is)}`]
+  const gained = now.filter((item) => !old.includes(item)).map((item) => `+${names([item])}`)
+  const lost = old.filter((item) => !now.includes(item)).map((item) => `-${names([item])}`)
+  return [...gained, ...lost]
+}
+
+/** `user deploy, roles Ops`, without empty and null facts. */
+function describe(facts: Facts | undefined, written: string): string {
+  if (!facts) return written
+  const parts = Object.entries(facts).flatMap(([name, value]) => {
+    const list = textsOf(value)
+    if (value === null || value === '' || list?.length === 0) return []
+    return [`${name} ${list ? names(list) : plain(value)}`]
+  })
+  return parts.length > 0 ? parts.join(', ') : 'nothing'
+}
+
+const plain = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 const stateOf = ({ disabled }: UserFacts): string => (disabled ? 'disabled' : 'active')
 
@@ -236,3 +353,19 @@ export const audit = list<AuditFacts>()({
     { key: 'correlationId', is: orNull(string) },
   ],
 })
+
+/**
+ * All users, page by page. `page` gives those after a name, sorted by name, and nothing after the last. The first page may
+ * be empty. Users that change meanwhile appear as they are when their page is read.
+ */
+export async function* userPages<User extends { readonly userName: string }>(
+  page: (after?: string) => Promise<readonly User[]>,
+): AsyncIterable<readonly User[]> {
+  for (let users = await page(); ; ) {
+    yield users
+    const last = users.at(-1)
+    if (last === undefined) return
+    users = await page(last.userName)
+    if (users.length === 0) return
+  }
+}

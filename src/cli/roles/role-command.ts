@@ -60,7 +60,7 @@ export abstract class RoleCommand extends TargetCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const changed = await make(asking(session, flags, signal))
-      const { renderChange } = await import('./details.ts')
+      const { renderChange } = await import('./lists.ts')
       this.print(renderChange(changed, this.target, this.output))
       for (const note of changed.notes) this.say(`Note: ${note}`)
     } finally {

@@ -1,18 +1,46 @@
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
-import { makeFolder } from '../../core/own-files.ts'
+import { makeFolder, othersMayWrite } from '../../core/own-files.ts'
 import { variable } from '../command/flags.ts'
 import { spawnOn } from '../io/command-child.ts'
 import type { Io, ProcessEnvironment } from '../io/io.ts'
 import { packageRoot } from '../io/process.ts'
+import { shellWord } from '../render/hints.ts'
 import { configuration } from '../session/session.ts'
-import { settingsFolder, writePrivate } from '../settings/private-file.ts'
-import { demandWritable } from './new-file.ts'
+import { settingsFolder, trouble, writePrivate } from '../settings/private-file.ts'
 
-export { starterFile } from './starter-file.ts'
+/**
+ * A svc.yaml to begin with where discovery recognizes no service. It is valid, and its only monitor fails until
+ * somebody edits it: a file that checks nothing must not turn a gate green.
+ */
+export const starterFile = (head: readonly string[]): string => `${head.map((line) => `# ${line}\n`).join('')}types:
+  # The type decides the name under which the answer appears: App, Sql, Ftp, Batch, Identity, Mongo and others.
+  App:
+    # Edit this first: the URL of a page of yours. Until then this monitor fails, because .invalid never exists.
+    - kind: http
+      name: web
+      url: https://change-me.invalid/
+
+  # A database, with a password that stands in a file of mode 0600 and not here:
+  # Sql:
+  #   - kind: postgres
+  #     name: orders
+  #     url: postgres://monitor@db1.example.com/orders
+  #     password: {file: /run/credentials/svc/orders-db}
+
+  # A port that must accept connections:
+  # Batch:
+  #   - kind: tcp
+  #     name: queue
+  #     host: queue.example.com
+  #     port: 5672
+
+# Every kind and its settings: svc monitors kinds
+# After every change: svc monitors validate && svc health
+`
 
 /**
  * Where `svc init` writes: the file that `--config` or `SVC_CONFIG` names, or the one in the user's folder. Throws
@@ -73,4 +101,27 @@ export function nextCommands(
   ] as const
   const width = Math.max(...steps.map(([command]) => command.length))
   return `\nNext:\n${steps.map(([command, gives]) => `  ${command.padEnd(width)}   ${gives}`).join('\n')}`
+}
+
+/**
+ * Throws `Fault` Local for a svc.yaml that cannot be written, or that svc would not trust: before anything connects to
+ * the servers of this machine, and before a person answers a question. Leaves nothing behind.
+ */
+export function demandWritable(path: string): void {
+  const folder = dirname(path)
+  let existing = folder
+  while (!existsSync(existing) && existing !== dirname(existing)) existing = dirname(existing)
+  try {
+    // Only an attempt shows what modes, read-only file systems and quotas allow.
+    rmdirSync(mkdtempSync(join(existing, '.svc-')))
+  } catch (error) {
+    throw new Fault('Local', trouble(path, 'written', error).message, {
+      hints: [`Make ${existing} a folder that this account can write, or name another file: --config FILE`],
+      cause: error,
+    })
+  }
+  if (existing !== folder || !othersMayWrite(statSync(folder))) return
+  throw new Fault('Local', `${folder} can be written by others, so svc would not trust a svc.yaml in it`, {
+    hints: [`chmod go-w ${shellWord(folder)}`, 'Or name a file in another folder: --config FILE'],
+  })
 }

@@ -4,7 +4,7 @@ import { Fault } from '../../core/errors.ts'
 import { makeFolder } from '../../core/own-files.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { settingsFolder, writePrivate } from '../settings/private-file.ts'
-import { demandWritable } from './new-file.ts'
+import { demandWritable } from './init-file.ts'
 
 /** Where a proposed svc.yaml is written. Throws `Fault` Local when there is already one, or it cannot be written. */
 export function proposedPath(env: ProcessEnvironment): string {

@@ -91,7 +91,7 @@ other machines; a user with any role has both.`
         this.print(newKeys.text(admin.store, made.secret, keyRow(made.key, this.io.clock.now())))
         return
       }
-      const { renderNewKey } = await import('../../cli/accounts/details.ts')
+      const { renderNewKey } = await import('../../cli/accounts/lists.ts')
       const { before, after } = renderNewKey(made.key, admin.store, this.io.stderr, this.argv)
       this.say(before)
       this.print(made.secret)

@@ -21,7 +21,7 @@ export default class Kinds extends SvcCommand {
       return
     }
     const kind = rowNamed(kinds, args.kind, 'kind')
-    const { renderKind } = await import('../../cli/monitors/details.ts')
+    const { renderKind } = await import('../../cli/monitors/lists.ts')
     this.print(renderKind(kind, this.output))
   }
 }

@@ -47,7 +47,7 @@ export default class List extends SvcCommand {
       this.print(JSON.stringify(plans.length === 1 && only ? only.monitors : plans))
       return
     }
-    const { renderPlans } = await import('../../cli/monitors/details.ts')
+    const { renderPlans } = await import('../../cli/monitors/lists.ts')
     this.print(renderPlans(plans, mode, this.output))
   }
 }

@@ -25,7 +25,7 @@ export default class Profiles extends SvcCommand {
       return
     }
     const profile = rowNamed(profiles, args.profile, 'profile')
-    const { renderProfile } = await import('../../cli/monitors/details.ts')
+    const { renderProfile } = await import('../../cli/monitors/lists.ts')
     this.print(renderProfile(profile, this.output))
   }
 }

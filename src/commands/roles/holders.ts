@@ -21,7 +21,7 @@ export default class Holders extends StoreCommand {
       if (total === 0) refuseOtherCase(role, await admin.roles.names())
       const [{ holders, holdersHeadline }, { userPages }] = await Promise.all([
         import('../../cli/accounts/lists.ts'),
-        import('../../cli/accounts/pages.ts'),
+        import('../../cli/accounts/lists.ts'),
       ])
       const pages = userPages((after) => admin.roles.holders(role, after))
       const output = { ...this.output, total, headline: holdersHeadline(total, role) }

@@ -25,7 +25,7 @@ export default class Show extends TargetCommand {
     await this.warnOfOtherStore(session.runtime?.facts.store)
     try {
       const lists = await showRoles({ session, call: localCall(signal) }, userName)
-      const { renderHoldings } = await import('../../cli/roles/details.ts')
+      const { renderHoldings } = await import('../../cli/roles/lists.ts')
       this.print(renderHoldings({ userName, ...lists }, this.target, this.output))
     } finally {
       await session.close()

@@ -75,7 +75,7 @@ from standard input with --password-stdin; it is never part of the command line.
       const user = await admin.users.add(input, by).catch(async (error: unknown) => {
         throw error instanceof Fault && error.fault === 'Conflict' ? ((await taken(admin, input)) ?? error) : error
       })
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(
         renderUser(user, admin.store, {
           ...this.output,

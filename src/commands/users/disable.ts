@@ -24,7 +24,7 @@ export default class Disable extends StoreCommand {
       const sentence = changed
         ? `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
         : `${user.userName}: unchanged`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, { ...this.output, sentence, changed }))
     })
   }

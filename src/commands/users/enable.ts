@@ -22,7 +22,7 @@ export default class Enable extends StoreCommand {
       const changed = before.disabled
       const user = changed ? await admin.users.enable(before.userName, by) : before
       const sentence = changed ? `${user.userName} is enabled` : `${user.userName}: unchanged`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, { ...this.output, sentence, changed }))
     })
   }

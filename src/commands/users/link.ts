@@ -29,7 +29,7 @@ subject is the claim sub of the account's tokens; svc audit list --json shows it
       const sentence = changed
         ? `${user.userName} may sign in as ${subject} at ${issuer}`
         : `${user.userName}: unchanged`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, { ...this.output, sentence, changed }))
     })
   }

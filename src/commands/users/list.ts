@@ -12,7 +12,7 @@ export default class List extends StoreCommand {
     await this.inStore(flags, signal, async ({ admin }) => {
       const [{ users }, { userPages }] = await Promise.all([
         import('../../cli/accounts/lists.ts'),
-        import('../../cli/accounts/pages.ts'),
+        import('../../cli/accounts/lists.ts'),
       ])
       const output = { ...this.output, total: await admin.users.count() }
       await this.printParts(users.parts(userPages(admin.users.list), { store: admin.store }, output), signal)

@@ -57,7 +57,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
         ))
       const user = await admin.users.passwd(userName, password, by, digestConsent(flags))
       const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, { ...this.output, sentence }))
       if (before !== 'none' && user.digest === 'none') {
         this.say(`Note: ${user.userName} can no longer sign in by HTTP Digest; --digest keeps that.`)
@@ -76,7 +76,7 @@ computed from the password. --no-digest removes that secret alone; it keeps the 
       const sentence = removed
         ? `${user.userName} can no longer sign in by HTTP Digest; the password is unchanged`
         : `${user.userName} has no digest secret: nothing changed`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       const as = { ...this.output, sentence, changed: removed }
       this.print(renderUser(user, admin.store, as))
     })

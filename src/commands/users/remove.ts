@@ -36,7 +36,7 @@ prevent sign-in: svc users disable NAME.`
       if (!flags.yes) await confirm(userName, admin.store, this.io, signal)
       const user = await admin.users.remove(userName, by)
       const sentence = `${user.userName} is removed`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, { ...this.output, sentence, removed: true }))
     })
   }

@@ -16,7 +16,7 @@ export default class Show extends StoreCommand {
     const name = required(args.name, 'NAME')
     await this.inStore(flags, signal, async ({ admin }) => {
       const user = await userNamed(admin, name)
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, this.output))
     })
   }

@@ -25,7 +25,7 @@ The next sign-in with such an account adds a new user without roles: to prevent 
       const sentence = changed
         ? `${user.userName} can no longer sign in at ${issuer}`
         : `${user.userName}: unchanged, there is no such link`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, { ...this.output, sentence, changed }))
     })
   }

@@ -30,7 +30,7 @@ which the user signs in, which the limit then no longer affects.`
       const user = await admin.users.unlock(userName, flags.from, by)
       const from = flags.from === undefined ? '' : `, and may sign in from ${flags.from} during an attack`
       const sentence = `${user.userName} is no longer locked after failed sign-ins${from}`
-      const { renderUser } = await import('../../cli/accounts/details.ts')
+      const { renderUser } = await import('../../cli/accounts/lists.ts')
       this.print(renderUser(user, admin.store, { ...this.output, sentence }))
     })
   }

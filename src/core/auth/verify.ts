@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import type { Fault } from '../errors.ts'
 import type { Call, Caller } from '../service.ts'
-import { nameKey, type Settlement, type User } from '../store/index.ts'
-import { type Attempt, beginAttempt, isRemembered } from './attempts.ts'
+import { type Data, nameKey, type Settlement, type User } from '../store/index.ts'
+import { type Attempt, beginAttempt, isRemembered, readState } from './attempts.ts'
 import { addressOf } from './identify.ts'
 import type { PacedAttempt } from './paces.ts'
+import type { Passwords } from './passwords.ts'
 import type { ProviderContext, VerifiedUser } from './providers/provider.ts'
+import { newToken } from './tokens.ts'
 
 export type Compared = {
   readonly right: boolean
@@ -104,3 +107,28 @@ async function accepted<C extends Compared>(
 }
 
 const limitReached = 'limit reached: addresses that have never signed in with this name are refused'
+
+/**
+ * Performs all reads of a sign-in, for a name and a session that do not exist. Writes nothing: no failure is counted or
+ * audited. Throws the store's errors.
+ */
+export async function probeUserLookup(data: Data, now: () => number): Promise<void> {
+  const name = `nobody-${randomUUID()}`
+  await readState({ data, now }, name, '192.0.2.1')
+  await data.users.find(name)
+  await data.sessions.find(newToken('session').hash)
+}
+
+/**
+ * Hashes a random password like a new one, and checks it and a wrong one against the hash. Throws Fault Unavailable
+ * while too many sign-ins wait (P3).
+ */
+export async function probePasswordHash(passwords: Passwords, signal: AbortSignal): Promise<boolean> {
+  const [right, wrong] = [randomUUID(), randomUUID()]
+  const stored = await passwords.hash(right, signal)
+  const [first, second] = await passwords.inTurn(
+    async () => [await passwords.check(right, stored), await passwords.check(wrong, stored)] as const,
+    signal,
+  )
+  return first.right && !first.outdated && !second.right
+}

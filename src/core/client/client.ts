@@ -16,6 +16,7 @@ import {
 import type { Call, Credential, Service } from '../service.ts'
 import { type Address, readAddress } from './address.ts'
 import {
+  byServerClock,
   type CredentialSource,
   presenting,
   presentingOf,
@@ -25,15 +26,12 @@ import {
 } from './credential.ts'
 import { exchangeDirectly, isDirect } from './direct.ts'
 import { type ClientAsk, exchange, type Progress, type Received } from './exchange.ts'
-import { hangFault, type SentRequest, timeoutFault, transportFault } from './failure.ts'
+import { hangFault, redirectPath, type SentRequest, timeoutFault, transportFault } from './failure.ts'
 import { type HangWatch, watchHang } from './hang.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
-import { redirectPath } from './redirect.ts'
-import { byServerClock } from './server-clock.ts'
 import { isTrustError, Trust } from './trust.ts'
-import { demandNewRun, demandSameRun, judgedByStatus, runJudgedByStatus } from './trusted-answer.ts'
-import { runOf, verdict } from './verdict.ts'
+import { demandNewRun, demandSameRun, judgedByStatus, runJudgedByStatus, runOf, verdict } from './verdict.ts'
 
 /**
  * An operation whose routes have only GET, with all inputs in the query, uses GET. Every other operation uses POST

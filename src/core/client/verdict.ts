@@ -2,15 +2,17 @@ import { Fault } from '../errors.ts'
 import {
   type Dto,
   ErrorResponse,
+  type HealthCheckRequest,
   type HealthCheckResponse,
+  type MonitorSummary,
   type Operation,
   operations,
   type ResponseStatus,
   type RunDocument,
+  resultLifeMs,
 } from '../protocol/index.ts'
 import type { Received } from './exchange.ts'
 import { refusal, type SentRequest, sanitizeServerText } from './failure.ts'
-import { worstPart } from './worst-part.ts'
 
 /** `decodeAnswer` of wire: throws `Fault` UnreadableAnswer. */
 export type Decode = (schema: Dto, text: string) => Readonly<Record<string, unknown>>
@@ -145,4 +147,100 @@ function attempt(decode: Decode, schema: Dto, text: string): Readonly<Record<str
 function responseStatus(decode: Decode, text: string): ResponseStatus | undefined {
   if (!looksLikeJson(text)) return undefined
   return attempt(decode, ErrorResponse, text)?.['ResponseStatus'] as ResponseStatus | undefined
+}
+
+/**
+ * Makes an answer as bad as its worst part. A server may send Success together with a failed monitor, a failed result,
+ * a FailedMonitorCount above 0, or no monitor at all; none of these is healthy. Other answers are returned unchanged,
+ * and a Failure stays one whatever its parts say.
+ */
+function worstPart(answer: HealthCheckResponse): HealthCheckResponse {
+  const summaries = answer.MonitorSummaries ?? []
+  const MonitorSummaries = summaries.some(hides) ? summaries.map(asBadAsItsResults) : summaries
+  const failed = MonitorSummaries.filter(hasFailed).length
+  const count = Math.max(failed, answer.FailedMonitorCount ?? 0)
+  if (MonitorSummaries === summaries && (answer.Status !== 'Success' || (count === 0 && summaries.length > 0))) {
+    return answer
+  }
+  const corrected = { ...answer, MonitorSummaries, FailedMonitorCount: count }
+  if (answer.Status !== 'Success') return corrected
+  const contradiction =
+    count === 0
+      ? 'the server reports Success, but no monitor: nothing was checked'
+      : `the server reports Success, but also ${count} failed ${count === 1 ? 'monitor' : 'monitors'}`
+  const { StatusMessage: message = '' } = answer
+  return {
+    ...corrected,
+    Status: 'Failure',
+    StatusMessage: message.trim() === '' ? contradiction : `${contradiction} (${message})`,
+  }
+}
+
+const hasFailed = ({ Status }: { readonly Status?: string | undefined }): boolean => Status === 'Failure'
+
+/** Whether a monitor that passed has a failed result. */
+const hides = (summary: MonitorSummary): boolean => !hasFailed(summary) && (summary.Results ?? []).some(hasFailed)
+
+const asBadAsItsResults = (summary: MonitorSummary): MonitorSummary =>
+  hides(summary) ? { ...summary, Status: 'Failure' } : summary
+
+/**
+ * Throws `Fault` UnreadableAnswer if an HTTP cache between svc and the server gave this answer to a request for a new
+ * run: an old success must not open a gate. Only figures of one machine are compared: `Age`, or the end of the run with
+ * the `Date` of the same answer.
+ */
+export function demandNewRun(
+  { ExecutionMode: mode }: HealthCheckRequest,
+  { headers, status }: Received,
+  endedAt: Date | undefined,
+  { server }: SentRequest,
+): void {
+  const lifeMs = resultLifeMs[mode]
+  const agedMs = /^\d{1,9}$/.test(headers.age ?? '') ? Number(headers.age) * 1_000 : 0
+  // NaN without a date, which no comparison exceeds.
+  const sinceMs = Date.parse(headers.date ?? '') - (endedAt?.getTime() ?? Number.NaN)
+  const oldMs = Math.max(agedMs, sinceMs > lifeMs ? sinceMs : 0)
+  if (oldMs <= lifeMs) return
+  throw new Fault(
+    'UnreadableAnswer',
+    `a cache answered for ${server}: the result is ${Math.floor(oldMs / 1_000)} s old`,
+    {
+      remoteStatus: status,
+      hints: [
+        'Exempt /healthcheck from the cache of the proxy in front of the server.',
+        'If that proxy has another clock than the server, correct it. --cached accepts an older answer.',
+      ],
+    },
+  )
+}
+
+/** Throws `Fault` UnreadableAnswer for a run of another type or depth than the request names. */
+export function demandSameRun(
+  { ExecutionMode, ServerType }: HealthCheckRequest,
+  { type, mode }: RunDocument,
+  { server, url }: SentRequest,
+): void {
+  if (type === ServerType && mode === ExecutionMode) return
+  throw new Fault(
+    'UnreadableAnswer',
+    `${server} answered with a run of ${type} in ${mode}, and not of ${ServerType} in ${ExecutionMode}`,
+    { hints: [`Does a proxy or cache ignore the query of ${url}?`] },
+  )
+}
+
+const contradiction = (status: number): string =>
+  `the server reports Success, which contradicts its HTTP status ${status}`
+
+const withReason = (reason: string, message = ''): string => (message.trim() === '' ? reason : `${reason} (${message})`)
+
+/** An answer with Success and an HTTP status of 400 or more is a Failure. Other answers are returned unchanged. */
+export function judgedByStatus(answer: HealthCheckResponse, status: number): HealthCheckResponse {
+  if (status < 400 || answer.Status !== 'Success') return answer
+  return { ...answer, Status: 'Failure', StatusMessage: withReason(contradiction(status), answer.StatusMessage) }
+}
+
+/** The same for a run. */
+export function runJudgedByStatus(run: RunDocument, status: number): RunDocument {
+  if (status < 400 || run.status === 'failed') return run
+  return { ...run, status: 'failed', message: withReason(contradiction(status), run.message) }
 }

@@ -1,6 +1,5 @@
 export * from './clock.ts'
 export * from './database-kind.ts'
-export * from './own-table.ts'
 export * from './peer-socket.ts'
 export * from './queries.ts'
 export * from './rows.ts'

@@ -1,3 +1,2 @@
 /** Heartbeats of agents: receiving, storing and listing them. */
-export { NewNames } from './new-names.ts'
-export { heartbeatAdmin, report } from './report.ts'
+export { heartbeatAdmin, NewNames, report } from './report.ts'

@@ -1,8 +1,8 @@
 /** The interface as code: schemas, DTOs, enumerations and the table of operations. */
 
+export type { JobRun } from './dtos.ts'
 export * from './dtos.ts'
 export * from './enums.ts'
-export type { JobRun } from './job-run.ts'
 export * from './names.ts'
 export * from './operations.ts'
 export * from './permissions.ts'

@@ -8,12 +8,30 @@ import type { Connections } from './connections.ts'
 import type { DescribedInterface } from './documents.ts'
 import type { HealthJson } from './health-json.ts'
 import { type CallerOf, type HostCheck, type HttpCaller, type PeerCheck, plainAddress } from './hosts.ts'
-import type { KeptTexts } from './kept-texts.ts'
 import type { ServerLimits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { RequestTarget } from './routes.ts'
 import type { StoreProbe } from './store-probe.ts'
+
+/** How many texts are kept: for callers who see different details, in both formats. */
+const keptAtMost = 8
+
+/** Keeps texts that are long to write, as long as they are of the identical objects. */
+export class KeptTexts {
+  /** The latest first. */
+  #entries: readonly { readonly of: readonly unknown[]; readonly text: string }[] = []
+
+  /** The text of these objects and values, which `write` writes when it is not kept. */
+  of(parts: readonly unknown[], write: () => string): string {
+    const same = this.#entries.find(
+      ({ of }) => of.length === parts.length && of.every((part, at) => part === parts[at]),
+    )
+    const entry = same ?? { of: parts, text: write() }
+    this.#entries = [entry, ...this.#entries.filter((other) => other !== entry)].slice(0, keptAtMost)
+    return entry.text
+  }
+}
 
 const sane = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 /** W3C Trace Context: version 00 has exactly four parts, later versions may have more. `ff` is not a version. */

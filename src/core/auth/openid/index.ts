@@ -8,11 +8,19 @@ import type { BrowserStep, OpenIdSettings, Provider, ProviderContext, VerifiedUs
 import { ProviderProblem } from './ask.ts'
 import { arrive, comesBack, leave, type Wishes } from './browser.ts'
 import { pauseMs } from './cache.ts'
-import { displayNameFrom, namesFrom, rolesFrom } from './claims.ts'
-import { introspect } from './introspect.ts'
 import { OpenIdIssuer } from './issuer.ts'
 import type { JsonObject } from './json.ts'
-import { loadJose, maxToken, Refusal, readJwt, verifyJwt } from './token.ts'
+import {
+  displayNameFrom,
+  introspect,
+  loadJose,
+  maxToken,
+  namesFrom,
+  Refusal,
+  readJwt,
+  rolesFrom,
+  verifyJwt,
+} from './token.ts'
 
 type OpenIdCall = Pick<Call, 'caller' | 'correlationId' | 'signal'>
 

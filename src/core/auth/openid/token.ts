@@ -1,6 +1,10 @@
-import { isSubject } from '../names.ts'
+import { randomUUID } from 'node:crypto'
+import { looksLikeAdmin } from '../../names.ts'
+import { isSubject, userNameProblems } from '../names.ts'
+import type { OpenIdSettings } from '../providers/provider.ts'
+import { ProviderProblem } from './ask.ts'
 import type { OpenIdIssuer } from './issuer.ts'
-import { hasDuplicates, isObject, type JsonObject } from './json.ts'
+import { hasDuplicates, isObject, type JsonObject, member } from './json.ts'
 
 /** Maximum characters of a token. Longer ones are refused unread. */
 export const maxToken = 16 * 1024
@@ -142,4 +146,92 @@ export function checkKind({ sub, typ, client_id: clientId, cnf, events }: JsonOb
   if (events !== undefined) throw new Refusal('it is a logout token or another event')
   if (cnf !== undefined) throw new Refusal('it is bound to a key of its holder (cnf)')
   if (clientId === sub) throw new Refusal('it is the token of a client, not of a user')
+}
+
+/** The characters of a bearer token (RFC 6750, 2.1). */
+const bearer = /^[\w.~+/-]+=*$/
+
+/**
+ * The claims of an opaque access token, from the provider itself (RFC 7662). Throws Refusal for a token that does not
+ * sign in, and for every opaque token of a provider without a client secret.
+ */
+export async function introspect(issuer: OpenIdIssuer, token: string, now: () => number): Promise<JsonObject> {
+  const { settings } = issuer
+  if (!bearer.test(token)) throw new Refusal('it is not a token')
+  if (settings.clientSecret === undefined) throw new Refusal('it is opaque, and clientSecret is not set')
+  const { introspection, basic } = await issuer.endpoints(now)
+  if (!introspection) throw new Refusal('it is opaque, and the provider has no introspection_endpoint with https')
+  const form = new URLSearchParams({ token, token_type_hint: 'access_token' })
+  const { status, json } = await issuer.post(introspection, form, basic)
+  if (status !== 200 || !isObject(json)) throw new ProviderProblem(`the introspection endpoint answered ${status}`)
+  if (json['active'] !== true) throw new Refusal('the provider says that it is not active')
+  return checked(issuer, json, now())
+}
+
+function checked({ settings }: OpenIdIssuer, answer: JsonObject, at: number): JsonObject {
+  const { iss, aud, client_id: clientId, token_type: type, typ, exp } = answer
+  if (iss !== undefined && iss !== settings.issuer) throw new Refusal('iss is not the issuer')
+  // A refresh token is active too.
+  const kind = type ?? typ
+  if (typeof kind !== 'string' || kind.toLowerCase() !== 'bearer') throw new Refusal('it is not a bearer access token')
+  if (aud !== undefined) checkAudience(answer, settings.clientId, settings.audience)
+  else if (clientId !== settings.clientId) throw new Refusal('it was issued to another client')
+  // The provider has checked the times; a member that contradicts it still counts.
+  checkTimes({ ...answer, exp: exp ?? Math.ceil(at / 1_000) + 1 }, at, settings.tolerance)
+  const { username } = answer
+  const claims = { preferred_username: username, ...answer, typ: undefined }
+  // The client itself may be named beside its user.
+  checkKind(claims)
+  return claims
+}
+
+/** Values of the claim that are read. Providers put at most a few hundred groups into a token. */
+const mostValues = 1_000
+
+/** The roles that the claims give. */
+export function rolesFrom(settings: OpenIdSettings, claims: JsonObject): readonly string[] {
+  const { roles } = settings
+  if (!roles) return []
+  const value = at(claims, roles.claim)
+  const values: readonly unknown[] = Array.isArray(value) ? value.slice(0, mostValues) : [value]
+  const mapped = values.flatMap((one) => {
+    const role = typeof one === 'string' ? member(roles.map, one) : undefined
+    return typeof role === 'string' ? [role] : []
+  })
+  return [...new Set(mapped)]
+}
+
+/** A claim by its name, which may contain dots as `https://example.com/roles` does, or by a path. */
+function at(claims: JsonObject, path: string): unknown {
+  const direct = member(claims, path)
+  if (direct !== undefined) return direct
+  return path.split('.').reduce<unknown>((value, step) => member(value, step), claims)
+}
+
+/**
+ * Names for a new user, the best first. The provider has verified an e-mail address only if it says so. Users of a
+ * provider often choose their own `preferred_username`: one with a colon could pass for a name that svc gives to
+ * somebody of another provider, and one that reads like Admin for an administrator.
+ */
+export function namesFrom(settings: OpenIdSettings, claims: JsonObject): readonly string[] {
+  const { preferred_username: preferred, email, email_verified: verified, sub } = claims
+  const chosen = typeof preferred === 'string' && !isReserved(preferred) ? preferred : undefined
+  const own = [chosen, verified === true ? email : undefined].flatMap((name) =>
+    typeof name === 'string' ? [name.normalize('NFC')] : [],
+  )
+  const fallback = `${settings.name}:${String(sub)}`
+  return [...own, fallback, `${settings.name}:${randomUUID()}`].filter(
+    (name) => name.length <= maxName && userNameProblems('UserName', name).length === 0,
+  )
+}
+
+const isReserved = (name: string): boolean =>
+  name.normalize('NFKC').includes(':') || name.toLowerCase() === 'admin' || looksLikeAdmin(name)
+
+const maxName = 128
+
+export function displayNameFrom({ name }: JsonObject): string | undefined {
+  return typeof name === 'string' && name.length <= maxName && userNameProblems('DisplayName', name).length === 0
+    ? name
+    : undefined
 }

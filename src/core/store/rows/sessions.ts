@@ -1,11 +1,10 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import type { Actor, Data, RefreshRow, Rotation, SessionRow, SignedInSession, SignInRecord } from '../data.ts'
-import { later } from '../dialect.ts'
+import { type Later, later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
-import { type Db, flag, present } from '../tables.ts'
+import { type Db, flag, present, type Tables } from '../tables.ts'
 import { auditValues, note, providerText } from './audit.ts'
-import { insertFor } from './insert-for.ts'
 import type { PrefixMemory } from './known-prefixes.ts'
 import { settle } from './settlement.ts'
 
@@ -299,3 +298,26 @@ async function refreshRow(db: Db, hash: string): Promise<RefreshRow | undefined>
     createdAt: present(createdAt),
   }
 }
+
+type Column = string | number | null | RawBuilder<unknown>
+
+/**
+ * Inserts a row if the user exists, is not disabled and has this epoch, without another statement that asks first. The
+ * columns of `users` may be values.
+ */
+function insertFor(
+  tx: Db,
+  { userId, epoch }: { readonly userId: string; readonly epoch: number },
+  table: keyof Tables,
+  row: Readonly<Record<string, Column>>,
+): Promise<Later<unknown>> {
+  const columns = sql.join(Object.keys(row).map((name) => sql.ref(name)))
+  const values = sql.join(Object.values(row).map((value) => (isExpression(value) ? value : sql`${value}`)))
+  return laterSql(
+    tx,
+    sql`INSERT INTO ${sql.table(table)} (${columns}) SELECT ${values} FROM "users"
+      WHERE "users"."id" = ${userId} AND "users"."epoch" = ${epoch} AND "users"."disabled" = 0`,
+  )
+}
+
+const isExpression = (value: Column): value is RawBuilder<unknown> => typeof value === 'object' && value !== null
