@@ -6,6 +6,36 @@ const minute = 60_000
  */
 export const pace = { failures: 30, windowMs: 10 * minute, everyMs: 1_000, waiting: 32, patienceMs: 40_000 } as const
 
+/** The place of an attempt in a queue. */
+export type Place<T> = { readonly start: (value: T) => void; readonly refuse: (reason: unknown) => void }
+
+/**
+ * Waits in a queue until `start` of the place is called, and resolves to its value. Rejects when the place is refused,
+ * when it has waited for `patienceMs`, and with the signal's reason. `leave` removes the place in every case.
+ */
+export function waitForTurn<T>(
+  signal: AbortSignal,
+  { patienceMs, refusal }: { readonly patienceMs: number; readonly refusal: () => Error },
+  { enter, leave }: { readonly enter: (place: Place<T>) => void; readonly leave: (place: Place<T>) => void },
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const settle = (done: () => void): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', aborted)
+      leave(place)
+      done()
+    }
+    const place: Place<T> = {
+      start: (value) => settle(() => resolve(value)),
+      refuse: (reason) => settle(() => reject(reason)),
+    }
+    const aborted = (): void => place.refuse(signal.reason)
+    const timer = setTimeout(() => place.refuse(refusal()), patienceMs)
+    signal.addEventListener('abort', aborted, { once: true })
+    enter(place)
+  })
+}
+
 /** An attempt that waits. `isKnown`: whether the name has signed in from here before. */
 type Waiting<T> = { readonly name: string; readonly isKnown: boolean; readonly item: T }
 

@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks'
 import { Fault } from '../errors.ts'
 import { type Caller, isExempt } from '../service.ts'
-import { PacedQueue, pace } from './paced-queue.ts'
+import { PacedQueue, type Place, pace, waitForTurn } from './paced-queue.ts'
 
-type Waiter = { readonly start: (withdraw: () => void) => void; readonly refuse: (reason: unknown) => void }
-type Queue = { readonly order: PacedQueue<Waiter>; timer: NodeJS.Timeout | undefined }
+/** `start` gets the function that withdraws the attempt. */
+type Queue = { readonly order: PacedQueue<Place<() => void>>; timer: NodeJS.Timeout | undefined }
 
 /** An attempt that has had its turn. */
 export type PacedAttempt = {
@@ -75,23 +75,17 @@ export class Paces {
   }
 
   #wait(queue: Queue, name: string, isKnown: boolean, signal: AbortSignal): Promise<() => void> {
-    return new Promise((resolve, reject) => {
-      const settle = (done: () => void): void => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', aborted)
-        queue.order.leave(waiter)
-        done()
-      }
-      const waiter: Waiter = {
-        start: (withdraw) => settle(() => resolve(withdraw)),
-        refuse: (reason) => settle(() => reject(reason)),
-      }
-      const aborted = (): void => waiter.refuse(signal.reason)
-      const timer = setTimeout(() => waiter.refuse(tooMany()), pace.patienceMs)
-      signal.addEventListener('abort', aborted, { once: true })
-      queue.order.enter({ name, isKnown, item: waiter })?.item.refuse(tooMany())
-      this.#continue(queue)
-    })
+    return waitForTurn(
+      signal,
+      { patienceMs: pace.patienceMs, refusal: tooMany },
+      {
+        enter: (place) => {
+          queue.order.enter({ name, isKnown, item: place })?.item.refuse(tooMany())
+          this.#continue(queue)
+        },
+        leave: (place) => queue.order.leave(place),
+      },
+    )
   }
 
   /** Starts the attempts whose time has come, and sleeps until that of the next one. */

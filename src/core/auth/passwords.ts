@@ -1,6 +1,7 @@
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { Fault } from '../errors.ts'
+import { type Place, waitForTurn } from './paced-queue.ts'
 import { longest } from './password-policy.ts'
 
 /** What one hash costs. Memory in KiB. */
@@ -84,12 +85,6 @@ function tagOf(password: string, phc: Phc): Promise<Buffer> {
 const retryAfter = 1
 const waitingPerSlot = 8
 
-type Waiter = {
-  readonly isKnown: boolean
-  readonly start: () => void
-  readonly refuse: (reason: unknown) => void
-}
-
 /**
  * Limits how many hashes are computed at once (P3). Without a limit they would take all threads that Node reads files
  * with, and hundreds of megabytes; with one they are also faster. A caller that finds the queue full, or waits too
@@ -99,7 +94,8 @@ type Waiter = {
 export class HashQueue {
   readonly slots: number
   readonly #patienceMs: number
-  readonly #waiting = new Set<Waiter>()
+  /** The callers that wait, oldest first, and whether each has signed in before from the same place. */
+  readonly #waiting = new Map<Place<void>, boolean>()
   #running = 0
 
   constructor(slots = defaultSlots(process.env.UV_THREADPOOL_SIZE), patienceMs = 2_000) {
@@ -115,7 +111,7 @@ export class HashQueue {
     try {
       return await work()
     } finally {
-      const [next] = this.#waiting
+      const [next] = this.#waiting.keys()
       if (next) next.start()
       else this.#running -= 1
     }
@@ -124,27 +120,18 @@ export class HashQueue {
   /** Resolves when a slot becomes free. */
   #turn(signal: AbortSignal, isKnown: boolean): Promise<void> {
     if (this.#waiting.size >= this.slots * waitingPerSlot) {
-      const stranger = isKnown ? [...this.#waiting].findLast((one) => !one.isKnown) : undefined
+      const [stranger] = isKnown ? ([...this.#waiting].findLast(([, isUser]) => !isUser) ?? []) : []
       if (!stranger) throw full()
       stranger.refuse(full())
     }
-    return new Promise((resolve, reject) => {
-      const settle = (done: () => void): void => {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', aborted)
-        this.#waiting.delete(waiter)
-        done()
-      }
-      const waiter: Waiter = {
-        isKnown,
-        start: () => settle(resolve),
-        refuse: (reason) => settle(() => reject(reason)),
-      }
-      const aborted = (): void => waiter.refuse(signal.reason)
-      const timer = setTimeout(() => waiter.refuse(full()), this.#patienceMs)
-      signal.addEventListener('abort', aborted, { once: true })
-      this.#waiting.add(waiter)
-    })
+    return waitForTurn<void>(
+      signal,
+      { patienceMs: this.#patienceMs, refusal: full },
+      {
+        enter: (place) => this.#waiting.set(place, isKnown),
+        leave: (place) => this.#waiting.delete(place),
+      },
+    )
   }
 }
 

@@ -13,13 +13,8 @@ export type Selection = { readonly only: readonly string[]; readonly skip: reado
  */
 export function select(response: HealthCheckResponse, selection: Selection): HealthCheckResponse {
   const summaries = response.MonitorSummaries ?? []
-  const names = summaries.map(namesOf)
-  const checks = selectedIn(names, selection)
-  const selected = summaries.flatMap((summary, at) => reduce(summary, checks[at]) ?? [])
-  if (selected.length === 0 && (summaries.length > 0 || selection.only.length > 0))
-    throw nothingSelected(names, selection)
-  if (selected.length === summaries.length && selected.every((summary, at) => summary === summaries[at]))
-    return response
+  const selected = selectMonitors(summaries, selection, { namesOf, reduce })
+  if (!selected) return response
   const failed = selected.filter((summary) => !passed(summary))
   // A failure that no monitor explains is the server's own and remains.
   const unclaimed = !passed(response) && summaries.every(passed)
@@ -34,11 +29,40 @@ export function select(response: HealthCheckResponse, selection: Selection): Hea
   }
 }
 
+/**
+ * The selected monitors, each reduced to its selected checks. Undefined when the selection removes nothing. Throws
+ * `Fault` Usage when nothing is left.
+ */
+export function selectMonitors<Monitor>(
+  monitors: readonly Monitor[],
+  selection: Selection,
+  {
+    namesOf,
+    reduce,
+  }: {
+    readonly namesOf: (monitor: Monitor) => NamedChecks
+    /** The monitor with the checks at these indexes only, fewer than it has. */
+    readonly reduce: (monitor: Monitor, checks: readonly number[]) => Monitor
+  },
+): readonly Monitor[] | undefined {
+  const names = monitors.map(namesOf)
+  const checks = selectedIn(names, selection)
+  const selected = monitors.flatMap((monitor, at) => {
+    const indexes = checks[at]
+    if (indexes === undefined) return []
+    return [indexes.length === names[at]?.checks.length ? monitor : reduce(monitor, indexes)]
+  })
+  if (selected.length === 0 && (monitors.length > 0 || selection.only.length > 0))
+    throw nothingSelected(names, selection)
+  const isWhole = selected.length === monitors.length && selected.every((monitor, at) => monitor === monitors[at])
+  return isWhole ? undefined : selected
+}
+
 /** Any status other than Success is a failure. */
 const passed = (judged: { readonly Status?: string | undefined }): boolean => judged.Status === 'Success'
 
 /** The names of a monitor and its checks. */
-export type NamedChecks = { readonly name: string; readonly checks: readonly string[] }
+type NamedChecks = { readonly name: string; readonly checks: readonly string[] }
 
 const namesOf = ({ MonitorName, Results }: MonitorSummary): NamedChecks => ({
   name: MonitorName ?? '',
@@ -46,7 +70,7 @@ const namesOf = ({ MonitorName, Results }: MonitorSummary): NamedChecks => ({
 })
 
 /** For each monitor the indexes of its selected checks. Undefined for a monitor that is not selected. */
-export const selectedIn = (
+const selectedIn = (
   monitors: readonly NamedChecks[],
   { only, skip }: Selection,
 ): readonly (readonly number[] | undefined)[] =>
@@ -62,11 +86,9 @@ export const selectedIn = (
     return indexes.length > 0 || (all && checks.length === 0) ? indexes : undefined
   })
 
-/** The monitor with its selected checks: the same object when it loses none, undefined when it is not selected. */
-function reduce(summary: MonitorSummary, checks: readonly number[] | undefined): MonitorSummary | undefined {
-  if (checks === undefined) return undefined
+/** The monitor with its selected checks. */
+function reduce(summary: MonitorSummary, checks: readonly number[]): MonitorSummary {
   const results = summary.Results ?? []
-  if (checks.length === results.length) return summary
   const selectedResults = results.filter((_, at) => checks.includes(at))
   const gone = results.filter((_, at) => !checks.includes(at))
   // A failure that no check explains is the monitor's own and remains.
@@ -136,7 +158,7 @@ function fits(pattern: string, name: string): boolean {
 const maxNames = 40
 
 /** The fault of a selection that matches nothing or skips everything. Lists the names to choose from. */
-export function nothingSelected(monitors: readonly NamedChecks[], { only, skip }: Selection): Fault {
+function nothingSelected(monitors: readonly NamedChecks[], { only, skip }: Selection): Fault {
   const quoted = (patterns: readonly string[]): string => patterns.map((pattern) => `"${pattern}"`).join(', ')
   const requested = [
     ...(only.length > 0 ? [`--only ${quoted(only)}`] : []),

@@ -7,7 +7,6 @@ import {
   type HealthCheckResponse,
   type MonitoringResult,
   type MonitorSummary,
-  nothingSelected,
   type RunDocument,
   type RunMonitor,
   type RunResult,
@@ -18,7 +17,7 @@ import {
   type ServerState,
   type ServerType,
   selectedHeadline,
-  selectedIn,
+  selectMonitors,
   warningPrefix,
 } from '../protocol/index.ts'
 import { unhealthySentence } from './reading.ts'
@@ -239,23 +238,19 @@ const monitoringResult = (result: RunResult): MonitoringResult => ({
  * run when it removes nothing. Throws `Fault` Usage when nothing is left.
  */
 export function selectRun(run: RunDocument, selection: Selection): RunDocument {
-  const names = run.monitors.map((monitor) => ({
-    name: monitor.name ?? monitor.kind,
-    checks: monitor.results.map(({ check }) => check),
-  }))
-  const selected = selectedIn(names, selection)
-  const monitors = run.monitors.flatMap((monitor, at) => {
-    const checks = selected[at]
-    if (checks === undefined) return []
-    if (checks.length === monitor.results.length) return [monitor]
-    const results = monitor.results.filter((_, index) => checks.includes(index))
-    // A failure that no check explains is the monitor's own and remains.
-    const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
-    return [{ ...monitor, results, status: unclaimed ? monitor.status : worstStatus(results) }]
+  const monitors = selectMonitors(run.monitors, selection, {
+    namesOf: (monitor) => ({
+      name: monitor.name ?? monitor.kind,
+      checks: monitor.results.map(({ check }) => check),
+    }),
+    reduce: (monitor, checks) => {
+      const results = monitor.results.filter((_, index) => checks.includes(index))
+      // A failure that no check explains is the monitor's own and remains.
+      const unclaimed = hasFailed(monitor) && !monitor.results.some(hasFailed)
+      return { ...monitor, results, status: unclaimed ? monitor.status : worstStatus(results) }
+    },
   })
-  if (monitors.length === 0 && (names.length > 0 || selection.only.length > 0)) throw nothingSelected(names, selection)
-  if (monitors.length === run.monitors.length && monitors.every((monitor, at) => monitor === run.monitors[at]))
-    return run
+  if (!monitors) return run
   // A failure that no monitor explains is the server's own and remains.
   const unclaimed = hasFailed(run) && !run.monitors.some(hasFailed)
   const failed = monitors.filter(hasFailed).map((monitor) => {

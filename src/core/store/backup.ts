@@ -4,21 +4,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Fault } from '../errors.ts'
 import { fileProblem } from '../file-errors.ts'
 import { sqlite } from '../lazy.ts'
-import {
-  copyDatabase,
-  copyProblem,
-  countOf,
-  isDamage,
-  openForCopy,
-  primaryCode,
-  type RowCounts,
-  syncFile,
-} from './copy.ts'
+import { copyDatabase, copyProblem, countOf, isDamage, openForCopy, type RowCounts, syncFile } from './copy.ts'
 import {
   allCompanions,
   damaged,
   missing,
   openingFault,
+  primaryCode,
   refuseUnopenable,
   removeDatabase,
   removeLeftovers,

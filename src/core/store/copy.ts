@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { sqlite } from '../lazy.ts'
-import { refuseForeign, refuseNewer } from './open.ts'
+import { primaryCode, refuseForeign, refuseNewer } from './open.ts'
 import { pragma } from './schema.ts'
 
 /** Pages between two looks at the signal: about 4 MB. */
@@ -26,11 +26,6 @@ export function openForCopy(file: string): DatabaseSync {
   }
 }
 
-/** The primary result code of an error of SQLite; undefined for any other. */
-export const primaryCode = (error: unknown): number | undefined => {
-  const { errcode } = error as { errcode?: unknown }
-  return typeof errcode === 'number' ? errcode & 0xff : undefined
-}
 /** Whether the database that was read is damaged, or none. */
 export const isDamage = (error: unknown): boolean => [11, 26].includes(primaryCode(error) ?? 0)
 

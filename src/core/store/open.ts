@@ -59,11 +59,21 @@ function locked(path: string, cause: unknown): Fault {
   })
 }
 
+/** The extended result code of an error of SQLite. Undefined for any other error. */
+export const resultCode = (error: unknown): number | undefined => {
+  const { errcode } = (error ?? {}) as { errcode?: unknown }
+  return typeof errcode === 'number' ? errcode : undefined
+}
+/** The primary result code, which is its lowest byte. */
+export const primaryCode = (error: unknown): number | undefined => {
+  const code = resultCode(error)
+  return code === undefined ? undefined : code & 0xff
+}
+
 /** Translates an error from opening a store. A Fault stays as it is. */
 export function openingFault(path: string, error: unknown): Fault {
   if (error instanceof Fault) return error
-  const { errcode } = error as { errcode?: unknown }
-  const meaning = typeof errcode === 'number' ? meanings[errcode & 0xff] : undefined
+  const meaning = meanings[primaryCode(error) ?? 0]
   if (meaning) return meaning(path, error)
   const isFull = (error as { code?: unknown }).code === 'ENOSPC'
   const why = isFull ? fullFileSystem(existingFolder(path)) : reason(error)

@@ -8,11 +8,12 @@ import { makeFolder, othersMayWrite } from '../own-files.ts'
 import { isRunning, readMarker } from '../system/serve-marker.ts'
 import type { AuditEvent } from './audit-events.ts'
 import { refuseDatabaseServer, writingFault } from './backup.ts'
-import { copyDatabase, copyProblem, isDamage, openForCopy, primaryCode, type RowCounts, syncFile } from './copy.ts'
+import { copyDatabase, copyProblem, isDamage, openForCopy, type RowCounts, syncFile } from './copy.ts'
 import type { Actor } from './data.ts'
 import {
   allCompanions,
   prefix,
+  primaryCode,
   refuseForeign,
   refuseOrphans,
   refuseUnopenable,

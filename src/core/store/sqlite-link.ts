@@ -5,7 +5,7 @@ import { Fault } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
 import { closed, gone, maxWaitMs, type StoreLink, taken, unavailable, WaitBudget } from './link.ts'
-import { openStore, type StoreOptions } from './open.ts'
+import { openStore, primaryCode, resultCode, type StoreOptions } from './open.ts'
 import { changeOf, storeFiles } from './path.ts'
 import type { Db } from './tables.ts'
 
@@ -161,15 +161,8 @@ const longestBackOffMs = 250
  */
 export const backOffMs = (attempt: number): number => 1 + Math.random() * Math.min(longestBackOffMs, 10 * 2 ** attempt)
 
-const codeOf = (error: unknown): number | undefined => {
-  const { errcode } = (error ?? {}) as { errcode?: unknown }
-  return typeof errcode === 'number' ? errcode : undefined
-}
 /** Whether another process holds a lock of the store. */
-export const isBusy = (error: unknown): boolean => {
-  const primary = (codeOf(error) ?? 0) & 0xff
-  return primary === 5 || primary === 6
-}
+export const isBusy = (error: unknown): boolean => [5, 6].includes(primaryCode(error) ?? 0)
 
 /** Extended result codes, then primary ones. No path appears, because these faults go over HTTP (S6). */
 const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {
@@ -189,7 +182,7 @@ const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {
 /** Translates an error of an open store. Errors without a remedy stay as they are. */
 function runningFault(error: unknown): unknown {
   if (error instanceof Fault) return error
-  const code = codeOf(error)
+  const code = resultCode(error)
   if (code === undefined) return error
   return (meanings[code] ?? meanings[code & 0xff])?.(error) ?? error
 }
