@@ -70,7 +70,7 @@ let task: Task | undefined
 let context: Omit<EngineContext, 'limits'> | undefined
 let close: () => Promise<void> = async () => {}
 // Wide, so that runs are at once; one for all, so that what it keeps is seen.
-const slots = new Slots({ all: 200, host: 200, database: 200 })
+const slots = new Slots({ callers: 200, schedule: 200, host: 200, database: 200 })
 
 async function begin(input: Task): Promise<void> {
   const data = input.store === undefined ? undefined : await openData({ store: input.store, create: false })

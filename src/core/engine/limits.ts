@@ -1,4 +1,5 @@
 import type { Target } from '../settings/index.ts'
+import { type SlotKey, type SlotLane, type SlotWaiter, WaitingList } from './waiting-list.ts'
 
 /** One request for a slot. */
 export type SlotRequest = {
@@ -7,6 +8,8 @@ export type SlotRequest = {
   readonly name: string
   /** The lowest comes first among those that wait: healthy servers do not wait behind silent ones. */
   readonly priority?: number
+  /** Defaults to that of callers. */
+  readonly lane?: SlotLane | undefined
 }
 
 export type Slot = {
@@ -26,90 +29,142 @@ export class NoSlot extends Error {
   override readonly name = 'NoSlot'
 }
 
-type Scope = 'all' | 'host' | 'database'
-const units: Record<Scope, string> = {
-  all: 'at a time',
+/** How many monitors may run at once: in each lane, and in all lanes together per host and per database. */
+export type SlotCounts = Readonly<Record<SlotLane | 'host' | 'database', number>>
+const units = {
+  callers: 'at a time',
+  schedule: 'of the schedule at a time',
   host: 'at a time per host',
   database: 'at a time per database',
 }
-/** How many monitors may run at once. */
-const usual: Record<Scope, number> = { all: 200, host: 4, database: 1 }
+const leastScheduled = 200
+/** Each takes a file descriptor. */
+const mostScheduled = 4_000
+const usual: SlotCounts = { callers: 200, schedule: leastScheduled, host: 4, database: 1 }
 /** How many detached monitors may wait for silent peers besides them. */
-const maxDetached: Record<Scope, number> = { all: 200, host: 32, database: 32 }
+const maxDetached = { lane: 200, host: 32, database: 32 }
 
-type Key = { readonly key: string; readonly scope: Scope }
-type Waiting = { readonly keys: readonly Key[]; readonly priority: number; readonly start: () => void }
+/** What a schedule does: how many runs of monitors become due a minute, and how long one takes, in milliseconds. */
+export type ScheduledLoad = { readonly runsPerMinute: number; readonly runMs: number }
+
+/**
+ * The number of slots for a schedule: rate × time is the mean number of runs in progress, and half of the slots remain
+ * for runs that take longer. At least 200, at most 4,000.
+ */
+export function scheduleSlots({ runsPerMinute, runMs }: ScheduledLoad): number {
+  const inProgress = (runsPerMinute / 60_000) * runMs
+  return Math.min(mostScheduled, Math.max(leastScheduled, Math.ceil(2 * inProgress)))
+}
+
 type Holders = { readonly attached: Set<object>; readonly detached: Set<object> }
+type Entry = SlotWaiter & { readonly signal: AbortSignal; readonly start: () => void; readonly abort: () => void }
 
-/** Bounds how many monitors run at once: 200, 4 per host, 1 per database. */
+/** Bounds how many monitors run at once: 200 for callers, those of the schedule, 4 per host, 1 per database. */
 export class Slots {
-  readonly #max: Record<Scope, number>
+  readonly #max: SlotCounts
   readonly #holders = new Map<string, Holders>()
   /** The names of the monitors that hold slots. */
   readonly #names = new Map<object, string>()
-  #waiting: readonly Waiting[] = []
+  readonly #waiting = new WaitingList<Entry>((key) => this.#isFull(key))
+  /** One listener for all entries of a signal, because a signal searches its listeners whenever one comes or goes. */
+  readonly #waitingWith = new Map<AbortSignal, { readonly entries: Set<Entry>; readonly abort: () => void }>()
+  #arrivals = 0
 
-  constructor(max = usual) {
-    this.#max = max
+  constructor(max: Partial<SlotCounts> = {}) {
+    this.#max = { ...usual, ...max }
   }
 
   /** Resolves when the slot is free. Rejects with `NoSlot` when the signal aborts first. */
-  take({ target, name, priority = 0 }: SlotRequest, signal: AbortSignal): Promise<Slot> {
-    const keys: Key[] = [{ key: 'all', scope: 'all' }]
-    if (target.host) keys.push({ key: `host ${target.host.toLowerCase()}`, scope: 'host' })
-    if (target.database) keys.push({ key: `database ${target.database}`, scope: 'database' })
+  take({ target, name, priority = 0, lane = 'callers' }: SlotRequest, signal: AbortSignal): Promise<Slot> {
+    const slots: Pick<SlotWaiter, 'lane' | 'host' | 'database'> = {
+      lane: { scope: 'lane', name: lane },
+      host: target.host ? { scope: 'host', name: target.host.toLowerCase() } : undefined,
+      database: target.database ? { scope: 'database', name: target.database } : undefined,
+    }
+    const keys: readonly SlotKey[] = [slots.lane, slots.host, slots.database].filter((key) => key !== undefined)
     if (signal.aborted) return Promise.reject(new NoSlot('its turn', { cause: signal.reason }))
-    if (this.#free(keys)) return Promise.resolve(this.#occupy(keys, name))
+    if (!keys.some((key) => this.#isFull(key))) return Promise.resolve(this.#occupy(keys, name))
     return new Promise((resolve, reject) => {
       const waitedFor = this.#taken(keys)
-      const abort = (): void => {
-        const now = this.#taken(keys) ?? waitedFor
-        this.#waiting = this.#waiting.filter((other) => other !== entry)
-        reject(new NoSlot(now, { cause: signal.reason }))
-      }
-      const entry: Waiting = {
-        keys,
+      const entry: Entry = {
+        ...slots,
+        signal,
         priority,
-        start: (): void => {
-          signal.removeEventListener('abort', abort)
-          resolve(this.#occupy(keys, name, waitedFor))
-        },
+        arrival: this.#arrivals,
+        start: () => resolve(this.#occupy(keys, name, waitedFor)),
+        abort: () => reject(new NoSlot(this.#taken(keys) ?? waitedFor, { cause: signal.reason })),
       }
-      this.#waiting = [...this.#waiting, entry].toSorted((a, b) => a.priority - b.priority)
-      signal.addEventListener('abort', abort, { once: true })
+      this.#arrivals += 1
+      this.#waiting.add(entry)
+      this.#listen(entry)
     })
   }
 
-  #of({ key }: Key): Holders {
-    const existing = this.#holders.get(key)
+  #listen(entry: Entry): void {
+    const { signal } = entry
+    const existing = this.#waitingWith.get(signal)
+    if (existing) {
+      existing.entries.add(entry)
+      return
+    }
+    const entries = new Set([entry])
+    const abort = (): void => {
+      this.#waitingWith.delete(signal)
+      for (const one of entries) this.#waiting.delete(one)
+      for (const one of entries) one.abort()
+    }
+    this.#waitingWith.set(signal, { entries, abort })
+    signal.addEventListener('abort', abort, { once: true })
+  }
+
+  #begin(entry: Entry): void {
+    this.#waiting.delete(entry)
+    const same = this.#waitingWith.get(entry.signal)
+    same?.entries.delete(entry)
+    if (same?.entries.size === 0) {
+      this.#waitingWith.delete(entry.signal)
+      entry.signal.removeEventListener('abort', same.abort)
+    }
+    entry.start()
+  }
+
+  #of(key: SlotKey): Holders {
+    const name = nameOf(key)
+    const existing = this.#holders.get(name)
     if (existing) return existing
     const made: Holders = { attached: new Set(), detached: new Set() }
-    this.#holders.set(key, made)
+    this.#holders.set(name, made)
     return made
   }
 
-  #isFull({ key, scope }: Key): boolean {
-    return (this.#holders.get(key)?.attached.size ?? 0) >= this.#max[scope]
+  #mostOf(key: SlotKey): number {
+    return this.#max[boundOf(key)]
   }
 
-  #free(keys: readonly Key[]): boolean {
-    return !keys.some((key) => this.#isFull(key))
+  #isFull(key: SlotKey): boolean {
+    return (this.#holders.get(nameOf(key))?.attached.size ?? 0) >= this.#mostOf(key)
   }
 
   /** Who holds the slots of the first full key: `http a, http b and 2 more (4 monitors at a time per host)`. */
-  #taken(keys: readonly Key[]): string | undefined {
+  #taken(keys: readonly SlotKey[]): string | undefined {
     const full = keys.findLast((key) => this.#isFull(key))
     if (!full) return undefined
-    const names = [...this.#of(full).attached].map((holder) => this.#names.get(holder) ?? '')
-    const more = names.length > 3 ? ` and ${names.length - 3} more` : ''
-    const most = this.#max[full.scope]
-    return `${names.slice(0, 3).join(', ')}${more} (${most} ${most === 1 ? 'monitor' : 'monitors'} ${units[full.scope]})`
+    const { attached } = this.#of(full)
+    const names: string[] = []
+    for (const holder of attached) {
+      if (names.length === 3) break
+      names.push(this.#names.get(holder) ?? '')
+    }
+    const more = attached.size > 3 ? ` and ${attached.size - 3} more` : ''
+    const most = this.#mostOf(full)
+    return `${names.join(', ')}${more} (${most} ${most === 1 ? 'monitor' : 'monitors'} ${units[boundOf(full)]})`
   }
 
-  #occupy(keys: readonly Key[], name: string, waitedFor?: string): Slot {
+  #occupy(keys: readonly SlotKey[], name: string, waitedFor?: string): Slot {
     const holder = {}
     this.#names.set(holder, name)
     for (const key of keys) this.#of(key).attached.add(holder)
+    this.#changed(keys)
     return {
       waitedFor,
       release: () => {
@@ -118,8 +173,9 @@ export class Slots {
           const { attached, detached } = this.#of(key)
           attached.delete(holder)
           detached.delete(holder)
-          if (attached.size + detached.size === 0) this.#holders.delete(key.key)
+          if (attached.size + detached.size === 0) this.#holders.delete(nameOf(key))
         }
+        this.#changed(keys)
         this.#next()
       },
       detach: ({ keepDatabase }) => {
@@ -129,21 +185,26 @@ export class Slots {
           const { attached, detached } = this.#of(key)
           if (attached.delete(holder)) detached.add(holder)
         }
+        this.#changed(freed)
         this.#next()
         return true
       },
     }
   }
 
+  #changed(keys: readonly SlotKey[]): void {
+    for (const key of keys) this.#waiting.changed(key)
+  }
+
   /** By priority, then first come, first served, among those whose slots are free. */
   #next(): void {
-    for (const entry of this.#waiting) {
-      if (!this.#free(entry.keys)) continue
-      this.#waiting = this.#waiting.filter((other) => other !== entry)
-      entry.start()
-    }
+    for (let entry = this.#waiting.next(); entry; entry = this.#waiting.next()) this.#begin(entry)
   }
 }
+
+/** The bound that applies to these slots. */
+const boundOf = ({ scope, name }: SlotKey): keyof SlotCounts => (scope === 'lane' ? name : scope)
+const nameOf = ({ scope, name }: SlotKey): string => `${scope} ${name}`
 
 /** Rejects as soon as the signal aborts, even if the promise ignores the signal. */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

@@ -171,6 +171,12 @@ export async function runMonitors(
   const runDeadline = deadlineSignal(options.signal, runMs)
   const due = plan.filter((monitor) => includes(options.mode, monitor.depth))
   const reports = new Map<string, Promise<MonitorReport>>()
+  const places = new Map(due.map(({ name }, at) => [name, at]))
+  /** In the order of the plan. */
+  const parentsOf = ({ dependsOn }: PlannedMonitor): readonly PlannedMonitor[] => {
+    const at = [...new Set(dependsOn)].flatMap((name) => places.get(name) ?? [])
+    return at.sort((a, b) => a - b).flatMap((place) => due[place] ?? [])
+  }
 
   const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context)]))
   const run: RunClock = {
@@ -191,7 +197,7 @@ export async function runMonitors(
     if (existing) return existing
     // Stored before its parents are awaited, so that siblings share one run of each parent.
     const made = Promise.resolve().then(async () => {
-      const parents = due.filter((other) => monitor.dependsOn.includes(other.name))
+      const parents = parentsOf(monitor)
       const failed = (await Promise.all(parents.map(report))).filter(hasFailed)
       // A parent that really failed decides before one that was not checked.
       const cause = failed.find((parent) => parent.results.some(reallyFailed)) ?? failed[0]
