@@ -65,7 +65,8 @@ export class Slots {
   readonly #holders = new Map<string, Holders>()
   /** The names of the monitors that hold slots. */
   readonly #names = new Map<object, string>()
-  readonly #waiting = new WaitingList<Entry>((key) => this.#isFull(key))
+  /** Made when something has to wait for the first time, which most commands never see. */
+  #waiting: WaitingList<Entry> | undefined
   /** One listener for all entries of a signal, because a signal searches its listeners whenever one comes or goes. */
   readonly #waitingWith = new Map<AbortSignal, { readonly entries: Set<Entry>; readonly abort: () => void }>()
   #arrivals = 0
@@ -95,6 +96,7 @@ export class Slots {
         abort: () => reject(new NoSlot(this.#taken(keys) ?? waitedFor, { cause: signal.reason })),
       }
       this.#arrivals += 1
+      this.#waiting ??= new WaitingList<Entry>((key) => this.#isFull(key))
       this.#waiting.add(entry)
       this.#listen(entry)
     })
@@ -110,7 +112,7 @@ export class Slots {
     const entries = new Set([entry])
     const abort = (): void => {
       this.#waitingWith.delete(signal)
-      for (const one of entries) this.#waiting.delete(one)
+      for (const one of entries) this.#waiting?.delete(one)
       for (const one of entries) one.abort()
     }
     this.#waitingWith.set(signal, { entries, abort })
@@ -118,7 +120,7 @@ export class Slots {
   }
 
   #begin(entry: Entry): void {
-    this.#waiting.delete(entry)
+    this.#waiting?.delete(entry)
     const same = this.#waitingWith.get(entry.signal)
     same?.entries.delete(entry)
     if (same?.entries.size === 0) {
@@ -193,12 +195,12 @@ export class Slots {
   }
 
   #changed(keys: readonly SlotKey[]): void {
-    for (const key of keys) this.#waiting.changed(key)
+    for (const key of keys) this.#waiting?.changed(key)
   }
 
   /** By priority, then first come, first served, among those whose slots are free. */
   #next(): void {
-    for (let entry = this.#waiting.next(); entry; entry = this.#waiting.next()) this.#begin(entry)
+    for (let entry = this.#waiting?.next(); entry; entry = this.#waiting?.next()) this.#begin(entry)
   }
 }
 
