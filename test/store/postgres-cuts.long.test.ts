@@ -13,7 +13,7 @@ import { proxy as delayed } from '../support/faults/proxy.ts'
 import { type PostgresServer, startPostgres } from '../support/servers/postgres.ts'
 import { asServer, remove, serverFolder } from '../support/servers/server.ts'
 import { postgresAnswering } from '../support/simulated/simulated-postgres.ts'
-import { actor, faultOf, freshDatabase, newUser } from '../support/store/data-world.ts'
+import { actor, faultOf, freshDatabase, newUser, signInOf } from '../support/store/data-world.ts'
 import { measureBlocking } from '../support/suite/event-loop.ts'
 import { until } from '../support/suite/until.ts'
 
@@ -127,6 +127,65 @@ describe('D3 a connection of the store breaks', () => {
     expect(await query('SELECT key FROM failures')).toEqual([{ key: 'unknown' }])
     expect(uncaught).toEqual([])
   })
+  const bucket = { capacity: 5, everyMs: 1_000 }
+  const failure = [{ key: 'lost', windowMs: 60_000, window: 'sliding' }] as const
+  const settlement = {
+    clears: undefined,
+    givesBack: { name: 'lost', bucket },
+    remembers: { prefix: '192.0.2.0', at: 2 },
+  }
+  test.each<[string, (data: Data) => Promise<() => Promise<unknown>>, string, readonly unknown[]]>([
+    [
+      'a sign-in',
+      async (data) => {
+        const user = await data.users.add(newUser('alice'), actor())
+        return () => data.sessions.begin({ ...signInOf(user), settles: { ...settlement, user } }, actor())
+      },
+      `SELECT (SELECT count(*) FROM sessions)::int AS n, (SELECT count(*) FROM "accessTokens")::int AS access,
+        (SELECT count(*) FROM "refreshTokens")::int AS refresh, "fullAt"::int FROM guesses`,
+      [{ n: 1, access: 1, refresh: 1, fullAt: 1_001 }],
+    ],
+    [
+      'a failed sign-in',
+      async (data) => () => data.failures.add(2, failure),
+      'SELECT count::int AS n FROM failures',
+      [{ n: 2 }],
+    ],
+    [
+      'a guess',
+      async (data) => () => data.guesses.take('lost', 1, bucket),
+      'SELECT "fullAt"::int FROM guesses',
+      [{ fullAt: 3_001 }],
+    ],
+    [
+      'a guess that is given back',
+      async (data) => () => data.guesses.giveBack('lost', bucket),
+      'SELECT "fullAt"::int FROM guesses',
+      [{ fullAt: 1_001 }],
+    ],
+    [
+      'an entry of the audit',
+      async (data) => () => data.audit.write('signin.failed', 'alice', actor()),
+      `SELECT count(*)::int AS n FROM audit WHERE event = 'signin.failed'`,
+      [{ n: 1 }],
+    ],
+  ])(
+    'before any statement of its committed transaction is answered: %s is made once, and unavailable',
+    async (_, prepare, rows, once) => {
+      const data = await open()
+      await data.failures.add(1, failure)
+      await data.guesses.take('lost', 1, bucket)
+      await data.guesses.take('lost', 1, bucket)
+      const somebody = await data.users.add(newUser('somebody'), actor())
+      await data.settle(somebody, { ...settlement, givesBack: undefined })
+      const change = await prepare(data)
+      const lost = proxy.loseCommit()
+      const fault = await faultOf(change())
+      await lost
+      expect([fault.fault, await query(rows)]).toEqual(['Unavailable', once])
+      expect(uncaught).toEqual([])
+    },
+  )
   test('a transaction in which a statement has failed is never acknowledged', async () => {
     const link = await openLink()
     const work = link.write(async (tx) => {

@@ -357,8 +357,9 @@ class ReadsTogether {
 }
 
 /**
- * A transaction. BEGIN and deferred statements are sent together with the next statement that somebody waits for. A
- * connection that broke before BEGIN was answered throws NotBegun.
+ * A transaction. BEGIN and deferred statements are sent together with the next statement that somebody waits for, or with
+ * COMMIT. A connection that broke before BEGIN was answered throws NotBegun, unless COMMIT was sent as well: the server may
+ * then have committed, and a repetition would make the change twice.
  */
 function transaction(
   connections: ConnectionPool,
@@ -367,6 +368,7 @@ function transaction(
 ): DriverConnection {
   let waiting: { readonly send: () => Promise<void> }[] = []
   let began = false
+  let committing = false
   const ask = (text: string, parameters: readonly unknown[]) => askBy(connection, deadline, text, parameters)
   const begin = async (): Promise<void> => {
     const { unproven } = connection
@@ -374,11 +376,14 @@ function transaction(
       if (!unproven) await ask('BEGIN', [])
       else if (!(await connections.proved(connection, deadline, 'BEGIN'))) throw new NotBegun()
     } catch (error) {
-      if (!isConnectionLost(error)) throw error
+      if (committing || !isConnectionLost(error)) throw error
       connection.destroy()
       throw new NotBegun()
     }
   }
+  /** Whether the connection shows, before anything is sent on it, that it still works. */
+  const works = async (): Promise<boolean> =>
+    !connection.lost && (!connection.unproven || (await connections.proved(connection, deadline)))
   /** Sends what waits and then this, without waiting in between. */
   const flush = async <T>(last: () => Promise<T>): Promise<T> => {
     const statements = waiting
@@ -401,7 +406,8 @@ function transaction(
     },
     commit: async () => {
       // What has been sent with COMMIT cannot be repeated on another connection.
-      if (!began && connection.unproven && !(await connections.proved(connection, deadline))) throw new NotBegun()
+      if (!began && !(await works())) throw new NotBegun()
+      committing = true
       const { command } = await flush(() => ask('COMMIT', []))
       // When an earlier statement has failed, the server reports another command here instead of an error.
       if (command !== 'COMMIT') throw new Error(`the transaction ended with ${command}`)

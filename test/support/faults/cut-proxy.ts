@@ -21,6 +21,11 @@ export type CutProxy = {
   readonly open: () => number
   /** Breaks connections in the middle of what they carry. Resolves when it is done. */
   readonly cut: (cut: Cut) => Promise<void>
+  /**
+   * Passes the next transaction to PostgreSQL, whose statements are sent together, and resets its connection when the
+   * server has committed: the client gets no answer to any of them. Resolves when it is done.
+   */
+  readonly loseCommit: () => Promise<void>
   /** Breaks all connections at once. */
   readonly cutNow: (breaks: Breaks) => void
   /** Passes nothing on, and keeps every connection, new ones included. */
@@ -40,6 +45,7 @@ export async function cutProxy(port: number): Promise<CutProxy> {
   const pairs = new Set<Pair>()
   let stalled = false
   let armed: { readonly cut: Cut; left: number; readonly done: () => void } | undefined
+  let losing: { pair: Pair | undefined; answers: string; readonly done: () => void } | undefined
 
   const join = (pair: Pair): void => {
     const server = connect({ host: '127.0.0.1', port, allowHalfOpen: true })
@@ -56,7 +62,7 @@ export async function cutProxy(port: number): Promise<CutProxy> {
   }
 
   const pass = (pair: Pair, data: Buffer, from: Side): void => {
-    if (pair.lost) return
+    if (pair.lost || withholds(pair, data, from)) return
     if (armed?.cut.from === from) {
       armed.left -= 1
       if (armed.left <= 0) {
@@ -69,6 +75,23 @@ export async function cutProxy(port: number): Promise<CutProxy> {
     }
     const other = from === 'client' ? pair.server : pair.client
     if (other?.writable) other.write(data)
+  }
+
+  /** Whether the answer belongs to the transaction whose COMMIT gets lost. */
+  const withholds = (pair: Pair, data: Buffer, from: Side): boolean => {
+    if (!losing) return false
+    if (from === 'client') {
+      if (!losing.pair && data.includes('BEGIN')) losing.pair = pair
+      return false
+    }
+    if (losing.pair !== pair) return false
+    losing.answers += data.toString('latin1')
+    if (losing.answers.includes('COMMIT\0')) {
+      losing.done()
+      losing = undefined
+      sever(pair, { client: 'reset', server: 'reset' })
+    }
+    return true
   }
 
   const sever = (pair: Pair, cut: Breaks): void => {
@@ -117,6 +140,11 @@ export async function cutProxy(port: number): Promise<CutProxy> {
     cut: (cut) => {
       const { promise, resolve } = Promise.withResolvers<void>()
       armed = { cut, left: cut.pieces, done: resolve }
+      return promise
+    },
+    loseCommit: () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      losing = { pair: undefined, answers: '', done: resolve }
       return promise
     },
     cutNow: (breaks) => {
