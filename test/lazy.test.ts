@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { lazy } from '../src/core/lazy.ts'
+import { lazy, lazyGroups, lazyMethods, madeOnUse } from '../src/core/lazy.ts'
 
 test('a success is created once, for all callers', async () => {
   let made = 0
@@ -48,4 +48,44 @@ test('an exception before there is a promise is handled in the same way', async 
   })
   await expect(value.get()).rejects.toThrow('at once')
   expect(await value.get()).toBe(2)
+})
+
+test('the methods of an object are loaded by the first call, and again after a failed attempt', async () => {
+  let attempts = 0
+  const load = lazy(async () => {
+    attempts += 1
+    if (attempts === 1) throw new Error('too many open files')
+    return { unit: 's', say: async (text: string) => `${text} of attempt ${attempts}` }
+  })
+  const methods = lazyMethods(load.get)
+  expect(attempts).toBe(0)
+  await expect(methods.say('word')).rejects.toThrow('too many open files')
+  expect(await methods.say('word')).toBe('word of attempt 2')
+  expect(await (await Promise.resolve(methods)).say('word')).toBe('word of attempt 2')
+})
+
+test('a group of methods is loaded by the first call, and present members at no time', async () => {
+  let loads = 0
+  type Admin = { readonly store: string; readonly users: { readonly count: (role: string) => Promise<number> } }
+  const admin = lazyGroups<Admin, 'store'>({ store: 'svc.db' }, async () => {
+    loads += 1
+    return { store: 'another', users: { count: async (role) => role.length } }
+  })
+  const { users } = await Promise.resolve(admin)
+  expect([admin.store, loads]).toEqual(['svc.db', 0])
+  expect([await users.count('Admin'), loads]).toEqual([5, 1])
+})
+
+test('a member is made when it is first used, once, and no other is', () => {
+  const made: string[] = []
+  const group = (name: string) => (from: string) => {
+    made.push(`${name} of ${from}`)
+    return { name }
+  }
+  const over = madeOnUse<string, Record<'users' | 'keys', object>>({ users: group('users'), keys: group('keys') })
+  const [first, second] = [over('first'), over('second')]
+  expect(made).toEqual([])
+  expect(first.users).toBe(first.users)
+  expect(second.keys).toEqual({ name: 'keys' })
+  expect(made).toEqual(['users of first', 'keys of second'])
 })

@@ -37,6 +37,45 @@ export function lazy<T, A extends readonly unknown[] = []>(make: (...args: A) =>
   }
 }
 
+/** The methods of an object that the first call makes, and each call after a failed attempt. All must be asynchronous. */
+export const lazyMethods = <T extends object>(make: () => Promise<T>): T =>
+  new Proxy<T>({} as T, {
+    // `await` would call a method `then`.
+    get: (_, name) => (name === 'then' ? undefined : lazyMethod(make, name)),
+  })
+
+const lazyMethod =
+  (make: () => Promise<object>, name: string | symbol) =>
+  async (...args: readonly unknown[]): Promise<unknown> => {
+    const made = await make()
+    return await Reflect.apply(Reflect.get(made, name) as (...args: unknown[]) => unknown, made, args)
+  }
+
+/** The same for an object of groups of methods. `present`: its members that need not be made. */
+export const lazyGroups = <T extends object, K extends keyof T>(present: Pick<T, K>, make: () => Promise<T>): T =>
+  new Proxy<T>({ ...present } as T, {
+    get: (own, name) => {
+      if (name === 'then' || name in own) return Reflect.get(own, name)
+      return lazyMethods(async () => Reflect.get(await make(), name) as object)
+    },
+  })
+
+/** Makes objects whose members are made from `from` when they are first used. */
+export function madeOnUse<From, T extends object>(makers: { readonly [M in keyof T]: (from: From) => T[M] }) {
+  type Made = { readonly from: From; readonly members: Partial<T> }
+  const getters = {}
+  for (const name of Object.keys(makers) as (keyof T)[]) {
+    Object.defineProperty(getters, name, {
+      get(this: { readonly made: Made }) {
+        const { members, from } = this.made
+        members[name] ??= makers[name](from)
+        return members[name]
+      },
+    })
+  }
+  return (from: From): T => Object.assign(Object.create(getters) as T, { made: { from, members: {} } })
+}
+
 /**
  * Node's own SQLite, loaded on first use. Older releases of Node 24 then print an ExperimentalWarning, which no
  * operator can act on. Drops only that warning.

@@ -17,10 +17,10 @@ import {
   type Unit,
 } from './engine/index.ts'
 import { Fault } from './errors.ts'
-import { lazy } from './lazy.ts'
+import { lazy, lazyGroups } from './lazy.ts'
 import { type Accounts, localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { resolveHost } from './net/connect.ts'
-import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth, staticMonitor } from './plan/index.ts'
+import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import { rememberDocuments } from './reports/index.ts'
@@ -38,54 +38,6 @@ import type {
 import type { Data, HeartbeatRow, KeeperLog } from './store/index.ts'
 import { listeningPorts } from './system/listening.ts'
 import { stateMeter } from './system/resources.ts'
-
-/** An Admin that is loaded, and opens its store, on first use. */
-export function lazyAdmin(store: string, load: () => Promise<Admin>): Admin {
-  const lazily =
-    <A extends readonly unknown[], R>(pick: (admin: Admin) => (...args: A) => Promise<R>) =>
-    async (...args: A): Promise<R> =>
-      await pick(await load())(...args)
-  return {
-    store,
-    users: {
-      add: lazily((admin) => admin.users.add),
-      problems: lazily((admin) => admin.users.problems),
-      passwordProblems: lazily((admin) => admin.users.passwordProblems),
-      list: lazily((admin) => admin.users.list),
-      count: lazily((admin) => admin.users.count),
-      any: lazily((admin) => admin.users.any),
-      near: lazily((admin) => admin.users.near),
-      show: lazily((admin) => admin.users.show),
-      passwd: lazily((admin) => admin.users.passwd),
-      removeDigest: lazily((admin) => admin.users.removeDigest),
-      disable: lazily((admin) => admin.users.disable),
-      enable: lazily((admin) => admin.users.enable),
-      unlock: lazily((admin) => admin.users.unlock),
-      link: lazily((admin) => admin.users.link),
-      unlink: lazily((admin) => admin.users.unlink),
-      identities: lazily((admin) => admin.users.identities),
-      remove: lazily((admin) => admin.users.remove),
-    },
-    keys: {
-      create: lazily((admin) => admin.keys.create),
-      list: lazily((admin) => admin.keys.list),
-      near: lazily((admin) => admin.keys.near),
-      revoke: lazily((admin) => admin.keys.revoke),
-    },
-    roles: {
-      show: lazily((admin) => admin.roles.show),
-      holders: lazily((admin) => admin.roles.holders),
-      count: lazily((admin) => admin.roles.count),
-      names: lazily((admin) => admin.roles.names),
-    },
-    heartbeats: {
-      list: lazily((admin) => admin.heartbeats.list),
-      near: lazily((admin) => admin.heartbeats.near),
-      remove: lazily((admin) => admin.heartbeats.remove),
-    },
-    audit: { list: lazily((admin) => admin.audit.list) },
-  }
-}
 
 export type OpenOptions = {
   readonly version: string
@@ -159,7 +111,13 @@ export async function openCore(options: OpenOptions): Promise<Core> {
   // A type that svc.yaml lacks must not pass because svc itself is healthy.
   const checksItself = options.config.origin === undefined && options.requireConfig !== true
   const ownParts: OwnParts | undefined = checksItself
-    ? { storePath: store?.path, accounts: store !== undefined, version: options.version }
+    ? {
+        storePath: store?.path,
+        // `svc serve` has opened its store.
+        prepareStore: options.shared ? undefined : () => prepareStore(store?.path),
+        accounts: store !== undefined,
+        version: options.version,
+      }
     : undefined
   if (options.shared) await openAll(store, configuredMonitors(options.config), ownParts)
   const keeper = options.shared && store ? await keeperOf(store, options.log) : undefined
@@ -170,9 +128,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     signal: AbortSignal,
   ): Promise<readonly PlannedMonitor[]> => {
     const configured = options.config.types[type]
-    const checksOwnStore = type === 'Sql' && !isConfigured(configured?.monitors)
-    const storeProblem = checksOwnStore && !options.shared ? await prepareStore(ownParts?.storePath) : undefined
-    const planned = await assemble(type, {
+    return await assemble(type, {
       configured: configured?.monitors ?? [],
       host: configured?.host ?? {},
       parts: ownParts,
@@ -180,9 +136,6 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       signal,
       mode,
     })
-    if (!storeProblem) return planned
-    const problem = await staticMonitor('sqlite own store', 'fail', storeProblem)
-    return planned.map((monitor) => (monitor.name === problem.name ? problem : monitor))
   }
 
   const started = new Map<string, StartedRuns>()
@@ -258,7 +211,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
       const reason = await keeper?.unready()
       if (reason !== undefined) throw new Fault('Unavailable', reason, { retryAfter: 5 })
     },
-    admin: store && lazyAdmin(store.label, store.admin),
+    admin: store && lazyGroups({ store: store.label }, store.admin),
     anyAdmin: async () => (store ? await (await store.data(options.shared)).users.anyAdmin() : false),
     digestChallenges:
       store && options.config.auth?.digest

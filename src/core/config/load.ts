@@ -336,25 +336,25 @@ function programs(
 ): readonly { readonly type: ServerType; readonly name: string; readonly path: Problem['path'] }[] {
   return (Object.entries(types) as [ServerType, TypeConfig][]).flatMap(([type, { monitors }]) =>
     monitors
-      .filter(({ kind }) => kind.name === 'exec')
-      .map(({ name }) => ({ type, name, path: pathOfProgram(value, type, name) })),
+      .filter(({ kind }) => kind.runsPrograms)
+      .map(({ name, kind }) => ({ type, name, path: pathOfEntry(value, type, name, kind.name) })),
   )
 }
 
 /** The place of the entry with that MonitorName, or of its type when a profile makes the monitor. */
-function pathOfProgram(value: unknown, type: ServerType, name: string): Problem['path'] {
+function pathOfEntry(value: unknown, type: ServerType, name: string, kind: string): Problem['path'] {
   const types = isMap(value) ? value['types'] : undefined
   const section = isMap(types) ? types[type] : undefined
   const [list, path] = isMap(section) ? [section['monitors'], ['types', type, 'monitors']] : [section, ['types', type]]
   const entries: readonly unknown[] = Array.isArray(list) ? list : []
   const index = entries.findIndex(
-    (entry) => isMap(entry) && entry['kind'] === 'exec' && monitorName('exec', ownName(entry)) === name,
+    (entry) => isMap(entry) && entry['kind'] === kind && monitorName(kind, ownName(entry, kind)) === name,
   )
   return index < 0 ? ['types', type] : [...path, index]
 }
 
-/** The name of an entry of the kind exec: the kind when it has none. */
-const ownName = ({ name }: Raw): string => (typeof name === 'string' ? name : 'exec')
+/** The name of an entry: the kind when it has none. */
+const ownName = ({ name }: Raw, kind: string): string => (typeof name === 'string' ? name : kind)
 
 type Sections = Pick<LoadedConfig, 'types' | 'serve' | 'auth' | 'otherSections'> & {
   /** The entries with mistakes, by type. Paths are those of the file. */
@@ -480,7 +480,7 @@ async function execProblems(
 
 /** Whether any monitor runs a program. Only then is the list of allowed programs read. */
 const runsPrograms = (types: Types): boolean =>
-  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.name === 'exec'))
+  Object.values(types).some(({ monitors }) => monitors.some(({ kind }) => kind.runsPrograms))
 
 type Placed = Problem & { readonly place: DocumentPlace }
 

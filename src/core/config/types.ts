@@ -1,5 +1,5 @@
 import type { PlannedMonitor } from '../engine/index.ts'
-import { hostKind, hostMonitor, isConfigured, loadKind } from '../plan/index.ts'
+import { hostKind, hostMonitor, isConfigured, loadKind, plannedNames } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { sanitizeAndCut } from '../sanitize.ts'
 import { isMap, type Problem, type Raw, readSettings, type SettingsContext, unknownKey } from '../settings/index.ts'
@@ -263,13 +263,11 @@ type WrongEntry = {
 const nameOfUse = ({ name, profile }: Raw): string | undefined =>
   [name, profile].find((text) => typeof text === 'string')
 
-/** The names of monitors that every type may have besides those of svc.yaml. */
-const reserved = [hostKind, 'listening', 'Configuration']
 const maxName = 120
 
 /** Gives every wrong entry a name that no other monitor of the type has. */
 function withNames(entries: readonly WrongEntry[], right: readonly string[]): readonly WrongMonitor[] {
-  const taken = new Set([...right, ...reserved])
+  const taken = new Set([...right, ...plannedNames])
   return entries.map(({ name, entry, problems }) => {
     const place = `entry ${entry + 1}`
     const written = sanitizeAndCut(name ?? '', maxName)

@@ -426,6 +426,8 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
   readonly target?: (settings: Values<NoInfer<Own>>) => Target
   readonly validate?: (settings: Values<JoinedSettings<NoInfer<Own>, NoInfer<Checks>>>) => string | undefined
   readonly internal?: true
+  /** `Kind.runsPrograms`. */
+  readonly runsPrograms?: true
   /** Loads its dependencies: `Kind.preload`. */
   readonly preload?: () => Promise<unknown>
   /** Opens what the checks share: a process, a first sample. */
@@ -442,13 +444,14 @@ export type MachineKindDeclaration<C extends object, Own extends SettingsSpec, C
 export function machineKind<C extends object, const Own extends SettingsSpec, const Checks extends readonly Check<C>[]>(
   declaration: MachineKindDeclaration<C, Own, Checks>,
 ): Kind<JoinedSettings<Own, Checks> & SettingsSpec> {
-  const { name, title, settings: own, checks, target, open, close, internal, preload } = declaration
+  const { name, title, settings: own, checks, target, open, close, internal, runsPrograms, preload } = declaration
   const { runsOn = 'machine' } = declaration
   return {
     name,
     title,
     runsOn,
     internal,
+    runsPrograms,
     preload,
     settings: joinSettings([own, ...checks.map((check) => check.settings)]) as JoinedSettings<Own, Checks> &
       SettingsSpec,

@@ -57,6 +57,8 @@ type About<S extends SettingsSpec> = {
   readonly runsOn: 'machine' | 'network'
   /** Internal kinds cannot be configured. */
   readonly internal?: true | undefined
+  /** Its monitors run programs, which only the system's svc.yaml may allow. */
+  readonly runsPrograms?: true | undefined
   /**
    * Loads what observing needs besides the kind's own module, i.e. its driver. `svc serve` calls it before it listens,
    * so that no run has to load files. Rejects when the driver cannot be loaded.

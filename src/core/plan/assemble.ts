@@ -10,12 +10,16 @@ export type MonitorEntry = {
   readonly kind: KindName
   readonly name: string
   readonly settings: Readonly<Record<string, unknown>>
+  /** Makes what the monitor needs before it is planned. Resolves with the reason if that is impossible. */
+  readonly prepare?: (() => Promise<string | undefined>) | undefined
 }
 
 /** The parts of svc on this machine that its own monitors check. */
 export type OwnParts = {
   /** The embedded store's file, or undefined when the store is a remote PostgreSQL database. */
   readonly storePath: string | undefined
+  /** Makes the store if it does not exist. Resolves with the reason when it cannot be opened. */
+  readonly prepareStore?: (() => Promise<string | undefined>) | undefined
   /** True where svc has a store, and with it its own accounts. */
   readonly accounts?: boolean | undefined
   readonly version: string
@@ -54,10 +58,17 @@ export const plans: Record<ServerType, TypePlan> = {
   },
   Sql: {
     title: 'SQL database',
-    own: (parts) =>
-      parts.storePath === undefined
+    own: ({ storePath, prepareStore }) =>
+      storePath === undefined
         ? []
-        : [{ kind: 'sqlite', name: 'own store', settings: { path: parts.storePath, ownStore: true } }],
+        : [
+            {
+              kind: 'sqlite',
+              name: 'own store',
+              settings: { path: storePath, ownStore: true },
+              prepare: prepareStore,
+            },
+          ],
     ownSaid: "svc's own store was checked",
     ownPart: "svc's own store",
     usualPorts: [
@@ -255,11 +266,17 @@ async function monitorsOf(type: ServerType, options: AssembleOptions): Promise<r
   const shallowest = shallowestOf(configured.map((monitor) => monitor.depth))
   if (mode === undefined || includes(mode, shallowest)) return [...block, ...configured]
   const message = `${type}: no monitor runs in ${mode}: the shallowest is ${shallowest}, use --mode ${shallowest}`
-  return [...block, ...configured, await staticMonitor('Configuration', 'fail', message)]
+  return [...block, ...configured, await staticMonitor(missingName, 'fail', message)]
 }
 
 /** The kind that reports which usual ports are open. */
 const listeningKind = 'listening' satisfies KindName
+
+/** The monitor that says what the configuration lacks. */
+const missingName = 'Configuration'
+
+/** The names of the monitors that svc may plan for every type besides those of svc.yaml. */
+export const plannedNames: readonly string[] = [hostKind, listeningKind, missingName]
 
 /** The kinds of all monitors that svc plans by itself, independent of the configuration. */
 export const ownKinds = (parts: OwnParts | undefined): readonly KindName[] => [
@@ -275,15 +292,15 @@ const hostBlock = (settings: Readonly<Record<string, unknown>>): Promise<Planned
 async function unconfigured(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {
   const plan = plans[type]
   const [own, open] = await Promise.all([
-    Promise.all(ownEntries(type, options.parts).map((entry) => planned(entry, false))),
+    Promise.all(ownEntries(type, options.parts).map(ownMonitor)),
     discovered(plan.usualPorts, options),
   ])
   const configuration =
     own.length === 0
-      ? await staticMonitor('Configuration', 'fail', `${type} is not configured here: add it under types: in svc.yaml`)
+      ? await staticMonitor(missingName, 'fail', `${type} is not configured here: add it under types: in svc.yaml`)
       : {
           ...(await staticMonitor(
-            'Configuration',
+            missingName,
             'warn',
             `${type}: no server configured; ${plan.ownSaid ?? 'parts of svc were checked'}`,
           )),
@@ -293,6 +310,13 @@ async function unconfigured(type: ServerType, options: AssembleOptions): Promise
   const ports = open.map(({ port, what }) => ({ port, what }))
   const listening = await planned({ kind: listeningKind, name: listeningKind, settings: { ports } }, true)
   return [...own, configuration, listening]
+}
+
+async function ownMonitor(entry: MonitorEntry): Promise<PlannedMonitor> {
+  const problem = await entry.prepare?.()
+  return problem === undefined
+    ? await planned(entry, false)
+    : await staticMonitor(monitorName(entry.kind, entry.name), 'fail', problem)
 }
 
 /** A failed port scan must not fail the answer: it reports no open ports. */

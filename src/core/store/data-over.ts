@@ -1,3 +1,4 @@
+import { madeOnUse } from '../lazy.ts'
 import type { Data } from './data.ts'
 import { type StoreLink, watched } from './link.ts'
 import { auditOver } from './rows/audit.ts'
@@ -16,7 +17,10 @@ import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
 import type { StoreClock } from './store-clock.ts'
 
-/** The queries on the store, for either database. The clock supplies the times that the store sets itself. */
+/**
+ * The queries on the store, for either database. The clock supplies the times that the store sets itself. A group of
+ * queries is made when it is first used.
+ */
 export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
   let wrote: (failure: string | undefined) => void = () => {}
   const link = watched(unwatched, (failure) => wrote(failure))
@@ -26,34 +30,34 @@ export function dataOver(unwatched: StoreLink, clock: StoreClock): Data {
   const prefixes: PrefixMemory = { hex: undefined, recent: new Map() }
   const sealingKey: SealingKey = { hex: undefined }
   const nonceKey: NonceKey = { hex: undefined }
-  const over = (own: StoreLink): Data => ({
-    users: usersOver(own, now),
-    sessions: sessionsOver(own, now, prefixes),
-    tokens: tokensOver(own, now),
-    keys: keysOver(own, now),
-    heartbeats: heartbeatsOver(own, now),
-    readings: readingsOver(own),
-    failures: failuresOver(own, roomForFailures),
-    guesses: guessesOver(own, roomForGuesses),
-    knownPrefixes: knownPrefixesOver(own, prefixes),
-    identities: identitiesOver(own, sealingKey, now),
-    digest: digestOver(own, now, nonceKey),
-    audit: auditOver(own, now),
-    settle: settlementsOver(own, prefixes),
-    sweep: sweepOver(own),
-    clock,
-    files: own.files,
-    onWrite: (listener) => {
+  const over: (own: StoreLink) => Data = madeOnUse<StoreLink, Data>({
+    users: (own) => usersOver(own, now),
+    sessions: (own) => sessionsOver(own, now, prefixes),
+    tokens: (own) => tokensOver(own, now),
+    keys: (own) => keysOver(own, now),
+    heartbeats: (own) => heartbeatsOver(own, now),
+    readings: readingsOver,
+    failures: (own) => failuresOver(own, roomForFailures),
+    guesses: (own) => guessesOver(own, roomForGuesses),
+    knownPrefixes: (own) => knownPrefixesOver(own, prefixes),
+    identities: (own) => identitiesOver(own, sealingKey, now),
+    digest: (own) => digestOver(own, now, nonceKey),
+    audit: (own) => auditOver(own, now),
+    settle: (own) => settlementsOver(own, prefixes),
+    sweep: sweepOver,
+    clock: () => clock,
+    files: ({ files }) => files,
+    onWrite: () => (listener) => {
       wrote = listener
     },
-    proveWrites: () => proveWrites(unwatched, now()),
-    forRequest: () => over(own.forRequest()),
-    ping: async (signal) => {
+    proveWrites: () => () => proveWrites(unwatched, now()),
+    forRequest: (own) => () => over(own.forRequest()),
+    ping: (own) => async (signal) => {
       signal?.throwIfAborted()
       own.checkFiles?.()
       await own.read((db) => db.selectFrom('users').select('id').limit(1).execute())
     },
-    close: own.close,
+    close: ({ close }) => close,
   })
   return over(link)
 }

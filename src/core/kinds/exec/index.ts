@@ -166,6 +166,7 @@ function figureResult({ label, measurement, foreignUnit }: PluginFigure): Result
  */
 export default machineKind({
   name: 'exec',
+  runsPrograms: true,
   title: 'A program in an allowed folder (a Nagios plug-in) reports success',
   settings: {},
   open: () => ({}),
