@@ -263,6 +263,23 @@ describe('server state', () => {
     expect(figures).toEqual([expect.any(Number), expect.any(Number)])
   })
 
+  test('H4 runs within a second share a measurement, and one that begins or ends later makes another', () => {
+    let at = 0
+    const meter = stateMeter(() => at)
+    const stateAfter = (begin: number, end: number): object => {
+      at = begin
+      const measured = meter()
+      at = end
+      return measured()
+    }
+    const first = stateAfter(10, 20)
+    expect(stateAfter(30, 1_019)).toBe(first)
+    const second = stateAfter(1_018, 1_020)
+    expect(second).not.toBe(first)
+    expect(stateAfter(1_021, 2_019)).toBe(second)
+    expect(stateAfter(2_021, 2_021)).not.toBe(second)
+  })
+
   test('memory of this machine is plausible', () => {
     const { total, available } = memory(ownLimits(readText).memory())
     expect(available).toBeGreaterThan(0)

@@ -234,24 +234,46 @@ const mebibyte = 2 ** 20
 /** Samples closer together than this are dropped: a busy server takes thousands a second. */
 const keepEveryMs = 100
 
+/** A server measures its machine at most this often, however many runs begin and end. Milliseconds. */
+const measuredEveryMs = 1_000
+
 /**
  * A long-lived meter of this machine (H4). Every call begins one measurement; the function it returns ends it. The CPU
  * percentage covers the run when that took at least 500 ms. A shorter run uses the latest sample that is 500 ms old, or
  * else the oldest one. `svc serve` thus always has a full window, and a single short command measures from the creation
  * of the meter.
+ *
+ * Reading the counters costs more than a small run, so runs share them: a beginning or an end takes those of a
+ * beginning or an end less than a second ago.
  */
 export function stateMeter(now: () => number): () => () => ServerState {
   const limits = ownLimits(readText)
   const sample = (): CpuSample => cpuSample(now, limits.cpu())
   let samples: readonly CpuSample[] = [sample()]
+  const begin = atMostEvery(measuredEveryMs, now, sample)
+  const end = atMostEvery(measuredEveryMs, now, (first: CpuSample): ServerState => {
+    const ended = sample()
+    const base = baseOf([...samples, first], first, ended)
+    samples = keep(samples, ended)
+    return serverState(hostname(), memory(limits.memory()), usedPercent(base, ended))
+  })
   return () => {
-    const first = sample()
-    return () => {
-      const ended = sample()
-      const base = baseOf([...samples, first], first, ended)
-      samples = keep(samples, ended)
-      return serverState(hostname(), memory(limits.memory()), usedPercent(base, ended))
-    }
+    const first = begin()
+    return () => end(first)
+  }
+}
+
+/** Returns the latest value while it is younger than `ms`, and makes a new one after that. */
+function atMostEvery<A extends readonly unknown[], T>(
+  ms: number,
+  now: () => number,
+  make: (...args: A) => T,
+): (...args: A) => T {
+  let latest: { readonly at: number; readonly value: T } | undefined
+  return (...args) => {
+    const at = now()
+    if (latest === undefined || at - latest.at >= ms) latest = { at, value: make(...args) }
+    return latest.value
   }
 }
 
