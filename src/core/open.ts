@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { performance } from 'node:perf_hooks'
 import type { HashCost } from './auth/index.ts'
 import { runInChild } from './child/index.ts'
@@ -5,6 +6,7 @@ import type { Config } from './config/index.ts'
 import {
   type EngineContext,
   limits,
+  loadSeries,
   type MachineReports,
   type MonitorReport,
   type PlannedMonitor,
@@ -17,10 +19,10 @@ import {
   type Unit,
 } from './engine/index.ts'
 import { Fault } from './errors.ts'
-import { lazy, lazyGroups } from './lazy.ts'
+import { type Lazy, lazy, lazyGroups } from './lazy.ts'
 import { type Accounts, localService, type Parts, preloadOperations, viewOf } from './local.ts'
 import { resolveHost } from './net/connect.ts'
-import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth } from './plan/index.ts'
+import { assemble, isConfigured, loadStoredMonitors, type OwnParts, ownTypes, preloadHealth } from './plan/index.ts'
 import { preload } from './preload.ts'
 import type { ExecutionMode, ServerType } from './protocol/index.ts'
 import { rememberDocuments } from './reports/index.ts'
@@ -92,6 +94,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     exec: options.config.exec,
     ownUrl: () => ownUrl,
   }
+  const series = store && seriesIn(store, options.config)
   const context: EngineContext = {
     now,
     date: () => new Date(),
@@ -100,9 +103,9 @@ export async function openCore(options: OpenOptions): Promise<Core> {
     measureState: stateMeter(now),
     limits: limits(options.refusals),
     services,
-    history: store && {
-      keep: async (reading) => await (await store.data(false)).readings.keep(reading),
-      exceededSince: async (state) => await (await store.data(false)).readings.exceededSince(state),
+    history: series && {
+      keep: async (reading) => await (await series.get()).keep(reading),
+      exceededSince: async (state) => await (await series.get()).exceededSince(state),
     },
     tryNow: async ({ name, type }) => await options.tryNow?.(name, repeatedNames.has(name) ? type : undefined),
   }
@@ -119,7 +122,7 @@ export async function openCore(options: OpenOptions): Promise<Core> {
         version: options.version,
       }
     : undefined
-  if (options.shared) await openAll(store, configuredMonitors(options.config), ownParts)
+  if (options.shared) await openAll(store, series, configuredMonitors(options.config), ownParts)
   const keeper = options.shared && store ? await keeperOf(store, options.log) : undefined
 
   const plan = async (
@@ -295,9 +298,24 @@ function namesInSeveralTypes({ types }: Config): ReadonlySet<string> {
 const configuredMonitors = ({ types }: Config): readonly PlannedMonitor[] =>
   Object.values(types).flatMap(({ monitors }) => monitors)
 
+/** The series of the store, by the names that the monitors of svc.yaml have for them. */
+const seriesIn = (store: OpenStore, { types }: Config): Lazy<Data['readings']> =>
+  lazy(async () => {
+    const [{ storedMonitors }, { seriesMoves }] = await Promise.all([loadStoredMonitors(), loadSeries()])
+    const [{ readings }, monitors] = await Promise.all([store.data(false), storedMonitors(types)])
+    await readings.rename((names) => seriesMoves(names, monitors, hostname()))
+    return readings
+  })
+
+function nothingOnFault(error: unknown): undefined {
+  if (!(error instanceof Fault)) throw error
+  return undefined
+}
+
 /** Opens the store and loads everything that a request may need. On failure it closes the store and throws a Fault. */
 async function openAll(
   store: OpenStore | undefined,
+  series: Lazy<Data['readings']> | undefined,
   configured: readonly PlannedMonitor[],
   own: OwnParts | undefined,
 ): Promise<void> {
@@ -308,6 +326,8 @@ async function openAll(
       () => preloadHealth(configured, own),
       async () => await store?.preload(),
     )
+    // A store that cannot be written now costs the history of runs, and the first of them tries again.
+    await series?.get().catch(nothingOnFault)
   } catch (error) {
     await store?.close()
     throw error

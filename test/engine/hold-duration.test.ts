@@ -32,7 +32,7 @@ function sustainedMonitor(more: Partial<EngineContext> = {}) {
     runsOn: 'machine',
     name: 'threshold',
     title: 'says what it is told',
-    settings: { name: { type: 'text', doc: 'which' } },
+    settings: { name: { type: 'text', observed: true, doc: 'which' } },
     checks: [{ name: 'slots', depth: 'Basic', doc: 'slots' }],
     async *run() {
       yield matches
@@ -169,7 +169,7 @@ describe('for', () => {
     })
   })
 
-  test('H12 other settings are another series', async () => {
+  test('H12 H41 another target is another series', async () => {
     await sustainedMonitor()(slots(0))
     now += 20 * minute
     expect((await sustainedMonitor()(slots(0)))[0]?.message).toContain('exceeded for the first time')

@@ -91,6 +91,8 @@ describe('what a monitor observes', () => {
     expect(kinds.filter(({ settings }) => !marked(settings)).map(({ name }) => name)).toEqual([])
     // Its series name the disk, and the machine is part of where they belong.
     expect(marked((await loadKind(hostKind)).settings)).toBe(false)
+    const host = async (raw: Readonly<Record<string, unknown>>) => observedBy(await planned('host', raw))
+    expect(await host({ disk: '90%' })).toBe(await host({}))
   })
 
   test('H41 belongs to one machine where it is the machine itself, a loopback address or a local socket', async () => {

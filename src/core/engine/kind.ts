@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
 import type { ConfiguredFiles } from '../files/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import { Secret, type SettingsSpec, type Target, type Values } from '../settings/index.ts'
 import { deadlineSignal, orAborted } from './limits.ts'
+import type { IdentifiedMonitor } from './monitor-key.ts'
 import type { Result } from './result.ts'
 
 /** A result that a kind declares. Used by `svc monitors list`, the reference and completion. */
@@ -181,7 +181,7 @@ export type RunMemory = Pick<CheckContext, 'date'> & {
   readonly machine?: string | undefined
 }
 
-type ObservedMonitor = Remembered & { readonly configured?: ReadonlySet<string> | undefined }
+type ObservedMonitor = Pick<IdentifiedMonitor, 'kind' | 'settings' | 'configured'>
 
 /**
  * Equal for two monitors that make the same observation: same kind, same settings with the same secrets, and the same
@@ -197,18 +197,20 @@ function withOrigins(this: Readonly<Record<string, unknown>>, key: string, value
   return before instanceof Secret ? `secret ${before.origin}` : value
 }
 
-type Remembered = { readonly kind: AnyKind; readonly settings: unknown }
-
-/** Secrets do not serialize. */
-const settingsText = ({ kind, settings }: Remembered): string => `${kind.name} ${JSON.stringify(settings)}`
-
 /** The time that a history access may cost a run. Milliseconds. */
 const historyMs = 1_000
 
-/** The key of a series. It includes the machine: another one with the same settings may see other values. */
-function seriesOf(monitor: Remembered, { machine = hostname() }: RunMemory, name: string): string {
-  const whole = createHash('sha256').update(settingsText(monitor)).digest('hex').slice(0, 32)
-  return `${monitor.kind.name} ${whole} ${machine} ${name}`
+/** Only a run that keeps values needs it. */
+export const loadSeries = () => import('./series.ts')
+
+/** The name of a series in the store. */
+async function seriesOf(
+  monitor: IdentifiedMonitor,
+  { machine = hostname() }: RunMemory,
+  name: string,
+): Promise<string> {
+  const { seriesOf: nameOf } = await loadSeries()
+  return nameOf(monitor, machine, name)
 }
 
 /** Store failures are reported elsewhere; here they count as a missing history. */
@@ -225,11 +227,12 @@ async function orUndefined<T>(work: Promise<T>, signal: AbortSignal): Promise<T 
 
 /** The history of one monitor. */
 export const historyOf =
-  (monitor: Remembered, context: RunMemory, signal: AbortSignal): CheckContext['history'] =>
+  (monitor: IdentifiedMonitor, context: RunMemory, signal: AbortSignal): CheckContext['history'] =>
   async (name, value, everyMs) => {
     const { history, date } = context
-    const series = seriesOf(monitor, context, name)
-    return history && (await orUndefined(history.keep({ series, value, at: date().getTime(), everyMs }), signal))
+    if (!history) return undefined
+    const series = await seriesOf(monitor, context, name)
+    return await orUndefined(history.keep({ series, value, at: date().getTime(), everyMs }), signal)
   }
 
 export const loadHoldDuration = () => import('./hold-duration.ts')
@@ -238,14 +241,14 @@ export const loadHoldDuration = () => import('./hold-duration.ts')
 export async function applyHoldDuration(
   results: readonly Result[],
   forMs: number,
-  monitor: Remembered,
+  monitor: IdentifiedMonitor,
   context: RunMemory,
   signal: AbortSignal,
 ): Promise<readonly Result[]> {
   const { holdDuration: sustained } = await loadHoldDuration()
   const { history } = context
   const at = context.date().getTime()
-  const series = seriesOf(monitor, context, 'for')
+  const series = history ? await seriesOf(monitor, context, 'for') : ''
   return await sustained(
     results,
     { forMs, at },

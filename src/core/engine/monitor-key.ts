@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { isLoopbackHost } from '../loopback.ts'
 import type { ServerType } from '../protocol/index.ts'
 import type { Setting, SettingsSpec, Target } from '../settings/index.ts'
-import type { AnyKind } from './kind.ts'
 
 /** The parts of a monitor's key. */
 export type KeyParts = {
@@ -17,7 +16,13 @@ export type KeyParts = {
 export type IdentifiedMonitor = {
   /** The MonitorName: kind and name, or the kind alone. */
   readonly name: string
-  readonly kind: AnyKind
+  /** The part of its kind that says what it observes. */
+  readonly kind: {
+    readonly name: string
+    readonly settings: SettingsSpec
+    readonly runsOn: 'machine' | 'network'
+    readonly target?: ((settings: never) => Target) | undefined
+  }
   readonly settings: unknown
   readonly configured?: ReadonlySet<string> | undefined
   /** Its server type. Absent: it belongs to none, as the host block does. */
@@ -52,7 +57,7 @@ export function parseKey(written: string): KeyParts | undefined {
  * as host, URL, path and query. Thresholds, expectations and credentials change nothing in it.
  */
 export function observedBy({ kind, settings }: Pick<IdentifiedMonitor, 'kind' | 'settings'>): string {
-  const parts = observedIn(kind.settings, settings)
+  const parts = observedIn(kind.settings, settings) ?? []
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16)
 }
 

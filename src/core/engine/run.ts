@@ -45,6 +45,8 @@ export type PlannedMonitor = {
   readonly ownPart?: string | undefined
   /** Its server type. Absent for the host block, which every type has, and for what no type has. */
   readonly type?: ServerType | undefined
+  /** The keys that it had before: what is stored under them continues under its own. */
+  readonly formerly?: readonly string[] | undefined
 }
 
 export type MonitorReport = {

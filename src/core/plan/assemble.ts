@@ -286,7 +286,8 @@ export const ownKinds = (parts: OwnParts | undefined): readonly KindName[] => [
   ...ServerType.values.flatMap((type) => ownEntries(type, parts).map(({ kind }) => kind)),
 ]
 
-const hostBlock = (settings: Readonly<Record<string, unknown>>): Promise<PlannedMonitor> =>
+/** The host block of a type with these settings. */
+export const hostBlock = (settings: Readonly<Record<string, unknown>>): Promise<PlannedMonitor> =>
   planned({ kind: hostKind, name: hostKind, settings }, true)
 
 async function unconfigured(type: ServerType, options: AssembleOptions): Promise<readonly PlannedMonitor[]> {

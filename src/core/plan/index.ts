@@ -1,3 +1,5 @@
 export * from './assemble.ts'
 export * from './describe.ts'
 export * from './preload.ts'
+
+export const loadStoredMonitors = () => import('./stored.ts')

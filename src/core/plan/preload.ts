@@ -1,4 +1,11 @@
-import { type AnyKind, loadHoldDuration, loadNextSteps, loadSignIns, type PlannedMonitor } from '../engine/index.ts'
+import {
+  type AnyKind,
+  loadHoldDuration,
+  loadNextSteps,
+  loadSeries,
+  loadSignIns,
+  type PlannedMonitor,
+} from '../engine/index.ts'
 import { preloadAnchors } from '../net/certificates.ts'
 import { ProbeError } from '../probe-error.ts'
 import { loadKind, type OwnParts, ownKinds } from './assemble.ts'
@@ -13,7 +20,13 @@ import { loadKind, type OwnParts, ownKinds } from './assemble.ts'
 export async function preloadHealth(configured: readonly PlannedMonitor[], parts: OwnParts | undefined): Promise<void> {
   const own = await Promise.all(ownKinds(parts).map(loadKind))
   const kinds = new Set<AnyKind>([...own, ...configured.map(({ kind }) => kind)])
-  await Promise.all([loadHoldDuration(), loadNextSteps(), loadSignIns(), ...Array.from(kinds, preloadKind)])
+  await Promise.all([
+    loadHoldDuration(),
+    loadNextSteps(),
+    loadSeries(),
+    loadSignIns(),
+    ...Array.from(kinds, preloadKind),
+  ])
   if (configured.some(({ kind }) => kind.target !== undefined)) preloadAnchors()
 }
 

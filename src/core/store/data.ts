@@ -165,6 +165,8 @@ export type HeartbeatRow = {
 export type ReportedRun = Pick<JobRun, 'id' | 'durationMs' | 'exitCode' | 'maxMs' | 'output'>
 /** A value that a run measured. */
 export type StoredReading = { readonly at: number; readonly value: number }
+/** A series that gets another name, or several: each gets a copy of its values. */
+export type SeriesMove = { readonly from: string; readonly to: readonly string[] }
 /** A sign-in, stored in one transaction: a session, an access token and a refresh token of one family. */
 export type SignInRecord = {
   readonly session: SessionRow
@@ -459,6 +461,12 @@ export type Data = {
       readonly keys: readonly string[]
       readonly hold: boolean
     }) => Promise<ReadonlyMap<string, number>>
+    /**
+     * Renames series, all in one transaction: each move that `moves` returns for the stored names. A name that exists
+     * already keeps its series, and the moved one is removed; a second node finds nothing left to move. `moves` may be
+     * called more than once.
+     */
+    readonly rename: (moves: (series: readonly string[]) => readonly SeriesMove[]) => Promise<void>
   }
   /** Removes expired rows. `svc serve` calls it periodically. */
   readonly sweep: (at: number) => Promise<void>

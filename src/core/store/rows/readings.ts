@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { sql } from 'kysely'
 import { Fault } from '../../errors.ts'
-import type { Data, StoredReading } from '../data.ts'
+import type { Data, SeriesMove, StoredReading } from '../data.ts'
+import { later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { counted, type Db } from '../tables.ts'
 
@@ -32,6 +34,45 @@ export function readingsOver(link: StoreLink): Data['readings'] {
       change<string, ReadonlyMap<string, number>>(link, series, at, (existing) =>
         exceededSince(existing, { at, keys, hold }),
       ),
+    rename: async (moves) => {
+      // Without a lock: at almost every start there is nothing to rename.
+      if (moves(await link.read(seriesNames)).length === 0) return
+      await link.write(async (tx) => {
+        await link.lock(tx, seriesLock)
+        const names = await seriesNames(tx)
+        await moveAll(tx, moves(names), maxSeries - names.length)
+      })
+    },
+  }
+}
+
+/** The latest first: of two series that get one name, it is the one that goes on. */
+async function seriesNames(db: Db): Promise<readonly string[]> {
+  const rows = await db.selectFrom('readings').select('series').orderBy('at', 'desc').orderBy('series').execute()
+  return rows.map(({ series }) => series)
+}
+
+/** Moves in one statement. Databases limit the parameters of a statement. */
+const movesAtOnce = 500
+
+/** Renames series under the lock of all series. `room` is how many more of them the store may have. */
+async function moveAll(tx: Db, moves: readonly SeriesMove[], room: number): Promise<void> {
+  const first = moves.flatMap(({ from, to }) => to.slice(0, 1).map((name) => [from, name] as const))
+  const more = moves.flatMap(({ from, to }) => to.slice(1).map((name) => [from, name] as const)).slice(0, room)
+  const all = [...first, ...more]
+  for (let at = 0; at < all.length; at += movesAtOnce) {
+    const pairs = all.slice(at, at + movesAtOnce).map(([from, to]) => sql`(${from}, ${to})`)
+    await laterSql(
+      tx,
+      // Both databases name the columns of VALUES so.
+      sql`INSERT INTO "readings" ("series", "at", "points") SELECT "moves"."column2", "readings"."at", "readings"."points"
+        FROM "readings" JOIN (VALUES ${sql.join(pairs)}) AS "moves" ON "readings"."series" = "moves"."column1"
+        WHERE true ORDER BY "readings"."at" DESC ON CONFLICT ("series") DO NOTHING`,
+    )
+  }
+  for (let at = 0; at < moves.length; at += movesAtOnce) {
+    const old = moves.slice(at, at + movesAtOnce).map(({ from }) => from)
+    await later(tx, tx.deleteFrom('readings').where('series', 'in', old))
   }
 }
 
@@ -46,9 +87,14 @@ async function change<T, A>(
   if (first.points === undefined) return first.answer
   return await link.write(async (tx) => {
     await link.lock(tx, `reading ${series}`)
-    const before = await readSeries<T>(tx, series)
+    let before = await readSeries<T>(tx, series)
+    if (before === undefined) {
+      // Another node may just have renamed a series to this one.
+      await link.lock(tx, seriesLock)
+      before = await readSeries<T>(tx, series)
+    }
     const { answer, points } = step(usable(before, at))
-    if (points !== undefined) await write(link, tx, { series, at, points, existing: before !== undefined })
+    if (points !== undefined) await write(tx, { series, at, points, existing: before !== undefined })
     return answer
   })
 }
@@ -60,12 +106,12 @@ type Row = {
   readonly existing: boolean
 }
 
-async function write(link: StoreLink, tx: Db, { series, at, points, existing }: Row): Promise<void> {
+/** Under the lock of the series, and for a new one under that of all of them. */
+async function write(tx: Db, { series, at, points, existing }: Row): Promise<void> {
   const row = { at, points: JSON.stringify(points) }
   if (points.length === 0) await tx.deleteFrom('readings').where('series', '=', series).execute()
   else if (existing) await tx.updateTable('readings').set(row).where('series', '=', series).execute()
   else {
-    await link.lock(tx, seriesLock)
     if ((await counted(tx, 'readings')) >= maxSeries)
       throw new Fault('Conflict', `The limit of ${maxSeries} series of readings is reached`)
     await tx

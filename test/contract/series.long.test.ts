@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/core/config/index.ts'
+import { type Core, openCore } from '../../src/core/open.ts'
+import { hostBlock } from '../../src/core/plan/index.ts'
+import type { ExecutionMode } from '../../src/core/protocol/index.ts'
+import { openData } from '../../src/core/store/index.ts'
+import { backends } from '../support/store/data-world.ts'
+import { cheapHash } from '../support/suite/cheap-hash.ts'
+
+const minute = 60_000
+const machine = hostname()
+
+/** The name that svc 0.1 gave a series. */
+function formerName(kind: string, settings: unknown, name: string): string {
+  const digest = createHash('sha256')
+    .update(`${kind} ${JSON.stringify(settings)}`)
+    .digest('hex')
+    .slice(0, 32)
+  return `${kind} ${digest} ${machine} ${name}`
+}
+
+describe.each(backends)('what runs remember on $name', ({ start, fresh, raw, stop }) => {
+  let store = ''
+  let folder = ''
+  beforeAll(start)
+  afterAll(stop)
+  beforeEach(async () => {
+    store = await fresh(store)
+    await (await openData({ store, create: true })).close()
+    folder = mkdtempSync(join(tmpdir(), 'svc-series-'))
+    for (const file of ['orders', 'others']) {
+      writeFileSync(join(folder, file), 'x')
+      utimesSync(join(folder, file), 1_000, 1_000)
+    }
+    return () => rmSync(folder, { recursive: true, force: true })
+  })
+
+  const opened = async (entry: string, shared: boolean): Promise<Core> => {
+    writeFileSync(join(folder, 'svc.yaml'), `types:\n  Batch: [{kind: file-age, ${entry}}]\n`, { mode: 0o600 })
+    return await openCore({
+      version: '1.2.3',
+      config: await loadConfig({ env: { SVC_HOME: folder }, platform: process.platform, home: folder }),
+      store,
+      shared,
+      hashCost: cheapHash,
+      details: 'anyone',
+      env: {},
+    })
+  }
+  /** The texts of a check in a run of the type Batch, by a svc with this entry. */
+  async function look(entry: string, check = 'age', mode: ExecutionMode = 'Standard', shared = true) {
+    const core = await opened(entry, shared)
+    try {
+      const answer = await core.service.healthCheck(
+        { ExecutionMode: mode, ServerType: 'Batch', SuppressErrorCodes: true },
+        {
+          caller: { kind: 'local', account: 'tester' },
+          correlationId: 'x',
+          signal: new AbortController().signal,
+          fresh: true,
+        },
+      )
+      const results = (answer.MonitorSummaries ?? []).flatMap(({ Results }) => Results ?? [])
+      return results.flatMap(({ MonitoringName = '', StatusMessage = '' }) =>
+        MonitoringName.includes(check) ? [StatusMessage] : [],
+      )
+    } finally {
+      await core.runtime.close()
+    }
+  }
+  const entryOf = (more: string, file = 'orders') => `path: ${join(folder, file)}, for: 15m, ${more}`
+  const since = (ms: number) => JSON.stringify([[Date.now() - ms, JSON.stringify(['age', '', ''])]])
+  const put = (series: string, points: string) =>
+    raw(store, `INSERT INTO "readings" ("series", "at", "points") VALUES ('${series}', ${Date.now()}, '${points}')`)
+  const names = async () => {
+    const rows = await raw(store, `SELECT "series" FROM "readings" WHERE "series" LIKE '%for' ORDER BY 1`)
+    return rows.map(({ series }) => String(series).split('\t')[0])
+  }
+  const settings = (file = 'orders') => ({ path: join(folder, file), hidden: false, age: { limit: 60 * minute } })
+
+  test.each([true, false])(
+    'H41 H12 `for` goes on from the version before, and under another threshold; another path begins anew (svc serve: %s)',
+    async (shared) => {
+      await put(formerName('file-age', settings(), 'for'), since(40 * minute))
+      const text = async (entry: string) => (await look(entry, 'age', 'Standard', shared)).join()
+      expect(await text(entryOf('age: 1h'))).toContain('exceeded for 40 min')
+      expect(await names()).toEqual(['Batch/file-age/'])
+      expect(await text(entryOf('age: 30m, files: 99'))).toContain('exceeded for 40 min')
+      expect(await text(entryOf('age: 30m', 'others'))).toContain('exceeded for the first time')
+      expect(await names()).toEqual(['Batch/file-age/', 'Batch/file-age/'])
+    },
+  )
+
+  test('H41 H13 the trend of a disk goes on from the version before', async () => {
+    await look(entryOf('age: 1h'), 'trend', 'Advanced')
+    const rows = await raw(store, `SELECT "series", "points" FROM "readings" WHERE "series" LIKE '%free %'`)
+    expect(rows.length).toBeGreaterThan(0)
+    await raw(store, 'DELETE FROM "readings"')
+    const { settings: host } = await hostBlock({})
+    for (const { series, points } of rows) {
+      const [[, free] = [0, 0]] = JSON.parse(String(points)) as [number, number][]
+      const hourly = Array.from({ length: 9 }, (_, n) => [Date.now() - (9 - n) * 60 * minute, free])
+      await put(formerName('host', host, String(series).split('\t')[3] ?? ''), JSON.stringify(hourly))
+    }
+    const trends = await look(entryOf('age: 1h'), 'trend', 'Advanced')
+    expect(trends).toHaveLength(rows.length)
+    for (const trend of trends) expect(trend).toContain('readings of the last')
+  })
+
+  test('H41 of two svc that start at the same time, both answer from what was stored', async () => {
+    await put(formerName('file-age', settings(), 'for'), since(40 * minute))
+    const entry = entryOf('age: 1h')
+    const texts = await Promise.all([look(entry), look(entry), look(entry)])
+    for (const text of texts) expect(text.join()).toContain('exceeded for 40 min')
+    expect(await names()).toEqual(['Batch/file-age/'])
+  })
+})
