@@ -110,7 +110,7 @@ const law: Record<string, readonly string[]> = {
     'loopback',
   ],
   child: ['kinds', 'system', 'probe-error'],
-  profiles: ['settings'],
+  profiles: ['lazy', 'settings'],
   discover: ['kinds', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: [
@@ -187,6 +187,7 @@ const packages: Record<string, readonly string[]> = {
   wire: ['csv-stringify', 'csv-parse'],
   reports: ['csv-stringify'],
   config: ['yaml'],
+  profiles: ['yaml'],
   kinds: ['basic-ftp', 'croner', 'jose', 'ldapts', 'mongodb', 'mysql2', 'pg', 'ssh2', 'tedious'],
   database: ['mysql2', 'pg', 'tedious'],
   assert: ['fast-xml-parser', 're2js'],

@@ -3,7 +3,7 @@
  * hundreds of small files cost more at every start than all of svc's own code. Drivers and the HTTP
  * server stay in node_modules and are loaded when they are due.
  */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
 import pkg from '../package.json' with { type: 'json' }
@@ -66,6 +66,11 @@ const { output } = await bundle.write({
   exports: 'named',
 })
 await bundle.close()
+
+// The built-in profiles are read at run time.
+for (const file of readdirSync(`${root}src/core/profiles`)) {
+  if (file.endsWith('.yaml')) copyFileSync(`${root}src/core/profiles/${file}`, `${root}dist/profile-${file}`)
+}
 
 /** The chunks of a health check at a server, which is asked for every few seconds: most of their functions are called. */
 const eager = new Set(['start', 'command', 'client', 'answer'])

@@ -66,7 +66,7 @@ function program(): void {
     copy(`usr/lib/svc/${name}`, name)
   }
   for (const name of readdirSync(join(root, 'dist'))) {
-    if (name.endsWith('.cjs')) copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
+    if (/\.(?:cjs|yaml)$/.test(name)) copy(`usr/lib/svc/dist/${name}`, `dist/${name}`)
   }
   for (const folder of runtimePackages(root, new Set(['@oclif/core']))) {
     const place = relative(root, folder)

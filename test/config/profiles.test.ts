@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { writtenAt } from '../../src/core/config/placeholders.ts'
 import { describePlan } from '../../src/core/plan/index.ts'
@@ -397,4 +398,12 @@ test.each(profileNames)('the profile %s is valid in a svc.yaml, and is marked as
   expect(doc).toMatch(/simulated/)
   const config = await load(JSON.stringify({ profiles: { copy: { title, doc, parameters, monitors: defined } } }))
   expect(config.types).toEqual({})
+})
+
+test.each(profileNames)('the file of the profile %s can be pasted below `profiles:` of a svc.yaml', async (name) => {
+  const file = readFileSync(new URL(`../../src/core/profiles/${name}.yaml`, import.meta.url), 'utf8')
+  const config = await load(`profiles:\n  copy:\n${file.replace(/^(?=.)/gm, '    ')}`)
+  expect(config.types).toEqual({})
+  const broken = file.replace('kind: tcp', 'kind: tpc').replace('kind: http,', 'kind: htpt,')
+  await expect(load(`profiles:\n  copy:\n${broken.replace(/^(?=.)/gm, '    ')}`)).rejects.toThrow()
 })

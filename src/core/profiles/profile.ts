@@ -61,9 +61,6 @@ export type Profile = {
 /** The placeholder of a parameter in a definition: `${name}`, as in svc.yaml. */
 export const placeholder = (name: string): string => `\${${name}}`
 
-/** The placeholder of a value of http-steps in a definition: a captured value, or one of `values`. */
-export const ofSteps = (name: string): string => `$${placeholder(name)}`
-
 /** The setting that validates the value of a parameter. The default is filled in later, as written. */
 export function parameterSetting(parameter: Parameter): Setting {
   const { type, doc, required, values = [], min, max, unit = 'ratio' } = parameter
