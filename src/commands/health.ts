@@ -25,6 +25,7 @@ import {
   isReport,
   nagiosUnknown,
   type Output,
+  outputs,
   type Presentation,
   parseOutput,
   requestedReport,
@@ -70,7 +71,7 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
     output: custom<Output>({
       char: 'o',
       helpValue: '<table|json|csv|…>',
-      description: 'table, json, csv, tsv, ndjson, junit, github, nagios, prtg or prometheus',
+      description: `${outputs.slice(0, -1).join(', ')} or ${outputs.at(-1)}`,
       parse: async (input) => parseOutput(input),
     })(),
     'nagios-timeout': custom<TimeoutState>({

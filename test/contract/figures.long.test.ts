@@ -136,7 +136,7 @@ async function expectFigures(entry: Entry): Promise<void> {
   const ms = Number(roundTrip?.measurement?.value.toFixed(6))
   expect(ms).toBeGreaterThan(0)
   for (const [name, check] of Object.entries(expectations)) {
-    const { default: report } = await reports[name as ReportName]()
+    const { default: report } = await reports[name as ReportName].load()
     check(report.render([entry]), ms)
   }
   const screen = renderHealth([entry], { width: 120, colour: false, unicode: true, detail: 'verbose', atServer: false })

@@ -1,15 +1,8 @@
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test } from 'vitest'
-import {
-  type Entry,
-  type Family,
-  loadPrometheus,
-  nagiosState,
-  overHttp,
-  read,
-  renderPlain,
-  reports,
-} from '../../src/core/reports/index.ts'
+import { type Entry, type Family, loadPrometheus, read, renderPlain, reports } from '../../src/core/reports/index.ts'
+import nagios from '../../src/core/reports/nagios.ts'
+import { overHttp } from '../../src/core/server/routes.ts'
 import { prtgSchema } from '../support/simulated/prtg.ts'
 import { nagiosLine, prometheusSeries, workflowCommand, xmlElements } from './grammar.ts'
 import { render } from './render.ts'
@@ -59,14 +52,14 @@ describe('nagios', () => {
     ['not checked, and elsewhere a warning', [unchecked, warning], 3],
     ['not checked, and elsewhere a failure', [unchecked, failing], 2],
   ] as const)('%s exits with the code of its state', (_, entries, state) => {
-    expect(nagiosState(entries)).toBe(state)
+    expect(nagios.exitCode(entries)).toBe(state)
   })
 
   test.each(Object.keys(samples))('the status line of %s conforms to the guidelines', async (sample) => {
     const entries = samples[sample] ?? []
     const [line = ''] = (await render('nagios', entries)).split('\n')
     const { state, text } = nagiosLine(line)
-    expect(['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'][nagiosState(entries)]).toBe(state)
+    expect(['OK', 'WARNING', 'CRITICAL', 'UNKNOWN'][nagios.exitCode(entries)]).toBe(state)
     expect(text.length).toBeLessThanOrEqual(2_000)
   })
 
@@ -85,11 +78,11 @@ describe('nagios', () => {
   ] as const)(
     'a target that did not answer in time with the option %s is state %i',
     async (timeoutState, state, word) => {
-      expect(nagiosState([withStatus(7)], { timeoutState })).toBe(state)
-      const { default: report } = await reports.nagios()
+      expect(nagios.exitCode([withStatus(7)], { timeoutState })).toBe(state)
+      const { default: report } = await reports.nagios.load()
       expect(report.render([withStatus(7)], { timeoutState })).toMatch(new RegExp(`^SVC ${word} - `))
-      expect(nagiosState([withStatus(6)], { timeoutState })).toBe(2)
-      expect(nagiosState([withStatus(7), failing], { timeoutState })).toBe(2)
+      expect(nagios.exitCode([withStatus(6)], { timeoutState })).toBe(2)
+      expect(nagios.exitCode([withStatus(7), failing], { timeoutState })).toBe(2)
     },
   )
 
@@ -146,12 +139,12 @@ describe('prtg', () => {
 
   test('F5 it implies SuppressErrorCodes, and no other format does', async () => {
     const implied = await Promise.all(
-      Object.entries(reports).map(async ([name, load]) => [name, 'impliesSuppress' in (await load()).default]),
+      Object.entries(reports).map(async ([name, { load }]) => [name, 'impliesSuppress' in (await load()).default]),
     )
     expect(implied.filter(([, implies]) => implies)).toEqual([['prtg', true]])
     expect(overHttp).toEqual({
       format: ['nagios', 'prtg', 'prometheus'],
-      accept: { 'application/health+json': 'health+json' },
+      accept: [{ type: 'application/health+json', name: 'health+json' }],
     })
   })
 

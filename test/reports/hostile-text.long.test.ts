@@ -52,7 +52,7 @@ const renderers: Record<string, (entry: Entry) => unknown> = {
   'a pipe': (entry) => renderPlain([entry], { header: true }),
 }
 for (const name of Object.keys(reports) as ReportName[]) {
-  const { default: report } = await reports[name]()
+  const { default: report } = await reports[name].load()
   renderers[name] = (entry) => report.render([entry])
 }
 

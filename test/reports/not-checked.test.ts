@@ -42,7 +42,7 @@ const fails: Result = { check: 'connect', status: 'failed', fault: 'refused', me
 const starved = notChecked('connect', 'starved', 'waited 8 s for http slow')
 
 const render = async (name: keyof typeof reports, entries: readonly Entry[]): Promise<string> =>
-  (await reports[name]()).default.render(entries)
+  (await reports[name].load()).default.render(entries)
 
 describe('the headline', () => {
   test('counts what was not checked apart from what failed, and names what failed first', () => {

@@ -168,7 +168,7 @@ const judges: Record<ReportName, (output: string, entries: readonly Entry[]) => 
 }
 
 test.each(Object.keys(judges) as ReportName[])('K6 %s stays well-formed, whatever a server sends', async (name) => {
-  const { default: report } = await reports[name]()
+  const { default: report } = await reports[name].load()
   fc.assert(
     fc.property(entries, (input) => {
       const output = report.render(input)

@@ -2,4 +2,4 @@ import { type Entry, type ReportName, reports } from '../../src/core/reports/ind
 
 /** A report of these entries, as `svc health -o` prints it. */
 export const render = async (name: ReportName, entries: readonly Entry[]): Promise<string> =>
-  (await reports[name]()).default.render(entries)
+  (await reports[name].load()).default.render(entries)

@@ -7,7 +7,7 @@ import {
   type RunDocument,
   type ServerType,
 } from '../../core/protocol/index.ts'
-import type { Entry, ReportedError, ReportName } from '../../core/reports/index.ts'
+import { type Entry, type ReportedError, type ReportName, reports } from '../../core/reports/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 import type { Call, RunInProgress } from '../../core/service.ts'
 import { requestedOutput } from '../command/base.ts'
@@ -318,19 +318,13 @@ export function attemptReports(
   }
 }
 
-export const outputs = [
+/** The formats of `--output`, in the order of the help. */
+export const outputs: readonly Output[] = [
   'table',
   'json',
-  'csv',
-  'tsv',
-  'ndjson',
-  'junit',
-  'github',
-  'nagios',
-  'prtg',
-  'prometheus',
-] as const
-export type Output = (typeof outputs)[number]
+  ...(Object.keys(reports) as ReportName[]).filter((name) => reports[name].help !== undefined),
+]
+export type Output = 'table' | 'json' | ReportName
 
 /**
  * `--output`, or `--json` for short; the two cannot be combined otherwise. `--quiet` and `--failed` ask for lines of the
@@ -371,7 +365,7 @@ const detailOf = { '--verbose': '--verbose every check', '--quiet': '--quiet the
 
 export const parseOutput = (input: string): Output => oneOf('output', outputs, input, 'Formats')
 
-export const isReport = (output: Output | undefined): output is Output & ReportName =>
+export const isReport = (output: Output | undefined): output is ReportName =>
   output !== undefined && output !== 'table' && output !== 'json'
 
 /** The states of Nagios for a target that does not answer in time. */
@@ -412,12 +406,12 @@ export async function showHealth(
   if (as.output === 'json') return { text: await json(outcomes, as) }
   const entries = await Promise.all(outcomes.map((outcome) => entry(outcome, as)))
   if (isReport(as.output)) {
-    const { nagiosState, reports } = await import('../../core/reports/index.ts')
-    const { default: report } = await reports[as.output]()
+    const { load, besideScreen } = reports[as.output]
+    const { default: report } = await load()
     return {
       text: report.render(entries, as),
-      exitCode: as.output === 'nagios' ? nagiosState(entries, as) : undefined,
-      log: as.output === 'junit' && !io.stdout.isTTY ? await screenOf(outcomes, entries, as, io) : undefined,
+      exitCode: report.exitCode?.(entries, as),
+      log: besideScreen && !io.stdout.isTTY ? await screenOf(outcomes, entries, as, io) : undefined,
     }
   }
   // An explicit table is one in a pipe too.
@@ -435,7 +429,7 @@ async function screenOf(
   io: Io,
 ): Promise<string> {
   const { renderHealth } = await import('./screen.ts')
-  const screen = output === 'junit' ? io.stderr : io.stdout
+  const screen = isReport(output) ? io.stderr : io.stdout
   return renderHealth(entries, {
     width: screen.columns ?? (Number(io.env['COLUMNS']) || 80),
     colour: screen.colour,
@@ -454,14 +448,15 @@ async function entry(outcome: HealthOutcome, as: { readonly target: string; read
 }
 
 /** The report that the command line requests, determined without parsing it: that may be what failed. */
-export function requestedReport(argv: readonly string[]): (Output & ReportName) | undefined {
+export function requestedReport(argv: readonly string[]): ReportName | undefined {
   const name = requestedOutput(argv)?.toLowerCase()
   const output = outputs.find((one) => one === name)
   return isReport(output) ? output : undefined
 }
 
 /** Whether a monitoring system starts svc as its plugin, and reads standard output only. */
-export const isPlugin = (output: string | undefined): boolean => output === 'nagios' || output === 'prtg'
+export const isPlugin = (output: ReportName | undefined): boolean =>
+  output !== undefined && reports[output].isPlugin === true
 
 /**
  * A failure before any answer, such as a mistake on the command line, as the requested report: its readers would take
@@ -474,7 +469,6 @@ export async function failureReport(
 ): Promise<DisplayOptions | undefined> {
   const output = requestedReport(argv)
   if (output === undefined) return undefined
-  const { nagiosState, reports } = await import('../../core/reports/index.ts')
   const { renderError } = await import('../render/errors.ts')
   const fault = asFault(error)
   const failure = renderError.json(fault ?? error, target).error
@@ -482,12 +476,12 @@ export async function failureReport(
   const type = isPlugin(output) ? 'svc' : 'all'
   const base = { Target: target ?? 'this machine', ServerType: type, ExecutionMode: '', ExitCode: failure.exitCode }
   const entries: readonly Entry[] = [{ ...base, Error: failure }]
-  const { default: report } = await reports[output]()
+  const { default: report } = await reports[output].load()
   const isUnknown = /(?:^| )--nagios-timeout[= ]unknown(?: |$)/i.test(argv.join(' '))
   const options = { timeoutState: isUnknown ? ('unknown' as const) : undefined }
   return {
     text: report.render(entries, options),
-    exitCode: output === 'nagios' ? nagiosState(entries, options) : fault ? exitOf(fault) : failure.exitCode,
+    exitCode: report.exitCode?.(entries, options) ?? (fault ? exitOf(fault) : failure.exitCode),
   }
 }
 

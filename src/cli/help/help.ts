@@ -123,9 +123,7 @@ export const helpTopics: Readonly<Record<string, HelpTopic>> = {
       `FORMATS of svc health --output\n${aligned([
         ['table', 'for people; in a pipe, one tab-separated line for each result, never truncated'],
         ['json', 'the protocol\'s own document; several types: {"Results": [...]}; errors: {"error": {...}}'],
-        ['csv, tsv, ndjson', 'one record per result'],
-        ['junit, github', 'for CI: a test report, annotations'],
-        ['nagios, prtg, prometheus', 'for monitoring tools; nagios also maps the exit code'],
+        ...(await reportLines()),
       ])}\n\n${await recordsText(registry)}`,
   },
   security: {
@@ -143,6 +141,15 @@ ${aligned([
   ['Certificates', 'always verified; --ca-file adds a private authority'],
 ])}`,
   },
+}
+
+/** The report formats of `--output`; those with the same explanation share a line. */
+async function reportLines(): Promise<readonly (readonly [string, string])[]> {
+  const { reports } = await import('../../core/reports/index.ts')
+  const rowsByHelp = Map.groupBy(Object.entries(reports), ([, { help }]) => help)
+  return [...rowsByHelp].flatMap(([help, rows]) =>
+    help === undefined ? [] : [[rows.map(([name]) => name).join(', '), help]],
+  )
 }
 
 export type Registry = {

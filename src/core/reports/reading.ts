@@ -54,6 +54,8 @@ export type Report = {
   /** The Content-Type over HTTP. */
   readonly contentType: string
   readonly render: (entries: readonly Entry[], options?: ReportOptions) => string
+  /** Present when the format has exit codes of its own. */
+  readonly exitCode?: (entries: readonly Entry[], options?: ReportOptions) => number
   /** Its readers ignore the body of a 503, so over HTTP it implies SuppressErrorCodes (F5). */
   readonly impliesSuppress?: true
 }

@@ -17,12 +17,12 @@ import {
   usualVerb,
 } from '../metadata/index.ts'
 import { type Fields, maxBatch, type OperationSpec, replyRoutes, type Schema, schemaOf } from '../protocol/index.ts'
-import { overHttp, reports } from '../reports/index.ts'
+import { reports } from '../reports/index.ts'
 import type { RuntimeFacts, ServeOptions } from '../service.ts'
 import type { Pair } from '../wire/index.ts'
 import type { HttpAnswer } from './answer.ts'
 import { html, type Markup, pagePolicy, style, trusted } from './html.ts'
-import { type OwnPage, ownPages } from './routes.ts'
+import { type OwnPage, overHttp, ownPages } from './routes.ts'
 
 /** /metadata: the interface as a readable page, on any screen. */
 export function interfacePage(described: Described): { readonly body: string; readonly contentSecurityPolicy: string } {
@@ -242,10 +242,10 @@ export async function describedAt(
 ): Promise<Described> {
   const entries = [
     ...overHttp.format.map((name) => ({ name, by: 'format' as const })),
-    ...Object.values(overHttp.accept).map((name) => ({ name, by: 'accept' as const })),
+    ...overHttp.accept.map(({ name }) => ({ name, by: 'accept' as const })),
   ]
   const documents = await Promise.all(
-    entries.map(async ({ name, by }) => ({ name, by, contentType: (await reports[name]()).default.contentType })),
+    entries.map(async ({ name, by }) => ({ name, by, contentType: (await reports[name].load()).default.contentType })),
   )
   return { base, jsonp, basic, names, providers, pages: Object.values<OwnPage>(ownPages), reports: documents }
 }

@@ -58,7 +58,7 @@ export async function healthAnswer(
   const suppressed = request.SuppressErrorCodes === true
 
   if (negotiation.report !== undefined) {
-    const { default: report } = await reports[negotiation.report]()
+    const { default: report } = await reports[negotiation.report].load()
     const { ServerType: type, ExecutionMode: mode } = request
     const entry = entryOf({ type, mode, response, run: question.facts?.run }, baseUrl(server, context))
     const body = report.render([entry])

@@ -1,6 +1,6 @@
 import { Fault } from '../errors.ts'
 import { type ChangePasswordResponse, operations, readsHealth, runMediaType } from '../protocol/index.ts'
-import { overHttp, type ReportName } from '../reports/index.ts'
+import type { ReportName } from '../reports/index.ts'
 import type { AnswerFacts, Call } from '../service.ts'
 import {
   bind,
@@ -21,7 +21,7 @@ import { healthAnswer } from './health.ts'
 import { refuseCrossSite, refuseForeignCallback } from './origins.ts'
 import { receive } from './receive.ts'
 import { dtoAnswer, type FaultStyle, faultAnswer, plainJson } from './response.ts'
-import type { OperationMatch, RequestTarget, ResponseNegotiation } from './routes.ts'
+import { type OperationMatch, overHttp, type RequestTarget, type ResponseNegotiation } from './routes.ts'
 import { authAnswer, authCall, refusedPage, renewedCookies } from './sign-in.ts'
 
 /**
@@ -127,9 +127,7 @@ function reportOf(format: string | undefined, accept: string | undefined): Repor
     // A known format decides; an unknown one falls through to Accept (F1).
     if (name !== undefined || formatNamed(format) !== undefined) return name
   }
-  return accept === undefined
-    ? undefined
-    : Object.entries(overHttp.accept).find(([type]) => type === preferred(accept))?.[1]
+  return accept === undefined ? undefined : overHttp.accept.find(({ type }) => type === preferred(accept))?.name
 }
 
 /** Whether the caller prefers the run document, in the version that this server writes. */

@@ -9,7 +9,7 @@ import {
   type ReplyRoute,
   replyRoutes,
 } from '../protocol/index.ts'
-import { overHttp, type ReportName } from '../reports/index.ts'
+import { type ReportName, reports } from '../reports/index.ts'
 import { type FormatName, formatNamed, type Negotiated, type Pair, parsePairs, type Values } from '../wire/index.ts'
 import { escapeControls } from './log.ts'
 
@@ -106,6 +106,16 @@ export const ownPages = {
   ...serverPages,
   ...(Object.fromEntries(languageNames.map(typesPage)) as Record<TypesPage, OwnPage>),
 }
+
+const reportRows = Object.entries(reports) as [ReportName, (typeof reports)[ReportName]][]
+
+/** The reports that `/healthcheck` offers besides the protocol's own formats (F5), by `?format=` and by `Accept`. */
+export const overHttp = {
+  format: reportRows.flatMap(([name, { overHttp: offer }]) => (offer === 'format' ? [name] : [])),
+  accept: reportRows.flatMap(([name, { overHttp: offer }]) =>
+    typeof offer === 'object' ? [{ type: offer.accept, name }] : [],
+  ),
+} as const
 
 /** The match of a path. */
 export type RouteMatch =
