@@ -1,7 +1,6 @@
 import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { answerQuestion } from './cli/keychain/answer.ts'
-import type { KeychainQuestion } from './cli/keychain/question.ts'
+import { answerQuestion, type KeychainQuestion } from './cli/keychain/answer.ts'
 
 /**
  * The main program of the process that accesses the keychain: one request, one reply. It is killed when it takes too

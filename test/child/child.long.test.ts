@@ -5,8 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { runInChild } from '../../src/core/child/index.ts'
-import { spawnProbe } from '../../src/core/child/spawn.ts'
+import { runInChild, spawnProbe } from '../../src/core/child/index.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
 import { ownChildren as children } from '../support/suite/processes.ts'
@@ -119,7 +118,7 @@ describe('a probe in a child process', () => {
     'a child ends with its parent, even with one that SIGKILL ends while the probe blocks',
     async () => {
       const program = `
-      import { spawnProbe } from ${JSON.stringify(new URL('../../src/core/child/spawn.ts', import.meta.url).href)}
+      import { spawnProbe } from ${JSON.stringify(new URL('../../src/core/child/index.ts', import.meta.url).href)}
       spawnProbe(new URL(${JSON.stringify(entry.href)}), { probe: 'block', input: null }, new AbortController().signal)
       const { readdirSync, readFileSync } = await import('node:fs')
       setInterval(() => {

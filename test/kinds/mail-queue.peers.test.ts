@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { queue } from '../../src/core/kinds/mail-queue/index.ts'
-import { parseExim, parsePostqueue, QueuePermissionError } from '../../src/core/kinds/mail-queue/queue.ts'
+import { parseExim, parsePostqueue, QueuePermissionError, queue } from '../../src/core/kinds/mail-queue/index.ts'
 import { checked, evaluated } from '../support/engine/run-kind.ts'
 import { escapeSequences } from '../support/faults/faults.ts'
 import { eximQueueMissing, postfixQueueMissing, type QueueServer, queueResults } from '../support/servers/mail-queue.ts'

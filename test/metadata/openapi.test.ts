@@ -1,7 +1,7 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { portable } from '../../src/core/metadata/patterns.ts'
+import { portable } from '../../src/core/metadata/constraints.ts'
 import {
   type Dto,
   limits,

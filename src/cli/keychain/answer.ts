@@ -1,6 +1,23 @@
 import { createHash } from 'node:crypto'
 import { machine } from '../io/process.ts'
-import type { KeychainAnswer, KeychainPlace, KeychainProblem, KeychainQuestion, ProblemKind } from './question.ts'
+
+/** The address of a keychain entry: a service and a user. */
+type KeychainPlace = { readonly service: string; readonly user: string }
+export type KeychainQuestion = KeychainPlace & {
+  /** `prove` writes, reads and removes a test entry. */
+  readonly does: 'read' | 'write' | 'remove' | 'prove'
+  readonly secret?: string | undefined
+  /** Characters that one entry can hold. Longer secrets are stored in parts. Absent: no limit. */
+  readonly longest?: number | undefined
+}
+
+export type ProblemKind = 'absent' | 'locked' | 'denied' | 'too large' | 'timed out' | 'failed'
+export type KeychainProblem = { readonly kind: ProblemKind; readonly message: string }
+/** The single line that the child replies with. `secret` is null when there is no entry. */
+export type KeychainAnswer =
+  | { readonly secret: string | null }
+  | { readonly removed: boolean }
+  | { readonly problem: KeychainProblem }
 
 /** The part of the keyring library that svc uses. */
 export type Keyring = {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Fault } from '../../core/errors.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { machine } from '../io/process.ts'
-import type { KeychainAnswer, KeychainProblem, KeychainQuestion, ProblemKind } from './question.ts'
+import type { KeychainAnswer, KeychainProblem, KeychainQuestion, ProblemKind } from './answer.ts'
 
 /** Milliseconds that one call may take (K2). */
 export const patience = 3_000

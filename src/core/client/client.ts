@@ -25,9 +25,8 @@ import {
   withoutSecrets,
 } from './credential.ts'
 import { exchangeDirectly, isDirect } from './direct.ts'
-import { type ClientAsk, exchange, type Progress, type Received } from './exchange.ts'
+import { type ClientAsk, exchange, type HangWatch, type Progress, type Received, watchHang } from './exchange.ts'
 import { hangFault, redirectPath, type SentRequest, timeoutFault, transportFault } from './failure.ts'
-import { type HangWatch, watchHang } from './hang.ts'
 import { type ProxyEnvironment, type ProxyServer, proxyFor } from './proxy.ts'
 import type { RawAnswer, RawRequest } from './raw.ts'
 import { isTrustError, Trust } from './trust.ts'

@@ -2,9 +2,27 @@ import { atLeast, atMost, checksOn, fail, ok, type Result, warn } from '../engin
 import { showBytes, showDuration } from '../format.ts'
 import { count, quote } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
-import type { SettingsSpec } from '../settings/index.ts'
-import { evaluateAge } from './age.ts'
+import type { SettingsSpec, Threshold } from '../settings/index.ts'
 import { type FolderConnection, isLeftover, maxEntries, probeFile, sha256, type Trip } from './connection.ts'
+
+/** Milliseconds by which the clock of the machine that dates a file may be ahead of ours without a remark. */
+const toleranceMs = 60_000
+
+/** A file's age in milliseconds, negative if it is dated in the future, and its date. */
+export type Age = { readonly ms: number; readonly at: Date }
+
+/** Compares the age of a file with its threshold. A date in the future is a warning, because no age follows from it. */
+export function evaluateAge<const Name extends string>(
+  check: Name,
+  what: string,
+  { ms, at }: Age,
+  threshold: Threshold,
+): Result<Name> {
+  if (ms >= -toleranceMs) return atMost({ check, what, value: Math.max(0, ms), unit: 'duration', at, threshold })
+  const ahead = showDuration(-ms)
+  const message = `${what} unknown: it is dated ${ahead} in the future; compare the clocks, or look at what dates the file`
+  return warn(check, message)
+}
 
 export const backlog = checksOn<FolderConnection>()({
   depth: 'Advanced',

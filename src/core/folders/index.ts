@@ -1,3 +1,3 @@
-export { type Age, evaluateAge } from './age.ts'
 export * from './checks.ts'
+export { type Age, evaluateAge } from './checks.ts'
 export * from './connection.ts'

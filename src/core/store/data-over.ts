@@ -1,4 +1,5 @@
 import { madeOnUse } from '../lazy.ts'
+import type { StoreClock } from './clock.ts'
 import type { Data } from './data.ts'
 import { type StoreLink, watched } from './link.ts'
 import { auditOver } from './rows/audit.ts'
@@ -11,11 +12,9 @@ import { keysOver } from './rows/keys.ts'
 import { knownPrefixesOver, type PrefixMemory } from './rows/known-prefixes.ts'
 import { proveWrites, readingsOver } from './rows/readings.ts'
 import type { Room } from './rows/room.ts'
-import { sessionsOver, tokensOver } from './rows/sessions.ts'
-import { settlementsOver } from './rows/settlement.ts'
+import { sessionsOver, settlementsOver, tokensOver } from './rows/sessions.ts'
 import { sweepOver } from './rows/sweep.ts'
 import { usersOver } from './rows/users.ts'
-import type { StoreClock } from './store-clock.ts'
 
 /**
  * The queries on the store, for either database. The clock supplies the times that the store sets itself. A group of

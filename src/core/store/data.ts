@@ -1,7 +1,7 @@
 import type { JobRun } from '../protocol/index.ts'
 import type { AuditEvent } from './audit-events.ts'
+import type { StoreClock } from './clock.ts'
 import type { StoreFiles } from './path.ts'
-import type { StoreClock } from './store-clock.ts'
 
 /**
  * The data of the store, and the queries on it. One code path serves SQLite and PostgreSQL. Times are milliseconds

@@ -32,7 +32,7 @@ export async function openData(options: DataOptions): Promise<Data> {
   try {
     const [{ dataOver }, { fixedClock, storeClock }] = await Promise.all([
       import('./data-over.ts'),
-      import('./store-clock.ts'),
+      import('./clock.ts'),
     ])
     return dataOver(link, now ? fixedClock(now) : await storeClock(link.readClock))
   } catch (error) {

@@ -7,8 +7,7 @@ import { problem, refuse as refuseFields } from '../names.ts'
 import type { BrowserStep, OpenIdSettings, Provider, ProviderContext, VerifiedUser } from '../providers/provider.ts'
 import { ProviderProblem } from './ask.ts'
 import { arrive, comesBack, leave, type Wishes } from './browser.ts'
-import { pauseMs } from './cache.ts'
-import { OpenIdIssuer } from './issuer.ts'
+import { OpenIdIssuer, pauseMs } from './issuer.ts'
 import type { JsonObject } from './json.ts'
 import {
   displayNameFrom,

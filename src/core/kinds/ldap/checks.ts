@@ -16,9 +16,9 @@ import { showDuration } from '../../format.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, Threshold } from '../../settings/index.ts'
-import { baseOf, baseSetting, newestChange } from './changes.ts'
 import { otherReason, policyReason } from './codes.ts'
 import { connectLatency, type LdapConnection, onLdap, userSetting } from './connection.ts'
+import { baseOf, baseSetting, newestChange } from './provider.ts'
 import type { LdapEntry } from './session.ts'
 
 const timed = <const Name extends string>(check: Name, what: string, value: number, threshold: Threshold) =>

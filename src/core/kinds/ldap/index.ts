@@ -4,7 +4,6 @@ import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import { clock, passwordExpiry, replication } from './active-directory.ts'
 import { agreements } from './agreements.ts'
-import { isSameName } from './changes.ts'
 import {
   bind,
   certificate,
@@ -18,7 +17,7 @@ import {
 } from './checks.ts'
 import { connectLdap, connectSettings, isLdaps, type LdapConnectSettings, prepareLdap } from './connection.ts'
 import { databaseSpace, readOnly } from './databases.ts'
-import { provider } from './provider.ts'
+import { isSameName, provider } from './provider.ts'
 import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */

@@ -1,7 +1,146 @@
 import { atMost, checksOn, fail, machineKind, notChecked, ok, type Result } from '../../engine/index.ts'
-import { count } from '../../net/text.ts'
+import { showBytes } from '../../format.ts'
+import { count, quote, sanitize } from '../../net/text.ts'
+import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
-import { type MailQueue, type MailServer, QueuePermissionError, readQueue } from './queue.ts'
+import { firstFile } from '../../system/files.ts'
+import { type Ended, plainEnvironment, runProgram } from '../../system/run-program.ts'
+
+type MailServer = 'postfix' | 'exim'
+
+/** The messages that wait in the queue of a mail server. */
+type MailQueue = {
+  readonly messages: number
+  /** The message that waits longest. `ageMs` is accurate to a second with Postfix, to its unit with Exim (min, h, d). */
+  readonly oldest:
+    | { readonly id: string; readonly ageMs: number | undefined; readonly reason?: string | undefined }
+    | undefined
+  /** The mail system is down, and its queue was read without it. */
+  readonly isDown: boolean
+}
+
+/** The queue could not be read because this account may not. */
+export class QueuePermissionError extends Error {
+  override readonly name = 'QueuePermissionError'
+}
+
+type Listing = {
+  readonly title: string
+  /** Where the program may be. */
+  readonly files: readonly string[]
+  readonly args: readonly string[]
+  readonly parse: (stdout: string, now: Date) => Omit<MailQueue, 'isDown'>
+}
+
+/** A listing of tens of thousands of messages. The programs have no option to count the messages and date the oldest. */
+const maxListing = 15 * 1024 * 1024
+/** A longer line is not a listing. Characters. */
+const maxLine = 1024 * 1024
+
+const listings: Readonly<Record<MailServer, Listing>> = {
+  postfix: { title: 'Postfix', files: ['/usr/sbin/postqueue'], args: ['-j'], parse: parsePostqueue },
+  exim: {
+    title: 'Exim',
+    files: ['/usr/sbin/exim4', '/usr/sbin/exim', '/usr/exim/bin/exim'],
+    // Without sorting, which would take long for a long queue.
+    args: ['-bpr'],
+    parse: parseExim,
+  },
+}
+
+/**
+ * Reads the queue with the program of the mail server. Throws QueuePermissionError, or ProbeError: `internal` if the
+ * program is missing, `data` for a queue that is too long to be listed or an answer that cannot be read.
+ */
+async function readQueue(server: MailServer, now: Date, signal: AbortSignal): Promise<MailQueue> {
+  const { title, files, args, parse } = listings[server]
+  const file = await firstFile(files)
+  if (file === undefined) throw new ProbeError('internal', `${title} is not installed here: there is no ${files[0]}`)
+  const ended = await runProgram({ file, args, env: plainEnvironment(), keep: maxListing }, signal).catch(
+    (error: unknown) => {
+      throw error instanceof ProbeError && error.fault === 'data' ? tooLong(title) : error
+    },
+  )
+  if (ended.more) throw tooLong(title)
+  if (ended.code !== 0) throw refusal(ended, file)
+  return { ...parse(ended.stdout, now), isDown: /\bmail system is down\b/i.test(ended.stderr.slice(0, 4096)) }
+}
+
+const tooLong = (title: string): ProbeError =>
+  new ProbeError('data', `the queue of ${title} is too long to be listed (more than ${showBytes(maxListing)})`)
+
+function refusal({ stderr, stdout, code, signal }: Ended, file: string): Error {
+  const [line = ''] = `${stderr}\n${stdout}`
+    .slice(0, 4096)
+    .split('\n')
+    .map((one) => sanitize(one))
+    .filter((one) => one !== '')
+  if (/permission denied|not permitted|not authorized|not allowed/i.test(line)) return new QueuePermissionError(line)
+  const how = code === undefined ? `was ended by ${signal}` : `exited with ${code}`
+  return new ProbeError('data', `${file} ${how}: ${line === '' ? 'no output' : quote(line, 160)}`)
+}
+
+/** Parses the lines of `postqueue -j` (postqueue(1)): one JSON object for each message. */
+export function parsePostqueue(stdout: string, now: Date): Omit<MailQueue, 'isDown'> {
+  let messages = 0
+  let oldest: { readonly id: string; readonly at: number; readonly reason: string | undefined } | undefined
+  for (const line of stdout.split('\n')) {
+    if (line === '') continue
+    const message = postfixMessage(line)
+    if (!message) throw new ProbeError('data', `postqueue does not print a message: ${quote(line.slice(0, 500), 120)}`)
+    messages += 1
+    if (oldest === undefined || message.at < oldest.at) oldest = message
+  }
+  if (!oldest) return { messages, oldest: undefined }
+  const { id, at, reason } = oldest
+  return { messages, oldest: { id, ageMs: Math.max(0, now.getTime() - at), reason } }
+}
+
+function postfixMessage(line: string) {
+  if (line.length > maxLine) return undefined
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    return undefined
+  }
+  const { queue_id: id, arrival_time: at, recipients } = (value ?? {}) as Readonly<Record<string, unknown>>
+  if (typeof id !== 'string' || typeof at !== 'number' || !Number.isFinite(at)) return undefined
+  const [first] = Array.isArray(recipients) ? (recipients as readonly unknown[]) : []
+  const { delay_reason: reason } = (first ?? {}) as Readonly<Record<string, unknown>>
+  return {
+    id: sanitize(id, 40),
+    at: at * 1_000,
+    reason: typeof reason === 'string' ? sanitize(reason.slice(0, 1000), 200) : undefined,
+  }
+}
+
+const eximUnits: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** Age, size and id. Exim prints the id alone if it cannot read the envelope. */
+const eximMessage = /^ {0,8}(?:(\d{1,6})([mhd]) +\S{1,12} )?([0-9A-Za-z]{6}-[0-9A-Za-z]{6,11}-[0-9A-Za-z]{2,4})(?: |$)/
+
+/**
+ * Parses the listing of `exim -bp`. Each message begins with a line such as `25m  2.9K 0t5C6f-0000c8-00 <a@example.org>`;
+ * its recipients follow, indented further.
+ */
+export function parseExim(stdout: string, _: Date): Omit<MailQueue, 'isDown'> {
+  let messages = 0
+  let oldest: MailQueue['oldest']
+  for (const line of stdout.split('\n')) {
+    const fields = eximMessage.exec(line.slice(0, 200))
+    if (!fields) continue
+    const [, number, unit = '', id = ''] = fields
+    messages += 1
+    const ageMs = number === undefined ? undefined : Number(number) * (eximUnits[unit] ?? 0)
+    const isFrozen = /\*\*\* frozen \*\*\*/.test(line.slice(0, 2000))
+    const reason = ageMs === undefined ? 'its envelope cannot be read' : isFrozen ? 'the message is frozen' : undefined
+    if (oldest === undefined || (ageMs ?? -1) > (oldest.ageMs ?? -1)) oldest = { id: sanitize(id, 40), ageMs, reason }
+  }
+  if (messages === 0 && stdout.trim() !== '')
+    throw new ProbeError('data', `exim does not print a queue: ${quote(stdout.slice(0, 500), 120)}`)
+  return { messages, oldest }
+}
 
 const serverSetting = {
   type: 'choice',

@@ -1,9 +1,8 @@
 import { atMost, networkKind } from '../../engine/index.ts'
 import { databaseSlot, userIn } from '../../net/url.ts'
-import { mongoChecks } from './checks.ts'
+import { mongoChecks, writeConcern } from './checks.ts'
 import { connectMongo, connectSettings, mongoPort, prepareMongo } from './connection.ts'
 import { loadMongodb } from './driver.ts'
-import { writeConcern } from './write-concern.ts'
 
 /** Connects to one node, and only reads unless writes are allowed. No socket of the driver outlives the run. */
 export default networkKind({

@@ -1,5 +1,5 @@
 import { figure, onDatabase, type Row, text } from '../../database/index.ts'
-import { atLeast, atMost, notChecked, ok } from '../../engine/index.ts'
+import { atLeast, atMost, notChecked, ok, type Result } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 
 export const minute = 60_000
@@ -128,3 +128,100 @@ export const transactions = onDatabase({
     return atMost({ check: 'longest transaction', what, value, unit: 'duration', threshold })
   },
 })
+
+export const historyList = onDatabase({
+  depth: 'Advanced',
+  results: { 'history list': 'InnoDB removes old row versions as fast as they arise' },
+  settings: {
+    historyList: {
+      type: 'threshold',
+      unit: 'count',
+      default: { warn: 100_000, limit: 1_000_000 },
+      doc: 'Maximum length of the history list of InnoDB: transactions whose old row versions are not removed yet',
+    },
+  },
+  privilege: 'GRANT PROCESS ON *.* TO <account>',
+  observe: async ({ ask }) => {
+    // MariaDB and MySQL differ in the column that says whether the figure is counted.
+    const [row] = await ask("SELECT * FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'")
+    const counted = row && Object.entries(row).find(([name]) => /^(enabled|status)$/i.test(name))?.[1]
+    const value = row && Object.keys(row).find((name) => name.toLowerCase() === 'count')
+    return {
+      isCounted: counted === undefined ? undefined : /^(1|enabled)$/.test(text({ counted }, 'counted')),
+      length: value === undefined ? undefined : figure(row, value),
+    }
+  },
+  evaluate: ({ isCounted, length: value }, { historyList: threshold }): Result<'history list'> => {
+    if (isCounted === false) {
+      const details = ["next: SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len'"]
+      return notChecked('history list', 'missing', 'the server does not count trx_rseg_history_len', { details })
+    }
+    const what = 'transactions in the history list:'
+    const figure = 'the length of the history list'
+    const details = [
+      'a long transaction or a slow purge keeps old row versions: SELECT * FROM information_schema.innodb_trx',
+    ]
+    return atMost({ check: 'history list', what, figure, value, unit: 'count', threshold, details })
+  },
+})
+
+/** How the servers call the wait of a commit for the cluster or a replica. Threads of the server wait so all the time. */
+const clusterWaits = `(state IN ('Waiting for certification', 'Waiting for flow control', 'Waiting for TOI DDL',
+    'Waiting to execute in isolation', 'waiting for handler commit') OR state LIKE 'Waiting for semi-sync ACK %')
+  AND user NOT IN ('system user', 'event_scheduler')`
+
+export const lockWait = onDatabase({
+  depth: 'Standard',
+  results: {
+    'lock wait':
+      'No session waits too long for a global, metadata, table or backup lock, or with a commit for its cluster or a replica',
+  },
+  settings: {
+    lockWait: {
+      type: 'threshold',
+      unit: 'duration',
+      default: { warn: minute, limit: 2 * minute },
+      doc: 'Maximum time that a session waits for a global, metadata, table or backup lock, or with a commit for its cluster (Galera, group replication) or a semi-synchronous replica; row locks do not count',
+    },
+  },
+  privilege: 'GRANT PROCESS ON *.* TO <account>',
+  observe: async ({ ask }) => {
+    // Without PROCESS, the list contains only the own sessions, without an error. Reading innodb_trx is refused then.
+    await ask('SELECT COUNT(*) AS open FROM information_schema.innodb_trx')
+    const rows = await ask(`SELECT id, state, time AS waited
+      FROM information_schema.processlist
+      WHERE id <> CONNECTION_ID()
+        AND (state LIKE 'Waiting for % lock' OR state = 'Waiting for table flush' OR ${clusterWaits})
+      ORDER BY time DESC LIMIT 1000`)
+    const [all] = await ask('SELECT COUNT(*) AS total FROM information_schema.processlist')
+    const [longest] = rows
+    return {
+      total: figure(all, 'total'),
+      waiting: rows.length,
+      longestMs: milliseconds(figure(longest, 'waited')),
+      session: figure(longest, 'id'),
+      /** What the server calls the wait: `Waiting for backup lock`. */
+      state: text(longest, 'state'),
+    }
+  },
+  evaluate: ({ total, waiting, longestMs: value, session, state }, { lockWait: threshold }): Result<'lock wait'> => {
+    // The own session is always in the list.
+    if (!total) return notChecked('lock wait', 'missing', 'the server does not report its sessions')
+    if (waiting === 0) return ok('lock wait', 'no session is waiting for a lock')
+    const sessions = count(waiting, 'session is', 'sessions are')
+    const isLock = /lock|flush/.test(state)
+    const lock = isLock ? ' for a lock' : ''
+    const what =
+      value === undefined
+        ? 'how long sessions wait for a lock'
+        : `${sessions} waiting${lock}, the longest (thread ${session ?? '?'}, ${lowerFirst(state)}) for`
+    const details = [
+      isLock
+        ? 'a backup, FLUSH TABLES WITH READ LOCK, LOCK TABLES, ALTER TABLE or a long transaction holds it: SHOW FULL PROCESSLIST'
+        : 'the commit waits for another node: flow control, a lost majority, or no semi-synchronous replica',
+    ]
+    return atMost({ check: 'lock wait', what, value, unit: 'duration', threshold, details })
+  },
+})
+
+const lowerFirst = (words: string): string => words.slice(0, 1).toLowerCase() + words.slice(1)

@@ -1,5 +1,5 @@
 import { type DatabaseConnection, figure, onDatabase, type Row, text } from '../../database/index.ts'
-import { atMost, fail, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
+import { atMost, fail, notChecked, ok, type Result, sharedRead, warn, withThreshold } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import { byName, milliseconds } from './checks.ts'
 
@@ -167,5 +167,145 @@ export const replicationFilters = onDatabase({
     const message = `leaves out changes of its source: ${first}`
     const details = [...others, 'if that is intended: replicationFilters: true']
     return isIntended ? ok(check, message) : warn(check, message, { details })
+  },
+})
+
+export const replicas = onDatabase({
+  depth: 'Advanced',
+  results: { replicas: 'With `replicas`: so many replicas receive the changes of this source' },
+  settings: {
+    replicas: { type: 'integer', min: 0, doc: 'Minimum number of replicas that are connected to this source' },
+  },
+  when: ['replicas'],
+  privilege: 'GRANT PROCESS ON *.* TO <account>',
+  observe: async ({ ask }) => {
+    // Without PROCESS, the list contains only the own sessions, without an error. Reading innodb_trx is refused then.
+    await ask('SELECT COUNT(*) AS open FROM information_schema.innodb_trx')
+    const [row] = await ask(`SELECT COUNT(*) AS total, SUM(command LIKE 'Binlog Dump%') AS connected
+      FROM information_schema.processlist`)
+    return { total: figure(row, 'total'), connected: figure(row, 'connected') }
+  },
+  evaluate: ({ total, connected }, { replicas: min = 0 }): Result<'replicas'> => {
+    const check = 'replicas'
+    // The own session is always in the list.
+    if (!total || connected === undefined) {
+      return notChecked(check, 'missing', 'the server does not report its sessions')
+    }
+    const are = `${count(connected, 'replica is', 'replicas are')} connected`
+    const message = withThreshold(are, { limit: min }, 'count', 'atLeast')
+    const measurement = { value: connected, unit: 'count', limit: min, bound: 'atLeast' } as const
+    return connected < min ? fail(check, 'data', message, { measurement }) : ok(check, message, { measurement })
+  },
+})
+
+/** MySQL 8.0.26 and later says `source` where older versions and MariaDB say `master`. */
+const either = (name: string): string => `'rpl_semi_sync_master_${name}', 'rpl_semi_sync_source_${name}'`
+
+export const semiSync = onDatabase({
+  depth: 'Standard',
+  results: {
+    'semi-sync': 'The commits of a source wait for a replica; omitted without semi-synchronous replication',
+  },
+  settings: {},
+  observe: async ({ ask }) => {
+    const variables = byName(
+      await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN (${either('enabled')}, 'read_only', 'max_connections')`),
+    )
+    const status = byName(
+      await ask(`SHOW GLOBAL STATUS WHERE Variable_name IN (${either('status')}, ${either('clients')})`),
+    )
+    const one = (row: typeof status, name: string): string =>
+      text(row, `rpl_semi_sync_source_${name}`) || text(row, `rpl_semi_sync_master_${name}`)
+    return {
+      answered: figure(variables, 'max_connections') !== undefined,
+      isOn: one(variables, 'enabled') === 'ON',
+      /** On a replica, the applied changes wait for nobody, and the status is mostly off. */
+      isReadOnly: !/^(?:OFF|0|)$/.test(text(variables, 'read_only')),
+      status: one(status, 'status'),
+      replicas: figure({ clients: one(status, 'clients') }, 'clients'),
+    }
+  },
+  evaluate: ({ answered, isOn, isReadOnly, status, replicas }): Result<'semi-sync'> | [] => {
+    const check = 'semi-sync'
+    if (!answered) return notChecked(check, 'missing', 'the server does not report its variables')
+    if (!isOn || isReadOnly) return []
+    if (status === '' || replicas === undefined) {
+      return notChecked(check, 'missing', 'the server does not report the state of semi-synchronous replication')
+    }
+    const connected = count(replicas, 'semi-synchronous replica is', 'semi-synchronous replicas are')
+    const measurement = { value: replicas, unit: 'count', warn: 1, bound: 'atLeast' } as const
+    if (status !== 'ON') {
+      const message = `replication is asynchronous now: commits wait for no replica, and ${connected} connected`
+      return warn(check, message, { measurement })
+    }
+    if (replicas === 0) {
+      return warn(check, 'no semi-synchronous replica is connected: the next commit waits in vain', { measurement })
+    }
+    return ok(check, `commits wait for a replica: ${connected} connected`, { measurement })
+  },
+})
+
+/** The variables that make a server refuse writes. Those that a server does not know are missing. */
+const readOnlyVariables = ['read_only', 'super_read_only', 'innodb_read_only', 'transaction_read_only', 'tx_read_only']
+
+type RoleObservation = {
+  /** The read-only variables that are set. Undefined if the server does not report `read_only`. */
+  readonly readOnly: readonly string[] | undefined
+  /** How many sources the server replicates from. Undefined if it was not read, because no verdict depends on it. */
+  readonly sources: number | undefined
+  /** Whether it is the primary or a secondary of a group (group replication). */
+  readonly group: 'primary' | 'secondary' | undefined
+}
+
+export const role = onDatabase({
+  depth: 'Standard',
+  results: { role: 'A source accepts writes, and a replica is read-only' },
+  settings: {
+    role: {
+      type: 'choice',
+      values: ['any', 'source', 'replica', 'both'],
+      default: 'any',
+      doc: 'Expected role of the server. `both`: accepts writes and replicates, as two servers that replicate from each other. `any`: warns if the server is read-only and no replica, or accepts writes and is a replica',
+    },
+  },
+  privilege: mayReadReplication,
+  observe: async ({ ask }, { role: expected }): Promise<RoleObservation> => {
+    const names = readOnlyVariables.map((name) => `'${name}'`).join(', ')
+    const variables = byName(await ask(`SHOW GLOBAL VARIABLES WHERE Variable_name IN (${names})`))
+    const group = await readGroupRole(ask)
+    if (text(variables, 'read_only') === '') return { readOnly: undefined, sources: undefined, group }
+    const readOnly = readOnlyVariables.filter((name) => !/^(OFF|0)?$/.test(text(variables, name)))
+    const isDecided = readOnly.length > 0 && (expected === 'replica' || expected === 'source' || group === 'secondary')
+    return { readOnly, sources: isDecided ? undefined : (await readChannels(ask)).length, group }
+  },
+  evaluate: ({ readOnly, sources = 0, group }, { role: expected }): Result<'role'> => {
+    if (!readOnly) return notChecked('role', 'missing', 'the server does not report read_only')
+    const on = `${readOnly.join(', ')} ${readOnly.length > 1 ? 'are' : 'is'} on`
+    const of = group === undefined ? '' : `, ${group} of its group`
+    const finding = { facts: { role: readOnly.length > 0 ? 'read-only' : 'writable' } }
+    const from = count(sources, 'source')
+    if (readOnly.length > 0) {
+      if (expected === 'replica') return ok('role', `accepts no writes of clients, as a replica: ${on}`, finding)
+      if (expected !== 'any') {
+        return fail('role', 'data', `accepts no writes, expected a source${of}: ${on}`, finding)
+      }
+      if (group === 'secondary') return ok('role', `is a read-only secondary of its group: ${on}`, finding)
+      return sources > 0
+        ? ok('role', `is a read-only replica: ${on}`, finding)
+        : warn('role', `accepts no writes although it is not a replica: ${on}`, finding)
+    }
+    if (expected === 'both') {
+      if (sources === 0) return fail('role', 'data', 'accepts writes and has no source, expected both', finding)
+      return ok('role', `accepts writes and replicates from ${from}`, finding)
+    }
+    if (sources > 0) {
+      const details = ['next: SET GLOBAL read_only = 1, or, if that is intended, role: both']
+      const message = 'is a replica that accepts writes of clients: read_only is off'
+      return warn('role', message, { ...finding, details })
+    }
+    if (expected === 'replica') {
+      return fail('role', 'data', 'accepts writes and has no source, expected a replica', finding)
+    }
+    return ok('role', `accepts writes${of}`, finding)
   },
 })

@@ -3,8 +3,7 @@ import { folderChecks } from '../../folders/index.ts'
 import { showDuration } from '../../format.ts'
 import { listConnections } from '../../net/connections-step.ts'
 import { count, quote } from '../../net/text.ts'
-import { readAccount, SftpSession } from './session.ts'
-import { connectionSettings, validateSftp } from './settings.ts'
+import { connectionSettings, readAccount, SftpSession, validateSftp } from './session.ts'
 import { loadSsh2, speaksSsh } from './ssh.ts'
 
 const { hostKey, username } = connectionSettings

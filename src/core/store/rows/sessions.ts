@@ -1,12 +1,23 @@
 import { type RawBuilder, sql } from 'kysely'
 import { Fault } from '../../errors.ts'
-import type { Actor, Data, RefreshRow, Rotation, SessionRow, SignedInSession, SignInRecord } from '../data.ts'
+import type {
+  Actor,
+  Data,
+  RefreshRow,
+  Rotation,
+  SessionRow,
+  Settlement,
+  SignedInSession,
+  SignInRecord,
+  User,
+} from '../data.ts'
 import { type Later, later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
 import { type Db, flag, present, type Tables } from '../tables.ts'
 import { auditValues, note, providerText } from './audit.ts'
-import type { PrefixMemory } from './known-prefixes.ts'
-import { settle } from './settlement.ts'
+import { cleared } from './failures.ts'
+import { givenBack } from './guesses.ts'
+import { type PrefixMemory, recordPrefix, rememberMacs } from './known-prefixes.ts'
 
 /**
  * Locks a family. Every transaction that extends or ends it takes this lock; otherwise a sign-out could miss the
@@ -321,3 +332,28 @@ function insertFor(
 }
 
 const isExpression = (value: Column): value is RawBuilder<unknown> => typeof value === 'object' && value !== null
+
+/**
+ * Stores what a right secret changes, without waiting for its answers. Returns what this process remembers of it once the
+ * transaction has ended.
+ */
+async function settle(
+  tx: Db,
+  own: PrefixMemory,
+  user: Pick<User, 'id' | 'userName' | 'email'>,
+  { clears, givesBack, remembers }: Settlement,
+): Promise<() => void> {
+  if (clears !== undefined) await cleared(tx, clears)
+  if (givesBack) await givenBack(tx, givesBack.name, givesBack.bucket)
+  if (!remembers) return () => {}
+  const key = await recordPrefix(tx, own, user, remembers)
+  return () => rememberMacs(own, user, remembers, key)
+}
+
+export const settlementsOver = (link: StoreLink, own: PrefixMemory): Data['settle'] =>
+  async function settleAlone(user, settlement) {
+    const { clears, givesBack, remembers } = settlement
+    if (clears === undefined && !givesBack && !remembers) return
+    const remember = await link.write((tx) => settle(tx, own, user, settlement))
+    remember()
+  }
