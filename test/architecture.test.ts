@@ -132,7 +132,7 @@ const law: Record<string, readonly string[]> = {
     'names',
   ],
   store: ['file-errors', 'files', 'service', 'system', 'protocol', 'errors', 'loopback', 'lazy', 'own-files', 'names'],
-  reports: ['engine', 'protocol', 'sanitize'],
+  reports: ['engine', 'protocol', 'sanitize', 'lazy'],
   metadata: ['protocol'],
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
   client: ['file-errors', 'files', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'lazy', 'loopback'],

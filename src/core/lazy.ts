@@ -37,6 +37,21 @@ export function lazy<T, A extends readonly unknown[] = []>(make: (...args: A) =>
   }
 }
 
+/**
+ * Makes a value of each object once and keeps it as long as the object exists: for pure functions of objects that do not
+ * change.
+ */
+export function oncePerObject<K extends object, V>(make: (key: K) => V): (key: K) => V {
+  const values = new WeakMap<K, { readonly value: V }>()
+  return (key) => {
+    const existing = values.get(key)
+    if (existing) return existing.value
+    const value = make(key)
+    values.set(key, { value })
+    return value
+  }
+}
+
 /** The methods of an object that the first call makes, and each call after a failed attempt. All must be asynchronous. */
 export const lazyMethods = <T extends object>(make: () => Promise<T>): T =>
   new Proxy<T>({} as T, {

@@ -1,3 +1,4 @@
+import { oncePerObject } from '../lazy.ts'
 import {
   faultPrefix,
   isSelectedHeadline,
@@ -89,7 +90,8 @@ function readRun(run: RunDocument): Answered {
   }
 }
 
-function readMonitor(monitor: RunMonitor): MonitorReading {
+/** Once for each monitor of a document: pages and scrapes read the same documents again and again. */
+const readMonitor = oncePerObject((monitor: RunMonitor): MonitorReading => {
   const name = sanitizeLine(monitor.name ?? monitor.kind)
   const itemOf = itemsOf(monitor.results)
   const results = monitor.results.map((result) => readResult(name, result, itemOf(result)))
@@ -103,7 +105,7 @@ function readMonitor(monitor: RunMonitor): MonitorReading {
     duration: figure(monitor.durationMs),
     results,
   }
-}
+})
 
 /**
  * The item of each result: its subject, plus its address when several results of the check share a subject, or none.

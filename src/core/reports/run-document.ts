@@ -1,4 +1,5 @@
 import type { DeclaredResult, MonitorReport, Result, Run } from '../engine/index.ts'
+import { oncePerObject } from '../lazy.ts'
 import {
   briefMessage,
   type ExecutionMode,
@@ -34,7 +35,7 @@ export type RunDocumentOptions = {
 
 /** Makes the document of a run. The flags shape the document and never cause a run. */
 export function runDocument(run: Run, { type, correlationId, flags, view }: RunDocumentOptions): RunDocument {
-  const monitors = run.monitors.map((report) => monitorOf(report, flags.SuppressDeploymentErrors === true))
+  const monitors = run.monitors.map(flags.SuppressDeploymentErrors === true ? suppressedMonitorOf : monitorOf)
   const full = view === 'full'
   return {
     version: runVersion,
@@ -54,12 +55,16 @@ export function runDocument(run: Run, { type, correlationId, flags, view }: RunD
   }
 }
 
-function monitorOf(report: MonitorReport, suppress: boolean): RunMonitor {
+function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
   const { name, kind, runsOn, depth, host, durationMs, attempts } = report
   const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
   const status = worstStatus(results)
   return { name, kind, scope: runsOn, status, depth, host, durationMs, attempts, results }
 }
+
+/** Once for each report, which several runs may share. */
+const monitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, false))
+const suppressedMonitorOf = oncePerObject((report: MonitorReport) => monitorWith(report, true))
 
 /**
  * A deployment-related failure counts as Success and says what was suppressed (H5). What was not checked is no such

@@ -1,3 +1,4 @@
+import { oncePerObject } from '../lazy.ts'
 import { ExecutionMode, type ServerType } from '../protocol/index.ts'
 import {
   bySeverity,
@@ -149,14 +150,21 @@ ${monitors.toSorted(bySeverity).map(monitorReport)}</details>
 `
 }
 
-const monitorReport = ({ name, level, duration, results }: MonitorReading): Markup =>
-  html`<h3><span class="mark ${classOf(level)}" title="${words[level].slice(2)}">${marks[level]}</span>${name}<span class="when">${took(duration).replace(', ', ' ')}</span></h3>
+/** Kept, because most monitors of a page are those of the page before. */
+const monitorReport = oncePerObject(
+  ({
+    name,
+    level,
+    duration,
+    results,
+  }: MonitorReading): Markup => html`<h3><span class="mark ${classOf(level)}" title="${words[level].slice(2)}">${marks[level]}</span>${name}<span class="when">${took(duration).replace(', ', ' ')}</span></h3>
 <ul class="checks">${results.map(
     (result) =>
       html`<li><span class="mark ${isConsequence(result) ? '' : classOf(result.level)}" title="${stateWord(result)}">${isConsequence(result) ? '·' : marks[result.level]}</span>${
         result.check === '' ? undefined : html`<b>${result.check}</b> `
       }${result.message}${result.details.map((detail) => html`<span class="detail">${detail}</span>`)}</li>`,
-  )}</ul>`
+  )}</ul>`,
+)
 
 function ways(type: ServerType | undefined, { base, configuration, configured, answered, others }: PageFacts): Markup {
   const url = `${base}/healthcheck?ExecutionMode=Standard&ServerType=${type ?? 'App'}`

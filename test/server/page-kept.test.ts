@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import type { Run } from '../../src/core/engine/index.ts'
+import { read, rememberDocuments } from '../../src/core/reports/index.ts'
+import { healthFamilies, renderFamilies } from '../../src/core/reports/prometheus.ts'
+import { cardsOf } from '../../src/core/server/cards.ts'
+import { entryOf } from '../../src/core/server/health.ts'
+import { pageMarkup } from '../../src/core/server/page-markup.ts'
+import type { RecentRun } from '../../src/core/service.ts'
+
+const target = 'http://127.0.0.1:8080'
+const instant = new Date('2026-05-01T10:00:00Z')
+
+/** A report that counts how often its results are read. */
+function report(name: string, message: string, reads: { count: number }): Run['monitors'][number] {
+  const results = [{ check: 'connect', status: 'ok' as const, message }]
+  const common = { kind: 'tcp', runsOn: 'network', depth: 'Basic', host: false, checks: [], durationMs: 3, attempts: 1 }
+  return {
+    ...common,
+    name,
+    get results() {
+      reads.count += 1
+      return results
+    },
+  } as Run['monitors'][number]
+}
+
+function recent(monitors: Run['monitors']): RecentRun {
+  const run: Run = {
+    id: 'a',
+    mode: 'Basic',
+    startedAt: instant,
+    endedAt: instant,
+    durationMs: 5,
+    monitors,
+    serverState: { ServerName: 'test', TotalRamInMb: 1, AvailableRamInMb: 1 },
+  }
+  const made = rememberDocuments()(run, 'App', {}, 'full')
+  return {
+    type: 'App',
+    mode: 'Basic',
+    ageSeconds: 1,
+    run: { ...made.run, correlationId: 'a' },
+    response: made.response,
+  }
+}
+
+const page = (run: RecentRun): string =>
+  pageMarkup(cardsOf(['App'], [run], target), {
+    base: target,
+    user: undefined,
+    configuration: undefined,
+    configured: ['App'],
+    answered: ['App'],
+    others: [],
+    at: instant,
+    report: undefined,
+    refusal: undefined,
+  }).markup
+const metrics = (run: RecentRun): string => renderFamilies(healthFamilies([read(entryOf(run, target))], 50_000), 'text')
+
+test('W22 what the page and /metrics write of a monitor is kept while its report is the same, and equals what they write anew', () => {
+  const reads = { count: 0 }
+  const same = report('tcp a', 'connected in 3 ms', reads)
+  const before = recent([same, report('tcp b', 'connected in 4 ms', { count: 0 })])
+  const [firstPage, firstMetrics] = [page(before), metrics(before)]
+  const once = reads.count
+  const after = recent([same, report('tcp b', 'connected in <5> ms', { count: 0 })])
+  expect([page(before), metrics(before)]).toEqual([firstPage, firstMetrics])
+  expect(page(after)).toContain('connected in &lt;5&gt; ms')
+  expect(reads.count).toBe(once)
+  const copy = structuredClone(after)
+  expect([page(copy), metrics(copy)]).toEqual([page(after), metrics(after)])
+})
