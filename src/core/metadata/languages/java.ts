@@ -112,7 +112,8 @@ const reserved = new Set(
   null as fun in is object typealias typeof val var when Class responseType ResponseType`.split(/\s+/),
 )
 
-function typeOf(schema: Schema): string {
+/** The type of a value, which Java and Kotlin write alike. */
+export function typeOf(schema: Schema): string {
   switch (schema.kind) {
     case 'text':
       return 'String'

@@ -1,5 +1,5 @@
-import type { OperationSpec, Schema } from '../../protocol/index.ts'
-import { annotation, heading, jvmImports, jvmLibrary, nameOf, notes, verbMarker } from './java.ts'
+import type { OperationSpec } from '../../protocol/index.ts'
+import { annotation, heading, jvmImports, jvmLibrary, nameOf, notes, typeOf, verbMarker } from './java.ts'
 import { blockComment, language } from './language.ts'
 import { commonOptions, dottedName, flag, imports, type OptionValues, serviceStackTypes } from './options.ts'
 import { indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
@@ -56,25 +56,3 @@ const responseType = ({ request, response }: OperationSpec): string =>
   `companion object { private val responseType = ${response.name}::class.java }
 override fun getResponseType(): Any? = ${request.name}.responseType
 `
-
-function typeOf(schema: Schema): string {
-  switch (schema.kind) {
-    case 'text':
-      return 'String'
-    case 'flag':
-      return 'Boolean'
-    case 'number':
-      return schema.integer ? 'Long' : 'Double'
-    case 'date':
-      return 'Date'
-    case 'duration':
-      return 'TimeSpan'
-    case 'map':
-      return 'HashMap<String,String>'
-    case 'list':
-      return `ArrayList<${typeOf(schema.item)}>`
-    case 'choice':
-    case 'dto':
-      return schema.name
-  }
-}
