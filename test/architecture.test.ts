@@ -61,7 +61,8 @@ const law: Record<string, readonly string[]> = {
   'file-errors': [],
   lazy: [],
   preload: ['errors', 'file-errors'],
-  service: ['protocol'],
+  // Type-only: what /metrics shows.
+  service: ['protocol', 'reports'],
   // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
   auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],
   roles: ['protocol', 'errors', 'store', 'names'],
@@ -137,7 +138,8 @@ const law: Record<string, readonly string[]> = {
   server: ['service', 'protocol', 'wire', 'errors', 'loopback', 'reports', 'metadata', 'lazy', 'preload'],
   client: ['file-errors', 'files', 'sanitize', 'service', 'protocol', 'wire', 'reports', 'errors', 'lazy', 'loopback'],
   local: ['service', 'protocol', 'errors', 'auth', 'roles', 'heartbeats', 'engine', 'reports', 'store'],
-  open: [
+  // What each feature brings to the composition.
+  parts: [
     'service',
     'protocol',
     'errors',
@@ -153,8 +155,8 @@ const law: Record<string, readonly string[]> = {
     'store',
     'local',
     'lazy',
-    'preload',
   ],
+  open: ['parts', 'service', 'errors', 'engine', 'config', 'store', 'local', 'lazy', 'preload'],
 }
 
 /**
@@ -204,7 +206,7 @@ const packages: Record<string, readonly string[]> = {
  * Rooms that are a box of tools: their files are imported one by one, so that a kind loads what it uses.
  * Every other folder is entered through its index.ts, and so is every kind by another.
  */
-const toolboxes = ['net', 'assert', 'system']
+const toolboxes = ['net', 'assert', 'system', 'parts']
 
 /** The room of a file: `src/core/wire/json.ts` → wire, `src/core/errors.ts` → errors, `src/main.ts` → main. */
 function roomOf(file: string): string {

@@ -195,3 +195,6 @@ export class Fault extends Error {
     return exits[faults[this.fault].exit].code
   }
 }
+
+/** This svc is closing. */
+export const shuttingDown = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })

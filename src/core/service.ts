@@ -11,6 +11,7 @@ import type {
   Selection,
   ServerType,
 } from './protocol/index.ts'
+import type { Family } from './reports/index.ts'
 
 /**
  * The caller. In process it is the OS account; over HTTP the credentials of the request decide. The Service
@@ -155,12 +156,10 @@ export type Runtime = {
   readonly viewOf: (call: Pick<Call, 'caller' | 'credential' | 'correlationId' | 'signal'>) => Promise<HealthViews>
   /** The challenges of sign-in by digest (A12). Absent where it is off. Rejects when the store does not answer. */
   readonly digestChallenges?: ((stale: boolean) => Promise<readonly string[]>) | undefined
-  /** The number of runs since the start, by trigger. */
-  readonly startedRuns?: (() => readonly StartedRuns[]) | undefined
-  /** What a running server knows of its store. Absent without a store, and in commands. */
-  readonly storeState?: (() => StoreState) | undefined
-  /** The number of audit entries since the store was made. Rejects when the store does not answer. */
-  readonly auditEntries?: (() => Promise<number>) | undefined
+  /**
+   * What /metrics shows of the parts of this core. `limitMs`: how long the store may take. Never rejects. Absent: nothing.
+   */
+  readonly metrics?: ((limitMs: number) => Promise<readonly Family[]>) | undefined
   /** Sets the HTTP address of this core, so that none of its monitors queries it. */
   readonly answersAt?: ((url: string) => void) | undefined
   /** Cancels the checks in progress and prevents new ones. Safe to call twice. */

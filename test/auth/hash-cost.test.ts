@@ -14,14 +14,19 @@ const linesWith = (pattern: RegExp): readonly string[] =>
 
 test('P1 no variable, flag or setting changes what a hash costs: only the composition does, and svc gives it no cost', () => {
   const places = new Set(linesWith(/\b(?:hashCost|HashCost)\b/).map((line) => line.replace(/: .*/s, '')))
-  expect([...places].sort()).toEqual(['src/core/auth/index.ts', 'src/core/auth/passwords.ts', 'src/core/open.ts'])
-  expect(linesWith(/\bpasswordsOfProcess\(/)).toEqual([
-    'src/core/open.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+  expect([...places].sort()).toEqual([
+    'src/core/auth/index.ts',
+    'src/core/auth/passwords.ts',
+    'src/core/parts/accounts.ts',
+    'src/core/parts/part.ts',
   ])
-  expect(linesWith(/\bhashCost\b/).filter((line) => line.startsWith('src/core/open.ts'))).toEqual([
-    'src/core/open.ts: readonly hashCost?: HashCost | undefined',
-    'src/core/open.ts: { config, env = process.env, hashCost, patienceMs }: OpenOptions,',
-    'src/core/open.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+  expect(linesWith(/\bpasswordsOfProcess\(/)).toEqual([
+    'src/core/parts/accounts.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+  ])
+  expect(linesWith(/\bhashCost\b/).filter((line) => line.startsWith('src/core/parts/'))).toEqual([
+    'src/core/parts/accounts.ts: { config: { serve, auth: ways }, hashCost }: OpenOptions,',
+    'src/core/parts/accounts.ts: return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }',
+    'src/core/parts/part.ts: readonly hashCost?: HashCost | undefined',
   ])
   // The queue counts the threads of this process; nothing else of the environment reaches the hash.
   expect(linesWith(/process\.env/).filter((line) => line.startsWith('src/core/auth/'))).toEqual([

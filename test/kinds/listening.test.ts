@@ -2,7 +2,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import listeningKind from '../../src/core/kinds/listening.ts'
-import { bannerOf, listeningPorts } from '../../src/core/system/listening.ts'
+import { bannerOf, listeningPorts } from '../../src/core/net/connect.ts'
 import { runKind } from '../support/engine/run-kind.ts'
 import { endsByDeadline } from '../support/suite/deadline.ts'
 import { until } from '../support/suite/until.ts'

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
+import { healthMetrics } from '../../src/core/parts/health.ts'
+import { storeMetrics } from '../../src/core/parts/store.ts'
 import type { ExecutionMode, RunDocument, RunResult } from '../../src/core/protocol/index.ts'
 import { healthCheckResponse, loadPrometheus } from '../../src/core/reports/index.ts'
 import type { RecentRun, Runtime } from '../../src/core/service.ts'
@@ -121,8 +123,13 @@ describe('other metrics of /metrics', () => {
         types: [],
         ownTypes: ['App', 'Sql', 'Identity'],
       },
-      startedRuns: () => [{ type: 'Sql', mode: 'Basic', trigger: 'peer', count: 7 }],
-      auditEntries: async () => 12,
+      metrics: async (limitMs) => [
+        ...healthMetrics([], [{ type: 'Sql', mode: 'Basic', trigger: 'peer', count: 7 }]),
+        ...(await storeMetrics(
+          async () => 12,
+          () => undefined,
+        )(limitMs)),
+      ],
     }
     const { series } = await scrape(showing([], runtime))
     for (const expected of [
@@ -139,24 +146,30 @@ describe('other metrics of /metrics', () => {
     ['refuses', () => Promise.reject(new Fault('Unavailable', 'gone'))],
     ['never answers', () => new Promise<void>(() => {})],
   ])('a store that %s is reported as down, and all other metrics are present', async (_, ready) => {
-    const facts: Runtime['facts'] = {
-      store: '/var/lib/svc/svc.db',
-      configuration: undefined,
-      types: [],
-      ownTypes: ['App', 'Sql', 'Identity'],
-    }
-    const options = { ...showing([], { facts, ready }), limits: { readyMs: 100 } }
+    const metrics = storeMetrics(
+      async () => {
+        await ready()
+        return 1
+      },
+      () => undefined,
+    )
+    const options = { ...showing([], { metrics }), limits: { readyMs: 100 } }
     const { of } = await scrape(options)
     expect(of('svc_store_up').map(({ value }) => value)).toEqual([0])
     expect(of('process_resident_memory_bytes')).toHaveLength(1)
   })
 
   test('W22 a store that hangs delays only the scrape that has no earlier outcome, and is down from the next one on', async () => {
-    const facts: Runtime['facts'] = { store: '/var/lib/svc/svc.db', configuration: undefined, types: [], ownTypes: [] }
     const hangs = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const
     const answers = [Promise.resolve(), ...hangs.map(({ promise }) => promise)]
-    const runtime: Partial<Runtime> = { facts, ready: () => answers.shift() ?? Promise.resolve() }
-    await withSite(showing([], runtime), async ({ port }) => {
+    const metrics = storeMetrics(
+      async () => {
+        await answers.shift()
+        return 1
+      },
+      () => undefined,
+    )
+    await withSite(showing([], { metrics }), async ({ port }) => {
       const up = async (): Promise<readonly number[]> =>
         prometheusSeries((await ask(port, '/metrics')).text).flatMap(({ name, value }) =>
           name === 'svc_store_up' ? [value] : [],
@@ -182,7 +195,7 @@ describe('other metrics of /metrics', () => {
       },
     }
     const runs = [counted]
-    await withSite(showing(runs), async ({ port }) => {
+    await withSite(showing(runs, { metrics: async () => healthMetrics([], []) }), async ({ port }) => {
       const first = await ask(port, '/metrics')
       expect(reads).toBeGreaterThan(0)
       const before = reads

@@ -1,6 +1,5 @@
 import { type CheckContext, checksOn, machineKind, ok } from '../engine/index.ts'
-import { hostPort } from '../net/connect.ts'
-import { type Listening, listeningPorts } from '../system/listening.ts'
+import { hostPort, type Listening, listeningPorts } from '../net/connect.ts'
 
 const portFields = {
   port: { type: 'integer', required: true, min: 1, max: 65_535, doc: 'TCP port' },

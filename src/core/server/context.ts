@@ -12,7 +12,6 @@ import type { ServerLimits } from './limits.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { RequestTarget } from './routes.ts'
-import type { StoreProbe } from './store-probe.ts'
 
 /** How many texts are kept: for callers who see different details, in both formats. */
 const keptAtMost = 8
@@ -154,7 +153,6 @@ export type ServerContext = {
   readonly isTrusted: (address: string) => boolean
   readonly origins: ReadonlySet<string>
   readonly metrics: Metrics
-  readonly storeProbe: StoreProbe
   readonly keptTexts: KeptTexts
   readonly healthJson: HealthJson
   readonly described: DescribedInterface

@@ -15,7 +15,6 @@ import { callOf } from './call.ts'
 import { baseUrl, type RequestContext, type ServerContext, signedRequest } from './context.ts'
 import { presented } from './credential.ts'
 import { checkedTypes, depthOf, entryOf } from './health.ts'
-import { counter, gauge, only } from './metrics.ts'
 
 /** Seconds after which the results of a run are no longer shown: an old success proves nothing. */
 const maxAgeSeconds: Readonly<Record<ExecutionMode, number>> = { Basic: 900, Standard: 900, Advanced: 10_800 }
@@ -30,20 +29,13 @@ export async function metricsPage(server: ServerContext, context: RequestContext
     signed: signedRequest(server, context),
   })
   const views = await runtime.viewOf(callOf(context, credential, () => {}))
-  const configured = runtime.facts.types
   const exported = checkedTypes(runtime.facts)
   const runs = runtime.recent(views).filter(({ type }) => exported.includes(type))
   const format = formatFor(headers.accept)
   const { exposition, expositionTypes, renderFamilies } = await loadPrometheus()
   const health = await healthText(server, { runs, format, target: baseUrl(server, context) })
   const others = [
-    gauge(
-      'svc_configured_types',
-      'Server types with at least one monitor; 0 means that nothing is checked.',
-      configured.length,
-    ),
-    ...runFamilies(runtime),
-    ...(await storeFamilies(server)),
+    ...((await runtime.metrics?.(server.limits.readyMs)) ?? []),
     ...(await server.metrics.families(server.open.size)),
     ...(views() === 'full' ? [buildFamily(runtime)] : []),
   ]
@@ -124,46 +116,6 @@ function lastRuns(runs: readonly RecentRun[], configured: readonly ServerType[])
       return { labels: { type, depth: mode }, value: at === undefined ? 0 : at.getTime() / 1_000 }
     }),
   )
-}
-
-const runFamilies = ({ startedRuns }: Runtime): readonly Family[] => [
-  counter(
-    'svc_runs',
-    'Runs started, by trigger: a caller or a peer (another svc).',
-    (startedRuns?.() ?? []).map(({ type, mode, trigger, count }) => ({
-      labels: { type, depth: mode, trigger },
-      value: count,
-    })),
-  ),
-]
-
-async function storeFamilies({ runtime, storeProbe }: ServerContext): Promise<readonly Family[]> {
-  if (runtime.facts.store === undefined) return []
-  const audited = await storeProbe.outcome()
-  const state = runtime.storeState?.()
-  return [
-    gauge('svc_store_up', '1 if the store answers, 0 if not.', audited === undefined ? 0 : 1),
-    counter(
-      'svc_audit_entries',
-      'Audit entries written since the store was created.',
-      audited === undefined ? [] : [{ value: audited }],
-    ),
-    ...(state?.clockSkewMs === undefined
-      ? []
-      : [
-          gauge(
-            'svc_store_clock_skew_seconds',
-            'By how much the clock of this machine is ahead of the clock of the store.',
-            state.clockSkewMs / 1_000,
-          ),
-        ]),
-    gauge(
-      'svc_store_writable',
-      '1 if the store can be written, 0 from a write that failed until one succeeds.',
-      state && Number(state.writable),
-    ),
-    counter('svc_store_sweeps_failed', 'Attempts to delete expired rows that failed.', only(state?.sweepFailures)),
-  ]
 }
 
 const buildFamily = ({ version }: Runtime): Family => ({

@@ -93,16 +93,16 @@ function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 const methods = new Set(['GET', 'HEAD', 'POST', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT'])
 
 /** The single sample of a family without labels; none when the value is unknown. */
-export const only = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ value }])
+const only = (value: number | undefined): readonly Sample[] => (value === undefined ? [] : [{ value }])
 
-export const gauge = (name: string, help: string, value: number | undefined): Family => ({
+const gauge = (name: string, help: string, value: number | undefined): Family => ({
   name,
   type: 'gauge',
   help,
   samples: only(value),
 })
 
-export const counter = (name: string, help: string, samples: readonly Sample[]): Family => ({
+const counter = (name: string, help: string, samples: readonly Sample[]): Family => ({
   name,
   type: 'counter',
   help,

@@ -22,7 +22,6 @@ import { Metrics } from './metrics.ts'
 import { accountRules, peerProcesses } from './peer-account.ts'
 import { router, targetReader } from './routes.ts'
 import { answerRaw, refuseUnparsed } from './send.ts'
-import { StoreProbe } from './store-probe.ts'
 
 type Pair = { readonly cert: string | Buffer; readonly key: string | Buffer }
 
@@ -275,7 +274,6 @@ export async function startServer(start: StartOptions): Promise<RunningServer> {
     callerOf: callerOf(callerRules),
     origins: new Set(options.origins),
     metrics: new Metrics(start.droppedLogLines),
-    storeProbe: new StoreProbe(start.runtime, limits.readyMs),
     keptTexts: new KeptTexts(),
     healthJson: new HealthJson(),
     described: new DescribedInterface({ ...options, providers: start.runtime.facts.providers }),

@@ -23,7 +23,7 @@ export type {
   TokenRow,
   User,
 } from './data.ts'
-export type { KeeperLog } from './keeper.ts'
+export type { Keeper, KeeperLog } from './keeper.ts'
 export { openStore, refuseUnopenable, type Store, type StoreOptions } from './open.ts'
 // Loaded on demand: only `svc serve` needs the keeper and the marker, only completion the names, only root the store of the
 // service, and only two commands the last ones.

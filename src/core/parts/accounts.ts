@@ -1,0 +1,83 @@
+import type { Services } from '../engine/index.ts'
+import { lazy } from '../lazy.ts'
+import type { Accounts } from '../local.ts'
+import type { Admin } from '../service.ts'
+import type { Data, HeartbeatRow } from '../store/index.ts'
+import type { OpenOptions, Part } from './part.ts'
+
+export type AccountsPart = Required<Pick<Part, 'preload' | 'ready'>> & {
+  /** For a single request. */
+  readonly accounts: () => Promise<Accounts>
+  readonly admin: () => Promise<Admin>
+  readonly ownSignIn: Services['ownSignIn']
+  readonly heartbeats: Services['heartbeats']
+}
+
+/** Accounts, sessions, heartbeats and administration over a store. `data` opens it; with true, it also makes a missing store. */
+export function accountsPart(
+  { config: { serve, auth: ways }, hashCost }: OpenOptions,
+  label: string,
+  data: (create: boolean) => Promise<Data>,
+): AccountsPart {
+  const auth = lazy(async () => {
+    const room = await import('../auth/index.ts')
+    return { ...room, passwords: room.passwordsOfProcess(hashCost), paces: new room.Paces() }
+  })
+  const accounts = async (): Promise<Accounts> => {
+    const [{ openAccess, passwords, paces }, store] = await Promise.all([auth.get(), data(false)])
+    const own = store.forRequest()
+    const { now } = store.clock
+    return { data: own, access: openAccess({ data: own, passwords, paces, now, refresh: serve.refresh, ways }) }
+  }
+  const admin = async (): Promise<Admin> => {
+    const [{ administration, passwords }, { heartbeatAdmin }] = await Promise.all([
+      auth.get(),
+      import('../heartbeats/index.ts'),
+    ])
+    return {
+      ...administration({ label, data, passwords }),
+      heartbeats: heartbeatAdmin(() => data(false)),
+    }
+  }
+  const ready = async (signal?: AbortSignal): Promise<void> => {
+    await (await accounts()).data.ping(signal)
+  }
+  return {
+    accounts,
+    admin,
+    ready,
+    preload: async () => {
+      const { preloadProviders } = await import('../auth/index.ts')
+      const recent = async (): Promise<void> => await (await data(false)).knownPrefixes.loadRecent()
+      await Promise.all([preloadProviders(ways), admin(), ready(), recent()])
+    },
+    heartbeats: async () => await heartbeatsByOwnClock(await data(false)),
+    ownSignIn: {
+      store: async (signal) => await (await data(true)).ping(signal),
+      anyAdmin: async () => await (await data(true)).users.anyAdmin(),
+      lookUp: async () => {
+        const store = await data(true)
+        await (await auth.get()).lookUpNobody(store.forRequest(), store.clock.now)
+      },
+      hash: async (signal) => {
+        const { passwords, hashesTellApart } = await auth.get()
+        return await hashesTellApart(passwords, signal)
+      },
+    },
+  }
+}
+
+/**
+ * The heartbeats with the instants of this machine's clock, which everything else in a run goes by. They are stored with
+ * those of the store's clock.
+ */
+async function heartbeatsByOwnClock(data: Data): Promise<readonly HeartbeatRow[]> {
+  const rows = await data.heartbeats.list()
+  if (!data.clock.isRemote) return rows
+  const skewMs = data.clock.verdict()?.skewMs ?? 0
+  return rows.map((row) => ({
+    ...row,
+    at: row.at + skewMs,
+    history: row.history.map((report) => ({ ...report, at: report.at + skewMs })),
+  }))
+}

@@ -1,0 +1,216 @@
+import { performance } from 'node:perf_hooks'
+import { runInChild } from '../child/index.ts'
+import {
+  type EngineContext,
+  limits,
+  type MachineReports,
+  type MonitorReport,
+  type PlannedMonitor,
+  type Run,
+  runMonitors,
+  SharedRuns,
+  type Unit,
+} from '../engine/index.ts'
+import { Fault, shuttingDown } from '../errors.ts'
+import type { Parts } from '../local.ts'
+import { listeningPorts, resolveHost } from '../net/connect.ts'
+import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth } from '../plan/index.ts'
+import type { ExecutionMode, ServerType } from '../protocol/index.ts'
+import { type Family, rememberDocuments } from '../reports/index.ts'
+import type { Call, HealthViews, RecentRun, RuntimeFacts, StartedRuns, Trial, TrialRequest } from '../service.ts'
+import { stateMeter } from '../system/resources.ts'
+import type { OpenOptions, Part } from './part.ts'
+
+export type HealthPart = Part &
+  Pick<Parts, 'documentsOf' | 'serverTypes' | 'plan' | 'run' | 'shared'> & {
+    readonly facts: Pick<RuntimeFacts, 'configuration' | 'types' | 'ownTypes'>
+    /** `Runtime.recent` */
+    readonly recent: (views: HealthViews) => readonly RecentRun[]
+    /** `Core.trial` */
+    readonly trial: (monitor: TrialRequest, signal: AbortSignal) => Promise<Trial>
+  }
+
+/** Plans and runs the monitors: for one call in a command, for all callers together in `svc serve`. */
+export function healthPart(
+  { config, requireConfig, shared, refusals, tryNow, version }: OpenOptions,
+  { services, history }: Pick<EngineContext, 'services' | 'history'>,
+  ownStore: Pick<OwnParts, 'storePath' | 'prepareStore'> | undefined,
+): HealthPart {
+  const now = (): number => performance.now()
+  const repeatedNames = namesInSeveralTypes(config)
+  const context: EngineContext = {
+    now,
+    date: () => new Date(),
+    resolve: resolveHost,
+    inChild: runInChild,
+    measureState: stateMeter(now),
+    limits: limits(refusals),
+    services,
+    history,
+    tryNow: async ({ name, type }) => await tryNow?.(name, repeatedNames.has(name) ? type : undefined),
+  }
+  const documentsOf = rememberDocuments()
+  const life = new AbortController()
+  // A type that svc.yaml lacks must not pass because svc itself is healthy.
+  const checksItself = config.origin === undefined && requireConfig !== true
+  const ownParts: OwnParts | undefined = checksItself
+    ? { storePath: undefined, ...ownStore, accounts: ownStore !== undefined, version }
+    : undefined
+
+  const plan = async (
+    type: ServerType,
+    mode: ExecutionMode,
+    signal: AbortSignal,
+  ): Promise<readonly PlannedMonitor[]> => {
+    const configured = config.types[type]
+    return await assemble(type, {
+      configured: configured?.monitors ?? [],
+      host: configured?.host ?? {},
+      parts: ownParts,
+      listening: listeningPorts,
+      signal,
+      mode,
+    })
+  }
+
+  const started = new Map<string, StartedRuns>()
+  // Callers come and go. A shared run ends at its own deadline, or with this core.
+  const start = async (mode: ExecutionMode, type: ServerType, forPeer: boolean): Promise<Run> => {
+    const trigger = forPeer ? 'peer' : 'caller'
+    const key = `${mode} ${type} ${trigger}`
+    started.set(key, { type, mode, trigger, count: (started.get(key)?.count ?? 0) + 1 })
+    const { signal } = life
+    return await runMonitors(await plan(type, mode, signal), context, { mode, signal, calledByPeer: forPeer })
+  }
+  const sharedRuns = shared ? new SharedRuns(now, start) : undefined
+
+  const types = Object.entries(config.types).flatMap(([type, { monitors }]) =>
+    isConfigured(monitors) ? [type as ServerType] : [],
+  )
+  const facts = { configuration: config.origin, types, ownTypes: ownTypes(ownParts) }
+  const configured = facts.configuration !== undefined
+  const machineReports = new WeakMap<object, MachineReports>()
+  const reportsOf = (together: object | undefined): MachineReports | undefined => {
+    if (!together) return undefined
+    const reports = machineReports.get(together) ?? new Map()
+    machineReports.set(together, reports)
+    return reports
+  }
+
+  return {
+    facts,
+    documentsOf,
+    serverTypes: { types: configured ? types : facts.ownTypes, configured },
+    plan: async (type, mode, call) => selectMonitors(await plan(type, mode, call.signal), call),
+    run: (planned, mode, call) =>
+      runMonitors(planned, context, {
+        mode,
+        signal: AbortSignal.any([call.signal, life.signal]),
+        timeoutMs: call.timeoutMs,
+        calledByPeer: call.calledByPeer,
+        repeatsRefusedUntil: call.repeatsRefusedUntil,
+        machineReports: reportsOf(call.together),
+        onBegin: call.onRun,
+      }),
+    shared:
+      sharedRuns &&
+      ((mode, type, call, isStranger) =>
+        sharedRuns.get(mode, type, {
+          // A closing core aborts the runs themselves, and with them everyone who waits.
+          signal: call.signal,
+          fresh: call.fresh === true,
+          stranger: isStranger,
+          callerTimeoutMs: call.timeoutMs,
+          forPeer: call.calledByPeer,
+        })),
+    recent: (views) =>
+      [...started.values()].flatMap(({ mode, type, trigger }) => {
+        if (trigger === 'peer') return []
+        const last = sharedRuns?.last(mode, type)
+        if (!last) return []
+        const flags = { IncludeServerStateInformation: true }
+        const { run, response } = documentsOf(last.run, type, flags, views(type))
+        const ageSeconds = Math.floor(last.ageMs / 1_000)
+        return [{ type, mode, run: { ...run, correlationId: last.run.id }, response, ageSeconds }]
+      }),
+    trial: async ({ type, monitor, mode, timeoutMs }, signal) => {
+      const one = (await plan(type, mode, signal)).find(({ name }) => name === monitor)
+      if (!one) throw new Fault('NotFound', `${type} has no monitor "${monitor}"`)
+      const run = await runMonitors([{ ...one, timeoutMs: timeoutMs ?? one.timeoutMs }], context, {
+        mode,
+        signal: AbortSignal.any([signal, life.signal]),
+        repeatsRefusedUntil: Date.now(),
+        timeoutMs: timeoutMs === undefined ? undefined : timeoutMs + 1_000,
+      })
+      const [report] = run.monitors
+      if (!report) throw new Fault('Usage', `${monitor} begins in ${one.depth}: give --mode ${one.depth}`)
+      return trialOf(report)
+    },
+    preload: () =>
+      preloadHealth(
+        Object.values(config.types).flatMap(({ monitors }) => monitors),
+        ownParts,
+      ),
+    ready: async () => {
+      if (life.signal.aborted) throw shuttingDown()
+    },
+    metrics: async () => healthMetrics(types, [...started.values()]),
+    cancel: () => {
+      sharedRuns?.close(shuttingDown())
+      life.abort(shuttingDown())
+    },
+  }
+}
+
+/** The families of /metrics about the configuration and the runs since the start. */
+export const healthMetrics = (types: readonly ServerType[], started: readonly StartedRuns[]): readonly Family[] => [
+  {
+    name: 'svc_configured_types',
+    type: 'gauge',
+    help: 'Server types with at least one monitor; 0 means that nothing is checked.',
+    samples: [{ value: types.length }],
+  },
+  {
+    name: 'svc_runs',
+    type: 'counter',
+    help: 'Runs started, by trigger: a caller or a peer (another svc).',
+    samples: started.map(({ type, mode, trigger, count }) => ({
+      labels: { type, depth: mode, trigger },
+      value: count,
+    })),
+  },
+]
+
+const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const
+const unitSigns: Partial<Record<Unit, string>> = { milliseconds: 'ms', percent: '%', bytes: 'B', days: 'days' }
+
+/** A report with the stable field names of `svc monitors test --json`. */
+const trialOf = ({ durationMs, attempts, results }: MonitorReport): Trial => ({
+  durationMs,
+  attempts,
+  results: results.map(({ check, status, message, details, fault, address, measurement, notChecked }) => ({
+    check,
+    level: status === 'failed' && notChecked !== undefined ? 'not checked' : levels[status],
+    message,
+    details,
+    fault,
+    address,
+    observed: measurement?.value,
+    unit: measurement && unitSigns[measurement.unit],
+    limit: measurement?.limit ?? measurement?.warn,
+  })),
+})
+
+/** The names of monitors that several server types have. */
+function namesInSeveralTypes({ types }: OpenOptions['config']): ReadonlySet<string> {
+  const names = Object.values(types).flatMap(({ monitors }) => monitors.map(({ name }) => name))
+  return new Set(names.filter((name, at) => names.indexOf(name) !== at))
+}
+
+/** For a command: removes monitors that its selection skips, so that they do not run. */
+function selectMonitors(planned: readonly PlannedMonitor[], call: Call): readonly PlannedMonitor[] {
+  const skip = call.selection?.skip ?? []
+  if (skip.length === 0) return planned
+  const skipped = new Set(skip.map((name) => name.toLowerCase()))
+  return planned.filter((monitor) => !skipped.has(monitor.name.toLowerCase()))
+}

@@ -1,0 +1,58 @@
+import type { HashCost } from '../auth/index.ts'
+import type { Config } from '../config/index.ts'
+import type { RefusalStore } from '../engine/index.ts'
+import type { ServerType } from '../protocol/index.ts'
+import type { Family } from '../reports/index.ts'
+import type { ServeOptions } from '../service.ts'
+import type { KeeperLog } from '../store/index.ts'
+
+/**
+ * What a feature brings to the composition, `open.ts`, which lists the parts and calls each of these functions for all of
+ * them, in the order of the list. Where nothing else is said, functions are called in `svc serve` only.
+ */
+export type Part = {
+  /** Opens what must work before the server listens. Parts open one after the other. */
+  readonly open?: (() => Promise<unknown>) | undefined
+  /** Loads what requests would load on first use, so that none of them fails for lack of files. Parts load together. */
+  readonly preload?: (() => Promise<unknown>) | undefined
+  /** Begins what works beside the requests. Called when all parts are loaded. */
+  readonly start?: (() => Promise<void>) | undefined
+  /** Rejects with a Fault while requests cannot succeed. */
+  readonly ready?: ((signal: AbortSignal) => Promise<void>) | undefined
+  /**
+   * The families that /metrics shows of it, after those of the parts before. `limitMs`: the time that it may take to find
+   * them. Never rejects.
+   */
+  readonly metrics?: ((limitMs: number) => Promise<readonly Family[]>) | undefined
+  /** Cancels work in progress and prevents new work. Called in every command. Safe to call twice. */
+  readonly cancel?: (() => void) | undefined
+  /** Called in every command, after `cancel`. Safe to call twice. */
+  readonly close?: (() => Promise<void>) | undefined
+}
+
+export type OpenOptions = {
+  readonly version: string
+  readonly config: Config
+  /** The embedded store's file or `postgres://…`. Undefined: no store (`serve --only health`). */
+  readonly store: string | undefined
+  /** May contain SVC_STORE_PASSWORD_FILE. Defaults to the environment of the process. */
+  readonly env?: Readonly<Record<string, string | undefined>>
+  /** How long to wait for the lock of an embedded store, in milliseconds. Absent: as long as a request of a server may. */
+  readonly patienceMs?: number | undefined
+  /** True in `svc serve`: callers share runs, and results are cached for a while. */
+  readonly shared: boolean
+  readonly details: ServeOptions['details']
+  /** Checks nothing but what svc.yaml configures: without one, svc does not check itself either (K10). */
+  readonly requireConfig?: boolean | undefined
+  /** Where refused sign-ins outlive this process. Absent: it forgets them. */
+  readonly refusals?: RefusalStore | undefined
+  /**
+   * What tries a monitor now, for the message of one that must not sign in. `type` is given if several types have a
+   * monitor of this name.
+   */
+  readonly tryNow?: ((monitor: string, type: ServerType | undefined) => Promise<string>) | undefined
+  /** In `svc serve`: what happens to the store beside the requests. */
+  readonly log?: KeeperLog | undefined
+  /** What a hash of a password costs. Only tests give one: svc itself always uses that of P1. */
+  readonly hashCost?: HashCost | undefined
+}
