@@ -61,8 +61,10 @@ const law: Record<string, readonly string[]> = {
   'file-errors': [],
   lazy: [],
   preload: ['errors', 'file-errors'],
-  // Type-only: what /metrics shows.
-  service: ['protocol', 'reports'],
+  // Administration in process: types only.
+  admin: ['protocol'],
+  // Types of reports only: what /metrics shows.
+  service: ['admin', 'protocol', 'reports'],
   // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
   auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],
   roles: ['protocol', 'errors', 'store', 'names'],
@@ -406,6 +408,29 @@ describe('standard output and standard error', () => {
   ])('a planted %s is detected', (code, complaint) => {
     expect(directWrites(join(src, 'core/x.ts'), code)).toEqual([complaint])
   })
+})
+
+/** A search for a monitor or a kind by a name in quotes. */
+const namedSearch = /\b(?:kind|monitor)\.name [!=]== ['"`]/
+
+describe('kinds and monitors', () => {
+  test('are not searched by a name in quotes: they declare what others need to know', () => {
+    const searching = files.filter((file) => namedSearch.test(readFileSync(file, 'utf8')))
+    expect(searching.map((file) => relative(src, file))).toEqual([])
+  })
+
+  test('declare the services of svc that they use: the engine declares none', () => {
+    const declaring = files.filter((file) => /^\s*interface Services \{\s+\S/m.test(readFileSync(file, 'utf8')))
+    const rooms = new Set(declaring.map(roomOf))
+    expect([declaring.length > 2, ...rooms]).toEqual([true, 'kinds'])
+  })
+
+  test.each(["monitors.find((monitor) => monitor.name === 'own store')", "if (kind.name !== 'exec') return"])(
+    'a planted search by name is detected: %s',
+    (code) => {
+      expect(code).toMatch(namedSearch)
+    },
+  )
 })
 
 describe('the import law', () => {

@@ -1,8 +1,7 @@
+import type { Admin } from './admin.ts'
 import type {
   ExecutionMode,
   HealthCheckResponse,
-  HeartbeatStatus,
-  JobRun,
   nameStyles,
   Operation,
   Request,
@@ -12,6 +11,8 @@ import type {
   ServerType,
 } from './protocol/index.ts'
 import type { Family } from './reports/index.ts'
+
+export type * from './admin.ts'
 
 /**
  * The caller. In process it is the OS account; over HTTP the credentials of the request decide. The Service
@@ -313,183 +314,3 @@ export type Credential =
       /** RememberMe: clients then present it as `X-ss-pid` (C6). */
       readonly permanent?: boolean | undefined
     }
-
-/** What is wrong with a value: its field, and a sentence that begins with the field in quotes. */
-export type ValueProblem = { readonly FieldName: string; readonly Message: string }
-
-/**
- * Administration for anybody who can open the store (P8). Not available over the wire. Faults name the field that they
- * concern, by the names below. An unknown user or key is NotFound; a taken name, or removing the last Admin, is
- * Conflict.
- */
-export type Admin = {
-  /** The store's name in answers: the file, or the database's URL without its password. */
-  readonly store: string
-  readonly users: {
-    /** Makes the store if it does not exist. Without a password the user cannot sign in by password. */
-    readonly add: (user: NewUser, by: AdminActor) => Promise<UserFacts>
-    /** What `add` would refuse about the values of a new user, one entry for each field. Reads no store. */
-    readonly problems: (user: NewUser) => Promise<readonly ValueProblem[]>
-    /** What `passwd` would refuse about a new password of the user. */
-    readonly passwordProblems: (userName: string, password: string) => Promise<readonly ValueProblem[]>
-    /** At most 1,000 users, sorted by name: the first ones, or those after the name `after`. */
-    readonly list: (after?: string) => Promise<readonly UserFacts[]>
-    readonly count: () => Promise<number>
-    readonly any: () => Promise<boolean>
-    /** Names similar to an unknown one. Does not search all of a large store. */
-    readonly near: (userName: string) => Promise<readonly string[]>
-    /** Finds a user by exact name, otherwise by e-mail, as do all methods below. */
-    readonly show: (userName: string) => Promise<UserFacts>
-    /**
-     * Ends every session and token of the user. With `digest`, also makes a digest secret; without it, removes the one
-     * that the user has.
-     */
-    readonly passwd: (userName: string, password: string, by: AdminActor, digest?: DigestConsent) => Promise<UserFacts>
-    /** Removes the digest secret and keeps the password. `removed`: whether there was a secret. */
-    readonly removeDigest: (
-      userName: string,
-      by: AdminActor,
-    ) => Promise<{ readonly user: UserFacts; readonly removed: boolean }>
-    readonly disable: (userName: string, by: AdminActor) => Promise<UserFacts>
-    readonly enable: (userName: string, by: AdminActor) => Promise<UserFacts>
-    /**
-     * Ends the locks and limits of failed sign-ins with the user's names (P5). `from`: an IP address from which the user
-     * may then sign in even if guessing continues.
-     */
-    readonly unlock: (userName: string, from: string | undefined, by: AdminActor) => Promise<UserFacts>
-    /**
-     * Gives an identity of an OpenID provider to the user (T7): `issuer` and `subject` as in its tokens. Returns whether
-     * anything changed. Throws Conflict when it belongs to another user.
-     */
-    readonly link: (userName: string, identity: IdentityFacts, by: AdminActor) => Promise<boolean>
-    /**
-     * Takes the user's identities of an issuer away, or the one with the subject, and ends every session and token of
-     * the user. Returns how many identities it removed.
-     */
-    readonly unlink: (
-      userName: string,
-      identity: { readonly issuer: string; readonly subject?: string | undefined },
-      by: AdminActor,
-    ) => Promise<number>
-    readonly identities: (userName: string) => Promise<readonly IdentityFacts[]>
-    /** Returns the removed user. */
-    readonly remove: (userName: string, by: AdminActor) => Promise<UserFacts>
-  }
-  readonly keys: {
-    /** `secret` is the key itself, which only this call returns. */
-    readonly create: (key: NewKey, by: AdminActor) => Promise<{ readonly key: KeyFacts; readonly secret: string }>
-    readonly list: () => Promise<readonly KeyFacts[]>
-    readonly near: (name: string) => Promise<readonly string[]>
-    readonly revoke: (name: string, by: AdminActor) => Promise<void>
-  }
-  readonly roles: {
-    readonly show: (userName: string) => Promise<UserFacts>
-    /** The users with a role, as `users.list`. */
-    readonly holders: (role: string, after?: string) => Promise<readonly UserFacts[]>
-    /** The number of users with a role. */
-    readonly count: (role: string) => Promise<number>
-    /** The roles that any user holds, sorted by name, at most 1,000. */
-    readonly names: () => Promise<readonly string[]>
-  }
-  readonly heartbeats: {
-    readonly list: () => Promise<readonly HeartbeatFacts[]>
-    readonly near: (name: string) => Promise<readonly string[]>
-    /** Removes an agent that is gone for good. */
-    readonly remove: (name: string, by: AdminActor) => Promise<void>
-  }
-  readonly audit: {
-    /** Newest first. `before` limits the list to entries with a smaller id. */
-    readonly list: (options: {
-      readonly limit: number
-      readonly before?: number | undefined
-    }) => Promise<readonly AuditFacts[]>
-  }
-}
-/** The administrator, e.g. `local:alice`. */
-export type AdminActor = {
-  readonly who: string
-  readonly correlationId: string
-  readonly reason?: string | undefined
-}
-/** A user as an OpenID provider knows it. */
-export type IdentityFacts = { readonly issuer: string; readonly subject: string }
-export type NewUser = {
-  readonly userName: string
-  readonly password?: string | undefined
-  /** Makes a digest secret of the password (A12). Absent: none. */
-  readonly digest?: DigestConsent | undefined
-  readonly email?: string | undefined
-  readonly displayName?: string | undefined
-  readonly roles?: readonly string[] | undefined
-  readonly permissions?: readonly string[] | undefined
-}
-/** That a digest secret is made; `forAdmin`: that it is valid while the user is Admin. */
-export type DigestConsent = { readonly forAdmin: boolean }
-export type UserFacts = {
-  readonly id: string
-  readonly userName: string
-  readonly email: string | undefined
-  readonly displayName: string | undefined
-  readonly disabled: boolean
-  readonly hasPassword: boolean
-  /**
-   * Whether the user has a digest secret, and whether it is valid: not for an Admin without consent. Absent in lists.
-   */
-  readonly digest?: 'none' | 'valid' | 'not for Admin' | undefined
-  readonly createdAt: Date
-  /** In the order granted. */
-  readonly roles: readonly string[]
-  readonly permissions: readonly string[]
-}
-export type NewKey = {
-  readonly name: string
-  readonly userName: string
-  /** Absent: all roles that its user holds at each request. Given: those of them that the user still holds. */
-  readonly roles?: readonly string[] | undefined
-  /**
-   * Limits the key to those of these permissions that the user still holds. It then has no roles unless roles are
-   * given too.
-   */
-  readonly permissions?: readonly string[] | undefined
-  /** Milliseconds from now. Absent: valid until revoked. */
-  readonly expiresInMs?: number | undefined
-}
-export type KeyFacts = {
-  readonly name: string
-  readonly userName: string
-  /** Undefined: all roles that its user holds. */
-  readonly roles: readonly string[] | undefined
-  /** Undefined when roles are given: no permissions. */
-  readonly permissions?: readonly string[] | undefined
-  readonly createdAt: Date
-  readonly expiresAt: Date | undefined
-  readonly revokedAt: Date | undefined
-}
-/** The last heartbeat of an agent. */
-export type HeartbeatFacts = {
-  readonly name: string
-  readonly at: Date
-  readonly who: string
-  readonly status: HeartbeatStatus
-  readonly message: string | undefined
-  readonly version: string | undefined
-  /** Milliseconds. The skew, by which the agent's clock is ahead, is in milliseconds too. */
-  readonly intervalMs: number | undefined
-  readonly backlog: number | undefined
-  readonly diskFreePercent: number | undefined
-  readonly skewMs: number | undefined
-  /** Only for jobs that report their start and end. */
-  readonly run?: JobRun | undefined
-}
-export type AuditFacts = {
-  readonly id: number
-  readonly at: Date
-  readonly event: string
-  readonly who: string
-  readonly address: string | undefined
-  readonly target: string | undefined
-  readonly correlationId: string
-  readonly before: string | undefined
-  readonly after: string | undefined
-  readonly reason: string | undefined
-}
