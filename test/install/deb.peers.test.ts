@@ -59,6 +59,11 @@ peerSuite(missing, 'the Debian package', () => {
     expect(stdout).toContain('own store')
   })
 
+  test('contains the built-in profiles', () => {
+    const { stdout, stderr } = run(svc, ['monitors', 'profiles'], account(home))
+    expect(stdout, stderr).toContain('file-qc')
+  })
+
   test('contains the drivers that a configuration may need', () => {
     const config = join(folder, 'drivers.yaml')
     const closed = 'host: 127.0.0.1, port: 1'

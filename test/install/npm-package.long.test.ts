@@ -36,6 +36,7 @@ describe('the npm package', () => {
       'bin/run.js',
       'bin/package.json',
       'dist/main.cjs',
+      'dist/profile-carbon.yaml',
       'docs/reference/svc.schema.json',
       'deploy/ready.mjs',
       'deploy/systemd/svc.service',
@@ -48,7 +49,7 @@ describe('the npm package', () => {
 
   test('contains nothing else: no sources, tests, tools, source maps or packaging of other systems', () => {
     const known =
-      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|systemd|container)\/[\w.-]+))$/
+      /^(?:package\.json|README\.md|LICENSE|CHANGELOG\.md|bin\/(?:run\.js|package\.json)|dist\/(?:[\w.-]+\.cjs|profile-[\w-]+\.yaml|man\/man1\/[\w-]+\.1)|docs\/reference\/\w+\.schema\.json|deploy\/(?:ready\.mjs|(?:prometheus|systemd|container)\/[\w.-]+))$/
     expect(files.filter((name) => !known.test(name))).toEqual([])
   })
 
@@ -90,6 +91,8 @@ function checkInstalled(program: string): void {
   expect(health.stdout).toContain('own store')
   expect([0, 3], health.stderr).toContain(health.status)
   expect(run(program, ['health', '--help'], account(home, path)).stdout).toContain('--mode')
+  const profiles = run(program, ['monitors', 'profiles'], account(home, path))
+  expect(profiles.stdout, profiles.stderr).toContain('file-qc')
   const mistake = run(program, ['helth'], account(home, path))
   expect(mistake.status).toBe(2)
   expect(mistake.stderr).toContain('health')
