@@ -74,7 +74,7 @@ const head = [
 const table = [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n')
 const text = `# Runs of many monitors a minute
 
-${rounds} interleaved rounds of ${measuredMs / 1_000} s after ${warmUpMs / 1_000} s, Node ${process.versions.node}, ${cpus().length} cores shared with the server that is checked; medians.
+${rounds} interleaved ${rounds === 1 ? 'round' : 'rounds'} of ${measuredMs / 1_000} s after ${warmUpMs / 1_000} s, Node ${process.versions.node}, ${cpus().length} cores shared with the server that is checked; medians.
 Load average at the end ${loadavg()[0]?.toFixed(1)}: above ${cpus().length}, other programs took processor time from the measured ones.
 Each run is one http monitor, due every ${intervalMs / 1_000} s. Late is the time from the moment at which it is due to its first step.
 Goal: p99 at most 1,000 ms late, and none not checked, at 60,000 a minute.
