@@ -83,7 +83,7 @@ describe.each(backends)('what runs remember on $name', ({ start, fresh, raw, sto
   const settings = (file = 'orders') => ({ path: join(folder, file), hidden: false, age: { limit: 60 * minute } })
 
   test.each([true, false])(
-    'H41 H12 `for` goes on from the version before, and under another threshold; another path begins anew (svc serve: %s)',
+    'H41 H12 `for` goes on from the version before, and under another threshold and name; another path begins anew (svc serve: %s)',
     async (shared) => {
       await put(formerName('file-age', settings(), 'for'), since(40 * minute))
       const text = async (entry: string) => (await look(entry, 'age', 'Standard', shared)).join()
@@ -92,6 +92,10 @@ describe.each(backends)('what runs remember on $name', ({ start, fresh, raw, sto
       expect(await text(entryOf('age: 30m, files: 99'))).toContain('exceeded for 40 min')
       expect(await text(entryOf('age: 30m', 'others'))).toContain('exceeded for the first time')
       expect(await names()).toEqual(['Batch/file-age/', 'Batch/file-age/'])
+      const renamed = entryOf('age: 30m, name: incoming, formerly: [Batch/file-age/]')
+      expect(await text(renamed)).toContain('exceeded for 40 min')
+      expect(await text(renamed)).toContain('exceeded for 40 min')
+      expect(await names()).toEqual(['Batch/file-age/incoming', 'Batch/file-age/incoming'])
     },
   )
 

@@ -29,6 +29,10 @@ export const commonSettings = {
     type: 'texts',
     doc: 'Monitors of the same type that must not fail, or this one is not run: `postgres orders`, or just `orders`',
   },
+  formerly: {
+    type: 'texts',
+    doc: 'Keys that it had before, as type/kind/name: what svc has stored under them continues. `Sql/postgres/orders`, or `Sql/postgres/` for a monitor without a name',
+  },
   depth: {
     type: 'choice',
     values: ExecutionMode.values,

@@ -16,7 +16,7 @@ import {
   type Values,
 } from '../settings/index.ts'
 import type { AuthConfig } from './auth.ts'
-import type { DocumentPlace } from './document.ts'
+import type { DocumentPlace, ParsedDocument } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
 import { type ConfigCandidate, candidates, misnamedFile, readFile, systemConfig, type WhereOptions } from './find.ts'
 import type { ProfilesRead } from './profiles.ts'
@@ -271,9 +271,10 @@ async function readConfig(
   }
   const folder = paths.dirname(path)
   const elsewhere = systemConfig(options) === path ? undefined : systemConfig(options)
-  const read = await withSecretFiles(folder, (secretFile) =>
+  const sections = await withSecretFiles(folder, (secretFile) =>
     readSections(document.value, { env, folder, keychain, secretFile }, elsewhere),
   )
+  const read = await withFormerKeys(sections, document)
   const placed = (problems: readonly Problem[]): readonly Placed[] =>
     problems.map((problem) => ({ ...problem, place: document.placeOf(problem.path) }))
   const { tolerant = false } = options
@@ -329,6 +330,17 @@ async function withWrong(types: Types, wrong: readonly WrongEntry[]): Promise<Ty
   return all
 }
 
+/** Loads the checks of `formerly` only for a file that has one. */
+async function withFormerKeys(read: Sections, { value, placeOf }: ParsedDocument): Promise<Sections> {
+  const isRenamed = Object.values(read.types).some(({ monitors }) => monitors.some(({ formerly }) => formerly))
+  if (!isRenamed) return read
+  const { refuseFormerKeys } = await import('./former-keys.ts')
+  return refuseFormerKeys(read, {
+    pathOf: (type, { name, kind }) => pathOfEntry(value, type, name, kind.name),
+    lineOf: (path) => placeOf(path).line,
+  })
+}
+
 /** The monitors that run a program, and the places of their entries. */
 function programs(
   value: unknown,
@@ -341,7 +353,7 @@ function programs(
   )
 }
 
-/** The place of the entry with that MonitorName, or of its type when a profile makes the monitor. */
+/** The place of the entry with that MonitorName, or of the entry with the profile that makes the monitor. */
 function pathOfEntry(value: unknown, type: ServerType, name: string, kind: string): Problem['path'] {
   const types = isMap(value) ? value['types'] : undefined
   const section = isMap(types) ? types[type] : undefined
@@ -350,8 +362,15 @@ function pathOfEntry(value: unknown, type: ServerType, name: string, kind: strin
   const index = entries.findIndex(
     (entry) => isMap(entry) && entry['kind'] === kind && monitorName(kind, ownName(entry, kind)) === name,
   )
-  return index < 0 ? ['types', type] : [...path, index]
+  if (index >= 0) return [...path, index]
+  const use = entries.findIndex(
+    (entry) => isMap(entry) && entry['profile'] && name.startsWith(`${kind} ${prefixOf(entry)} `),
+  )
+  return use < 0 ? ['types', type] : [...path, use]
 }
+
+/** What the names of the monitors of a profile begin with. */
+const prefixOf = ({ name, profile }: Raw): string => String(name ?? profile)
 
 /** The name of an entry: the kind when it has none. */
 const ownName = ({ name }: Raw, kind: string): string => (typeof name === 'string' ? name : kind)

@@ -54,7 +54,7 @@ export async function readMonitor(
   const names = { plainName, name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
   const kind = isKindName(kindName) && kindName !== hostKind ? await loadKind(kindName) : undefined
   if (!kind || kind.internal) return refused({ path: ['kind'], message: await kindProblem(kindName) }, names)
-  const read = readKnown(raw, kind, plainName ?? kindName, context)
+  const read = await readKnown(raw, kind, plainName ?? kindName, context)
   const patterns = patternsIn(raw, [])
   if (patterns.length === 0) return { ...names, ...read }
   const { patternWarning } = await import('../assert/expectation.ts')
@@ -76,12 +76,12 @@ function patternsIn(value: unknown, path: Problem['path']): readonly PatternAt[]
   return isMap(value) ? Object.entries(value).flatMap(([key, item]) => patternsIn(item, [...path, key])) : []
 }
 
-function readKnown(
+async function readKnown(
   raw: Raw,
   kind: AnyKind,
   name: string,
   context: SettingsContext,
-): Pick<MonitorRead, 'dependsOn' | 'monitor' | 'problems' | 'warnings'> {
+): Promise<Pick<MonitorRead, 'dependsOn' | 'monitor' | 'problems' | 'warnings'>> {
   const short = readShorthands(raw, kind.settings, context)
   const spec: SettingsSpec = { ...kind.settings, ...commonSettings }
   // A keychain secret is bound to its monitor's target, which is known when all settings have been read.
@@ -89,7 +89,14 @@ function readKnown(
   const listing = `svc monitors kinds ${kind.name}`
   const read = readSettings(spec, short.rest, { ...context, listing, target: () => target })
   const common = read.values as SettingsRead<typeof commonSettings>['values']
-  const problems = [...read.problems, ...short.problems, ...timeoutProblems(common.timeout), ...forProblems(common.for)]
+  const former = common.formerly && (await formerKeys(common.formerly, kind.name))
+  const problems = [
+    ...read.problems,
+    ...short.problems,
+    ...timeoutProblems(common.timeout),
+    ...forProblems(common.for),
+    ...(former?.problems ?? []),
+  ]
   const settings: Record<string, unknown> = Object.fromEntries(
     Object.keys(kind.settings).flatMap((key) => (key in read.values ? [[key, read.values[key]]] : [])),
   )
@@ -109,6 +116,7 @@ function readKnown(
     retries: common.retries,
     deployment: common.deployment,
     forMs: common.for,
+    formerly: former?.keys,
   }
   return {
     // An empty text has already been reported as a problem.
@@ -117,6 +125,18 @@ function readKnown(
     problems,
     warnings: read.warnings,
   }
+}
+
+type FormerKeys = { readonly keys: readonly string[]; readonly problems: readonly Problem[] }
+
+async function formerKeys(written: readonly string[], kind: string): Promise<FormerKeys> {
+  const { formerKey, formerKeyMistake } = await import('./former-keys.ts')
+  const problems = written.flatMap((text, index) => {
+    // An empty text has already been reported as a problem.
+    const message = text === '' ? undefined : formerKeyMistake(text, kind)
+    return message === undefined ? [] : [{ path: ['formerly', index], message }]
+  })
+  return { keys: written.map(formerKey), problems }
 }
 
 /** Takes `warn:` and `limit:` out of a monitor and reads them as halves of its kind's latency threshold. */

@@ -1,0 +1,93 @@
+import { monitorKey, type PlannedMonitor, parseKey, writeKey } from '../engine/index.ts'
+import { isKindName, ofType } from '../plan/index.ts'
+import { ServerType } from '../protocol/index.ts'
+import type { Problem } from '../settings/index.ts'
+import { didYouMean } from '../suggest.ts'
+import type { TypeConfig, Types, WrongMonitor } from './types.ts'
+
+/** Why a text cannot be a former key of a monitor of this kind, or undefined. */
+export function formerKeyMistake(written: string, kind: string): string | undefined {
+  const parts = parseKey(written)
+  if (!parts) {
+    return 'must be a key: type/kind/name, like Sql/postgres/orders, or Sql/postgres/ for a monitor without a name'
+  }
+  if (!ServerType.values.some((type) => type === parts.type)) {
+    const meant = didYouMean(parts.type, ServerType.values)
+    return `begins with something other than a server type: ${meant === undefined ? 'write it like Sql/postgres/orders' : `did you mean \`${meant}\`?`}`
+  }
+  if (parts.kind === kind) return undefined
+  const what = isKindName(parts.kind) ? 'has another kind than this monitor' : 'has a kind that does not exist'
+  return `${what}: write ${parts.type}/${kind}/…, or remove it`
+}
+
+/** A former key in its one form: a monitor that is named like its kind has the empty name. */
+export const formerKey = (written: string): string => {
+  const parts = parseKey(written)
+  return parts ? writeKey(parts) : written
+}
+
+type TypesRead = {
+  readonly types: Types
+  readonly wrong: { readonly [T in ServerType]?: readonly WrongMonitor[] }
+  readonly problems: readonly Problem[]
+}
+type Document = {
+  /** The path of an entry in the document. */
+  readonly pathOf: (type: ServerType, monitor: PlannedMonitor) => Problem['path']
+  readonly lineOf: (path: Problem['path']) => number
+}
+type Placed = { readonly type: ServerType; readonly monitor: PlannedMonitor }
+
+/**
+ * The configuration, in which an entry is wrong if a key of its `formerly` is that of a monitor that exists, or is in
+ * `formerly` of another one too: what the store keeps under that key would have two owners. Entries with other mistakes
+ * count as monitors that exist.
+ */
+export function refuseFormerKeys<T extends TypesRead>(read: T, { pathOf, lineOf }: Document): T {
+  const all: readonly Placed[] = ServerType.values.flatMap((type) =>
+    (read.types[type]?.monitors ?? []).map((monitor) => ({ type, monitor })),
+  )
+  const living = new Map<string, number>([
+    ...ServerType.values.flatMap((type) =>
+      (read.wrong[type] ?? []).map((one) => [keyOfName(type, one.name), lineOf(one.problems[0]?.path ?? [])] as const),
+    ),
+    ...all.map(({ type, monitor }) => [monitorKey(ofType(type, monitor)), lineOf(pathOf(type, monitor))] as const),
+  ])
+  const claims = Map.groupBy(
+    all.flatMap((one) => (one.monitor.formerly ?? []).map((key) => ({ key, ...one }))),
+    ({ key }) => key,
+  )
+  const problemsOf = ({ type, monitor }: Placed): readonly Problem[] =>
+    (monitor.formerly ?? []).flatMap((key, index) => {
+      const path = [...pathOf(type, monitor), 'formerly', index]
+      const line = living.get(key)
+      if (key === monitorKey(ofType(type, monitor))) return [{ path, message: 'is the key of this monitor: remove it' }]
+      if (line !== undefined) {
+        const message = `is the key of a monitor that exists, in line ${line}: remove the key here, or rename that monitor`
+        return [{ path, message }]
+      }
+      const other = claims.get(key)?.find((claim) => claim.monitor !== monitor)
+      if (!other) return []
+      const where = lineOf([...pathOf(other.type, other.monitor), 'formerly'])
+      return [{ path, message: `is also in \`formerly\` in line ${where}: keep one of them` }]
+    })
+  const mistakes = all.flatMap((one) => {
+    const problems = problemsOf(one)
+    return problems.length === 0 ? [] : [{ ...one, problems }]
+  })
+  if (mistakes.length === 0) return read
+  const types: { [T in ServerType]?: TypeConfig } = { ...read.types }
+  const wrong: { [T in ServerType]?: readonly WrongMonitor[] } = { ...read.wrong }
+  for (const { type, monitor, problems } of mistakes) {
+    const config = types[type]
+    if (config) types[type] = { ...config, monitors: config.monitors.filter((one) => one !== monitor) }
+    wrong[type] = [...(wrong[type] ?? []), { name: monitor.name, problems }]
+  }
+  return { ...read, types, wrong, problems: [...read.problems, ...mistakes.flatMap(({ problems }) => problems)] }
+}
+
+/** The key of an entry with mistakes, which has no more than a MonitorName. Names of kinds contain no space. */
+function keyOfName(type: ServerType, name: string): string {
+  const [kind = '', ...words] = name.split(' ')
+  return writeKey({ type, kind, name: words.join(' ') })
+}
