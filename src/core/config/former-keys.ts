@@ -3,7 +3,6 @@ import { isKindName, ofType } from '../plan/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import type { Problem } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
-import type { TypeConfig, Types, WrongMonitor } from './types.ts'
 
 /** Why a text cannot be a former key of a monitor of this kind, or undefined. */
 export function formerKeyMistake(written: string, kind: string): string | undefined {
@@ -26,9 +25,15 @@ export const formerKey = (written: string): string => {
   return parts ? writeKey(parts) : written
 }
 
-type TypesRead = {
-  readonly types: Types
-  readonly wrong: { readonly [T in ServerType]?: readonly WrongMonitor[] }
+type MonitorsOf = {
+  readonly monitors: readonly PlannedMonitor[]
+  readonly host: Readonly<Record<string, unknown>> | false
+}
+type Mistaken = { readonly name: string; readonly problems: readonly Problem[] }
+/** A part of what `readTypes` returns. */
+type ReadConfig = {
+  readonly types: { readonly [T in ServerType]?: MonitorsOf }
+  readonly wrong: { readonly [T in ServerType]?: readonly Mistaken[] }
   readonly problems: readonly Problem[]
 }
 type Document = {
@@ -43,7 +48,7 @@ type Placed = { readonly type: ServerType; readonly monitor: PlannedMonitor }
  * `formerly` of another one too: what the store keeps under that key would have two owners. Entries with other mistakes
  * count as monitors that exist.
  */
-export function refuseFormerKeys<T extends TypesRead>(read: T, { pathOf, lineOf }: Document): T {
+export function refuseFormerKeys<T extends ReadConfig>(read: T, { pathOf, lineOf }: Document): T {
   const all: readonly Placed[] = ServerType.values.flatMap((type) =>
     (read.types[type]?.monitors ?? []).map((monitor) => ({ type, monitor })),
   )
@@ -76,8 +81,8 @@ export function refuseFormerKeys<T extends TypesRead>(read: T, { pathOf, lineOf 
     return problems.length === 0 ? [] : [{ ...one, problems }]
   })
   if (mistakes.length === 0) return read
-  const types: { [T in ServerType]?: TypeConfig } = { ...read.types }
-  const wrong: { [T in ServerType]?: readonly WrongMonitor[] } = { ...read.wrong }
+  const types: { [T in ServerType]?: MonitorsOf } = { ...read.types }
+  const wrong: { [T in ServerType]?: readonly Mistaken[] } = { ...read.wrong }
   for (const { type, monitor, problems } of mistakes) {
     const config = types[type]
     if (config) types[type] = { ...config, monitors: config.monitors.filter((one) => one !== monitor) }
