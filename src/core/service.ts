@@ -63,7 +63,7 @@ export const readsHere = (caller: Caller): boolean | Promise<boolean> =>
 
 /** What a transport may add to an answer. */
 export type AnswerFacts = {
-  /** Seconds since the run behind this answer ended; 0 for a run made for this call. */
+  /** Seconds since the run behind this answer ended, and more if it reuses older results; 0 for a run made for this call. */
   readonly ageSeconds: number
   /** The id of the (possibly shared) run. */
   readonly runId: string
@@ -100,7 +100,7 @@ export type Call = {
    */
   readonly repeatsRefusedUntil?: number | undefined
   readonly selection?: Selection | undefined
-  /** In process, calls with the same object that begin together observe this machine once. */
+  /** In process, calls with the same object share what is observed since the first of them. */
   readonly together?: object | undefined
   /** In process: called when the run of this call begins. */
   readonly onRun?: ((run: RunInProgress) => void) | undefined
@@ -228,7 +228,7 @@ export type StartedRuns = {
   readonly type: ServerType
   readonly mode: ExecutionMode
   /** `peer`: another svc. */
-  readonly trigger: 'caller' | 'peer'
+  readonly trigger: 'caller' | 'schedule' | 'peer'
   readonly count: number
 }
 export type RecentRun = {

@@ -213,7 +213,7 @@ test('S8 exempt and signed-in callers do not wait for the runs of anonymous ones
 
 test('S9 checks that still run at the limit are cancelled, with their callers and without any', async () => {
   await using target = await peer(blackHole)
-  await using site = await serve(tcpMonitor('App', target.port, '30s') + tcpMonitor('Sql', target.port, '30s'), {
+  await using site = await serve(tcpMonitor('App', target.port, '30s') + tcpMonitor('Sql', target.port, '29s'), {
     cancelAfterMs: 200,
     quietMs: 100,
   })

@@ -5,7 +5,6 @@ import {
   type AnyKind,
   type CheckContext,
   limits,
-  type MachineReports,
   notChecked,
   type PlannedMonitor,
   type Result,
@@ -333,30 +332,6 @@ describe('the engine', () => {
 })
 
 describe('the engine with monitors of the machine and of svc.yaml', () => {
-  test('K10 runs that share their reports of the machine observe it once, and other monitors each', async () => {
-    const observed: string[] = []
-    const counted = (name: string, host: boolean, settings: object = {}): PlannedMonitor => ({
-      ...monitor(name, {
-        observe: async function* () {
-          observed.push(name)
-          yield ok()
-        },
-      }),
-      host,
-      settings,
-    })
-    const machineReports: MachineReports = new Map()
-    const plan = (): readonly PlannedMonitor[] => [counted('host', true), counted('tcp db', false)]
-    const together = { mode: 'Basic', signal: never, machineReports } as const
-    const runs = await Promise.all([
-      runMonitors(plan(), engineWorld(), together),
-      runMonitors(plan(), engineWorld(), together),
-      runMonitors([counted('host', true, { disk: 1 })], engineWorld(), together),
-    ])
-    expect(observed.toSorted()).toEqual(['host', 'host', 'tcp db', 'tcp db'])
-    for (const { monitors } of runs) expect(monitors[0]?.results).toHaveLength(1)
-  })
-
   test('K11 a monitor whose dependency was not checked is not checked either, unless another one failed', async () => {
     const wrong = monitor('wrong', {
       observe: async function* () {

@@ -138,9 +138,9 @@ async function play(script: readonly Event[], outcomes: readonly Plan[]) {
   }
   const runningIn = (lane: string): RunRecord | undefined =>
     runs.findLast((run) => run.lane === lane && run.endedAt === undefined)
-  const shared = new SharedRuns(now, (mode, type, forPeer) => {
+  const shared = new SharedRuns(now, (mode, type, { cause }) => {
     const pair = `${mode} ${type}`
-    const lane = `${pair} ${forPeer}`
+    const lane = `${pair} ${cause === 'peer'}`
     const plan = outcomes[runs.length % outcomes.length] ?? { durationMs: 1, outcome: 'passes' }
     const callers = [...waiting].filter((one) => one.lane === lane)
     order += 1
@@ -184,6 +184,7 @@ async function play(script: readonly Event[], outcomes: readonly Plan[]) {
     calls.push(one)
     const { signal } = leaving
     const { fresh, who, forPeer, patienceMs } = event
+    const cause = forPeer ? 'peer' : 'caller'
     const isStranger = who.name === 'stranger'
     const recognize = (): boolean => {
       one.recognizedAt = now()
@@ -201,7 +202,7 @@ async function play(script: readonly Event[], outcomes: readonly Plan[]) {
             return recognize()
           }
     if (recognizedAfter === undefined) recognize()
-    shared.get(event.mode, event.type, { signal, fresh, stranger, forPeer, callerTimeoutMs: patienceMs }).then(
+    shared.get(event.mode, event.type, { signal, fresh, stranger, cause, callerTimeoutMs: patienceMs }).then(
       ({ run, ageMs }) => {
         one.ended = { at: now(), run: runs[Number(run.id)], error: undefined, age: ageMs }
         waiting.delete(one)

@@ -13,7 +13,7 @@ afterEach(() => {
 
 /** Simulated: runs that end when the test says so, and a clock that it moves. */
 function harness() {
-  const state = { runs: 0, failing: false }
+  const state: { runs: number; failing: boolean; reused?: Run['reused'] } = { runs: 0, failing: false }
   const pending: { finish: () => void; breakOff: (error: Error) => void }[] = []
   const shared = new SharedRuns(
     () => performance.now(),
@@ -31,6 +31,7 @@ function harness() {
               endedAt: new Date(0),
               durationMs: 1,
               serverState: {},
+              reused: state.reused,
               monitors: [
                 {
                   name: 'm',
@@ -104,6 +105,18 @@ describe('runs that callers share', () => {
     expect(answered()).toBe(false)
     await finish()
     expect((await next).run.id).toBe('run 2')
+  })
+
+  test('H8 a run that reuses older results has their age and expires with the first of them', async () => {
+    const { state, ask, result, pass } = harness()
+    state.reused = { ageMs: 7_000, leftMs: 3_000 }
+    await result()
+    expect((await ask()).ageMs).toBe(7_000)
+    await pass(2_999)
+    expect((await ask()).ageMs).toBe(9_999)
+    expect(state.runs).toBe(1)
+    await pass(1)
+    expect(await result()).toBe('run 2')
   })
 
   test.each([
@@ -265,7 +278,7 @@ describe('runs that callers share', () => {
 
   test('H8 peers share runs among themselves, with nobody else, and start no more often', async () => {
     const { state, ask, finish, pass } = harness()
-    const pending = Array.from({ length: 100 }, () => ask({ forPeer: true }))
+    const pending = Array.from({ length: 100 }, () => ask({ cause: 'peer' }))
     const other = ask()
     expect(state.runs).toBe(1)
     await finish()
@@ -276,7 +289,7 @@ describe('runs that callers share', () => {
     expect(state.runs).toBe(2)
     await finish()
     expect((await other).run.id).toBe('run 2')
-    expect((await ask({ forPeer: true })).run.id).toBe('run 1')
+    expect((await ask({ cause: 'peer' })).run.id).toBe('run 1')
   })
 
   test('H8 modes do not share runs', async () => {

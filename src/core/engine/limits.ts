@@ -1,4 +1,6 @@
+import { type ExecutionMode, resultLifeMs } from '../protocol/index.ts'
 import type { Target } from '../settings/index.ts'
+import type { Result } from './result.ts'
 import { type SlotKey, type SlotLane, type SlotWaiter, WaitingList } from './waiting-list.ts'
 
 /** One request for a slot. */
@@ -238,4 +240,147 @@ export function deadlineSignal(
       parent.removeEventListener('abort', abort)
     },
   }
+}
+
+/** A monitor of a run that waits for an observation. */
+export type Waiter = {
+  /** Aborts when the run ends: the waiter leaves. */
+  readonly signal: AbortSignal
+  /** When its run ends, in monotonic milliseconds. */
+  readonly ends: number
+  /** Sees each result as soon as it is known, including those from before it joined. */
+  readonly observed?: ((result: Result) => void) | undefined
+}
+
+/** A value that an observation added to a series, and the monitor that it was made for. */
+export type SharedReading = {
+  readonly by: string
+  readonly series: string
+  readonly value: number
+  readonly everyMs: number
+}
+
+/** The work of an observation. */
+export type Underway<W extends Waiter> = {
+  /** Rejects for a defect only. Ends soon after the signal of the observation aborts. */
+  readonly ended: Promise<void>
+  /** The results for one who waits: all of them at the end, those so far when it leaves others behind. */
+  readonly view: (waiter: W, hasLeft: boolean) => readonly Result[]
+}
+
+/** One observation, for all who wait for it. It continues until it ends or nobody waits any more. */
+export class Observation<W extends Waiter = Waiter> {
+  /** Monotonic milliseconds. */
+  readonly begunAt: number
+  /** Monotonic milliseconds. Undefined while it is under way. */
+  endedAt: number | undefined
+  /** False once it has less time than others would give it: they then observe for themselves. */
+  joinable = true
+  readonly readings: SharedReading[] = []
+  readonly #nobodyWaits = new AbortController()
+  readonly #waiters = new Set<W>()
+  readonly #results: Result[] = []
+  readonly #underway: Underway<W>
+  #latest: W
+
+  constructor(begunAt: number, first: W, observe: (observation: Observation<W>) => Underway<W>) {
+    this.begunAt = begunAt
+    this.#latest = first
+    this.#waiters.add(first)
+    if (first.signal.aborted) this.#nobodyWaits.abort(first.signal.reason)
+    this.#underway = observe(this)
+  }
+
+  /** Aborts when nobody waits any more. */
+  get signal(): AbortSignal {
+    return this.#nobodyWaits.signal
+  }
+
+  /** Of all who have waited, the one whose run ends last. */
+  get latest(): W {
+    return this.#latest
+  }
+
+  get results(): readonly Result[] {
+    return this.#results
+  }
+
+  add(results: readonly Result[]): void {
+    this.#results.push(...results)
+    for (const { observed } of this.#waiters) if (observed) for (const result of results) observed(result)
+  }
+
+  /**
+   * The results for one who waits. Whoever leaves while others stay gets those so far. The last one who leaves ends the
+   * observation, and gets its results once it has cleaned up.
+   */
+  async outcome(waiter: W): Promise<readonly Result[]> {
+    const { ended, view } = this.#underway
+    if (!this.#waiters.has(waiter)) this.#join(waiter)
+    const { promise: left, resolve } = Promise.withResolvers<readonly Result[]>()
+    const all = ended.then(() => view(waiter, false))
+    // At once, and not in a later microtask: whoever ends with the same run must not get the slot of this one first.
+    const leave = (): void => {
+      this.#waiters.delete(waiter)
+      const continues = this.endedAt === undefined && this.#waiters.size > 0
+      if (this.endedAt === undefined && !continues) this.#nobodyWaits.abort(waiter.signal.reason)
+      resolve(continues ? view(waiter, true) : all)
+    }
+    if (waiter.signal.aborted) leave()
+    else waiter.signal.addEventListener('abort', leave)
+    try {
+      return await Promise.race([all, left])
+    } finally {
+      waiter.signal.removeEventListener('abort', leave)
+      this.#waiters.delete(waiter)
+    }
+  }
+
+  #join(waiter: W): void {
+    this.#waiters.add(waiter)
+    if (waiter.ends > this.#latest.ends) this.#latest = waiter
+    if (waiter.observed) for (const result of this.#results) waiter.observed(result)
+  }
+}
+
+/** Which observation would serve a monitor. */
+export type ObservationRequest = {
+  readonly kind: object
+  /** Equal for monitors of this kind that observe the same in the same way. */
+  readonly key: string
+  /** The observation must not have begun before this time, in monotonic milliseconds. */
+  readonly notBefore: number
+}
+
+type LatestObservation<W extends Waiter> = { readonly observation: Observation<W>; readonly lifeMs: () => number }
+
+/**
+ * The observations of all runs: of each kind and key the latest one, while it is under way and for the life of its
+ * results. Their number is bounded by the monitors of svc.yaml.
+ */
+export class Observations<W extends Waiter = Waiter> {
+  readonly #byKind = new WeakMap<object, Map<string, LatestObservation<W>>>()
+
+  /** An observation that may serve in place of a new one. */
+  find({ kind, key, notBefore }: ObservationRequest, now: number): Observation<W> | undefined {
+    const entry = this.#byKind.get(kind)?.get(key)
+    if (!entry || entry.observation.begunAt < notBefore || entry.observation.signal.aborted) return undefined
+    const { joinable, endedAt } = entry.observation
+    if (endedAt === undefined) return joinable ? entry.observation : undefined
+    return now < endedAt + entry.lifeMs() ? entry.observation : undefined
+  }
+
+  /** Makes an observation available to others. `lifeMs`: for how long its results count after its end. */
+  add({ kind, key }: ObservationRequest, observation: Observation<W>, lifeMs: () => number): void {
+    const ofKind = this.#byKind.get(kind) ?? new Map<string, LatestObservation<W>>()
+    this.#byKind.set(kind, ofKind)
+    ofKind.set(key, { observation, lifeMs })
+  }
+}
+
+/** Milliseconds for which results count after their end (H8). What had no time of its own says nothing to others. */
+export function lifeOf(results: readonly Result[], mode: ExecutionMode): number {
+  const hadTime = results.every(({ notChecked: reason }) => reason !== 'starved' && reason !== 'budget')
+  if (results.length === 0 || !hadTime) return 0
+  return results.some(({ status }) => status === 'failed') ? resultLifeMs[mode] / 4 : resultLifeMs[mode]
 }

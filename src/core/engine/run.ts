@@ -15,7 +15,18 @@ import {
   includes,
   type RunMemory,
 } from './kind.ts'
-import { deadlineSignal, NoSlot, orAborted, type Slot, Slots } from './limits.ts'
+import {
+  deadlineSignal,
+  lifeOf,
+  NoSlot,
+  Observation,
+  Observations,
+  orAborted,
+  type Slot,
+  Slots,
+  type Underway,
+  type Waiter,
+} from './limits.ts'
 import type { RefusalStore } from './refusal-file.ts'
 import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
 import type { Blocked, SignIns } from './sign-ins.ts'
@@ -74,7 +85,12 @@ export type Run = {
   readonly durationMs: number
   readonly monitors: readonly MonitorReport[]
   readonly serverState: ServerState
+  /** Of the results from before the run. Absent: it observed everything itself, or together with another run. */
+  readonly reused?: Reused | undefined
 }
+
+/** Milliseconds, at the start of a run: the age of the oldest result that it reuses, and what is left of the first to expire. */
+export type Reused = { readonly ageMs: number; readonly leftMs: number }
 
 /** Milliseconds: the deadlines of one monitor and of a whole run. */
 export const deadlines: Record<ExecutionMode, { readonly monitor: number; readonly run: number }> = {
@@ -96,6 +112,8 @@ export type Limits = {
   readonly signIns: () => Promise<SignIns>
   /** The outcome of the last run of each monitor, by its fingerprint: true when nothing failed. */
   readonly lastPassed: Map<string, boolean>
+  /** What is observed for all runs. */
+  readonly observations: Observations<Asking>
 }
 export const loadSignIns = () => import('./sign-ins.ts')
 
@@ -106,6 +124,7 @@ export function limits(refusals?: RefusalStore): Limits {
     slots: new Slots(),
     signIns: () => signIns.get(),
     lastPassed: new Map(),
+    observations: new Observations(),
   }
 }
 
@@ -123,38 +142,31 @@ export type EngineContext = Pick<CheckContext, 'now'> &
     readonly tryNow?: ((monitor: PlannedMonitor) => Promise<string | undefined>) | undefined
   }
 
+/**
+ * Why a run takes place: a caller asks for it, it is due, or another svc asks for it. The monitors of a run for a peer
+ * query no further svc.
+ */
+export type RunCause = 'caller' | 'schedule' | 'peer'
+
 export type RunOptions = {
   readonly mode: ExecutionMode
   readonly signal: AbortSignal
   /** Milliseconds for the whole run. Defaults to the mode's deadline. */
   readonly timeoutMs?: number | undefined
-  readonly calledByPeer?: boolean | undefined
+  /** Default: `caller`. */
+  readonly cause?: RunCause | undefined
+  /**
+   * Observations that began before this time, in monotonic milliseconds, do not serve. Default: the start of the run.
+   */
+  readonly notBefore?: number | undefined
   /**
    * Repeats, once, sign-ins that were refused until this time, in milliseconds since 1970: somebody wants to know now.
    */
   readonly repeatsRefusedUntil?: number | undefined
-  /** Observes the machine once for several runs that begin together. Absent: every run observes it. */
-  readonly machineReports?: MachineReports | undefined
   /** Called when the run begins. `pending` shrinks as its monitors end. */
   readonly onBegin?:
     | ((run: { readonly monitors: readonly PlannedMonitor[]; readonly pending: ReadonlySet<PlannedMonitor> }) => void)
     | undefined
-}
-
-/** The reports on the machine itself, by mode, monitor and settings. */
-export type MachineReports = Map<string, Promise<MonitorReport>>
-
-/** Returns the report of an equal monitor in `reports`, or makes it. */
-function sharedReport(
-  reports: MachineReports,
-  mode: ExecutionMode,
-  monitor: PlannedMonitor,
-  make: () => Promise<MonitorReport>,
-): Promise<MonitorReport> {
-  const key = JSON.stringify([mode, monitor.name, fingerprint(monitor)])
-  const made = reports.get(key) ?? make()
-  reports.set(key, made)
-  return made
 }
 
 /**
@@ -188,6 +200,8 @@ export async function runMonitors(
     ms: runMs,
     priorities,
     acceptedSignIns: new Set(),
+    notBefore: options.notBefore ?? start,
+    reused: [],
   }
   const priority = (monitor: PlannedMonitor): number => priorities.get(monitor) ?? 0
 
@@ -204,9 +218,7 @@ export async function runMonitors(
       // A parent that really failed decides before one that was not checked.
       const cause = failed.find((parent) => parent.results.some(reallyFailed)) ?? failed[0]
       if (cause) return notRun(monitor, cause)
-      const observe = (): Promise<MonitorReport> => attempts(monitor, context, options, run, parents)
-      const { machineReports, mode } = options
-      return await (monitor.host && machineReports ? sharedReport(machineReports, mode, monitor, observe) : observe())
+      return await attempts(monitor, context, options, run, parents)
     })
     const ended = made.finally(() => pending.delete(monitor))
     reports.set(monitor.name, ended)
@@ -226,6 +238,7 @@ export async function runMonitors(
       durationMs,
       monitors,
       serverState: state(),
+      reused: reusedIn(run),
     }
   } finally {
     runDeadline.clear()
@@ -243,7 +256,19 @@ type RunClock = {
   readonly priorities: ReadonlyMap<PlannedMonitor, number>
   /** The keys of the sign-ins that servers have accepted in this run. */
   readonly acceptedSignIns: Set<string>
+  /** Observations that began earlier do not serve. */
+  readonly notBefore: number
+  /** Grows by each result that is older than the run. */
+  readonly reused: Reused[]
 }
+
+const reusedIn = ({ reused }: RunClock): Reused | undefined =>
+  reused.length === 0
+    ? undefined
+    : {
+        ageMs: Math.max(...reused.map(({ ageMs }) => ageMs)),
+        leftMs: Math.min(...reused.map(({ leftMs }) => leftMs)),
+      }
 
 /** Monitors that passed last time come first, then those without a last time, then those that did not pass. */
 function priorityOf(monitor: PlannedMonitor, { limits: { lastPassed } }: EngineContext): number {
@@ -315,9 +340,15 @@ async function attempts(
     const began = context.now()
     let results: readonly Result[] = []
     let attempt = 0
+    let tookMs = 0
+    let notBefore = run.notBefore
     do {
       const before = results
-      results = await observeOnce(monitor, context, options, run, { waits, observed: signIn?.observed })
+      const once = await observeOnce(monitor, context, options, run, { waits, observed: signIn?.observed, notBefore })
+      results = once.results
+      tookMs += once.tookMs
+      // Another monitor may have made the next attempt already.
+      notBefore = once.endedAt
       // A further attempt that had no time proves nothing; the one before did.
       if (attempt > 0 && results.some(({ notChecked: reason }) => reason === 'starved' || reason === 'budget')) {
         results = before
@@ -331,7 +362,8 @@ async function attempts(
     const counted =
       monitor.forMs === undefined ? results : await applyHoldDuration(results, monitor.forMs, monitor, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
-    return base(monitor, await advised(reported, monitor, context, options), context.now() - began, attempt)
+    const durationMs = Math.max(context.now() - began, tookMs)
+    return base(monitor, await advised(reported, monitor, context, options), durationMs, attempt)
   } finally {
     signIn?.end()
   }
@@ -465,122 +497,233 @@ const waitText = (ms: number, what: string): string => `waited ${seconds(ms)} fo
 const passedLate = (result: Result, attempt: number): Result =>
   result.status === 'failed' ? result : { ...result, message: `${result.message} (passed on attempt ${attempt})` }
 
+/** A monitor that waits for an observation. */
+type Asking = Waiter & { readonly options: RunOptions; readonly run: RunClock; readonly waits: readonly string[] }
+
+/** The results of one attempt. Times are monotonic milliseconds. */
+type Observed = {
+  readonly results: readonly Result[]
+  readonly endedAt: number
+  /** How long the observation has taken. */
+  readonly tookMs: number
+}
+
+/**
+ * Observes a monitor, unless an equal one is being observed or its results are still valid (H8). The deadline of a run
+ * ends only its own waiting.
+ */
 async function observeOnce(
   monitor: PlannedMonitor,
   context: EngineContext,
   options: RunOptions,
   run: RunClock,
-  { waits, observed }: { readonly waits: readonly string[]; readonly observed: HeldSignIn['observed'] | undefined },
-): Promise<readonly Result[]> {
-  const unusable = monitor.kind.validate?.(monitor.settings as never)
-  if (unusable !== undefined) return [{ check: 'settings', status: 'failed', fault: 'data', message: unusable }]
-  const target = monitor.kind.target?.(monitor.settings as never) ?? {}
-  const reason = reasonOf(options, run)
+  {
+    waits,
+    observed,
+    notBefore,
+  }: {
+    readonly waits: readonly string[]
+    readonly observed: HeldSignIn['observed'] | undefined
+    readonly notBefore: number
+  },
+): Promise<Observed> {
   const askedAt = context.now()
-  let slot: Slot
-  try {
-    const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0 }
-    slot = await context.limits.slots.take(request, run.signal)
-  } catch (error) {
-    // Whoever asks after the end of the run has not waited for a slot.
-    const isLast = error instanceof NoSlot && askedAt < run.ends
-    return [neverBegun(options, run, isLast ? [...waits, waitText(context.now() - askedAt, error.message)] : waits)]
+  const unusable = monitor.kind.validate?.(monitor.settings as never)
+  if (unusable !== undefined) {
+    const result: Result = { check: 'settings', status: 'failed', fault: 'data', message: unusable }
+    return { results: [result], endedAt: askedAt, tookMs: 0 }
   }
-  const started = context.now()
-  const time = timeOf(monitor, options, run, started)
-  const { allowed } = time
-  const waited = slot.waitedFor === undefined ? waits : [...waits, waitText(started - askedAt, slot.waitedFor)]
-  // Without a timer for what is left of the run: whoever still waits for a slot then would get one without any time.
-  const deadline = deadlineSignal(run.signal, time.own)
-  const { signal } = deadline
-  let step: { check: string; address: string | undefined; since: number } = {
-    check: monitor.kind.checks[0]?.name ?? 'probe',
-    address: undefined,
-    since: started,
+  const { observations } = context.limits
+  const { signal, ends } = run
+  const asking: Asking = { signal, ends, observed, options, run, waits }
+  const { mode, cause } = options
+  const key = JSON.stringify([mode, cause === 'peer', ownTime(monitor, mode), fingerprint(monitor)])
+  const request = { kind: monitor.kind, key, notBefore }
+  const existing = observations.find(request, askedAt)
+  const observation = existing ?? new Observation(askedAt, asking, (made) => observe(monitor, context, made))
+  const lifeMs = (): number => lifeOf(observation.results, mode)
+  if (!existing) observations.add(request, observation, lifeMs)
+  const results = await observation.outcome(asking)
+  const endedAt = observation.endedAt ?? context.now()
+  if (existing) await keepReadings(monitor, context, observation, signal)
+  if (existing && endedAt <= run.began) {
+    run.reused.push({ ageMs: run.began - endedAt, leftMs: endedAt + lifeMs() - run.began })
   }
+  return { results, endedAt, tookMs: endedAt - observation.begunAt }
+}
+
+/** Adds the values of an observation that was made for another monitor to the series of this one. */
+async function keepReadings(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  { readings }: Observation<Asking>,
+  signal: AbortSignal,
+): Promise<void> {
+  const history = historyOf(monitor, context, signal)
+  const own = ownerOf(monitor)
+  for (const { by, series, value, everyMs } of readings) if (by !== own) await history(series, value, everyMs)
+}
+
+/** Tells the series of monitors with one kind apart, as their keys do. */
+const ownerOf = ({ type, name }: PlannedMonitor): string => JSON.stringify([type, name])
+
+type SlotTime = { readonly started: number; readonly time: Time }
+
+/** How far an observation is. Times are monotonic milliseconds. */
+type Progress = {
+  /** What it waited for, if it ended before it got a slot. */
+  noSlot?: string | undefined
+  /** Once it has a slot. */
+  slotTime?: SlotTime & { readonly waits: readonly string[] }
+  step: { readonly check: string; readonly address: string | undefined; readonly since: number }
+}
+
+/** Makes an observation for all who wait for it. */
+function observe(monitor: PlannedMonitor, context: EngineContext, observation: Observation<Asking>): Underway<Asking> {
+  const { kind, settings } = monitor
+  const { mode, cause } = observation.latest.options
+  const { begunAt } = observation
+  const target = kind.target?.(settings as never) ?? {}
   const awaited = new Set<AwaitedShare>()
-  const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
-  const checkContext: CheckContext = {
-    mode: options.mode,
-    signal,
-    msLeft: () => Math.max(1, Math.floor(started + allowed - context.now())),
-    now: context.now,
-    date: context.date,
-    step: (check, address) => {
-      step = { check, address: address ?? step.address, since: context.now() }
-      watch.progress()
-    },
-    resolve,
-    lookup: lookupWith(resolve),
-    files: filesUntil(signal, (share) => {
-      awaited.add(share)
-      // What has not answered by the deadline is named in the result.
-      return () => {
-        if (!signal.aborted) awaited.delete(share)
-      }
-    }),
-    inChild: (probe, input) => context.inChild(probe, input, signal),
-    services: context.services ?? {},
-    history: historyOf(monitor, context, signal),
-    calledByPeer: options.calledByPeer ?? false,
-    isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
-  }
-  const results: Result[] = []
   const conversations = new Conversations()
-  // A database that has answered is at work, not silent.
-  const watch = watchSilence(() => slot.detach({ keepDatabase: results.length > 0 }))
-  const iterator = monitor.kind.run(monitor.settings as never, checkContext)[Symbol.asyncIterator]()
+  /** What the end of the run may have cut: it proves nothing about the server. */
+  const cut = new Set<Result>()
+  const progress: Progress = { step: { check: kind.checks[0]?.name ?? 'probe', address: undefined, since: begunAt } }
+
   const failedStep = (error: unknown): Result => {
-    const took = context.now() - step.since
-    // An error after the deadline is a consequence of the deadline.
-    const cause = signal.aborted && !(error instanceof ProbeError) ? noAnswer(step.address, awaited, time) : error
-    const shortage = shortageOf(cause)
-    if (shortage !== undefined) return notChecked(step.check, 'starved', shortage, { address: step.address })
-    const classified = classify(cause, step.address, took)
-    return judged({ check: step.check, status: 'failed', ...classified, address: step.address })
+    const { check, address, since } = progress.step
+    const shortage = shortageOf(error)
+    if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address })
+    return { check, status: 'failed', ...classify(error, address, context.now() - since), address }
   }
   /** A timeout at the end of a time that was cut short proves nothing about the server. */
-  const judged = (result: Result): Result => {
-    const { fault, message, details = [] } = result
-    const isLate = context.now() >= started + allowed - toleranceMs
+  const judged = (result: Result, { started, time }: SlotTime, reason: ReturnType<typeof reasonOf>): Result => {
+    const { fault, message } = result
+    const isLate = context.now() >= started + time.allowed - toleranceMs
     if (!time.isCut || !isLate || !reallyFailed(result) || fault !== 'timeout') return result
     const text = message.endsWith(time.text) ? message : `${message}; it had ${time.text}`
-    return notChecked(result.check, reason, text, {
-      ...result,
-      details: [...details, ...waited.map((wait) => `it ${wait}`)],
-    })
+    const one = notChecked(result.check, reason, text, result)
+    cut.add(one)
+    return one
   }
-  try {
-    for (;;) {
-      const next = await orAborted(
-        withConversations(conversations, () => iterator.next()),
-        signal,
-      )
-      if (next.done) break
-      watch.progress()
-      const batch = [next.value].flat().map(judged)
-      results.push(...batch)
-      if (observed) for (const result of batch) observed(result)
-    }
-  } catch (error) {
-    results.push(withConversations(conversations, () => failedStep(error)))
-    // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
-    await closed(iterator)
-  } finally {
-    deadline.clear()
-    watch.end()
-    slot.release()
-  }
-  if (results.length === 0) {
-    results.push({ check: step.check, status: 'failed', fault: 'internal', message: 'the check produced no result' })
-  }
-  const { kind } = monitor
   // After a sign-in, what the server shows to everybody counts for nothing.
-  const hasSignedIn = kind.signsIn?.(monitor.settings as never, options.mode) !== undefined
-  return decideReading(
-    results,
-    (check) => !hasSignedIn || kind.checks.every(({ name, provesNoReading }) => name !== check || !provesNoReading),
-  )
+  const hasSignedIn = kind.signsIn?.(settings as never, mode) !== undefined
+  const decided = (results: readonly Result[]): readonly Result[] =>
+    decideReading(
+      results,
+      (check) => !hasSignedIn || kind.checks.every(({ name, provesNoReading }) => name !== check || !provesNoReading),
+    )
+
+  /** The results as one of those who wait sees them: each has waited for something else before. */
+  const view = ({ options, run, waits }: Asking, hasLeft: boolean): readonly Result[] => {
+    const { slotTime, noSlot } = progress
+    if (!slotTime) {
+      const slotWait = hasLeft ? waitText(context.now() - begunAt, 'its turn') : noSlot
+      return [neverBegun(options, run, slotWait === undefined ? waits : [...waits, slotWait])]
+    }
+    const reason = reasonOf(options, run)
+    const own = { ...slotTime, time: timeOf(monitor, options, run, slotTime.started) }
+    const last = hasLeft ? [judged(failedStep(noAnswer(progress.step.address, awaited, own.time)), own, reason)] : []
+    const before = [...waits, ...slotTime.waits].map((wait) => `it ${wait}`)
+    const results = [...observation.results, ...last].map((result) =>
+      cut.has(result) ? { ...result, details: [...(result.details ?? []), ...before] } : result,
+    )
+    return decided(results)
+  }
+
+  const recorded =
+    (history: CheckContext['history']): CheckContext['history'] =>
+    async (series, value, everyMs) => {
+      observation.readings.push({ by: ownerOf(monitor), series, value, everyMs })
+      return await history(series, value, everyMs)
+    }
+
+  const work = async (): Promise<void> => {
+    let slot: Slot
+    try {
+      const { run } = observation.latest
+      const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0 }
+      slot = await context.limits.slots.take(request, observation.signal)
+    } catch (error) {
+      // Whoever asks after the end of the run has not waited for a slot.
+      const isLast = error instanceof NoSlot && begunAt < observation.latest.ends
+      if (isLast) progress.noSlot = waitText(context.now() - begunAt, error.message)
+      return
+    }
+    const started = context.now()
+    const { options, run } = observation.latest
+    const time = timeOf(monitor, options, run, started)
+    const waits = slot.waitedFor === undefined ? [] : [waitText(started - begunAt, slot.waitedFor)]
+    const slotTime = { started, time, waits }
+    progress.slotTime = slotTime
+    progress.step = { ...progress.step, since: started }
+    observation.joinable = time.own - time.allowed <= toleranceMs
+    // Without a timer for what is left of the run: whoever still waits for a slot then would get one without any time.
+    const deadline = deadlineSignal(observation.signal, time.own)
+    const { signal } = deadline
+    const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
+    const checkContext: CheckContext = {
+      mode,
+      signal,
+      msLeft: () => Math.max(1, Math.floor(started + time.allowed - context.now())),
+      now: context.now,
+      date: context.date,
+      step: (check, address) => {
+        progress.step = { check, address: address ?? progress.step.address, since: context.now() }
+        watch.progress()
+      },
+      resolve,
+      lookup: lookupWith(resolve),
+      files: filesUntil(signal, (share) => {
+        awaited.add(share)
+        // What has not answered by the deadline is named in the result.
+        return () => {
+          if (!signal.aborted) awaited.delete(share)
+        }
+      }),
+      inChild: (probe, input) => context.inChild(probe, input, signal),
+      services: context.services ?? {},
+      history: recorded(historyOf(monitor, context, signal)),
+      calledByPeer: cause === 'peer',
+      isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
+    }
+    const judge = (result: Result): Result => judged(result, slotTime, reasonOf(options, run))
+    // A database that has answered is at work, not silent.
+    const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
+    const iterator = kind.run(settings as never, checkContext)[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await orAborted(
+          withConversations(conversations, () => iterator.next()),
+          signal,
+        )
+        if (next.done) break
+        watch.progress()
+        observation.add([next.value].flat().map(judge))
+      }
+    } catch (error) {
+      // An error after the deadline is a consequence of the deadline.
+      const isLate = signal.aborted && !(error instanceof ProbeError)
+      const thrown = isLate ? noAnswer(progress.step.address, awaited, time) : error
+      observation.add([withConversations(conversations, () => judge(failedStep(thrown)))])
+      // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
+      await closed(iterator)
+    } finally {
+      deadline.clear()
+      watch.end()
+      slot.release()
+    }
+    if (observation.results.length === 0) {
+      const { check } = progress.step
+      observation.add([{ check, status: 'failed', fault: 'internal', message: 'the check produced no result' }])
+    }
+  }
+  return {
+    view,
+    ended: work().finally(() => {
+      observation.endedAt = context.now()
+    }),
+  }
 }
 
 /** The error at a deadline. A share that hangs keeps everything waiting that comes after it. */

@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type ExecutionMode, resultLifeMs, type ServerType } from '../protocol/index.ts'
 import { deadlineSignal } from './limits.ts'
-import type { Run } from './run.ts'
+import type { Run, RunCause } from './run.ts'
 
 /**
  * Minimum milliseconds from the start and from the end of a run to the next start of the same mode and type. This
@@ -12,8 +12,12 @@ const pauseMs = 1_000
 const maxStrangerStarts = 4
 const strangerWindowMs = 1_000
 
-/** Starts a run. It completes even if nobody waits for it any more. */
-type Start = (mode: ExecutionMode, type: ServerType, forPeer: boolean) => Promise<Run>
+/**
+ * Starts a run. It completes even if nobody waits for it any more. `fresh`: what others have observed before does not
+ * serve.
+ */
+type Start = (mode: ExecutionMode, type: ServerType, options: RunStart) => Promise<Run>
+export type RunStart = { readonly cause: RunCause; readonly fresh: boolean }
 
 export type SharedCall = {
   readonly signal: AbortSignal
@@ -27,11 +31,11 @@ export type SharedCall = {
   /** The longest time that the caller waits, in milliseconds. */
   readonly callerTimeoutMs?: number | undefined
   /**
-   * Another svc makes the request. Such a run queries no further svc, so only peers share it. Anybody can send the
-   * header, so these runs and the others share one pace. They can overlap: two svc that query each other would
-   * otherwise wait for each other.
+   * Default: `caller`. A run for a peer queries no further svc, so only peers share it. Anybody can send the header, so
+   * these runs and the others share one pace. They can overlap: two svc that query each other would otherwise wait for
+   * each other.
    */
-  readonly forPeer?: boolean | undefined
+  readonly cause?: RunCause | undefined
 }
 
 export type Shared = { readonly run: Run; readonly ageMs: number }
@@ -39,7 +43,8 @@ export type Shared = { readonly run: Run; readonly ageMs: number }
 /** Times are monotonic milliseconds. */
 type Result = {
   readonly run: Run
-  readonly endedAt: number
+  /** When the run ended, or earlier by the age of what it reused. */
+  readonly observedAt: number
   readonly expiresAt: number
   /** Anonymous callers have used up their one run during the life of this result. */
   renewed: boolean
@@ -51,6 +56,8 @@ type Kind = 'trusted' | 'strangers'
 class Demand {
   /** The number of callers that want it to start. */
   readonly callers: Record<Kind, number> = { trusted: 0, strangers: 0 }
+  /** Whether any of them accepts only what is observed after its call. */
+  fresh = false
   readonly #waiting = new Set<PromiseWithResolvers<Result>>()
 
   /** Resolves with the result of the run. A caller whose signal aborts is forgotten at once, however long the wait. */
@@ -81,7 +88,7 @@ class Demand {
 type Lane = {
   readonly mode: ExecutionMode
   readonly type: ServerType
-  readonly forPeer: boolean
+  readonly cause: RunCause
   /** When a run of this mode and type last started and ended, in the lane of peers or of other callers. */
   readonly pace: { startedAt: number; endedAt: number }
   result: Result | undefined
@@ -117,8 +124,8 @@ export class SharedRuns {
    * whose `callerTimeoutMs` ends first gets Unavailable; the run continues and can serve its next attempt.
    */
   async get(mode: ExecutionMode, type: ServerType, call: SharedCall): Promise<Shared> {
-    const { signal, stranger, callerTimeoutMs, forPeer = false } = call
-    const lane = this.#laneOf(mode, type, forPeer)
+    const { signal, stranger, callerTimeoutMs, cause = 'caller' } = call
+    const lane = this.#laneOf(mode, type, cause)
     const before = lane.running
     let source = this.#find(lane, call, before)
     let kind: Kind = 'trusted'
@@ -129,7 +136,7 @@ export class SharedRuns {
     }
     if (source && 'run' in source) return this.#shared(source)
 
-    const demand = source ?? this.#demand(lane, kind)
+    const demand = source ?? this.#demand(lane, kind, call.fresh)
     const patience = callerTimeoutMs === undefined ? undefined : deadlineSignal(signal, callerTimeoutMs)
     try {
       return this.#shared(await demand.outcome(patience?.signal ?? signal))
@@ -160,7 +167,7 @@ export class SharedRuns {
 
   /** The last finished run, even if expired: for a page that shows its age. Never an answer to a caller. */
   last(mode: ExecutionMode, type: ServerType): Shared | undefined {
-    const result = this.#lanes.get(keyOf(mode, type, false))?.result
+    const result = this.#lanes.get(keyOf(mode, type, 'caller'))?.result
     return result && this.#shared(result)
   }
 
@@ -175,15 +182,15 @@ export class SharedRuns {
     this.#waiting.clear()
   }
 
-  #shared({ run, endedAt }: Result): Shared {
-    return { run, ageMs: this.#now() - endedAt }
+  #shared({ run, observedAt }: Result): Shared {
+    return { run, ageMs: this.#now() - observedAt }
   }
 
-  #laneOf(mode: ExecutionMode, type: ServerType, forPeer: boolean): Lane {
-    const key = keyOf(mode, type, forPeer)
+  #laneOf(mode: ExecutionMode, type: ServerType, cause: RunCause): Lane {
+    const key = keyOf(mode, type, cause)
     const existing = this.#lanes.get(key)
     if (existing) return existing
-    const paceKey = keyOf(mode, type, false)
+    const paceKey = keyOf(mode, type, 'caller')
     const pace = this.#paces.get(paceKey) ?? {
       startedAt: Number.NEGATIVE_INFINITY,
       endedAt: Number.NEGATIVE_INFINITY,
@@ -192,7 +199,7 @@ export class SharedRuns {
     const lane: Lane = {
       mode,
       type,
-      forPeer,
+      cause,
       pace,
       result: undefined,
       running: undefined,
@@ -203,10 +210,11 @@ export class SharedRuns {
   }
 
   /** Registers a caller for the next run, and starts that run if it is due. */
-  #demand(lane: Lane, kind: Kind): Demand {
+  #demand(lane: Lane, kind: Kind, fresh: boolean): Demand {
     const demand = lane.next ?? new Demand()
     lane.next = demand
     demand.callers[kind] += 1
+    if (fresh) demand.fresh = true
     this.#waiting.add(lane)
     this.#beginDue()
     return demand
@@ -267,10 +275,10 @@ export class SharedRuns {
       settle(lane.pace.endedAt)
       this.#beginDue()
     }
-    this.#start(lane.mode, lane.type, lane.forPeer).then(
+    this.#start(lane.mode, lane.type, { cause: lane.cause, fresh: demand.fresh }).then(
       (run) =>
         ended((endedAt) => {
-          lane.result = { run, endedAt, expiresAt: endedAt + lifeOf(run, lane.mode), renewed: renews }
+          lane.result = { run, ...validityOf(run, lane.mode, endedAt), renewed: renews }
           demand.resolve(lane.result)
         }),
       (error: unknown) => ended(() => demand.reject(error)),
@@ -278,13 +286,17 @@ export class SharedRuns {
   }
 }
 
-const keyOf = (mode: ExecutionMode, type: ServerType, forPeer: boolean): string =>
-  forPeer ? `${mode} ${type} for peers` : `${mode} ${type}`
+/** Only the runs for peers differ from the others. */
+const keyOf = (mode: ExecutionMode, type: ServerType, cause: RunCause): string =>
+  cause === 'peer' ? `${mode} ${type} for peers` : `${mode} ${type}`
 
 const isValid = (result: Result | undefined, now: number): result is Result =>
   result !== undefined && now < result.expiresAt
 
-function lifeOf({ monitors }: Run, mode: ExecutionMode): number {
+/** A run that reuses results from before its start is older by them, and does not outlive them. */
+function validityOf({ monitors, reused }: Run, mode: ExecutionMode, endedAt: number) {
   const failed = monitors.some(({ results }) => results.some(({ status }) => status === 'failed'))
-  return failed ? resultLifeMs[mode] / 4 : resultLifeMs[mode]
+  const life = failed ? resultLifeMs[mode] / 4 : resultLifeMs[mode]
+  const { ageMs = 0, leftMs = life } = reused ?? {}
+  return { observedAt: endedAt - ageMs, expiresAt: endedAt + Math.min(life, leftMs) }
 }

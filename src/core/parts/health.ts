@@ -3,10 +3,11 @@ import { runInChild } from '../child/index.ts'
 import {
   type EngineContext,
   limits,
-  type MachineReports,
   type MonitorReport,
   type PlannedMonitor,
   type Run,
+  type RunCause,
+  type RunStart,
   runMonitors,
   SharedRuns,
   type Unit,
@@ -75,12 +76,12 @@ export function healthPart(
 
   const started = new Map<string, StartedRuns>()
   // Callers come and go. A shared run ends at its own deadline, or with this core.
-  const start = async (mode: ExecutionMode, type: ServerType, forPeer: boolean): Promise<Run> => {
-    const trigger = forPeer ? 'peer' : 'caller'
-    const key = `${mode} ${type} ${trigger}`
-    started.set(key, { type, mode, trigger, count: (started.get(key)?.count ?? 0) + 1 })
+  const start = async (mode: ExecutionMode, type: ServerType, { cause, fresh }: RunStart): Promise<Run> => {
+    const key = `${mode} ${type} ${cause}`
+    started.set(key, { type, mode, trigger: cause, count: (started.get(key)?.count ?? 0) + 1 })
     const { signal } = life
-    return await runMonitors(await plan(type, mode, signal), context, { mode, signal, calledByPeer: forPeer })
+    const notBefore = fresh ? now() : Number.NEGATIVE_INFINITY
+    return await runMonitors(await plan(type, mode, signal), context, { mode, signal, cause, notBefore })
   }
   const sharedRuns = shared ? new SharedRuns(now, start) : undefined
 
@@ -89,12 +90,12 @@ export function healthPart(
   )
   const facts = { configuration: config.origin, types, ownTypes: ownTypes(ownParts) }
   const configured = facts.configuration !== undefined
-  const machineReports = new WeakMap<object, MachineReports>()
-  const reportsOf = (together: object | undefined): MachineReports | undefined => {
-    if (!together) return undefined
-    const reports = machineReports.get(together) ?? new Map()
-    machineReports.set(together, reports)
-    return reports
+  const rounds = new WeakMap<object, number>()
+  /** When the first of several calls that belong together began: they share what is observed from then on. */
+  const roundOf = (together: object): number => {
+    const began = rounds.get(together) ?? now()
+    rounds.set(together, began)
+    return began
   }
 
   return {
@@ -107,9 +108,9 @@ export function healthPart(
         mode,
         signal: AbortSignal.any([call.signal, life.signal]),
         timeoutMs: call.timeoutMs,
-        calledByPeer: call.calledByPeer,
+        cause: causeOf(call),
         repeatsRefusedUntil: call.repeatsRefusedUntil,
-        machineReports: reportsOf(call.together),
+        notBefore: call.together && roundOf(call.together),
         onBegin: call.onRun,
       }),
     shared:
@@ -121,7 +122,7 @@ export function healthPart(
           fresh: call.fresh === true,
           stranger: isStranger,
           callerTimeoutMs: call.timeoutMs,
-          forPeer: call.calledByPeer,
+          cause: causeOf(call),
         })),
     recent: (views) =>
       [...started.values()].flatMap(({ mode, type, trigger }) => {
@@ -180,6 +181,8 @@ export const healthMetrics = (types: readonly ServerType[], started: readonly St
     })),
   },
 ]
+
+const causeOf = ({ calledByPeer }: Call): RunCause => (calledByPeer ? 'peer' : 'caller')
 
 const levels = { ok: 'ok', warning: 'warn', failed: 'fail' } as const
 const unitSigns: Partial<Record<Unit, string>> = { milliseconds: 'ms', percent: '%', bytes: 'B', days: 'days' }

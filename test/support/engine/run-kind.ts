@@ -63,7 +63,7 @@ export async function reportKind<S extends SettingsSpec>(
   const run = await runMonitors([monitor], context, {
     mode,
     signal: options.signal ?? new AbortController().signal,
-    calledByPeer: options.calledByPeer,
+    cause: options.calledByPeer ? 'peer' : 'caller',
   })
   const [report] = run.monitors
   if (!report) throw new Error('the engine ran nothing')
