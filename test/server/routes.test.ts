@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type OperationSpec, operations, replyRoutes } from '../../src/core/protocol/index.ts'
+import { type OwnPage, ownPages, router } from '../../src/core/server/routes.ts'
 import { ask, failing, question, type Site, startSite, withSite } from './site.ts'
 
 let site: Site
@@ -77,6 +79,46 @@ describe('R1 the routes', () => {
   test('R1 a path that is not percent-encoded UTF-8 is a 400', async () => {
     expect((await ask(site.port, '/auth/%ff')).status).toBe(400)
     expect((await ask(site.port, '/healthcheck?ExecutionMode=%zz')).status).toBe(400)
+  })
+})
+
+describe('R1 every row of the table', () => {
+  const ofOperations = Object.values<OperationSpec>(operations).flatMap(({ name, routes, replyVerbs }) => [
+    ...routes.flatMap(({ verbs, path }) =>
+      ['', '.json'].flatMap((suffix) => verbs.map((verb) => [verb, path + suffix])),
+    ),
+    ...replyRoutes.flatMap(({ prefix }) => replyVerbs.map((verb) => [verb, `${prefix}/${name}`])),
+  ])
+  const ofPages = Object.values<OwnPage>(ownPages).flatMap(({ paths }) => paths.map((path) => ['GET', path]))
+
+  test.each([...ofOperations, ...ofPages] as [string, string][])('R1 %s %s is served', async (method, path) => {
+    const { status } = await ask(site.port, path.replaceAll(/\{\w+\}/g, 'credentials'), { method })
+    expect([404, 405]).not.toContain(status)
+  })
+
+  test('R1 a path may have parameters in any of its segments', () => {
+    const { endSession } = operations
+    const routes = [
+      { verbs: ['POST'], path: '/users/{UserName}/sessions/{Id}' },
+      { verbs: ['GET'], path: '/users/{UserName}/sessions', dots: true },
+    ] as const
+    const match = router({ endSession: { ...endSession, routes } })
+    const pairs = (path: string) => {
+      const row = match(path)
+      return row.kind === 'operation' ? [row.label, row.pathValues, row.format] : undefined
+    }
+    expect(pairs('/Users/Ann%2Fx/sessions/3f.csv')).toEqual([
+      routes[0].path,
+      [
+        ['UserName', 'Ann/x'],
+        ['Id', '3f'],
+      ],
+      'csv',
+    ])
+    expect(pairs('/users/ann.b/sessions')).toEqual([routes[1].path, [['UserName', 'ann.b']], undefined])
+    expect(pairs('/users/ann/SESSIONS.json')).toEqual([routes[1].path, [['UserName', 'ann']], 'json'])
+    expect(() => match('/users/ann')).toThrow('There is nothing at /users/ann')
+    expect(() => match('/users/ann/keys')).toThrow('There is nothing at /users/ann/keys')
   })
 })
 

@@ -7,5 +7,14 @@ export { type Language, type LanguageName, languageNames, languages } from './la
 export { openapi } from './openapi.ts'
 export { openapiAll } from './openapi-all.ts'
 export type { Described, DescribedPage, DescribedReport } from './schemas.ts'
-export { callerOf, definitionsOf, interfaceTitle, rows, type Shape, shapes, usualVerb } from './schemas.ts'
+export {
+  callerOf,
+  definitionsOf,
+  interfaceTitle,
+  parametersOf,
+  rows,
+  type Shape,
+  shapes,
+  usualVerb,
+} from './schemas.ts'
 export { appMetadata, typesMetadata } from './service-types.ts'

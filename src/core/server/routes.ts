@@ -1,5 +1,5 @@
 import { Fault } from '../errors.ts'
-import { type LanguageName, languageNames, languages } from '../metadata/index.ts'
+import { type LanguageName, languageNames, languages, parametersOf } from '../metadata/index.ts'
 import {
   type Dto,
   HealthCheckRequest,
@@ -143,34 +143,39 @@ const suffixes: Readonly<Record<string, FormatName>> = { json: 'json', csv: 'csv
 type RouteTable = {
   /** Paths without parameters, in lower case. */
   readonly fixed: ReadonlyMap<string, RouteMatch>
-  /** Paths whose last segment is a parameter, keyed by everything before it. */
-  readonly before: ReadonlyMap<string, Before>
+  readonly templates: readonly Template[]
 }
-type Before = ((last: string, format: FormatName | undefined) => RouteMatch) & {
-  /** The parameter may contain dots: only the suffix of a known format is removed. */
-  readonly dots?: boolean
+/** A path with parameters, in any of its segments. */
+type Template = {
+  /** Literals in lower case; undefined for a parameter. */
+  readonly segments: readonly (string | undefined)[]
+  /** A parameter in the last segment may contain dots: only the suffix of a known format is removed. */
+  readonly dots?: boolean | undefined
+  /** Receives the values of the parameters in their order. */
+  readonly match: (values: readonly string[], format: FormatName | undefined) => RouteMatch
 }
 
 export type Router = (path: string) => RouteMatch
 
 /**
- * Builds the routes from the table of operations and the server's own pages. The router throws NotFound for an unknown
+ * Builds the routes from the rows of the operations and the server's own pages. A path may have parameters in any of its
+ * segments; of two rows that fit, the first one answers. The router throws NotFound for an unknown
  * path and MethodNotAllowed for an unknown request name.
  */
-export function router(): Router {
-  const table = readTable()
+export function router(rows: Readonly<Record<string, OperationSpec>> = operations): Router {
+  const table = readTable(rows)
   return (path) => table.fixed.get(path) ?? search(table, path)
 }
 
-function readTable(): RouteTable {
+function readTable(rows: Readonly<Record<string, OperationSpec>>): RouteTable {
   const fixed = new Map<string, RouteMatch>()
-  const before = new Map<string, Before>()
+  const templates: Template[] = []
   for (const [page, { paths, post }] of Object.entries(ownPages) as [PageName, OwnPage][]) {
     const verbs = post ? ['GET', 'POST'] : ['GET']
     for (const path of paths) fixed.set(path, { kind: 'own', label: paths[0], verbs, page })
   }
-  for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
-    for (const { path, verbs, dots = false } of row.routes) {
+  for (const [operation, row] of Object.entries(rows) as [Operation, OperationSpec][]) {
+    for (const { path, verbs, dots } of row.routes) {
       const operationAt = (pathValues: readonly Pair[], format: FormatName | undefined): RouteMatch => ({
         kind: 'operation',
         label: path,
@@ -181,30 +186,37 @@ function readTable(): RouteTable {
         batch: false,
         format,
       })
-      const parameter = /^(.*)\/\{(\w+)\}$/.exec(path)
-      if (parameter) {
-        const [, parent = '', name = ''] = parameter
-        before.set(
-          parent,
-          Object.assign((last: string, format?: FormatName) => operationAt([[name, last]], format), { dots }),
-        )
+      const names = parametersOf(path)
+      if (names.length > 0) {
+        const match: Template['match'] = (values, format) =>
+          operationAt(
+            names.map((name, i) => [name, values[i] ?? '']),
+            format,
+          )
+        templates.push({ segments: segmentsOf(path), dots, match })
       } else {
         fixed.set(path, operationAt([], undefined))
         for (const [suffix, format] of Object.entries(suffixes)) fixed.set(`${path}.${suffix}`, operationAt([], format))
       }
     }
   }
-  for (const route of replyRoutes) before.set(route.prefix, reply(route))
-  before.set('/types', Object.assign(noLanguage, { dots: true }))
-  return { fixed, before }
+  for (const route of replyRoutes) templates.push({ segments: segmentsOf(`${route.prefix}/{}`), match: reply(route) })
+  templates.push({ segments: segmentsOf('/types/{}'), dots: true, match: noLanguage })
+  return { fixed, templates }
 }
+
+const segmentsOf = (path: string): Template['segments'] =>
+  path
+    .slice(1)
+    .split('/')
+    .map((segment) => (segment.startsWith('{') ? undefined : segment.toLowerCase()))
 
 function reply({ prefix, format }: ReplyRoute) {
   const byName = new Map<string, Operation>()
   for (const [operation, row] of Object.entries(operations) as [Operation, OperationSpec][]) {
     byName.set(row.name.toLowerCase(), operation)
   }
-  return (last: string, suffix: FormatName | undefined): RouteMatch => {
+  return ([last = '']: readonly string[], suffix: FormatName | undefined): RouteMatch => {
     // Only /api takes a suffix. Elsewhere the format is already known and a dot belongs to the name.
     const name = format !== undefined && suffix !== undefined ? `${last}.${suffix}` : last
     const batch = name.endsWith(batchMark)
@@ -230,7 +242,7 @@ function reply({ prefix, format }: ReplyRoute) {
 }
 
 /** Any other name below /types (R6). */
-function noLanguage(last: string, suffix: FormatName | undefined): never {
+function noLanguage([last = '']: readonly string[], suffix: FormatName | undefined): never {
   const name = suffix === undefined ? last : `${last}.${suffix}`
   throw new Fault(
     'NotFound',
@@ -248,18 +260,21 @@ function search(table: RouteTable, path: string): RouteMatch {
   const segments = path.split('/').filter((segment) => segment !== '')
   const plain = segments.map(decodedSegment)
   // An encoded slash belongs to a name and never separates segments.
-  const key = `/${plain.map((segment, i) => (segment.includes('/') ? segments[i] : segment)).join('/')}`.toLowerCase()
-  const fixed = table.fixed.get(key)
+  const keys = plain.map((segment, i) => (segment.includes('/') ? (segments[i] ?? '') : segment).toLowerCase())
+  const fixed = table.fixed.get(`/${keys.join('/')}`)
   if (fixed) return fixed
-  const parent = table.before.get(key.slice(0, key.lastIndexOf('/')))
   const last = plain.at(-1) ?? ''
   const dot = last.lastIndexOf('.')
   const suffix = last.slice(dot + 1).toLowerCase()
   const hasSuffix = dot >= 0 && Object.hasOwn(suffixes, suffix)
-  if (!parent || (dot >= 0 && !hasSuffix && !parent.dots)) {
-    throw suffix === 'xml' || key.startsWith('/xml/') ? noXmlAt(path) : nothingAt(path)
-  }
-  return !hasSuffix ? parent(last, undefined) : parent(last.slice(0, dot), suffixes[suffix])
+  const stem = hasSuffix ? last.slice(0, dot) : last
+  const template = table.templates.find(({ segments: parts, dots }) => {
+    if (parts.length !== keys.length || (dot >= 0 && !hasSuffix && !dots)) return false
+    return parts.every((part, i) => part === undefined || part === (i < keys.length - 1 ? keys[i] : stem.toLowerCase()))
+  })
+  if (!template) throw suffix === 'xml' || (keys[0] === 'xml' && keys.length > 1) ? noXmlAt(path) : nothingAt(path)
+  const values = [...plain.slice(0, -1), stem].filter((_, i) => template.segments[i] === undefined)
+  return template.match(values, hasSuffix ? suffixes[suffix] : undefined)
 }
 
 function decodedSegment(segment: string): string {
