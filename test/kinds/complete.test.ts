@@ -1,0 +1,69 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import type { AnyKind } from '../../src/core/engine/index.ts'
+import { type KindName, monitors } from '../../src/core/kinds/index.ts'
+import { loadKind } from '../../src/core/plan/index.ts'
+import { kindsInPeers } from '../support/engine/ended-connection.ts'
+
+const root = new URL('../..', import.meta.url).pathname
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const filesIn = (folder: string, begins = ''): readonly string[] =>
+  readdirSync(join(root, folder))
+    .filter((name) => name.startsWith(begins) && name.endsWith('.ts'))
+    .map((name) => join(folder, name))
+
+/** The keys and the names at the first level of the tables of a file. */
+const rowsOf = (...files: readonly string[]): ReadonlySet<string> =>
+  new Set(files.flatMap((file) => [...read(file).matchAll(/^ {2}'?([a-z-]+)'?[:,]/gm)].map(([, name = '']) => name)))
+/** The kinds that the monitors in files have. */
+const kindsIn = (...files: readonly string[]): ReadonlySet<string> =>
+  new Set(files.flatMap((file) => [...read(file).matchAll(/kind: '([a-z-]+)'/g)].map(([, name = '']) => name)))
+
+const inLeaks = rowsOf(...filesIn('test/prove', 'leak-rows'))
+const inSilent = rowsOf('test/kinds/silent-peers.test.ts')
+const endings = ['test/kinds/ended-connections.long.test.ts', 'test/kinds/ended-connections.peers.test.ts']
+const inEnded = new Set([...rowsOf(...endings), ...kindsIn(...endings), ...kindsInPeers])
+const inTested = new Set(
+  [...read('docs/tested.md').matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, all = '']) => all.split(', ')),
+)
+const inCorpus = kindsIn(...filesIn('test/corpus'))
+const tests = readdirSync(join(root, 'test/kinds'))
+
+type Demand = {
+  readonly what: string
+  readonly has: (name: KindName) => boolean
+  readonly of?: (kind: AnyKind) => boolean
+}
+/** What a kind has besides its declaration and its line in src/core/kinds/index.ts. */
+const demands: readonly Demand[] = [
+  {
+    what: 'a test test/kinds/KIND*.test.ts',
+    has: (name) => tests.some((file) => file.startsWith(name)),
+    of: ({ internal }) => !internal,
+  },
+  { what: 'a row in docs/tested.md', has: (name) => inTested.has(name) },
+  { what: 'a row in test/kinds/silent-peers.test.ts', has: (name) => inSilent.has(name) },
+  { what: 'a row in test/kinds/ended-connections.long.test.ts', has: (name) => inEnded.has(name) },
+  {
+    what: 'a row in test/prove/leak-rows*.ts',
+    has: (name) => inLeaks.has(name),
+    of: ({ internal, target }) => !internal || target !== undefined,
+  },
+  {
+    what: 'a row in test/corpus',
+    has: (name) => inCorpus.has(name),
+    // No service manager runs where the tests run, so no fault can be planted in one.
+    of: ({ internal, name }) => !internal && name !== 'service',
+  },
+]
+
+test('each kind has a test, and a row in every table that proves or documents kinds', async () => {
+  const kinds = await Promise.all((Object.keys(monitors) as KindName[]).map(loadKind))
+  const lacking = kinds.flatMap((kind) =>
+    demands
+      .filter(({ has, of = () => true }) => of(kind) && !has(kind.name as KindName))
+      .map(({ what }) => `${kind.name} lacks ${what.replace('KIND', kind.name)}`),
+  )
+  expect(lacking).toEqual([])
+})
