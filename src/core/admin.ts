@@ -1,4 +1,4 @@
-import type { HeartbeatStatus, JobRun } from './protocol/index.ts'
+import type { Heartbeat } from './protocol/index.ts'
 
 /** What is wrong with a value: its field, and a sentence that begins with the field in quotes. */
 export type ValueProblem = { readonly FieldName: string; readonly Message: string }
@@ -78,7 +78,7 @@ export type Admin = {
     readonly names: () => Promise<readonly string[]>
   }
   readonly heartbeats: {
-    readonly list: () => Promise<readonly HeartbeatFacts[]>
+    readonly list: () => Promise<readonly Heartbeat[]>
     readonly near: (name: string) => Promise<readonly string[]>
     /** Removes an agent that is gone for good. */
     readonly remove: (name: string, by: AdminActor) => Promise<void>
@@ -150,22 +150,6 @@ export type KeyFacts = {
   readonly createdAt: Date
   readonly expiresAt: Date | undefined
   readonly revokedAt: Date | undefined
-}
-/** The last heartbeat of an agent. */
-export type HeartbeatFacts = {
-  readonly name: string
-  readonly at: Date
-  readonly who: string
-  readonly status: HeartbeatStatus
-  readonly message: string | undefined
-  readonly version: string | undefined
-  /** Milliseconds. The skew, by which the agent's clock is ahead, is in milliseconds too. */
-  readonly intervalMs: number | undefined
-  readonly backlog: number | undefined
-  readonly diskFreePercent: number | undefined
-  readonly skewMs: number | undefined
-  /** Only for jobs that report their start and end. */
-  readonly run?: JobRun | undefined
 }
 export type AuditFacts = {
   readonly id: number

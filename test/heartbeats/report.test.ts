@@ -117,7 +117,7 @@ describe.each([
     expect(answer.ClockSkew).toBeGreaterThan(3_500_000)
     expect(await storedHeartbeat('agent-1')).toEqual({
       name: 'agent-1',
-      at: answer.ReceivedAt,
+      at: answer.ReceivedAt?.getTime(),
       who: 'agents',
       status: 'Warn',
       message: 'queue is slow',
@@ -126,6 +126,7 @@ describe.each([
       backlog: 12,
       diskFreePercent: 41.5,
       skewMs: answer.ClockSkew,
+      history: [{ at: answer.ReceivedAt?.getTime(), status: 'Warn' }],
     })
   })
 
@@ -158,7 +159,7 @@ describe.each([
     const StartedAt = new Date('2026-01-14T02:00:00Z')
     await report({ Name: 'job', StartedAt, MaxDuration: 3_600_000 }, bearer(it.keys.only))
     const started = await storedHeartbeat('job')
-    expect(started?.run).toEqual({ id: StartedAt.getTime(), startedAt: started?.at.getTime(), maxMs: 3_600_000 })
+    expect(started?.run).toEqual({ id: StartedAt.getTime(), startedAt: started?.at, maxMs: 3_600_000 })
     const end = { Name: 'job', StartedAt, Duration: 1_500, ExitCode: 2, Output: 'line 1\n\tline 2' }
     await report(end, bearer(it.keys.only))
     expect(await storedHeartbeat('job')).toMatchObject({

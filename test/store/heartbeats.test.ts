@@ -1,11 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
 import { rememberedMs } from '../../src/core/kinds/heartbeat/schedule.ts'
-import { type Data, type HeartbeatRow, openData } from '../../src/core/store/index.ts'
+import type { Heartbeat } from '../../src/core/protocol/index.ts'
+import { type Data, openData } from '../../src/core/store/index.ts'
 import { heartbeatsKeptMs } from '../../src/core/store/rows/heartbeats.ts'
 import { actor, backends, faultOf, newUser } from '../support/store/data-world.ts'
 
-const beat = (name: string, at: number, more: Partial<HeartbeatRow> = {}) => ({
+const beat = (name: string, at: number, more: Partial<Heartbeat> = {}) => ({
   name,
   at,
   who: 'local:test',

@@ -1,7 +1,6 @@
 import { showDuration } from '../../core/format.ts'
-import type { ReportHeartbeatResponse } from '../../core/protocol/index.ts'
+import type { Heartbeat, ReportHeartbeatResponse } from '../../core/protocol/index.ts'
 import { stateWords } from '../../core/reports/index.ts'
-import type { HeartbeatFacts } from '../../core/service.ts'
 import { dateTime, document, flag, integer, number, oneOf, orNull, string } from '../render/document.ts'
 import { type ListOutput, list } from '../render/list.ts'
 import { type FactRows, headline, type Mark, moment, pairs, styles } from '../render/table.ts'
@@ -22,11 +21,12 @@ export function renderReceipt(answer: ReportHeartbeatResponse, target: string, o
 
 const skewOf = (ms: number): string => `${showDuration(Math.abs(ms))} ${ms > 0 ? 'ahead of' : 'behind'} the server's`
 
-export type ListedHeartbeat = HeartbeatFacts & { readonly ageMs: number }
+export type ListedHeartbeat = Omit<Heartbeat, 'at' | 'history'> & { readonly at: Date; readonly ageMs: number }
 
-export const heartbeatRow = (heartbeat: HeartbeatFacts, now: Date): ListedHeartbeat => ({
+export const heartbeatRow = (heartbeat: Heartbeat, now: Date): ListedHeartbeat => ({
   ...heartbeat,
-  ageMs: Math.max(0, now.getTime() - heartbeat.at.getTime()),
+  at: new Date(heartbeat.at),
+  ageMs: Math.max(0, now.getTime() - heartbeat.at),
 })
 
 /** `running for 5 min`, or how long the last run took: the message says how it ended. Empty for agents without a job. */
@@ -36,7 +36,7 @@ const runText = ({ run, ageMs, at }: ListedHeartbeat): string => {
   return `took ${showDuration(run.durationMs ?? 0)}`
 }
 
-const heartbeatLevels: Readonly<Record<HeartbeatFacts['status'], Mark>> = { Ok: 'ok', Warn: 'warn', Fail: 'fail' }
+const heartbeatLevels: Readonly<Record<Heartbeat['status'], Mark>> = { Ok: 'ok', Warn: 'warn', Fail: 'fail' }
 
 export const heartbeats = list<ListedHeartbeat>()({
   around: ['store'],

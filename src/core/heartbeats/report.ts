@@ -1,7 +1,7 @@
 import { emptyField, Fault, type FieldFault } from '../errors.ts'
 import { isLonger, type Range, ReportHeartbeat, type ReportHeartbeatResponse, type Text } from '../protocol/index.ts'
-import type { Admin, HeartbeatFacts } from '../service.ts'
-import type { Actor, Data, HeartbeatRow } from '../store/index.ts'
+import type { Admin } from '../service.ts'
+import type { Actor, Data } from '../store/index.ts'
 
 /** New names that a caller may send at once. */
 const burst = 100
@@ -172,22 +172,8 @@ const fault = (FieldName: string, what: string): FieldFault => ({
 
 /** The operations of `svc heartbeats`, on the store that `data` opens. */
 export const heartbeatAdmin = (data: () => Promise<Data>): Admin['heartbeats'] => ({
-  list: async () => (await (await data()).heartbeats.list()).map(facts),
+  list: async () => await (await data()).heartbeats.list(),
   near: async (name) => await (await data()).heartbeats.near(name),
   remove: async (name, { who, correlationId, reason }) =>
     await (await data()).heartbeats.remove(name, { who, correlationId, reason }),
-})
-
-const facts = (row: HeartbeatRow): HeartbeatFacts => ({
-  name: row.name,
-  at: new Date(row.at),
-  who: row.who,
-  status: row.status,
-  message: row.message,
-  version: row.version,
-  intervalMs: row.intervalMs,
-  backlog: row.backlog,
-  diskFreePercent: row.diskFreePercent,
-  skewMs: row.skewMs,
-  run: row.run,
 })

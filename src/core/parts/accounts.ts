@@ -1,8 +1,9 @@
 import type { Services } from '../engine/index.ts'
 import { lazy } from '../lazy.ts'
 import type { Accounts } from '../local.ts'
+import type { Heartbeat } from '../protocol/index.ts'
 import type { Admin } from '../service.ts'
-import type { Data, HeartbeatRow } from '../store/index.ts'
+import type { Data } from '../store/index.ts'
 import type { OpenOptions, Part } from './part.ts'
 
 export type AccountsPart = Required<Pick<Part, 'preload' | 'ready'>> & {
@@ -71,7 +72,7 @@ export function accountsPart(
  * The heartbeats with the instants of this machine's clock, which everything else in a run goes by. They are stored with
  * those of the store's clock.
  */
-async function heartbeatsByOwnClock(data: Data): Promise<readonly HeartbeatRow[]> {
+async function heartbeatsByOwnClock(data: Data): Promise<readonly Heartbeat[]> {
   const rows = await data.heartbeats.list()
   if (!data.clock.isRemote) return rows
   const skewMs = data.clock.verdict()?.skewMs ?? 0

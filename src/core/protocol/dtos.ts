@@ -296,3 +296,25 @@ export type JobRun = {
   /** The end of its output, sanitized and with secrets redacted by the sender as far as it knew them. */
   readonly output?: string | undefined
 }
+
+/** The last heartbeat of an agent. */
+export type Heartbeat = {
+  readonly name: string
+  /** Milliseconds since 1970, when it was received. It never decreases. */
+  readonly at: number
+  /** Who reported it: a user name, or `local:alice`. */
+  readonly who: string
+  readonly status: HeartbeatStatus
+  readonly message: string | undefined
+  readonly version: string | undefined
+  /** Milliseconds: the interval that the agent announced. */
+  readonly intervalMs: number | undefined
+  readonly backlog: number | undefined
+  readonly diskFreePercent: number | undefined
+  /** Milliseconds by which the agent's clock was ahead of ours. */
+  readonly skewMs: number | undefined
+  /** The latest heartbeats including this one, oldest first. */
+  readonly history: readonly { readonly at: number; readonly status: HeartbeatStatus }[]
+  /** Only for jobs that report their start and end. */
+  readonly run?: JobRun | undefined
+}

@@ -1,6 +1,5 @@
 /** The interface as code: schemas, DTOs, enumerations and the table of operations. */
 
-export type { JobRun } from './dtos.ts'
 export * from './dtos.ts'
 export * from './enums.ts'
 export * from './names.ts'

@@ -1,4 +1,4 @@
-import type { JobRun } from '../protocol/index.ts'
+import type { Heartbeat, JobRun } from '../protocol/index.ts'
 import type { AuditEvent } from './audit-events.ts'
 import type { StoreClock } from './clock.ts'
 import type { StoreFiles } from './path.ts'
@@ -137,26 +137,6 @@ export type AuditRow = {
   readonly before: string | undefined
   readonly after: string | undefined
   readonly reason: string | undefined
-}
-/** The last heartbeat of an agent. */
-export type HeartbeatRow = {
-  readonly name: string
-  /** When it was received. It never decreases. */
-  readonly at: number
-  /** Who reported it: a user name, or `local:alice`. */
-  readonly who: string
-  readonly status: 'Ok' | 'Warn' | 'Fail'
-  readonly message: string | undefined
-  readonly version: string | undefined
-  /** How often the agent intends to report. */
-  readonly intervalMs: number | undefined
-  readonly backlog: number | undefined
-  readonly diskFreePercent: number | undefined
-  /** By how much the agent's clock was ahead of ours. */
-  readonly skewMs: number | undefined
-  /** The latest reports including this one, oldest first, to detect flapping. */
-  readonly history: readonly { readonly at: number; readonly status: HeartbeatRow['status'] }[]
-  readonly run?: JobRun | undefined
 }
 /**
  * What a heartbeat reports of a run: its start, or with `durationMs` its end. The start of a run keeps the status and
@@ -354,11 +334,11 @@ export type Data = {
      * when the limit of heartbeats is reached.
      */
     readonly report: (
-      heartbeat: Omit<HeartbeatRow, 'history' | 'run'> & { readonly run?: ReportedRun | undefined },
+      heartbeat: Omit<Heartbeat, 'history' | 'run'> & { readonly run?: ReportedRun | undefined },
       admit?: () => void,
     ) => Promise<void>
     /** Sorted by name. */
-    readonly list: () => Promise<readonly HeartbeatRow[]>
+    readonly list: () => Promise<readonly Heartbeat[]>
     /** Like `near` of users. */
     readonly near: (typed: string) => Promise<readonly string[]>
     /** Throws Fault NotFound for an unknown name. */

@@ -10,7 +10,6 @@ export type {
   DigestSecret,
   FailureCount,
   Grants,
-  HeartbeatRow,
   IdentityRow,
   KeyRow,
   RefreshRow,

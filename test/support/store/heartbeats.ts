@@ -1,9 +1,10 @@
-import type { Heartbeat } from '../../../src/core/kinds/heartbeat/agents.ts'
+import type { Heartbeat } from '../../../src/core/protocol/index.ts'
 
 /** A heartbeat that came then, milliseconds since 1970, of an agent that is well. */
 export const beatAt = (name: string, at: number, more: Partial<Heartbeat> = {}): Heartbeat => ({
   name,
   at,
+  who: 'agent',
   status: 'Ok',
   message: undefined,
   version: undefined,

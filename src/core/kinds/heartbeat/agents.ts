@@ -1,4 +1,4 @@
-import type { JobRun } from '../../protocol/index.ts'
+import type { Heartbeat } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
 import { type Due, isOverdue, wasOverdue } from './due.ts'
 
@@ -35,25 +35,6 @@ export const reportSettings = {
   },
 } as const satisfies SettingsSpec
 export type ReportSettings = Values<typeof reportSettings>
-
-/** The last heartbeat of an agent, as the store keeps it. Times are milliseconds since 1970. */
-export type Heartbeat = {
-  readonly name: string
-  readonly at: number
-  readonly status: 'Ok' | 'Warn' | 'Fail'
-  readonly message: string | undefined
-  readonly version: string | undefined
-  /** Milliseconds: the interval that the agent announced. */
-  readonly intervalMs: number | undefined
-  readonly backlog: number | undefined
-  readonly diskFreePercent: number | undefined
-  /** Milliseconds by which the agent's clock is ahead of ours. */
-  readonly skewMs: number | undefined
-  /** The latest heartbeats including this one, oldest first. */
-  readonly history: readonly { readonly at: number; readonly status: Heartbeat['status'] }[]
-  /** Only for jobs that report their start and end. */
-  readonly run?: JobRun | undefined
-}
 
 /** An agent with the values that the checks evaluate. Times are in milliseconds. */
 export type Agent = Heartbeat & {

@@ -1,7 +1,8 @@
 import { type CheckContext, machineKind } from '../../engine/index.ts'
 import { Fault } from '../../errors.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type Agents, agentsOf, type Heartbeat, type ReportSettings, reportSettings } from './agents.ts'
+import type { Heartbeat } from '../../protocol/index.ts'
+import { type Agents, agentsOf, type ReportSettings, reportSettings } from './agents.ts'
 import {
   backlog,
   clock,

@@ -1,6 +1,6 @@
 import { Fault } from '../../errors.ts'
-import type { JobRun } from '../../protocol/index.ts'
-import type { Data, HeartbeatRow, ReportedRun } from '../data.ts'
+import type { Heartbeat, JobRun } from '../../protocol/index.ts'
+import type { Data, ReportedRun } from '../data.ts'
 import type { StoreLink } from '../link.ts'
 import { counted, present, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
@@ -101,14 +101,14 @@ function unended(before: JobRun | undefined, id: number): JobRun['overlaps'] {
   return before.id === id ? before.overlaps : { id: before.id, startedAt: before.startedAt }
 }
 
-type Moments = readonly (readonly [at: number, status: HeartbeatRow['status']])[]
+type Moments = readonly (readonly [at: number, status: Heartbeat['status']])[]
 
 const full = (): Fault =>
   new Fault('Conflict', `The limit of ${maxHeartbeats} heartbeats is reached`, {
     hints: ['svc heartbeats remove NAME   removes an agent that no longer exists'],
   })
 
-const heartbeatOf = (row: Tables['heartbeats']): HeartbeatRow => ({
+const heartbeatOf = (row: Tables['heartbeats']): Heartbeat => ({
   name: row.name,
   at: row.at,
   who: row.who,
