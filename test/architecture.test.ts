@@ -64,7 +64,8 @@ const law: Record<string, readonly string[]> = {
   // Administration in process: types only.
   admin: ['protocol'],
   // Types of reports only: what /metrics shows.
-  service: ['admin', 'protocol', 'reports'],
+  service: ['admin', 'protocol', 'reports', 'serve-settings'],
+  'serve-settings': ['protocol', 'settings'],
   // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
   auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],
   roles: ['protocol', 'errors', 'store', 'names'],
@@ -117,6 +118,7 @@ const law: Record<string, readonly string[]> = {
   discover: ['kinds', 'net', 'system', 'protocol', 'loopback'],
   plan: ['kinds', 'profiles', 'engine', 'net', 'settings', 'protocol', 'errors', 'probe-error'],
   config: [
+    'serve-settings',
     'file-errors',
     'files',
     'sanitize',

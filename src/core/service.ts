@@ -2,7 +2,6 @@ import type { Admin } from './admin.ts'
 import type {
   ExecutionMode,
   HealthCheckResponse,
-  nameStyles,
   Operation,
   Request,
   Response,
@@ -239,58 +238,7 @@ export type RecentRun = {
   readonly ageSeconds: number
 }
 
-/** How `svc serve` behaves over HTTP: the `serve:` section of svc.yaml, overridden by flags. */
-export type ServeOptions = {
-  /** Origins whose pages may read answers in a browser. Exact, e.g. `https://ops.example.com`. */
-  readonly origins: readonly string[]
-  /** Accepted host names besides the loopback names and, beyond loopback, this machine's own names (S1). */
-  readonly allowedHosts: readonly string[]
-  /** Who sees messages, hosts and server state beyond loopback (S11). */
-  readonly details: 'signed-in' | 'anyone'
-  /** Whether `?callback=` is answered. Undefined: only if the server listens on loopback. */
-  readonly jsonp?: boolean | undefined
-  /** The default spelling of member names in JSON answers (N9). */
-  readonly names: (typeof nameStyles)[number]
-  /** Accepts a user name and password by HTTP Basic, each time for one request only (A9). */
-  readonly basic: boolean
-  /** Which refresh tokens are issued and renewed (A11). */
-  readonly refresh: 'any' | 'rotating'
-  /** Whether answers over TLS, unless the certificate is self-signed, tell browsers to use TLS for this host name. */
-  readonly hsts: boolean
-  /** Proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. */
-  readonly trustProxy: readonly string[]
-  /** The same, and all callers come through these proxies: nobody is local, and no other machine is answered (S1). */
-  readonly behindProxy: readonly string[]
-  /** Accounts of this machine (names or numbers) whose processes read details as those of svc do. Linux only (S11). */
-  readonly localAccounts: readonly string[]
-  /** False: nobody reads details because the connection comes from this machine (S11). */
-  readonly trustLocal: boolean
-  /** Bytes. */
-  readonly maxBody: number
-  readonly metrics: {
-    /** The maximum number of health series in one scrape of /metrics. */
-    readonly maxSeries: number
-  }
-  /** Includes stack traces in error bodies. Off by default. */
-  readonly debug: boolean
-}
-export const serveDefaults: ServeOptions = {
-  origins: [],
-  allowedHosts: [],
-  details: 'signed-in',
-  names: 'PascalCase',
-  basic: false,
-  refresh: 'any',
-  hsts: true,
-  trustProxy: [],
-  behindProxy: [],
-  localAccounts: [],
-  trustLocal: true,
-  maxBody: 1024 * 1024,
-  metrics: { maxSeries: 50_000 },
-  debug: false,
-}
-
+export { type ServeOptions, serveDefaults } from './serve-settings.ts'
 /** HTTP Basic, valid for one request, where it is enabled (A9). Our own clients never send it. */
 export type PasswordCredential = { readonly kind: 'basic'; readonly userName: string; readonly password: string }
 /** The parts of a request that a digest contains. */

@@ -5,6 +5,7 @@ export { type Config, type LoadedConfig, type LoadOptions, loadConfig, type Wron
 // Loaded on demand: reading a configuration does not need them.
 export const configSchema = async (): Promise<object> => (await import('./schema.ts')).configSchema()
 export const proposals = () => import('./proposed.ts')
+export { accountProblem, proxyProblem, serveSettings } from '../serve-settings.ts'
 export type { AuthConfig } from './auth.ts'
-export { accountProblem, proxyProblem, type ServeConfig, serveSettings } from './load.ts'
+export type { ServeConfig } from './load.ts'
 export type { TypeConfig, Types } from './types.ts'

@@ -2,11 +2,11 @@ import type { AnyKind } from '../engine/index.ts'
 import { configurableKinds, hostKind, loadKind, plans, writeDefault } from '../plan/index.ts'
 import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
 import { ServerType } from '../protocol/index.ts'
+import { serveSettings } from '../serve-settings.ts'
 import { otherWord, type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { authSettings } from './auth.ts'
 import { commonSettings, latencyOf, shorthands } from './common.ts'
 import { execSettings } from './exec.ts'
-import { serveSettings } from './load.ts'
 import { changeKey, nameOfParameter, nameOfProfile, parameterFields, useSettings } from './profiles.ts'
 
 type Json = Readonly<Record<string, unknown>>

@@ -1,0 +1,145 @@
+import { isIP } from 'node:net'
+import { nameStyles } from './protocol/index.ts'
+import type { SettingsSpec, Values } from './settings/index.ts'
+
+/** The `serve:` section of svc.yaml: how `svc serve` behaves over HTTP. Flags take precedence. */
+export const serveSettings = {
+  origins: {
+    type: 'texts',
+    default: [],
+    mistake: originProblem,
+    doc: 'Exact origins whose pages may read responses in a browser: `https://ops.example.com`',
+  },
+  allowedHosts: {
+    type: 'texts',
+    default: [],
+    mistake: hostProblem,
+    doc: 'Host names that the server accepts, in addition to the loopback names and, if it listens beyond loopback, those of this machine',
+  },
+  details: {
+    type: 'choice',
+    values: ['signed-in', 'anyone'],
+    default: 'signed-in',
+    doc: 'Which callers from other machines see messages, host names and server state. `signed-in`: those with a role or the permission `health`',
+  },
+  jsonp: {
+    type: 'flag',
+    doc: 'Whether to support `?callback=`, for pages of this server and of `origins`; by default only if the server listens on loopback',
+  },
+  names: {
+    type: 'choice',
+    values: nameStyles,
+    default: 'PascalCase',
+    doc: 'Default spelling of the member names in JSON responses: camelCase for clients of newer servers',
+  },
+  basic: {
+    type: 'flag',
+    default: false,
+    doc: 'Whether to accept user name and password by HTTP Basic, for one request each; every request costs a password check',
+  },
+  refresh: {
+    type: 'choice',
+    values: ['any', 'rotating'],
+    default: 'any',
+    doc: 'Which refresh tokens exist: `rotating` issues and renews only those that are valid once; clients that do not request them get none and sign in again',
+  },
+  hsts: {
+    type: 'flag',
+    default: true,
+    doc: 'Whether browsers use TLS for this host name, at every port, for a year after each answer; with false, answers end that at once',
+  },
+  trustProxy: {
+    type: 'texts',
+    default: [],
+    mistake: proxyProblem,
+    doc: 'Addresses or networks of proxies whose `X-Forwarded-For` is trusted: `10.0.0.7`, `10.0.0.0/24`',
+  },
+  behindProxy: {
+    type: 'texts',
+    default: [],
+    mistake: proxyProblem,
+    doc: 'Addresses or networks of the reverse proxies through which all callers come. They are trusted like those of `trustProxy`, no caller is local, and requests from any other machine are refused',
+  },
+  localAccounts: {
+    type: 'texts',
+    default: [],
+    mistake: accountProblem,
+    doc: 'Linux: accounts of this machine, by name or number, whose processes read messages, host names and server state through a connection on loopback, as those of root and of the account of svc do: `prometheus`',
+  },
+  trustLocal: {
+    type: 'flag',
+    default: true,
+    doc: 'Whether a connection on loopback may read messages, host names and server state without sign-in: on Linux for the accounts above, on other systems for every process. With false, no connection may',
+  },
+  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum size of a request body, 1KiB to 64MiB' },
+  metrics: {
+    type: 'group',
+    doc: 'What /metrics exports',
+    fields: {
+      maxSeries: {
+        type: 'integer',
+        default: 50_000,
+        min: 100,
+        max: 1_000_000,
+        doc: 'Maximum number of health series; further ones are omitted and counted in svc_series_dropped',
+      },
+    },
+  },
+} as const satisfies SettingsSpec
+
+/** How `svc serve` behaves over HTTP: the `serve:` section of svc.yaml, overridden by flags. */
+export type ServeOptions = Values<typeof serveSettings> & {
+  readonly metrics: Values<typeof serveSettings.metrics.fields>
+  /** Includes stack traces in error bodies. Off by default. */
+  readonly debug: boolean
+}
+
+const defaults: Record<string, unknown> = {}
+for (const [name, setting] of Object.entries(serveSettings)) {
+  if ('default' in setting) defaults[name] = setting.default
+}
+
+/** The values without a svc.yaml and flags. */
+export const serveDefaults = {
+  ...defaults,
+  metrics: { maxSeries: serveSettings.metrics.fields.maxSeries.default },
+  debug: false,
+} as ServeOptions
+
+function originProblem(origin: string): string | undefined {
+  // Responses may depend on the reader's credentials, so wildcards are refused.
+  if (origin.includes('*')) return 'must be one exact origin: wildcards are not supported, list each'
+  const url = URL.canParse(origin) ? new URL(origin) : undefined
+  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
+    return 'must be an origin: write it like https://ops.example.com'
+  }
+  return url.origin === origin ? undefined : `must be an origin alone: write ${url.origin}`
+}
+
+/** The problem of a text that is not the name or number of an account. */
+export function accountProblem(account: string): string | undefined {
+  return /^[A-Za-z0-9_][A-Za-z0-9_.@\\-]{0,255}\$?$/.test(account)
+    ? undefined
+    : 'must be the name or number of an account of this machine: write it like prometheus'
+}
+
+function hostProblem(host: string): string | undefined {
+  if (host.includes('*')) return 'must be one exact host name: wildcards are not supported, list each'
+  if (isIP(host.replace(/^\[(.*)\]$/, '$1'))) return undefined
+  if (/^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*\.?$/i.test(host))
+    return undefined
+  return 'must be a host name alone: without scheme, port or path, like svc.example.com'
+}
+
+/** Why a text is not the address or network of a proxy, or undefined if it is. */
+export function proxyProblem(proxy: string): string | undefined {
+  const [address = '', prefix, ...rest] = proxy.split('/')
+  const family = isIP(address)
+  const wrong = 'must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24'
+  if (family === 0 || rest.length > 0) return wrong
+  if (prefix === undefined) return undefined
+  const bits = /^\d{1,3}$/.test(prefix) ? Number(prefix) : -1
+  if (bits < 0 || bits > (family === 4 ? 32 : 128)) return wrong
+  // Every caller could then claim any address.
+  return bits === 0 ? 'would trust every caller: name the proxy, or its network' : undefined
+}
