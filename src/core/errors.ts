@@ -198,3 +198,15 @@ export class Fault extends Error {
 
 /** This svc is closing. */
 export const shuttingDown = (): Fault => new Fault('Unavailable', 'Shutting down', { retryAfter: 5 })
+
+/** What the database of the store reports and no Fault describes. Any other error of a query is a defect of ours. */
+export class StoreError extends Error {}
+
+/** Whether a query failed because of the store, and not because of a defect. */
+export const isStoreFailure = (error: unknown): boolean => error instanceof Fault || error instanceof StoreError
+
+/** Whether the operating system refused something, such as EMFILE. Errors of Node about wrong arguments (ERR_…) are defects. */
+export function isSystemError(error: unknown): boolean {
+  const { code } = (error ?? {}) as { readonly code?: unknown }
+  return error instanceof Error && typeof code === 'string' && /^E(?!RR_)[A-Z0-9]+$/.test(code)
+}

@@ -1,6 +1,6 @@
 import type { Access, Identity } from './auth/index.ts'
 import type { PlannedMonitor, Run, Shared } from './engine/index.ts'
-import { Fault } from './errors.ts'
+import { Fault, isStoreFailure } from './errors.ts'
 import type { NewNames } from './heartbeats/index.ts'
 import {
   type ExecutionMode,
@@ -219,7 +219,7 @@ async function identityOf({ accounts }: Parts, call: Presented): Promise<Identit
   return identity === 'undecided' ? undefined : identity
 }
 
-/** `undecided` where the store, or the queue of sign-ins, prevents a decision. */
+/** `undecided` where the store, the queue of sign-ins or the end of the call prevents a decision. Throws defects. */
 async function identified(
   accounts: NonNullable<Parts['accounts']>,
   call: Presented,
@@ -230,6 +230,7 @@ async function identified(
   } catch (error) {
     const refused = error instanceof Fault && (error.fault === 'Unauthorized' || error.fault === 'TooManyRequests')
     if (refused && isSecretOfUser(call)) throw error
+    if (!call.signal.aborted && !isStoreFailure(error)) throw error
     return 'undecided'
   }
 }

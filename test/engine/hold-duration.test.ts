@@ -9,6 +9,7 @@ import {
   runMonitors,
   warn,
 } from '../../src/core/engine/index.ts'
+import { StoreError } from '../../src/core/errors.ts'
 import http from '../../src/core/kinds/http/index.ts'
 import { resolveHost } from '../../src/core/net/connect.ts'
 import { engineWorld } from '../support/engine/engine-world.ts'
@@ -96,7 +97,7 @@ describe('for', () => {
 
   test.each([
     ['there is no store', undefined],
-    ['the store is in trouble', keeping(() => Promise.reject(new Error('disk I/O error')))],
+    ['the store is in trouble', keeping(() => Promise.reject(new StoreError('disk I/O error')))],
     ['the store does not answer', keeping(() => new Promise<never>(() => {}))],
   ] as const)('H12 where %s it counts at once and reports why', async (_, history) => {
     const look = sustainedMonitor({ history })
@@ -104,6 +105,12 @@ describe('for', () => {
     // Not "timeout": a store that never answers does not hold the monitor up until its deadline.
     expect(result).toMatchObject({ status: 'failed', fault: 'threshold' })
     expect(result?.details?.join()).toContain('no store exists to keep values between runs')
+  })
+
+  test('H12 a defect in reading the history is not taken for a store in trouble', async () => {
+    const history = keeping(() => Promise.reject(new TypeError('a defect')))
+    const outcome = sustainedMonitor({ history })(slots(0))
+    await expect(outcome).rejects.toThrow('a defect')
   })
 
   test('H12 each item of one check waits separately', async () => {

@@ -14,6 +14,7 @@ import {
 } from '../../src/core/engine/index.ts'
 import { SignIns } from '../../src/core/engine/sign-ins.ts'
 import { ProbeError } from '../../src/core/probe-error.ts'
+import { Secret } from '../../src/core/settings/index.ts'
 import { engineWorld } from '../support/engine/engine-world.ts'
 import { files } from '../support/engine/files.ts'
 import { type Home, svcHome } from '../support/program/svc.ts'
@@ -100,6 +101,26 @@ describe('H11 sign-ins with one account', () => {
         ),
       })
     }
+  })
+
+  test('a defect before the sign-in stops it, and never signs in without the guard', async () => {
+    const directory = new Directory('old')
+    const monitor = signingIn('a', directory)
+    const secrets = [new Secret('{env: PASSWORD}', () => Promise.reject(new TypeError('a defect')))]
+    const kind = { ...monitor.kind, signsIn: () => ({ account: 'svc', secrets, result: 'bind' }) }
+    await expect(run([{ ...monitor, kind }])).rejects.toThrow('a defect')
+    expect(directory.attempts).toBe(0)
+  })
+
+  test('a monitor whose secret cannot be read reports that itself', async () => {
+    const directory = new Directory('old')
+    const monitor = signingIn('a', directory, {}, async () => {
+      throw new ProbeError('internal', 'the secret cannot be read')
+    })
+    const secrets = [new Secret('{env: PASSWORD}', () => Promise.reject(new ProbeError('internal', 'not set')))]
+    const kind = { ...monitor.kind, signsIn: () => ({ account: 'svc', secrets, result: 'bind' }) }
+    const [report] = await run([{ ...monitor, kind }])
+    expect(lastOf(report as MonitorReport)).toMatchObject({ status: 'failed', message: 'the secret cannot be read' })
   })
 
   test('also by monitors of other server types, whose runs begin together', async () => {

@@ -107,11 +107,18 @@ test('a configured type is not discovered', async () => {
 test('a discovery that is not possible costs nothing, but a cancelled run ends', async () => {
   const listening: AssembleOptions['listening'] = async (_, signal) => {
     signal.throwIfAborted()
-    throw new Error('no sockets left')
+    throw Object.assign(new Error('no sockets left'), { code: 'EMFILE' })
   }
   expect(names(await assemble('Mongo', withDefaults({ listening })))).toEqual(['host', 'Configuration'])
   const stopped = AbortSignal.abort(new Error('stopped'))
   await expect(assemble('Mongo', withDefaults({ listening, signal: stopped }))).rejects.toThrow('stopped')
+})
+
+test('a defect in the discovery is not taken for a machine without open ports', async () => {
+  const listening: AssembleOptions['listening'] = async () => {
+    throw Object.assign(new TypeError('a defect'), { code: 'ERR_INVALID_ARG_TYPE' })
+  }
+  await expect(assemble('Mongo', withDefaults({ listening }))).rejects.toThrow('a defect')
 })
 
 test('a mode without configured checks is a failure that names the mode', async () => {

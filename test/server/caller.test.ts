@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { Fault } from '../../src/core/errors.ts'
+import { Fault, StoreError } from '../../src/core/errors.ts'
+import { type Parts, viewOf } from '../../src/core/local.ts'
 import { type CallerRequest, callerOf, trustedProxies } from '../../src/core/server/hosts.ts'
 import type { Call } from '../../src/core/service.ts'
 import { localReader } from '../support/engine/peer-process.ts'
@@ -121,4 +122,27 @@ describe('the address of the caller', () => {
       expect(() => trustedProxies([entry])).toThrow(Fault)
     },
   )
+})
+
+describe('a caller of a health check who cannot be identified', () => {
+  const viewWith = async (problem: Error) => {
+    const access = { identifyCaller: () => Promise.reject(problem) }
+    const parts = { details: 'signed-in', accounts: async () => ({ access }) } as unknown as Parts
+    const view = await viewOf(parts, {
+      caller: { kind: 'http', address: '192.0.2.7', loopback: false },
+      credential: { kind: 'bearer', token: 'unknown' },
+      correlationId: 'test',
+      signal: new AbortController().signal,
+    })
+    return view()
+  }
+  test.each([new Fault('Unavailable'), new Fault('Unauthorized'), new StoreError('no such table')])(
+    'H7 sees the brief answer after %s',
+    async (problem) => {
+      expect(await viewWith(problem)).toBe('brief')
+    },
+  )
+  test('H7 gets a 500 for a defect, and no answer that hides it', async () => {
+    await expect(viewWith(new TypeError('a defect'))).rejects.toThrow('a defect')
+  })
 })

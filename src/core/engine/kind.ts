@@ -1,5 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import { hostname } from 'node:os'
+import { isStoreFailure } from '../errors.ts'
 import type { ConfiguredFiles } from '../files/index.ts'
 import type { ExecutionMode } from '../protocol/index.ts'
 import { Secret, type SettingsSpec, type Target, type Values } from '../settings/index.ts'
@@ -213,13 +214,14 @@ async function seriesOf(
   return nameOf(monitor, machine, name)
 }
 
-/** Store failures are reported elsewhere; here they count as a missing history. */
+/** Store failures are reported elsewhere; here they count as a missing history, as does one that comes too late. */
 async function orUndefined<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const deadline = deadlineSignal(signal, historyMs)
   try {
     return await orAborted(work, deadline.signal)
-  } catch {
-    return undefined
+  } catch (error) {
+    if (deadline.signal.aborted || isStoreFailure(error)) return undefined
+    throw error
   } finally {
     deadline.clear()
   }

@@ -425,7 +425,8 @@ async function beginSignIn(
   const target = monitor.kind.target?.(monitor.settings as never) ?? {}
   const files = filesWithin(ownTime(monitor, mode))
   const key = await orAborted(signIns.keyOf(target, account, files), signal).catch((error: unknown) => {
-    if (error instanceof SilentShareError) throw error
+    // Without a key, nothing would keep the account from being locked.
+    if (error instanceof SilentShareError || !(signal.aborted || error instanceof ProbeError)) throw error
   })
   if (!key) return undefined
   const { waitedFor, end } = await signIns.turn(key, monitor.name, accepted, signal)

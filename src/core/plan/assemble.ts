@@ -1,5 +1,5 @@
 import { type AnyKind, includes, type PlannedMonitor } from '../engine/index.ts'
-import { Fault } from '../errors.ts'
+import { Fault, isSystemError } from '../errors.ts'
 import { type KindName, monitors } from '../kinds/index.ts'
 import type { ProfileName } from '../profiles/index.ts'
 import { type ExecutionMode, ServerType } from '../protocol/index.ts'
@@ -320,15 +320,19 @@ async function ownMonitor(entry: MonitorEntry): Promise<PlannedMonitor> {
     : await staticMonitor(monitorName(entry.kind, entry.name), 'fail', problem)
 }
 
-/** A failed port scan must not fail the answer: it reports no open ports. */
+/** A port scan that the operating system refuses must not fail the answer: it reports no open ports. */
 async function discovered(
   ports: readonly { readonly port: number; readonly what: string }[],
   options: AssembleOptions,
 ): Promise<readonly ListeningPort[]> {
   if (ports.length === 0) return []
-  const open = await options.listening(ports, options.signal).catch(() => [])
-  options.signal.throwIfAborted()
-  return open
+  try {
+    return await options.listening(ports, options.signal)
+  } catch (error) {
+    options.signal.throwIfAborted()
+    if (isSystemError(error)) return []
+    throw error
+  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { Fault } from '../errors.ts'
+import { Fault, StoreError } from '../errors.ts'
 import { gone, taken, unavailable } from './link.ts'
 import { isSocket } from './postgres-address.ts'
 import type { PostgresTarget } from './postgres-url.ts'
@@ -45,9 +45,9 @@ export const isRepeatable = (error: unknown): boolean => ['40001', '40P01'].incl
  * Keeps only message and code: the driver's errors also contain rows, and rows contain hashes. Nothing is inherited
  * from the driver's error, so no log can print more.
  */
-const bare = (error: unknown): Error => {
+const bare = (error: unknown): StoreError => {
   const message = error instanceof Error ? error.message : String(error)
-  return new Error(`PostgreSQL ${codeOf(error)}: ${message}`)
+  return new StoreError(`PostgreSQL ${codeOf(error)}: ${message}`)
 }
 
 /**

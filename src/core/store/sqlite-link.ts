@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { setTimeout as wait } from 'node:timers/promises'
 import { SqliteAdapter, SqliteQueryCompiler } from 'kysely'
-import { Fault } from '../errors.ts'
+import { Fault, StoreError } from '../errors.ts'
 import { sqlite } from '../lazy.ts'
 import { type DriverConnection, kysely, type QueryOutcome } from './dialect.ts'
 import { closed, gone, maxWaitMs, type StoreLink, taken, unavailable, WaitBudget } from './link.ts'
@@ -179,10 +179,11 @@ const meanings: Readonly<Record<number, (cause: unknown) => Fault>> = {
   26: (cause) => unavailable('is damaged', cause),
 }
 
-/** Translates an error of an open store. Errors without a remedy stay as they are. */
+/** Translates an error of an open store. An error that is not from SQLite is a defect of ours, and stays as it is. */
 function runningFault(error: unknown): unknown {
   if (error instanceof Fault) return error
   const code = resultCode(error)
   if (code === undefined) return error
-  return (meanings[code] ?? meanings[code & 0xff])?.(error) ?? error
+  const fault = (meanings[code] ?? meanings[code & 0xff])?.(error)
+  return fault ?? new StoreError(error instanceof Error ? error.message : String(error), { cause: error })
 }
