@@ -91,3 +91,17 @@ export function adminWarning(roles: readonly string[]): string | undefined {
 
 const codePoint = (character: string): string =>
   `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`
+
+/** Whether two names differ at most in letter case. */
+export const sameExceptCase = (one: string, other: string): boolean =>
+  one.normalize('NFC').toLowerCase() === other.normalize('NFC').toLowerCase()
+
+/** Requested names that are not held, each with a held one that differs only in letter case. */
+export const otherCase = (
+  requested: readonly string[],
+  current: readonly string[],
+): readonly (readonly [requested: string, other: string])[] =>
+  requested.flatMap((name) => {
+    const other = current.includes(name) ? undefined : current.find((each) => sameExceptCase(each, name))
+    return other === undefined ? [] : [[name, other] as const]
+  })

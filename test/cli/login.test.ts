@@ -59,8 +59,8 @@ describe('svc login without a keychain', () => {
     const [at] = server.alive()
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ server: server.url, user, at })
     expect(readFileSync(join(home.folder, 'config.json'), 'utf8')).not.toContain(at)
-    // Only the sign-in itself was asked, with rotation.
-    expect(server.requests.map(({ path }) => path)).toEqual(['/auth/credentials'])
+    // Only the sign-in itself was asked, with rotation, and afterwards what the server announces.
+    expect(server.requests.map(({ path }) => path)).toEqual(['/auth/credentials', '/metadata/app.json'])
     expect(server.requests[0]?.body).toContain('"Meta":{"refresh":"rotate"}')
     const health = await home.run(['health', '-t', 'App', '--json'])
     expect(health.code).toBe(0)

@@ -191,6 +191,68 @@ describe('roles', () => {
   })
 })
 
+describe('a request with svc.changes in its Meta', () => {
+  const Meta = { 'svc.changes': '1' }
+  const listsBefore = (roles: readonly string[], permissions: readonly string[]) => ({
+    'svc.rolesBefore': JSON.stringify(roles),
+    'svc.permissionsBefore': JSON.stringify(permissions),
+  })
+
+  test('O8 gets the lists before the change in the Meta of the answer, also when it changes nothing', async () => {
+    await withCore(async ({ service }) => {
+      const change = { UserName: 'Ned', Roles: ['B'], Permissions: ['p'], Meta }
+      expect((await service.assignRoles(change, here)).Meta).toEqual(listsBefore([], []))
+      expect((await service.assignRoles(change, here)).Meta).toEqual(listsBefore(['B'], ['p']))
+      expect((await service.assignRoles({ UserName: 'Ned', Meta }, here)).Meta).toEqual(listsBefore(['B'], ['p']))
+      expect(await service.unAssignRoles({ UserName: 'Ned', Roles: ['B'], Meta }, here)).toEqual({
+        AllRoles: [],
+        AllPermissions: ['p'],
+        Meta: listsBefore(['B'], ['p']),
+      })
+    })
+  })
+
+  test.each([undefined, {}, { 'svc.changes': '2' }, { 'svc.changes': '' }])(
+    'O8 no other Meta adds anything to the answer: %j',
+    async (other) => {
+      await withCore(async ({ service }) => {
+        const request = { UserName: 'Ned', Roles: ['B'], ...(other ? { Meta: other } : {}) }
+        expect(await service.assignRoles(request, here)).toEqual({ AllRoles: ['B'], AllPermissions: [] })
+      })
+    },
+  )
+
+  test('O8 an unassignment in another letter case is a 409 that changes nothing, the audit included', async () => {
+    await withCore(async ({ service, admin }) => {
+      await service.assignRoles({ UserName: 'Ned', Roles: ['Ops', 'Other'], Permissions: ['p'] }, here)
+      const audit = await admin.audit.list({ limit: 100 })
+      const request = { UserName: 'Ned', Roles: ['Other', 'ops'], Permissions: ['P'], Meta }
+      const fault = await faultOf(service.unAssignRoles(request, here))
+      expect([fault.status, fault.errorCode, fault.details.fields]).toEqual([
+        409,
+        'OtherCase',
+        [
+          { ErrorCode: 'OtherCase', FieldName: 'Roles', Message: "The user does not have 'ops', but has 'Ops'" },
+          { ErrorCode: 'OtherCase', FieldName: 'Permissions', Message: "The user does not have 'P', but has 'p'" },
+        ],
+      ])
+      expect((await admin.roles.show('Ned')).roles).toEqual(['Ops', 'Other'])
+      expect(await admin.audit.list({ limit: 100 })).toEqual(audit)
+    })
+  })
+
+  test('O8 reveals the lists to nobody who may not change them', async () => {
+    await withCore(async (core) => {
+      const ned = await signIn(core, 'Ned')
+      for (const operation of both) {
+        const request = { UserName: 'Ann', Roles: ['admin'], Meta }
+        const fault = await faultOf(core.service[operation](request, over(ned)))
+        expect([fault.status, fault.message, fault.details.fields]).toEqual([403, 'Invalid Role', undefined])
+      }
+    })
+  })
+})
+
 describe('the guard', () => {
   test('P8 in process the OS account is Admin, and the audit names it', async () => {
     await withCore(

@@ -1,6 +1,14 @@
 import { Fault } from '../../core/errors.ts'
-import { adminWarning, looksLikeAdmin } from '../../core/names.ts'
-import { type AssignRoles, type AssignRolesResponse, permissionMistake } from '../../core/protocol/index.ts'
+import { adminWarning, looksLikeAdmin, otherCase, sameExceptCase as same } from '../../core/names.ts'
+import {
+  type AssignRoles,
+  type AssignRolesResponse,
+  changesWanted,
+  otherCaseCode,
+  permissionMistake,
+  permissionsBefore,
+  rolesBefore,
+} from '../../core/protocol/index.ts'
 import type { Call, Service } from '../../core/service.ts'
 import { didYouMean } from '../../core/suggest.ts'
 import { shellWord } from '../render/hints.ts'
@@ -42,8 +50,55 @@ export async function showRoles(asking: Pick<Asking, 'session' | 'call'>, userNa
  * from a user who has `Admin`: exit code 0 would suggest that the rights are gone.
  */
 export async function changeRoles(asking: Asking, change: RoleChange): Promise<RoleChanged> {
+  if (!asking.dryRun && answersWithBefore(asking.session)) return await changeAtOnce(asking, change)
   const before = await showRoles(asking, change.userName)
   if (change.action === 'unassign') refuseOtherCase(change, before)
+  if (asking.dryRun) return await described(asking, change, before, before)
+  const after = await ask(asking, operationOf(change), requestOf(asking, change))
+  return await described(asking, change, before, after)
+}
+
+/** Whether the server said at the sign-in that it answers a change with the lists before it (O8). */
+const answersWithBefore = ({ target }: CommandSession): boolean =>
+  target.kind === 'server' && target.profile?.changes === true
+
+/** Makes a change in one request. The server compares letter case in the transaction of the change. */
+async function changeAtOnce(asking: Asking, change: RoleChange): Promise<RoleChanged> {
+  const { key, value } = changesWanted
+  try {
+    const after = await ask(asking, operationOf(change), requestOf(asking, change, { [key]: value }))
+    if (after.before) return await described(asking, change, after.before, after)
+  } catch (error) {
+    if (error instanceof Fault && error.errorCode === otherCaseCode)
+      refuseOtherCase(change, await showRoles(asking, change.userName))
+    throw error
+  }
+  throw new Fault(
+    'UnreadableAnswer',
+    `${asking.session.label} accepted the change, but did not list what the user held before it`,
+    {
+      hints: [
+        'The server no longer does what it announced at the sign-in: svc login',
+        `svc roles show ${shellWord(change.userName)}   shows the current roles`,
+      ],
+    },
+  )
+}
+
+const operationOf = ({ action }: RoleChange): Changing => (action === 'assign' ? 'assignRoles' : 'unAssignRoles')
+
+function requestOf({ reason }: Asking, change: RoleChange, more: Readonly<Record<string, string>> = {}): AssignRoles {
+  const meta = { ...(reason === undefined ? {} : { reason }), ...more }
+  return {
+    UserName: change.userName,
+    Roles: change.roles,
+    Permissions: change.permissions,
+    ...(Object.keys(meta).length === 0 ? {} : { Meta: meta }),
+  }
+}
+
+/** The change in terms of the lists before and after it. */
+async function described(asking: Asking, change: RoleChange, before: Lists, after: Lists): Promise<RoleChanged> {
   const changes = change.action === 'assign' ? without(change, before) : within(change, before)
   const base = {
     action: change.action,
@@ -51,16 +106,9 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
     dryRun: asking.dryRun,
     notes: change.action === 'assign' ? await slips(changes, before, asking.session, change.userName) : [],
   }
-  if (asking.dryRun) return { ...base, changed: changes, unchanged: without(change, changes), all: before }
-  const operation = change.action === 'assign' ? 'assignRoles' : 'unAssignRoles'
-  const after = await ask(asking, operation, {
-    UserName: change.userName,
-    Roles: change.roles,
-    Permissions: change.permissions,
-    ...(asking.reason === undefined ? {} : { Meta: { reason: asking.reason } }),
-  })
-  confirm(change, after, asking.session.label)
-  return { ...base, changed: changes, unchanged: without(change, changes), all: after }
+  if (!asking.dryRun) confirm(change, after, asking.session.label)
+  const { roles, permissions } = after
+  return { ...base, changed: changes, unchanged: without(change, changes), all: { roles, permissions } }
 }
 
 /** Removes all roles and permissions of the user. */
@@ -71,7 +119,11 @@ export async function takeAll(asking: Asking, userName: string): Promise<RoleCha
 
 type Changing = Extract<keyof Service, 'assignRoles' | 'unAssignRoles'>
 
-async function ask({ session, call }: Pick<Asking, 'session' | 'call'>, operation: Changing, request: AssignRoles) {
+async function ask(
+  { session, call }: Pick<Asking, 'session' | 'call'>,
+  operation: Changing,
+  request: AssignRoles,
+): Promise<Lists & { readonly before?: Lists | undefined }> {
   let response: AssignRolesResponse
   try {
     response = await session.service[operation](request, call)
@@ -80,17 +132,26 @@ async function ask({ session, call }: Pick<Asking, 'session' | 'call'>, operatio
       throw await unknownUser(error, request.UserName ?? '', session)
     throw error
   }
-  return { roles: response.AllRoles ?? [], permissions: response.AllPermissions ?? [] }
+  const [roles, permissions] = [namesIn(response.Meta?.[rolesBefore]), namesIn(response.Meta?.[permissionsBefore])]
+  const before = roles && permissions && { roles, permissions }
+  const { AllRoles = [], AllPermissions = [] } = response
+  return { roles: AllRoles, permissions: AllPermissions, ...(before ? { before } : {}) }
 }
 
-const same = (a: string, b: string): boolean => a.normalize('NFC').toLowerCase() === b.normalize('NFC').toLowerCase()
+/** The names of a JSON array. Undefined for anything else: servers send what they want. */
+function namesIn(text: string | undefined): readonly string[] | undefined {
+  const names = text === undefined ? undefined : parsed(text)
+  return Array.isArray(names) && names.every((name) => typeof name === 'string') ? names : undefined
+}
 
-/** Held names that differ from a requested one only in letter case. */
-const otherCase = (requested: readonly string[], current: readonly string[]): readonly (readonly [string, string])[] =>
-  requested.flatMap((name) => {
-    const other = current.includes(name) ? undefined : current.find((each) => same(each, name))
-    return other === undefined ? [] : [[name, other] as const]
-  })
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
 
 function refuseOtherCase(change: RoleChange, current: Lists): void {
   const kinds = [

@@ -172,6 +172,8 @@ export async function keepSignIn(
     readonly profile: string | undefined
     /** The client of a sign-in at an OpenID provider. */
     readonly openId?: ServerProfile['openId']
+    /** What the server announces (O8). Undefined when it could not be read: the profile keeps what it has. */
+    readonly changes?: boolean | undefined
   },
   env: ProcessEnvironment,
   signal: AbortSignal,
@@ -208,6 +210,7 @@ export async function keepSignIn(
           permissions,
           provider,
           ...(to.openId === undefined ? {} : { openId: to.openId }),
+          ...(to.changes === undefined ? {} : { changes: to.changes || undefined }),
           ...(connection.caFile === undefined ? {} : { caFile: connection.caFile }),
           ...(connection.insecureHttp ? { insecureHttp: true } : {}),
         }

@@ -1,4 +1,4 @@
-import { type Dto, type OperationSpec, type Schema, schemaOf } from '../protocol/index.ts'
+import { changesWanted, type Dto, type OperationSpec, type Schema, schemaOf } from '../protocol/index.ts'
 import { type Described, interfaceTitle, interfaceVersion, type Json, rows, shapes, usualVerb } from './schemas.ts'
 
 /** The namespace where ServiceStack tools look for types. They copy its last part into generated code. */
@@ -45,7 +45,7 @@ export const appMetadata = (described: Described): Json => ({
     },
   },
   api: typesMetadata(described),
-  meta: { interfaceVersion },
+  meta: { interfaceVersion, [changesWanted.key]: changesWanted.value },
 })
 
 function operation(row: OperationSpec): Json {

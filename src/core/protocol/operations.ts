@@ -227,3 +227,13 @@ export function authPurpose(verb: 'GET' | 'POST' | 'DELETE', request: Authentica
   if (verb === 'DELETE' || provider === 'logout') return 'sign-out'
   return verb === 'POST' && (provider !== '' || request.UserName !== undefined) ? 'sign-in' : 'question'
 }
+
+/**
+ * Ours (O8): with this entry in the Meta of a role change, the Meta of the answer has the lists before the change, as JSON
+ * arrays, and an unassignment in another letter case is refused.
+ */
+export const changesWanted = { key: 'svc.changes', value: '1' } as const
+export const rolesBefore = 'svc.rolesBefore'
+export const permissionsBefore = 'svc.permissionsBefore'
+/** The ErrorCode of that refusal. */
+export const otherCaseCode = 'OtherCase'

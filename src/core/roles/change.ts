@@ -1,12 +1,17 @@
 import { emptyField, Fault, type FieldFault } from '../errors.ts'
-import { nameMistake } from '../names.ts'
-import type { AssignRoles } from '../protocol/index.ts'
+import { nameMistake, otherCase } from '../names.ts'
+import { type AssignRoles, changesWanted, otherCaseCode, permissionsBefore, rolesBefore } from '../protocol/index.ts'
 import type { Actor, Data, Grants } from '../store/index.ts'
 
 /** Characters. */
 const longest = 128
 
-export type RoleLists = { readonly AllRoles: readonly string[]; readonly AllPermissions: readonly string[] }
+export type RoleLists = {
+  readonly AllRoles: readonly string[]
+  readonly AllPermissions: readonly string[]
+  /** The lists before the change, for a request that wants them (O8). */
+  readonly Meta?: Readonly<Record<string, string>>
+}
 
 /** A request and an actor that the guard has authorized; its checks come first (O1). */
 export type RoleCall = { readonly data: Data; readonly request: AssignRoles; readonly actor: Actor }
@@ -25,15 +30,37 @@ export async function change(
   const user = await data.users.find(name)
   if (!user) throw new Fault('NotFound', name)
   // An empty request changes nothing and is not audited (O3).
-  if (grants.roles.length === 0 && grants.permissions.length === 0) return lists(user)
+  const wantsBefore = request.Meta?.[changesWanted.key] === changesWanted.value
+  const answer = (after: Grants, before: Grants): RoleLists =>
+    wantsBefore ? { ...lists(after), Meta: listsBefore(before) } : lists(after)
+  if (grants.roles.length === 0 && grants.permissions.length === 0) return answer(user, user)
   const reason = request.Meta?.reason
-  const { after } = await data.users.changeGrants(user.id, { add, remove }, { ...actor, reason })
-  return lists(after)
+  const refuse = wantsBefore ? (before: Grants) => refuseOtherCase(remove, before) : undefined
+  const { before, after } = await data.users.changeGrants(user.id, { add, remove, refuse }, { ...actor, reason })
+  return answer(after, before)
 }
 
 export const none: Grants = { roles: [], permissions: [] }
 
 const lists = ({ roles, permissions }: Grants): RoleLists => ({ AllRoles: roles, AllPermissions: permissions })
+
+const listsBefore = ({ roles, permissions }: Grants): Readonly<Record<string, string>> => ({
+  [rolesBefore]: JSON.stringify(roles),
+  [permissionsBefore]: JSON.stringify(permissions),
+})
+
+/** An answer 200 would suggest that the rights are gone (O8). */
+function refuseOtherCase(remove: Grants, before: Grants): void {
+  const lists = { Roles: [remove.roles, before.roles], Permissions: [remove.permissions, before.permissions] } as const
+  const fields = Object.entries(lists).flatMap(([FieldName, [requested, current]]) =>
+    otherCase(requested, current).map(([name, other]): FieldFault => {
+      const Message = `The user does not have '${name}', but has '${other}'`
+      return { ErrorCode: otherCaseCode, FieldName, Message }
+    }),
+  )
+  const [first] = fields
+  if (first) throw new Fault('Conflict', first.Message, { errorCode: otherCaseCode, fields })
+}
 
 const distinct = (names: readonly string[] | undefined): readonly string[] => [...new Set(names)]
 

@@ -171,7 +171,12 @@ export type Settlement = {
 }
 /** A user as an OpenID provider knows it. */
 export type IdentityRow = { readonly issuer: string; readonly subject: string; readonly createdAt: number }
-export type StoredRoleChange = { readonly add: Grants; readonly remove: Grants }
+export type StoredRoleChange = {
+  readonly add: Grants
+  readonly remove: Grants
+  /** Called in the transaction, with what the user holds before the change. What it throws prevents the change. */
+  readonly refuse?: ((before: Grants) => void) | undefined
+}
 export type Changed = { readonly before: Grants; readonly after: Grants }
 export type Rotation =
   | { readonly outcome: 'rotated' }

@@ -146,11 +146,12 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         const after = prefix === undefined ? undefined : JSON.stringify({ address: prefix })
         await note(tx, now(), actor, { event: 'user.unlocked', target: user.userName, after })
       }),
-    changeGrants: (id, { add, remove }, actor) =>
+    changeGrants: (id, { add, remove, refuse }, actor) =>
       change(async (tx) => {
         const otherAdmins = await later(tx, admins(tx, id))
         // Nobody else changes the grants meanwhile, because of the lock.
         const before = await userThere(tx, id)
+        refuse?.(before)
         const roles = changedNames(before.roles, add.roles, remove.roles)
         const permissions = changedNames(before.permissions, add.permissions, remove.permissions)
         if (roles.lost.has(admin)) refuseLastAdmin(before, otherAdmins.rows().length > 0)
