@@ -337,7 +337,6 @@ async function attempts(
     if (refusal) return base(monitor, [refusal], 0, 0)
     const waited = context.now() - started
     if (signIn?.waitedFor !== undefined && waited > toleranceMs) waits.push(waitText(waited, signIn.waitedFor))
-    const began = context.now()
     let results: readonly Result[] = []
     let attempt = 0
     let tookMs = 0
@@ -362,8 +361,7 @@ async function attempts(
     const counted =
       monitor.forMs === undefined ? results : await applyHoldDuration(results, monitor.forMs, monitor, context, signal)
     const reported = attempt > 1 ? counted.map((f) => passedLate(f, attempt)) : counted
-    const durationMs = Math.max(context.now() - began, tookMs)
-    return base(monitor, await advised(reported, monitor, context, options), durationMs, attempt)
+    return base(monitor, await advised(reported, monitor, context, options), tookMs, attempt)
   } finally {
     signIn?.end()
   }
