@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http'
 import { connect } from 'node:net'
 import { Fault } from '../../src/core/errors.ts'
-import type { HealthCheckRequest, HealthCheckResponse } from '../../src/core/protocol/index.ts'
+import { type HealthCheckRequest, type HealthCheckResponse, operations } from '../../src/core/protocol/index.ts'
 import { type LogEntry, type RunningServer, type StartOptions, startServer } from '../../src/core/server/index.ts'
 import { type Call, type Runtime, type Service, serveDefaults } from '../../src/core/service.ts'
 
@@ -83,19 +83,11 @@ export async function startSite(over: SiteOptions = {}): Promise<Site> {
   const log: LogEntry[] = []
   const calls: Site['calls'] = []
   const health: Health = over.health ?? (async (_request, call) => healthy(call))
-  const parts: Service = {
-    authenticate: absent,
-    getAccessToken: absent,
-    assignRoles: absent,
-    unAssignRoles: absent,
+  const parts = {
+    ...Object.fromEntries(Object.keys(operations).map((operation) => [operation, absent])),
     healthCheck: health,
-    serverTypes: absent,
-    reportHeartbeat: absent,
-    changePassword: absent,
-    getSessions: absent,
-    endSession: absent,
     ...over.service,
-  }
+  } as Service
   const remembered = Object.fromEntries(
     Object.entries(parts).map(([operation, method]) => [
       operation,
