@@ -110,9 +110,9 @@ export function localService(parts: Parts): Service {
       // Every await delays shared answers, so the known cases skip it.
       const opens = isOpenTo(call.caller, parts.details)
       const open = typeof opens === 'boolean' ? opens : await opens
-      const reads = mustIdentify(call, open) ? await mayReadDetails(parts, type, call) : undefined
-      const { run, ageMs } = await obtain(parts, mode, type, call, reads)
-      const documents = parts.documentsOf(run, type, request, open || reads ? 'full' : 'brief')
+      const views = mustIdentify(call, open) ? await viewsOf(parts, call) : undefined
+      const { run, ageMs } = await obtain(parts, mode, type, call, views)
+      const documents = parts.documentsOf(run, type, request, open ? everything : (views ?? nothing))
       const { correlationId, selection } = call
       const whole = { ...documents.run, correlationId }
       const selected = selection ? selectRun(whole, selection) : whole
@@ -124,16 +124,16 @@ export function localService(parts: Parts): Service {
   }
 }
 
-/** `reads`: whether the caller may read the details of the type; undefined if nothing has needed to know it. */
+/** `views`: what the caller may see; undefined if nothing has needed to know it. */
 function obtain(
   parts: Parts,
   mode: ExecutionMode,
   type: ServerType,
   call: Call,
-  reads: boolean | undefined,
+  views: HealthViews | undefined,
 ): Promise<Shared> {
   const isStranger = async (): Promise<boolean> =>
-    !(reads ?? (await mayReadDetails(parts, type, call))) && !(await isExempt(call.caller))
+    (views ?? (await viewsOf(parts, call)))(type) !== 'full' && !(await isExempt(call.caller))
   return parts.shared ? parts.shared(mode, type, call, isStranger) : runAlone(parts, mode, type, call)
 }
 
@@ -189,14 +189,17 @@ const isOpenTo = (caller: Caller, details: ServeOptions['details']): boolean | P
  */
 export async function viewOf(parts: Parts, call: Presented): Promise<HealthViews> {
   const open = await isOpenTo(call.caller, parts.details)
-  const identity = mustIdentify(call, open) ? await identityOf(parts, call) : undefined
-  if (open) return () => 'full'
-  return (type) => (identity !== undefined && readsDetails(identity, type) ? 'full' : 'brief')
+  const views = mustIdentify(call, open) ? await viewsOf(parts, call) : nothing
+  return open ? everything : views
 }
 
-async function mayReadDetails(parts: Parts, type: ServerType, call: Presented): Promise<boolean> {
+const everything: HealthViews = () => 'full'
+const nothing: HealthViews = () => 'brief'
+
+/** What the credential of a caller lets it see. */
+async function viewsOf(parts: Parts, call: Presented): Promise<HealthViews> {
   const identity = await identityOf(parts, call)
-  return identity !== undefined && readsDetails(identity, type)
+  return identity === undefined ? nothing : (type) => (readsDetails(identity, type) ? 'full' : 'brief')
 }
 
 /** Whether a credential is the secret of a user, which a stranger may guess: a password or a digest of one. */

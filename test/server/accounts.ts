@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { AuthConfig } from '../../src/core/config/index.ts'
+import type { AuthConfig, Config } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
 import { type LogEntry, type RunningServer, startServer } from '../../src/core/server/index.ts'
@@ -31,18 +31,19 @@ export type SignedIn = Omit<AuthenticateResponse, keyof Secrets> &
     readonly cookie: string
   }
 
-/** `host`: the address to listen on; `post` and `signIn` use it too. */
+/** `host`: the address to listen on; `post` and `signIn` use it too. `types`: what it monitors. */
 export async function startAccounts(
   options: Partial<ServeOptions> = {},
   host = '127.0.0.1',
   auth?: AuthConfig,
+  types: Config['types'] = {},
 ): Promise<Accounts> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-accounts-'))
   const store = join(folder, 'store', 'svc.db')
   const log: LogEntry[] = []
   const { service, runtime } = await openCore({
     version: '9.8.7',
-    config: { origin: undefined, types: {}, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
+    config: { origin: undefined, types, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
     store,
     shared: true,
     hashCost: cheapHash,

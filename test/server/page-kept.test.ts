@@ -34,7 +34,7 @@ function recent(monitors: Run['monitors']): RecentRun {
     monitors,
     serverState: { ServerName: 'test', TotalRamInMb: 1, AvailableRamInMb: 1 },
   }
-  const made = rememberDocuments()(run, 'App', {}, 'full')
+  const made = rememberDocuments()(run, 'App', {}, () => 'full')
   return {
     type: 'App',
     mode: 'Basic',

@@ -2,7 +2,7 @@ import type { Config, LoadedConfig } from '../../core/config/index.ts'
 import { Fault } from '../../core/errors.ts'
 import { showDuration } from '../../core/format.ts'
 import { openCore } from '../../core/open.ts'
-import { noticeKind } from '../../core/plan/index.ts'
+import { dependenciesOf, noticeKind } from '../../core/plan/index.ts'
 import type { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
 import { isBad, worst } from '../../core/reports/index.ts'
 import type { Trial } from '../../core/service.ts'
@@ -73,6 +73,8 @@ function refuseWrong({ wrongEntries }: LoadedConfig, { type, monitor }: NamedMon
 export type MonitorTrial = NamedMonitor & {
   readonly mode: ExecutionMode
   readonly trial: Trial
+  /** The monitors on which it depends, which do not run. */
+  readonly dependsOn: readonly string[]
   /** The mistakes in other entries of svc.yaml, one line each. */
   readonly mistakes: readonly string[]
 }
@@ -109,6 +111,9 @@ export async function tryMonitor(
     return {
       ...target,
       mode,
+      dependsOn: (config.types[target.type]?.monitors ?? []).flatMap((one) =>
+        one.name === target.monitor ? dependenciesOf(one) : [],
+      ),
       mistakes: mistakesOf(config),
       trial: await trial({ ...target, mode, timeoutMs: flags.timeout }, signal),
     }

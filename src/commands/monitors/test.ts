@@ -6,7 +6,7 @@ import { ServerType } from '../../core/protocol/index.ts'
 export default class MonitorsTest extends SvcCommand {
   static override summary = 'Run a single monitor of svc.yaml and show all its results'
   static override description =
-    `Monitors named in its dependsOn do not run. Without --mode, all checks run. Exits 3 when it fails.`
+    `Monitors named in its dependsOn, of the same or of another type, do not run. Without --mode, all checks run. Exits 3 when it fails.`
   static override answers = { '': lists(async () => (await import('../../cli/monitors/lists.ts')).findings) }
   static override examples = [
     '<%= config.bin %> monitors test "postgres orders"',
@@ -42,6 +42,8 @@ export default class MonitorsTest extends SvcCommand {
     const { hasPassed, renderTrial, tryMonitor } = await import('../../cli/monitors/monitor-test.ts')
     const trial = await tryMonitor(name, flags, this.io.env, signal)
     for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
+    if (trial.dependsOn.length > 0)
+      this.say(`Note: not run here, although it depends on it: ${trial.dependsOn.join(', ')}`)
     this.print(renderTrial(trial, this.output))
     return hasPassed(trial.trial) ? undefined : exits.unhealthy.code
   }

@@ -27,7 +27,7 @@ export const commonSettings = {
   },
   dependsOn: {
     type: 'texts',
-    doc: 'Monitors of the same type that must not fail, or this one is not run: `postgres orders`, or just `orders`',
+    doc: 'Monitors that must not fail, or this one is not run: `postgres orders`, or just `orders`; of another type with the type in front: `Sql/postgres orders`',
   },
   formerly: {
     type: 'texts',

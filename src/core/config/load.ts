@@ -14,6 +14,7 @@ import {
   unknownKey,
 } from '../settings/index.ts'
 import type { AuthConfig } from './auth.ts'
+import type { MonitorProblem } from './dependencies.ts'
 import type { DocumentPlace, ParsedDocument } from './document.ts'
 import { readExec, readExecPart } from './exec.ts'
 import { type ConfigCandidate, candidates, misnamedFile, readFile, systemConfig, type WhereOptions } from './find.ts'
@@ -82,6 +83,8 @@ export type WrongEntry = {
   readonly type: ServerType
   readonly name: string
   readonly mistakes: readonly FilePlace[]
+  /** The monitors of other types that the mistakes name. */
+  readonly elsewhere: NonNullable<MonitorProblem['elsewhere']>
   /** The mistakes, one line each. When one may cause many others, it is the first, and the last line counts the rest. */
   readonly lines: readonly string[]
 }
@@ -159,7 +162,14 @@ async function readConfig(
     wrong[type] = [...(wrong[type] ?? []), { name, problems }]
   }
   const wrongEntries = (Object.entries(wrong) as [ServerType, readonly WrongMonitor[]][]).flatMap(([type, entries]) =>
-    entries.map(({ name, problems }): WrongEntry => ({ type, name, ...inWords(path, placed(problems)) })),
+    entries.map(
+      ({ name, problems }): WrongEntry => ({
+        type,
+        name,
+        ...inWords(path, placed(problems)),
+        elsewhere: problems.flatMap((problem) => problem.elsewhere ?? []),
+      }),
+    ),
   )
   return {
     origin: path,
@@ -186,7 +196,9 @@ const isOfType = ({ path: [section, type] }: Problem, wrong: WrongTypes): boolea
 async function withWrong(types: Types, wrong: readonly WrongEntry[]): Promise<Types> {
   const all: { [T in ServerType]?: TypeConfig } = { ...types }
   for (const [type, entries] of Map.groupBy(wrong, (entry) => entry.type)) {
-    const unchecked = await Promise.all(entries.map(({ name, lines }) => uncheckedMonitor(name, lines)))
+    const unchecked = await Promise.all(
+      entries.map(({ name, lines, elsewhere }) => uncheckedMonitor(name, lines, elsewhere)),
+    )
     const replaced = new Set(entries.map(({ name }) => name))
     const monitors = (types[type]?.monitors ?? []).filter(({ name }) => !replaced.has(name))
     all[type] = { host: types[type]?.host ?? {}, monitors: [...monitors, ...unchecked] }
@@ -269,9 +281,9 @@ async function readSections(
   below('serve', readServing.problems)
   below('auth', readAuth?.problems ?? [])
   if (exec !== undefined) below('exec', await execProblems(exec, context, elsewhere))
-  const inSection = (section: string, list: readonly Problem[]): readonly Problem[] =>
-    list.map(({ path, message }) => ({ path: [section, ...path], message }))
-  const inTypes = (list: readonly Problem[]): readonly Problem[] => inSection('types', list)
+  const inSection = (section: string, list: readonly MonitorProblem[]): readonly MonitorProblem[] =>
+    list.map(({ path, ...more }) => ({ path: [section, ...path], ...more }))
+  const inTypes = (list: readonly MonitorProblem[]): readonly MonitorProblem[] => inSection('types', list)
   const wrong: WrongTypes = {}
   for (const [type, entries] of Object.entries(readType.wrong) as [ServerType, readonly WrongMonitor[]][]) {
     wrong[type] = entries.map((entry) => ({ ...entry, problems: inTypes(entry.problems) }))

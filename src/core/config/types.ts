@@ -4,71 +4,13 @@ import { ServerType } from '../protocol/index.ts'
 import { sanitizeAndCut } from '../sanitize.ts'
 import { isMap, type Problem, type Raw, readSettings, type SettingsContext, unknownKey } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
+import { type Dependencies, type MonitorProblem, type ReadsOfType, resolveDependencies } from './dependencies.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import type { PlacedRead } from './profile-use.ts'
 import type { Profiles } from './profiles.ts'
 
-/**
- * Resolves `dependsOn` into MonitorNames. An unknown name, an ambiguous name and a cycle are problems: the engine would
- * otherwise wait forever, or for nothing.
- */
-export function resolveDependencies(reads: readonly MonitorRead[]): {
-  /** In the order of `reads`; undefined where an entry is wrong by itself. */
-  readonly monitors: readonly (PlannedMonitor | undefined)[]
-  readonly problems: readonly Problem[]
-} {
-  const problems: Problem[] = []
-  const parents = reads.map(({ dependsOn }, index) => {
-    const names = dependsOn.flatMap((written) => {
-      const matches = find(written, reads)
-      if (matches.length === 1) return matches
-      problems.push({ path: [index, 'dependsOn'], message: unclear(written, matches, reads) })
-      return []
-    })
-    return [...new Set(names)]
-  })
-  const monitors = reads.map(({ monitor }, index) => monitor && { ...monitor, dependsOn: parents[index] ?? [] })
-  return { monitors, problems: [...problems, ...circles(reads, parents)] }
-}
-
-/** Finds monitors by MonitorName, else by their own name, including monitors with other problems. */
-function find(written: string, reads: readonly MonitorRead[]): readonly string[] {
-  const namesBy = (by: (read: MonitorRead) => string | undefined): readonly string[] => [
-    ...new Set(reads.flatMap((read) => (read.name !== undefined && by(read) === written ? [read.name] : []))),
-  ]
-  const full = namesBy((read) => read.name)
-  return full.length > 0 ? full : namesBy((read) => read.plainName)
-}
-
-function unclear(written: string, matches: readonly string[], reads: readonly MonitorRead[]): string {
-  const quoted = (names: readonly string[]): string => names.map((name) => `\`${name}\``).join(' or ')
-  if (matches.length > 0) return `names ${JSON.stringify(written)}, which is ambiguous: write ${quoted(matches)}`
-  const names = [...new Set(reads.flatMap((read) => (read.name === undefined ? [] : [read.name])))]
-  return `names ${JSON.stringify(written)}, which is not a monitor of this type: write ${quoted(names.slice(0, 8))}, or remove it`
-}
-
-/** One problem per cycle, reported at its first member. */
-function circles(reads: readonly MonitorRead[], parents: readonly (readonly string[])[]): readonly Problem[] {
-  const done = new Set<string>()
-  const problems: Problem[] = []
-  const walk = (name: string, way: readonly string[]): void => {
-    if (done.has(name)) return
-    const start = way.indexOf(name)
-    const index = reads.findIndex((read) => read.name === name)
-    if (start >= 0) {
-      const circle = [...way.slice(start), name].join(' → ')
-      problems.push({ path: [index, 'dependsOn'], message: `forms a cycle (${circle}): remove one of these` })
-      return
-    }
-    for (const parent of parents[index] ?? []) walk(parent, [...way, name])
-    done.add(name)
-  }
-  for (const { name } of reads) if (name !== undefined) walk(name, [])
-  return problems
-}
-
 /** An entry with mistakes: what it would be called, and its problems. */
-export type WrongMonitor = { readonly name: string; readonly problems: readonly Problem[] }
+export type WrongMonitor = { readonly name: string; readonly problems: readonly MonitorProblem[] }
 
 export type TypeConfig = {
   /** Without a list of monitors: the host block, if its settings switch on a check. */
@@ -81,8 +23,8 @@ type TypesRead = {
   readonly types: Types
   /** The entries with mistakes, by type. */
   readonly wrong: { readonly [T in ServerType]?: readonly WrongMonitor[] }
-  readonly problems: readonly Problem[]
-  readonly warnings: readonly Problem[]
+  readonly problems: readonly MonitorProblem[]
+  readonly warnings: readonly MonitorProblem[]
 }
 
 /**
@@ -97,15 +39,23 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
   }
   const types: { [T in ServerType]?: TypeConfig } = {}
   const wrong: { [T in ServerType]?: readonly WrongMonitor[] } = {}
-  const problems: Problem[] = []
-  const warnings: Problem[] = []
+  const problems: MonitorProblem[] = []
+  const warnings: MonitorProblem[] = []
+  const lists = new Map<ServerType, MonitorList>()
+  for (const type of ServerType.values) {
+    const listed = Object.hasOwn(raw, type) ? listedIn(raw[type]) : undefined
+    if (listed) lists.set(type, await readMonitors(listed, context, profiles))
+  }
+  const reads: ReadsOfType = new Map([...lists].map(([type, { placed: list }]) => [type, list.map(({ read }) => read)]))
+  const dependencies = resolveDependencies(reads)
   for (const [name, value] of Object.entries(raw)) {
     const type = ServerType.values.find((candidate) => candidate === name)
     if (!type) {
       problems.push({ path: [name], message: unknownType(name) })
       continue
     }
-    const read = await readType(value, context, profiles)
+    const list = lists.get(type)
+    const read = await readType(value, context, list && monitorsIn(list, dependencies.get(type) ?? noDependencies))
     types[type] = read.config
     const wrongHere = placed(read, [name])
     if (wrongHere.length > 0) wrong[type] = wrongHere
@@ -138,21 +88,32 @@ type TypeRead = {
   readonly config: TypeConfig
   /** The entries with mistakes. `problems` contains theirs too. */
   readonly wrong: readonly WrongMonitor[]
-  readonly problems: readonly Problem[]
-  readonly warnings: readonly Problem[]
+  readonly problems: readonly MonitorProblem[]
+  readonly warnings: readonly MonitorProblem[]
 }
 const nothing: TypeRead = { config: { monitors: [], host: {} }, wrong: [], problems: [], warnings: [] }
 
-/** Reads one type: a plain list of monitors, or a map with the host block's settings and that list. */
-async function readType(raw: unknown, context: SettingsContext, profiles: Profiles | undefined): Promise<TypeRead> {
+const noDependencies: Dependencies = { monitors: [], problems: [] }
+
+/** The entries of a type, in either of its forms, if they are a list. */
+function listedIn(raw: unknown): readonly unknown[] | undefined {
+  const listed = isMap(raw) ? raw['monitors'] : raw
+  return Array.isArray(listed) ? listed : undefined
+}
+
+/**
+ * Reads one type: a plain list of monitors, or a map with the host block's settings and that list. `monitors` is what
+ * the list contains, if there is one.
+ */
+async function readType(raw: unknown, context: SettingsContext, monitors: TypeRead = nothing): Promise<TypeRead> {
   if (raw === null) return nothing
-  if (Array.isArray(raw)) return await readMonitors(raw, context, profiles)
+  if (Array.isArray(raw)) return monitors
   if (!isMap(raw)) {
     const message = 'must be a list of monitors: write "- kind: …" under it'
     return { ...nothing, problems: [{ path: [], message }] }
   }
   const unknown = Object.keys(raw).filter((key) => key !== 'host' && key !== 'monitors')
-  const problems: Problem[] = unknown.map((key) => ({ path: [key], message: misplaced(key) }))
+  const problems: MonitorProblem[] = unknown.map((key) => ({ path: [key], message: misplaced(key) }))
   const host = await readHost(raw['host'], context)
   problems.push(...under(host.problems, ['host']))
   const listed = raw['monitors'] ?? []
@@ -160,7 +121,6 @@ async function readType(raw: unknown, context: SettingsContext, profiles: Profil
     problems.push({ path: ['monitors'], message: 'must be a list of monitors: write "- kind: …" under it' })
     return { ...nothing, problems }
   }
-  const monitors = await readMonitors(listed, context, profiles)
   const wrong = monitors.wrong.map(({ name, problems: own }) => ({ name, problems: under(own, ['monitors']) }))
   const ofEntries = new Set(monitors.wrong.flatMap((one) => one.problems))
   const others = under(
@@ -189,7 +149,7 @@ async function withHost(
   return only ? { monitors: [only], host: false } : { monitors, host: value }
 }
 
-type HostRead = { readonly value: TypeConfig['host']; readonly problems: readonly Problem[] }
+type HostRead = { readonly value: TypeConfig['host']; readonly problems: readonly MonitorProblem[] }
 
 /** The settings are kept as written: the host block is planned later. */
 async function readHost(raw: unknown, context: SettingsContext): Promise<HostRead> {
@@ -206,14 +166,22 @@ async function readHost(raw: unknown, context: SettingsContext): Promise<HostRea
 /** Whether an entry of a list of monitors uses a profile. */
 const usesProfile = (raw: unknown): raw is Raw => isMap(raw) && Object.hasOwn(raw, 'profile')
 
+/** The monitors of a list, before their dependencies are resolved. */
+type MonitorList = {
+  readonly placed: readonly (PlacedRead & { readonly entry: number })[]
+  /** Entries with mistakes that make no monitor. */
+  readonly ofEntries: readonly WrongEntry[]
+  readonly warnings: readonly MonitorProblem[]
+}
+
 async function readMonitors(
   raw: readonly unknown[],
   context: SettingsContext,
   profiles: Profiles | undefined,
-): Promise<TypeRead> {
+): Promise<MonitorList> {
   const placed: (PlacedRead & { readonly entry: number })[] = []
   const ofEntries: WrongEntry[] = []
-  const warnings: Problem[] = []
+  const warnings: MonitorProblem[] = []
   for (const [entry, one] of raw.entries()) {
     if (!usesProfile(one)) {
       placed.push({ read: await readMonitor(one, context, kindProblem), place: (path) => path, entry })
@@ -226,14 +194,19 @@ async function readMonitors(
     // Without a problem of its own, it uses a profile whose definition has some.
     if (use.reads.length === 0) ofEntries.push({ name: nameOfUse(one), entry, problems: under(use.problems, [entry]) })
   }
+  return { placed, ofEntries, warnings }
+}
+
+/** The monitors of a list with their dependencies, and the mistakes in its entries. */
+function monitorsIn({ placed, ofEntries, warnings: warned }: MonitorList, resolved: Dependencies): TypeRead {
+  const warnings = [...warned]
   const reads = placed.map(({ read }) => read)
   /** Converts a path that begins with the index of a monitor to one that begins with the index of its entry. */
-  const where = ({ path: [index, ...rest], message }: Problem): Problem => {
+  const where = ({ path: [index, ...rest], ...more }: MonitorProblem): MonitorProblem => {
     const one = placed[Number(index)]
-    return { path: one === undefined ? rest : [one.entry, ...one.place(rest)], message }
+    return { path: one === undefined ? rest : [one.entry, ...one.place(rest)], ...more }
   }
-  for (const [index, { warnings: warned }] of reads.entries()) warnings.push(...under(warned, [index]).map(where))
-  const resolved = resolveDependencies(reads)
+  for (const [index, { warnings: own }] of reads.entries()) warnings.push(...under(own, [index]).map(where))
   const between = [...twice(reads), ...resolved.problems]
   const problemsAt = reads.map(({ problems }, index) => [
     ...under(problems, [index]),
@@ -257,7 +230,7 @@ type WrongEntry = {
   readonly name: string | undefined
   /** Its index in the list. */
   readonly entry: number
-  readonly problems: readonly Problem[]
+  readonly problems: readonly MonitorProblem[]
 }
 
 const nameOfUse = ({ name, profile }: Raw): string | undefined =>
@@ -281,7 +254,7 @@ function withNames(entries: readonly WrongEntry[], right: readonly string[]): re
 }
 
 /** Reports duplicate names: a MonitorName identifies one monitor in responses, selections and `dependsOn`. */
-function twice(reads: readonly MonitorRead[]): readonly Problem[] {
+function twice(reads: readonly MonitorRead[]): readonly MonitorProblem[] {
   return reads.flatMap(({ name, problems }, index) => {
     const unknownKind = problems.some(({ path }) => path[0] === 'kind')
     const first = reads.findIndex((other) => other.name === name) === index
@@ -290,5 +263,5 @@ function twice(reads: readonly MonitorRead[]): readonly Problem[] {
   })
 }
 
-const under = (problems: readonly Problem[], path: Problem['path']): readonly Problem[] =>
+const under = (problems: readonly MonitorProblem[], path: Problem['path']): readonly MonitorProblem[] =>
   problems.map((problem) => ({ ...problem, path: [...path, ...problem.path] }))

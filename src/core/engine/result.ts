@@ -1,5 +1,6 @@
 import { show } from '../format.ts'
 import type { FaultClass } from '../probe-error.ts'
+import type { ServerType } from '../protocol/index.ts'
 import type { SettingsSpec, Threshold, ThresholdUnit } from '../settings/index.ts'
 
 /** Base units: the unit of a measurement, however it is displayed. */
@@ -34,6 +35,15 @@ export type Measurement = {
 export const notCheckedReasons = ['configuration', 'missing', 'starved', 'budget', 'refused', 'permission'] as const
 export type NotCheckedReason = (typeof notCheckedReasons)[number]
 
+/** A monitor by its server type and its MonitorName, which is unique within the type. */
+export type MonitorOfType = { readonly type: ServerType; readonly name: string }
+
+/** `Sql/postgres orders`: how `dependsOn` and messages name a monitor of another type. */
+export const writeMonitorOfType = ({ type, name }: MonitorOfType): string => `${type}/${name}`
+
+/** A text that names a monitor of another server type, for readers who may read that type. */
+export type NamedElsewhere = { readonly type: ServerType; readonly text: string }
+
 /** The outcome of one check. A warning is Success on the wire, because the interface has two states. */
 export type Result<Name extends string = string> = {
   /** The MonitoringName, e.g. `round trip`. */
@@ -50,6 +60,8 @@ export type Result<Name extends string = string> = {
   readonly measurement?: Measurement | undefined
   /** Identity rather than state: version, serial number, role. Contains no secrets. */
   readonly facts?: Readonly<Record<string, string>> | undefined
+  /** The monitors of other types that the cause, the message or the details name, as they are written there. */
+  readonly elsewhere?: readonly NamedElsewhere[] | undefined
   /** The address that was probed, e.g. `10.0.0.5:5432`. Set by the runner of network kinds. */
   readonly address?: string | undefined
   /** Which of several items: the name of a query, a queue, a mount point, a step. */

@@ -28,7 +28,15 @@ import {
   type Waiter,
 } from './limits.ts'
 import type { RefusalStore } from './refusal-file.ts'
-import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
+import {
+  decideReading,
+  type MonitorOfType,
+  type NamedElsewhere,
+  notChecked,
+  type Result,
+  reallyFailed,
+  writeMonitorOfType,
+} from './result.ts'
 import type { Blocked, SignIns } from './sign-ins.ts'
 
 /** One monitor of a plan: a kind on one target, with settings that its table has validated. */
@@ -43,7 +51,12 @@ export type PlannedMonitor = {
   readonly depth: ExecutionMode
   /** Part of the host block, which does not count as a check of the server type. */
   readonly host: boolean
+  /** The names of the monitors of the same type on which it depends. */
   readonly dependsOn: readonly string[]
+  /** The monitors of other types on which it depends. */
+  readonly dependsOnElsewhere?: readonly MonitorOfType[] | undefined
+  /** The monitors of other types that its own texts name. */
+  readonly elsewhere?: readonly NamedElsewhere[] | undefined
   /** Milliseconds; overrides the mode's deadline. */
   readonly timeoutMs?: number | undefined
   /** Additional attempts after a failure; never after a refused sign-in. */
@@ -163,6 +176,11 @@ export type RunOptions = {
    * Repeats, once, sign-ins that were refused until this time, in milliseconds since 1970: somebody wants to know now.
    */
   readonly repeatsRefusedUntil?: number | undefined
+  /**
+   * The monitors of other types on which those of the plan depend, and those on which these depend. They run, within the
+   * deadline of this run, and are not part of its result.
+   */
+  readonly elsewhere?: readonly PlannedMonitor[] | undefined
   /** Called when the run begins. `pending` shrinks as its monitors end. */
   readonly onBegin?:
     | ((run: { readonly monitors: readonly PlannedMonitor[]; readonly pending: ReadonlySet<PlannedMonitor> }) => void)
@@ -183,14 +201,10 @@ export async function runMonitors(
   const state = context.measureState()
   const runMs = options.timeoutMs ?? deadlines[options.mode].run
   const runDeadline = deadlineSignal(options.signal, runMs)
-  const due = plan.filter((monitor) => includes(options.mode, monitor.depth))
-  const reports = new Map<string, Promise<MonitorReport>>()
-  const places = new Map(due.map(({ name }, at) => [name, at]))
-  /** In the order of the plan. */
-  const parentsOf = ({ dependsOn }: PlannedMonitor): readonly PlannedMonitor[] => {
-    const at = [...new Set(dependsOn)].flatMap((name) => places.get(name) ?? [])
-    return at.sort((a, b) => a - b).flatMap((place) => due[place] ?? [])
-  }
+  const isDue = ({ depth }: PlannedMonitor): boolean => includes(options.mode, depth)
+  const due = plan.filter(isDue)
+  const parentsOf = dependenciesIn(due, (options.elsewhere ?? []).filter(isDue))
+  const reports = new Map<PlannedMonitor, Promise<MonitorReport>>()
 
   const priorities = new Map(due.map((monitor) => [monitor, priorityOf(monitor, context)]))
   const run: RunClock = {
@@ -209,19 +223,20 @@ export async function runMonitors(
   options.onBegin?.({ monitors: due, pending })
 
   const report = (monitor: PlannedMonitor): Promise<MonitorReport> => {
-    const existing = reports.get(monitor.name)
+    const existing = reports.get(monitor)
     if (existing) return existing
     // Stored before its parents are awaited, so that siblings share one run of each parent.
     const made = Promise.resolve().then(async () => {
       const parents = parentsOf(monitor)
-      const failed = (await Promise.all(parents.map(report))).filter(hasFailed)
+      const ended = await Promise.all(parents.map(async (parent) => ({ parent, ...(await report(parent)) })))
+      const failed = ended.filter(hasFailed)
       // A parent that really failed decides before one that was not checked.
       const cause = failed.find((parent) => parent.results.some(reallyFailed)) ?? failed[0]
-      if (cause) return notRun(monitor, cause)
-      return await attempts(monitor, context, options, run, parents)
+      if (cause) return notRun(monitor, cause.parent, cause)
+      return naming(await attempts(monitor, context, options, run, parents), elsewhereIn(monitor, parents))
     })
     const ended = made.finally(() => pending.delete(monitor))
-    reports.set(monitor.name, ended)
+    reports.set(monitor, ended)
     return ended
   }
   try {
@@ -276,9 +291,55 @@ function priorityOf(monitor: PlannedMonitor, { limits: { lastPassed } }: EngineC
   return passed === undefined ? 1 : passed ? 0 : 2
 }
 
-const hasFailed = (report: MonitorReport): boolean => report.results.some((result) => result.status === 'failed')
+const hasFailed = ({ results }: Pick<MonitorReport, 'results'>): boolean =>
+  results.some((result) => result.status === 'failed')
 
-function notRun(monitor: PlannedMonitor, { name, results }: MonitorReport): MonitorReport {
+/** What finds the monitors on which one depends, among those of this run and those of other types, in their order. */
+function dependenciesIn(
+  due: readonly PlannedMonitor[],
+  elsewhere: readonly PlannedMonitor[],
+): (monitor: PlannedMonitor) => readonly PlannedMonitor[] {
+  const all = [...due, ...elsewhere]
+  const keyOf = ({ type, name }: Pick<PlannedMonitor, 'type' | 'name'>): string => `${type} ${name}`
+  const places = new Map(all.map((monitor, at) => [keyOf(monitor), at]))
+  return ({ type, dependsOn, dependsOnElsewhere = [] }) => {
+    const keys = [...dependsOn.map((name) => keyOf({ type, name })), ...dependsOnElsewhere.map(keyOf)]
+    const at = [...new Set(keys)].flatMap((key) => places.get(key) ?? [])
+    return at.sort((a, b) => a - b).flatMap((place) => all[place] ?? [])
+  }
+}
+
+/** The name of a monitor in the texts of another one. */
+const nameFor = ({ type: reader }: PlannedMonitor, { type, name }: PlannedMonitor): string =>
+  type === undefined || type === reader ? name : writeMonitorOfType({ type, name })
+
+/** The monitors of other types among those that the texts of a monitor may name. */
+const elsewhereIn = (monitor: PlannedMonitor, others: readonly PlannedMonitor[]): readonly NamedElsewhere[] =>
+  others
+    .flatMap((other) =>
+      other.type === undefined || other.type === monitor.type
+        ? []
+        : [{ type: other.type, text: nameFor(monitor, other) }],
+    )
+    .concat(monitor.elsewhere ?? [])
+
+const naming = (report: MonitorReport, elsewhere: readonly NamedElsewhere[]): MonitorReport =>
+  elsewhere.length === 0
+    ? report
+    : {
+        ...report,
+        results: report.results.map((result) => ({
+          ...result,
+          elsewhere: [...(result.elsewhere ?? []), ...elsewhere],
+        })),
+      }
+
+function notRun(
+  monitor: PlannedMonitor,
+  parent: PlannedMonitor,
+  { results }: Pick<MonitorReport, 'results'>,
+): MonitorReport {
+  const name = nameFor(monitor, parent)
   const why = results.some(reallyFailed) ? undefined : results.find(({ status }) => status === 'failed')?.notChecked
   const result: Result = {
     check: 'not run',
@@ -288,7 +349,7 @@ function notRun(monitor: PlannedMonitor, { name, results }: MonitorReport): Moni
     message: `not run: ${name} ${why === undefined ? 'failed' : 'was not checked'}`,
     notChecked: why,
   }
-  return base(monitor, [result], 0, 0)
+  return naming(base(monitor, [result], 0, 0), elsewhereIn(monitor, [parent]))
 }
 
 function base(
@@ -322,7 +383,7 @@ async function attempts(
   const { signal } = run
   const started = context.now()
   const late = started - run.began
-  const waits = late > toleranceMs && parents.length > 0 ? [waitText(late, namesOf(parents))] : []
+  const waits = late > toleranceMs && parents.length > 0 ? [waitText(late, namesFor(monitor, parents))] : []
   let signIn: HeldSignIn | undefined
   try {
     signIn = await beginSignIn(monitor, context, options, run)
@@ -489,7 +550,8 @@ function remember(
   else if (results.every(({ status }) => status !== 'failed')) lastPassed.set(fingerprint(monitor), true)
 }
 
-const namesOf = (monitors: readonly PlannedMonitor[]): string => monitors.map(({ name }) => name).join(', ')
+const namesFor = (reader: PlannedMonitor, monitors: readonly PlannedMonitor[]): string =>
+  monitors.map((monitor) => nameFor(reader, monitor)).join(', ')
 const waitText = (ms: number, what: string): string => `waited ${seconds(ms)} for ${what}`
 
 /** A result that passes after a retry says so, because retries hide flapping. */

@@ -15,7 +15,15 @@ import {
 import { Fault, shuttingDown } from '../errors.ts'
 import type { Parts } from '../local.ts'
 import { listeningPorts, resolveHost } from '../net/connect.ts'
-import { assemble, isConfigured, type OwnParts, ownTypes, preloadHealth } from '../plan/index.ts'
+import {
+  assemble,
+  dependenciesElsewhere,
+  isConfigured,
+  type OwnParts,
+  ofType,
+  ownTypes,
+  preloadHealth,
+} from '../plan/index.ts'
 import type { ExecutionMode, ServerType } from '../protocol/index.ts'
 import { type Family, rememberDocuments } from '../reports/index.ts'
 import type { Call, HealthViews, RecentRun, RuntimeFacts, StartedRuns, Trial, TrialRequest } from '../service.ts'
@@ -74,6 +82,11 @@ export function healthPart(
     })
   }
 
+  const dependedOn = dependenciesElsewhere(
+    Object.entries(config.types).flatMap(([type, { monitors }]) =>
+      monitors.map((monitor) => ofType(type as ServerType, monitor)),
+    ),
+  )
   const started = new Map<string, StartedRuns>()
   // Callers come and go. A shared run ends at its own deadline, or with this core.
   const start = async (mode: ExecutionMode, type: ServerType, { cause, fresh }: RunStart): Promise<Run> => {
@@ -81,7 +94,9 @@ export function healthPart(
     started.set(key, { type, mode, trigger: cause, count: (started.get(key)?.count ?? 0) + 1 })
     const { signal } = life
     const notBefore = fresh ? now() : Number.NEGATIVE_INFINITY
-    return await runMonitors(await plan(type, mode, signal), context, { mode, signal, cause, notBefore })
+    const planned = await plan(type, mode, signal)
+    const elsewhere = dependedOn(planned)
+    return await runMonitors(planned, context, { mode, signal, cause, notBefore, elsewhere })
   }
   const sharedRuns = shared ? new SharedRuns(now, start) : undefined
 
@@ -111,6 +126,7 @@ export function healthPart(
         cause: causeOf(call),
         repeatsRefusedUntil: call.repeatsRefusedUntil,
         notBefore: call.together && roundOf(call.together),
+        elsewhere: selectMonitors(dependedOn(planned), call),
         onBegin: call.onRun,
       }),
     shared:
@@ -130,7 +146,7 @@ export function healthPart(
         const last = sharedRuns?.last(mode, type)
         if (!last) return []
         const flags = { IncludeServerStateInformation: true }
-        const { run, response } = documentsOf(last.run, type, flags, views(type))
+        const { run, response } = documentsOf(last.run, type, flags, views)
         const ageSeconds = Math.floor(last.ageMs / 1_000)
         return [{ type, mode, run: { ...run, correlationId: last.run.id }, response, ageSeconds }]
       }),

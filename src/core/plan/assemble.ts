@@ -1,4 +1,4 @@
-import { type AnyKind, includes, type PlannedMonitor } from '../engine/index.ts'
+import { type AnyKind, includes, type NamedElsewhere, type PlannedMonitor } from '../engine/index.ts'
 import { Fault, isSystemError } from '../errors.ts'
 import { type KindName, monitors } from '../kinds/index.ts'
 import type { ProfileName } from '../profiles/index.ts'
@@ -200,9 +200,43 @@ export async function staticMonitor(
   }
 }
 
-/** Takes the place of an entry of svc.yaml with mistakes: it never passes and reports them. */
-export const uncheckedMonitor = (name: string, mistakes: readonly string[]): Promise<PlannedMonitor> =>
-  staticMonitor(name, 'not checked', mistakes.join('; '))
+/**
+ * Takes the place of an entry of svc.yaml with mistakes: it never passes and reports them. `elsewhere`: the monitors of
+ * other types that they name.
+ */
+export async function uncheckedMonitor(
+  name: string,
+  mistakes: readonly string[],
+  elsewhere: readonly NamedElsewhere[] = [],
+): Promise<PlannedMonitor> {
+  const monitor = await staticMonitor(name, 'not checked', mistakes.join('; '))
+  return elsewhere.length === 0 ? monitor : { ...monitor, elsewhere }
+}
+
+/**
+ * Finds, for the monitors of one type, the monitors of other types on which they depend, and those on which these depend.
+ * `all` are the monitors of all types, each with its type.
+ */
+export function dependenciesElsewhere(
+  all: readonly PlannedMonitor[],
+): (planned: readonly PlannedMonitor[]) => readonly PlannedMonitor[] {
+  const keyOf = ({ type, name }: Pick<PlannedMonitor, 'type' | 'name'>): string => `${type} ${name}`
+  const byKey = new Map(all.map((monitor) => [keyOf(monitor), monitor]))
+  const parentsOf = ({ type, dependsOn, dependsOnElsewhere = [] }: PlannedMonitor): readonly PlannedMonitor[] =>
+    [...dependsOn.map((name) => ({ type, name })), ...dependsOnElsewhere].flatMap((one) => byKey.get(keyOf(one)) ?? [])
+  return (planned) => {
+    if (planned.every(({ dependsOnElsewhere = [] }) => dependsOnElsewhere.length === 0)) return []
+    const reached = new Set<PlannedMonitor>()
+    const pending = [...planned]
+    for (let monitor = pending.pop(); monitor; monitor = pending.pop()) {
+      const parents = parentsOf(monitor).filter((parent) => !reached.has(parent))
+      for (const parent of parents) reached.add(parent)
+      pending.push(...parents)
+    }
+    const types = new Set(planned.map(({ type }) => type))
+    return [...reached].filter(({ type }) => !types.has(type))
+  }
+}
 
 /**
  * Whether svc.yaml configures a server type that has these monitors (K10). A host block that switches on a check is one

@@ -1,4 +1,10 @@
-import { type AnyKind, type DeclaredResult, includes, type PlannedMonitor } from '../engine/index.ts'
+import {
+  type AnyKind,
+  type DeclaredResult,
+  includes,
+  type PlannedMonitor,
+  writeMonitorOfType,
+} from '../engine/index.ts'
 import { loadProfile, type Parameter, profileNames } from '../profiles/index.ts'
 import { type ExecutionMode, ServerType } from '../protocol/index.ts'
 import {
@@ -19,7 +25,18 @@ export type PlanRow = {
   readonly Depth: ExecutionMode
   readonly Checks: readonly { readonly Name: string; readonly Depth: ExecutionMode; readonly Doc: string }[]
   readonly Host: boolean
+  /** The monitors on which it depends, those of other types with their type. Absent: none. */
+  readonly DependsOn?: readonly string[] | undefined
 }
+
+/** The names of the monitors on which one depends, as `dependsOn` writes them. */
+export const dependenciesOf = ({
+  dependsOn,
+  dependsOnElsewhere = [],
+}: Pick<PlannedMonitor, 'dependsOn' | 'dependsOnElsewhere'>): readonly string[] => [
+  ...dependsOn,
+  ...dependsOnElsewhere.map(writeMonitorOfType),
+]
 
 /** What a run of a plan in a mode would check, without running it. */
 export function describePlan(planned: readonly PlannedMonitor[], mode: ExecutionMode): readonly PlanRow[] {
@@ -33,6 +50,7 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
         .filter((check) => includes(mode, check.depth) && isEnabled(check, monitor.settings as Settings))
         .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
       Host: monitor.host,
+      DependsOn: dependenciesOf(monitor).length === 0 ? undefined : dependenciesOf(monitor),
     }))
 }
 

@@ -197,10 +197,13 @@ function sentence(type: string, level: Level, { failed, unchecked, total, warnin
 
 function causes(type: string, level: Level, readings: readonly Reading[], message: string): readonly string[] {
   if (level === 'ok') return []
-  const decisive = readings
-    .filter((reading) => (reading.level === level || (isBad(level) && isBad(reading.level))) && !isConsequence(reading))
-    .toSorted(bySeverity)
-    .map(describeResult)
+  const ofLevel = readings.filter((reading) => reading.level === level || (isBad(level) && isBad(reading.level)))
+  const roots = ofLevel.filter((reading) => !isConsequence(reading))
+  // Without a root cause among them, it is a monitor of another type.
+  const decisive =
+    roots.length > 0
+      ? roots.toSorted(bySeverity).map(describeResult)
+      : [...new Set(ofLevel.map((reading) => reading.message))]
   // Our own StatusMessage repeats the headline and causes. A foreign one may contain unique information.
   const ours =
     ['healthy', 'unhealthy', 'not fully checked'].some((state) => message.startsWith(`${type} is ${state}`)) ||

@@ -25,17 +25,49 @@ import { unhealthySentence } from './reading.ts'
 
 export type RunView = RunDocument['view']
 
+/** Whether the reader of a document may read what belongs to another server type. */
+type ReadsType = (type: ServerType) => boolean
+
 export type RunDocumentOptions = {
   readonly type: ServerType
   readonly correlationId: string
   readonly flags: Pick<HealthCheckRequest, 'IncludeServerStateInformation' | 'SuppressDeploymentErrors'>
   /** `brief` is for anonymous callers beyond loopback: no messages, hosts or figures (S11). */
   readonly view: RunView
+  /** Which other types the reader may read (S11). Absent: all. */
+  readonly reads?: ReadsType | undefined
+}
+
+/** What stands for a monitor of another type, for readers who may not read that type. */
+const anotherMonitor = 'a monitor of another type'
+
+/** The report without the names of monitors of types that the reader may not read; itself where it has none. */
+const withoutNames = (report: MonitorReport, reads: ReadsType): MonitorReport =>
+  report.results.some(({ elsewhere = [] }) => elsewhere.some(({ type }) => !reads(type)))
+    ? { ...report, results: report.results.map((result) => withoutNamesIn(result, reads)) }
+    : report
+
+function withoutNamesIn(result: Result, reads: ReadsType): Result {
+  const hidden = (result.elsewhere ?? []).filter(({ type }) => !reads(type)).map(({ text }) => text)
+  // One name may be the beginning of another.
+  const names = hidden.toSorted((a, b) => b.length - a.length)
+  const without = (text: string): string => names.reduce((rest, name) => rest.replaceAll(name, anotherMonitor), text)
+  const { cause, message, details } = result
+  return {
+    ...result,
+    cause: cause === undefined ? undefined : without(cause),
+    message: without(message),
+    details: details?.map(without),
+  }
 }
 
 /** Makes the document of a run. The flags shape the document and never cause a run. */
-export function runDocument(run: Run, { type, correlationId, flags, view }: RunDocumentOptions): RunDocument {
-  const monitors = run.monitors.map(flags.SuppressDeploymentErrors === true ? suppressedMonitorOf : monitorOf)
+export function runDocument(
+  run: Run,
+  { type, correlationId, flags, view, reads = () => true }: RunDocumentOptions,
+): RunDocument {
+  const written = flags.SuppressDeploymentErrors === true ? suppressedMonitorOf : monitorOf
+  const monitors = run.monitors.map((report) => written(withoutNames(report, reads)))
   const full = view === 'full'
   return {
     version: runVersion,
@@ -181,13 +213,20 @@ function headline(type: ServerType, monitors: readonly RunMonitor[], view: RunVi
       ...sentences((result) => hasFailed(result) && hasVerdict(result)),
       ...sentences((result) => hasFailed(result) && !hasVerdict(result)),
     ]
-    return view === 'full' ? `${opening}: ${causes.join('; ')}` : opening
+    // Where everything that failed depends on monitors of other types, no result of this type is a cause.
+    const why = causes.length > 0 ? causes : consequencesIn(monitors)
+    return view === 'full' ? `${opening}: ${why.join('; ')}` : opening
   }
   const warnings = sentences(({ status }) => status === 'warning')
   if (warnings.length === 0) return `${type} is healthy: ${total} ${total === 1 ? 'monitor' : 'monitors'} passed`
   const opening = `${type} is healthy, ${warnings.length} ${warnings.length === 1 ? 'warning' : 'warnings'}`
   return view === 'full' ? `${opening}: ${warnings.join('; ')}` : opening
 }
+
+/** What kept monitors from running, each once. */
+const consequencesIn = (monitors: readonly RunMonitor[]): readonly string[] => [
+  ...new Set(monitors.flatMap(({ results }) => results.filter(hasFailed).map((result) => result.message ?? ''))),
+]
 
 /** Prefixes the message with its monitor, except for Configuration monitors. */
 function sentence(monitor: RunMonitor, { check, message, notChecked }: RunResult): string {
@@ -276,23 +315,37 @@ export function selectRun(run: RunDocument, selection: Selection): RunDocument {
 
 export type RunDocuments = { readonly run: RunDocument; readonly response: HealthCheckResponse }
 type Flags = RunDocumentOptions['flags']
-export type DocumentsOf = (run: Run, type: ServerType, flags: Flags, view: RunView) => RunDocuments
+/** How much of the runs of a server type a reader may see. */
+export type ViewOfType = (type: ServerType) => RunView
+export type DocumentsOf = (run: Run, type: ServerType, flags: Flags, views: ViewOfType) => RunDocuments
+
+/** The types of the monitors of other types that the results of a run name. */
+const typesNamedIn = ({ monitors }: Run): readonly ServerType[] => [
+  ...new Set(
+    monitors.flatMap(({ results }) => results.flatMap(({ elsewhere = [] }) => elsewhere.map(({ type }) => type))),
+  ),
+]
 
 /**
  * The documents of a run without the correlation id, each made once and kept as long as the run. Callers that share the
  * run with the same options share them, and so can keep what they write of them.
  */
 export function rememberDocuments(): DocumentsOf {
-  const documentsByRun = new WeakMap<Run, Map<string, RunDocuments>>()
-  return (run, type, flags, view) => {
-    const ofRun = documentsByRun.get(run) ?? new Map<string, RunDocuments>()
+  type OfRun = { readonly typesNamed: readonly ServerType[]; readonly documents: Map<string, RunDocuments> }
+  const documentsByRun = new WeakMap<Run, OfRun>()
+  return (run, type, flags, views) => {
+    const ofRun = documentsByRun.get(run) ?? { typesNamed: typesNamedIn(run), documents: new Map() }
     documentsByRun.set(run, ofRun)
-    const key = `${view} ${flags.IncludeServerStateInformation === true} ${flags.SuppressDeploymentErrors === true}`
-    const before = ofRun.get(key)
+    const { typesNamed, documents } = ofRun
+    const view = views(type)
+    const hidden = typesNamed.filter((other) => views(other) !== 'full')
+    const key = `${hidden.join(' ')} ${view} ${flags.IncludeServerStateInformation === true} ${flags.SuppressDeploymentErrors === true}`
+    const before = documents.get(key)
     if (before) return before
-    const document = runDocument(run, { type, correlationId: '', flags, view })
+    const reads: ReadsType = (other) => !hidden.includes(other)
+    const document = runDocument(run, { type, correlationId: '', flags, view, reads })
     const made = { run: document, response: healthCheckResponse(document) }
-    ofRun.set(key, made)
+    documents.set(key, made)
     return made
   }
 }

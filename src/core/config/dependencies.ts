@@ -1,0 +1,207 @@
+import { type MonitorOfType, type NamedElsewhere, type PlannedMonitor, writeMonitorOfType } from '../engine/index.ts'
+import { ServerType } from '../protocol/index.ts'
+import type { Problem } from '../settings/index.ts'
+import { didYouMean } from '../suggest.ts'
+import type { MonitorRead } from './monitors.ts'
+
+/** A mistake in the entry of a monitor. */
+export type MonitorProblem = Problem & {
+  /** The monitors of other types that the message names. */
+  readonly elsewhere?: readonly NamedElsewhere[] | undefined
+}
+
+/** The monitors that svc.yaml lists for each type, including those with mistakes. */
+export type ReadsOfType = ReadonlyMap<ServerType, readonly MonitorRead[]>
+
+export type Dependencies = {
+  /** In the order of the list; undefined where an entry is wrong by itself. */
+  readonly monitors: readonly (PlannedMonitor | undefined)[]
+  /** Their paths begin with the index in the list. */
+  readonly problems: readonly MonitorProblem[]
+}
+
+/** A monitor of the list that a walk along dependencies visits. */
+type Visited = MonitorOfType & { readonly index: number }
+
+/**
+ * Resolves `dependsOn` into monitors of the same and of other types. An unknown name, an ambiguous name and a cycle are
+ * problems: the engine would otherwise wait forever, or for nothing.
+ */
+export function resolveDependencies(all: ReadsOfType): ReadonlyMap<ServerType, Dependencies> {
+  const problems = new Map([...all.keys()].map((type) => [type, [] as MonitorProblem[]]))
+  const parents = new Map(
+    [...all].map(([type, reads]) => [
+      type,
+      reads.map(({ dependsOn }, index) =>
+        dependsOn.flatMap((written) => {
+          const reference = parse(written, type, all)
+          const matches = find(reference, all)
+          if (matches.length === 1) return matches
+          const problem = unclear(written, type, { ...reference, matches }, all)
+          problems.get(type)?.push({ path: [index, 'dependsOn'], ...problem })
+          return []
+        }),
+      ),
+    ]),
+  )
+  for (const { type, problem } of circles(all, parents)) problems.get(type)?.push(problem)
+  return new Map(
+    [...all].map(([type, reads]) => [
+      type,
+      {
+        monitors: reads.map(({ monitor }, index) => monitor && withParents(monitor, type, parents.get(type)?.[index])),
+        problems: problems.get(type) ?? [],
+      },
+    ]),
+  )
+}
+
+function withParents(
+  monitor: PlannedMonitor,
+  type: ServerType,
+  parents: readonly MonitorOfType[] = [],
+): PlannedMonitor {
+  const own = parents.filter((parent) => parent.type === type).map(({ name }) => name)
+  const others = new Map(parents.flatMap((one) => (one.type === type ? [] : [[writeMonitorOfType(one), one] as const])))
+  const dependsOn = [...new Set(own)]
+  return others.size === 0
+    ? { ...monitor, dependsOn }
+    : { ...monitor, dependsOn, dependsOnElsewhere: [...others.values()] }
+}
+
+/** A reference of `dependsOn`. */
+type Reference = { readonly type: ServerType; readonly name: string }
+
+/** A name of the same type is one even if it contains a slash. */
+function parse(written: string, type: ServerType, all: ReadsOfType): Reference {
+  const own = { type, name: written }
+  const slash = written.indexOf('/')
+  const before = ServerType.values.find((each) => each === written.slice(0, slash))
+  if (slash < 0 || before === undefined || find(own, all).length > 0) return own
+  return { type: before, name: written.slice(slash + 1) }
+}
+
+/** Finds monitors by MonitorName, else by their own name, including monitors with other problems. */
+function find({ type, name: written }: Reference, all: ReadsOfType): readonly MonitorOfType[] {
+  const reads = all.get(type) ?? []
+  const by = (nameOf: (read: MonitorRead) => string | undefined): readonly MonitorOfType[] => {
+    const names = reads.flatMap((read) => (read.name !== undefined && nameOf(read) === written ? [read.name] : []))
+    return [...new Set(names)].map((name) => ({ type, name }))
+  }
+  const full = by(({ name }) => name)
+  return full.length > 0 ? full : by(({ plainName }) => plainName)
+}
+
+/** More names would hide the message. */
+const maxNames = 8
+
+const quoted = (names: readonly string[]): string =>
+  names
+    .slice(0, maxNames)
+    .map((name) => `\`${name}\``)
+    .join(' or ')
+
+/** Why a reference names no monitor, or several, and what to write instead. */
+function unclear(
+  written: string,
+  here: ServerType,
+  { type, name, matches }: Reference & { readonly matches: readonly MonitorOfType[] },
+  all: ReadsOfType,
+): Omit<MonitorProblem, 'path'> {
+  const names = JSON.stringify(written)
+  const as = (one: MonitorOfType): string => (one.type === here ? one.name : writeMonitorOfType(one))
+  const about = (message: string, others: readonly MonitorOfType[] = []): Omit<MonitorProblem, 'path'> => {
+    const ofOthers = others.flatMap((one) => (one.type === here ? [] : [{ type: one.type, text: as(one) }]))
+    const elsewhere = type === here ? ofOthers : [...ofOthers, { type, text: written }]
+    return elsewhere.length === 0 ? { message } : { message, elsewhere }
+  }
+  if (matches.length > 0) {
+    return about(`names ${names}, which is ambiguous: write ${quoted(matches.map(as))}`, matches)
+  }
+  const ofType = monitorsOf(type, all)
+  if (type !== here) {
+    if (ofType.length === 0) return about(`names ${names}, but ${type} has no monitors: remove it`)
+    const nearest = nearestOf(name, type, all)
+    const meant =
+      nearest === undefined ? `write ${quoted(ofType.map(as))}, or remove it` : `did you mean \`${as(nearest)}\`?`
+    return about(`names ${names}, which is not a monitor of ${type}: ${meant}`, nearest ? [nearest] : ofType)
+  }
+  const slash = written.indexOf('/')
+  const typed = slash < 0 ? undefined : didYouMean(written.slice(0, slash), ServerType.values)
+  if (typed !== undefined) {
+    const meant = `${typed}/${written.slice(slash + 1)}`
+    return {
+      message: `names ${names}, but \`${written.slice(0, slash)}\` is not a server type: did you mean \`${meant}\`?`,
+      elsewhere: [
+        { type: ServerType.values.find((each) => each === typed) ?? here, text: meant },
+        { type: ServerType.values.find((each) => each === typed) ?? here, text: written },
+      ],
+    }
+  }
+  const others = [...all.keys()].filter((other) => other !== here).flatMap((other) => find({ type: other, name }, all))
+  if (others.length > 0) {
+    const more = `write ${quoted(others.map(as))} for a monitor of another type`
+    const { message, elsewhere = [] } = about(`names ${names}, which is not a monitor of this type: ${more}`, others)
+    return { message, elsewhere: [...elsewhere, ...others.map((other) => ({ type: other.type, text: written }))] }
+  }
+  return about(`names ${names}, which is not a monitor of this type: write ${quoted(ofType.map(as))}, or remove it`)
+}
+
+const monitorsOf = (type: ServerType, all: ReadsOfType): readonly MonitorOfType[] =>
+  [...new Set((all.get(type) ?? []).flatMap(({ name }) => (name === undefined ? [] : [name])))].map((name) => ({
+    type,
+    name,
+  }))
+
+/** The monitor of a type whose name was probably meant. */
+function nearestOf(name: string, type: ServerType, all: ReadsOfType): MonitorOfType | undefined {
+  const reads = all.get(type) ?? []
+  const candidates = reads.flatMap((read) => [read.name, read.plainName].filter((one) => one !== undefined))
+  const nearest = didYouMean(name, candidates)
+  const [only, another] = nearest === undefined ? [] : find({ type, name: nearest }, all)
+  return another === undefined ? only : undefined
+}
+
+/**
+ * One problem per cycle within a type, at its first member. A cycle across types is a problem of each of its members, so
+ * that the lines of all of them are reported.
+ */
+function circles(
+  all: ReadsOfType,
+  parents: ReadonlyMap<ServerType, readonly (readonly MonitorOfType[])[]>,
+): readonly { readonly type: ServerType; readonly problem: MonitorProblem }[] {
+  const nodes = new Map<string, Visited>()
+  for (const [type, reads] of all) {
+    for (const [index, { name }] of reads.entries()) {
+      const node = name === undefined ? undefined : { type, name, index }
+      if (node && !nodes.has(writeMonitorOfType(node))) nodes.set(writeMonitorOfType(node), node)
+    }
+  }
+  const done = new Set<string>()
+  const cycles: (readonly Visited[])[] = []
+  const walk = (key: string, way: readonly Visited[]): void => {
+    const node = nodes.get(key)
+    if (!node || done.has(key)) return
+    const start = way.indexOf(node)
+    if (start >= 0) {
+      cycles.push(way.slice(start))
+      return
+    }
+    for (const parent of parents.get(node.type)?.[node.index] ?? []) walk(writeMonitorOfType(parent), [...way, node])
+    done.add(key)
+  }
+  for (const key of nodes.keys()) walk(key, [])
+  return cycles.flatMap((members) => {
+    const isWithin = members.every(({ type }) => type === members[0]?.type)
+    return (isWithin ? members.slice(0, 1) : members).map(({ type, index }) => {
+      const around = [...members, ...members.slice(0, 1)]
+      const circle = around.map((one) => (isWithin ? one.name : writeMonitorOfType(one))).join(' → ')
+      const message = `forms a cycle (${circle}): remove one of these`
+      const elsewhere = members.flatMap((one) =>
+        one.type === type ? [] : [{ type: one.type, text: writeMonitorOfType(one) }],
+      )
+      const problem: MonitorProblem = { path: [index, 'dependsOn'], message }
+      return { type, problem: elsewhere.length === 0 ? problem : { ...problem, elsewhere } }
+    })
+  })
+}
