@@ -7,7 +7,14 @@ import {
   type RunDocument,
   type ServerType,
 } from '../../core/protocol/index.ts'
-import { type Entry, type ReportedError, type ReportName, reports } from '../../core/reports/index.ts'
+import {
+  type Entry,
+  foreignWarning,
+  type ReportedError,
+  type ReportName,
+  renderPlain,
+  reports,
+} from '../../core/reports/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
 import type { Call, RunInProgress } from '../../core/service.ts'
 import { requestedOutput } from '../command/base.ts'
@@ -208,7 +215,7 @@ async function healthExit(
     return mistakes ? exits.local.code : exits.unhealthy.code
   }
   if (!failOnWarn) return exits.ok.code
-  const warns = run ? run.status === 'warning' : (await import('../../core/reports/index.ts')).foreignWarning(response)
+  const warns = run ? run.status === 'warning' : foreignWarning(response)
   return warns ? exits.unhealthy.code : exits.ok.code
 }
 
@@ -416,7 +423,6 @@ export async function showHealth(
   }
   // An explicit table is one in a pipe too.
   if (as.output === undefined && !io.stdout.isTTY) {
-    const { renderPlain } = await import('../../core/reports/index.ts')
     return { text: renderPlain(entries, { header: as.header }) }
   }
   return { text: await screenOf(outcomes, entries, as, io) }
