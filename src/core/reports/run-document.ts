@@ -41,11 +41,16 @@ export type RunDocumentOptions = {
 /** What stands for a monitor of another type, for readers who may not read that type. */
 const anotherMonitor = 'a monitor of another type'
 
+/** The types of the monitors of other types that a report names. Once for each report, which several runs may share. */
+const typesNamedIn = oncePerObject((report: MonitorReport): readonly ServerType[] => [
+  ...new Set(report.results.flatMap(({ elsewhere = [] }) => elsewhere.map(({ type }) => type))),
+])
+
 /** The report without the names of monitors of types that the reader may not read; itself where it has none. */
 const withoutNames = (report: MonitorReport, reads: ReadsType): MonitorReport =>
-  report.results.some(({ elsewhere = [] }) => elsewhere.some(({ type }) => !reads(type)))
-    ? { ...report, results: report.results.map((result) => withoutNamesIn(result, reads)) }
-    : report
+  typesNamedIn(report).every(reads)
+    ? report
+    : { ...report, results: report.results.map((result) => withoutNamesIn(result, reads)) }
 
 function withoutNamesIn(result: Result, reads: ReadsType): Result {
   const hidden = (result.elsewhere ?? []).filter(({ type }) => !reads(type)).map(({ text }) => text)
@@ -319,13 +324,6 @@ type Flags = RunDocumentOptions['flags']
 export type ViewOfType = (type: ServerType) => RunView
 export type DocumentsOf = (run: Run, type: ServerType, flags: Flags, views: ViewOfType) => RunDocuments
 
-/** The types of the monitors of other types that the results of a run name. */
-const typesNamedIn = ({ monitors }: Run): readonly ServerType[] => [
-  ...new Set(
-    monitors.flatMap(({ results }) => results.flatMap(({ elsewhere = [] }) => elsewhere.map(({ type }) => type))),
-  ),
-]
-
 /**
  * The documents of a run without the correlation id, each made once and kept as long as the run. Callers that share the
  * run with the same options share them, and so can keep what they write of them.
@@ -334,7 +332,10 @@ export function rememberDocuments(): DocumentsOf {
   type OfRun = { readonly typesNamed: readonly ServerType[]; readonly documents: Map<string, RunDocuments> }
   const documentsByRun = new WeakMap<Run, OfRun>()
   return (run, type, flags, views) => {
-    const ofRun = documentsByRun.get(run) ?? { typesNamed: typesNamedIn(run), documents: new Map() }
+    const ofRun = documentsByRun.get(run) ?? {
+      typesNamed: [...new Set(run.monitors.flatMap(typesNamedIn))],
+      documents: new Map(),
+    }
     documentsByRun.set(run, ofRun)
     const { typesNamed, documents } = ofRun
     const view = views(type)
