@@ -81,6 +81,7 @@ export function madeOnUse<From, T extends object>(makers: { readonly [M in keyof
   const getters = {}
   for (const name of Object.keys(makers) as (keyof T)[]) {
     Object.defineProperty(getters, name, {
+      enumerable: true,
       get(this: { readonly made: Made }) {
         const { members, from } = this.made
         members[name] ??= makers[name](from)
@@ -88,7 +89,7 @@ export function madeOnUse<From, T extends object>(makers: { readonly [M in keyof
       },
     })
   }
-  return (from: From): T => Object.assign(Object.create(getters) as T, { made: { from, members: {} } })
+  return (from: From): T => Object.create(getters, { made: { value: { from, members: {} } } }) as T
 }
 
 /**

@@ -10,7 +10,10 @@ export function recorded(data: Data, calls: string[]): Data {
       }
     }
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, part(`${path}.${name}`, inner)]))
+    // A group of queries is inherited: the store makes it on its first use.
+    const copy: Record<string, unknown> = {}
+    for (const name in value) copy[name] = part(`${path}.${name}`, Reflect.get(value, name))
+    return copy
   }
   return part('data', data) as Data
 }
