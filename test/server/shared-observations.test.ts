@@ -1,54 +1,10 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, expect, test, vi } from 'vitest'
-import { loadConfig } from '../../src/core/config/index.ts'
+import { expect, test, vi } from 'vitest'
 import host from '../../src/core/kinds/host.ts'
-import { openCore } from '../../src/core/open.ts'
-import type { HealthCheckResponse, ServerType } from '../../src/core/protocol/index.ts'
-import { startServer } from '../../src/core/server/index.ts'
-import { serveDefaults } from '../../src/core/service.ts'
 import { blackHole, peer } from '../support/faults/faults.ts'
-import { cheapHash } from '../support/suite/cheap-hash.ts'
-
-const folder = mkdtempSync(join(tmpdir(), 'svc-shared-observations-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
-/** A server with shared runs and this `types:` part of svc.yaml. `health` asks it for a type over HTTP. */
-async function serve(types: string) {
-  const file = join(folder, 'svc.yaml')
-  writeFileSync(file, `types:\n${types}`, { mode: 0o600 })
-  const { service, runtime } = await openCore({
-    version: '1.2.3',
-    config: await loadConfig({ path: file, env: {}, platform: process.platform, home: folder }),
-    store: undefined,
-    shared: true,
-    hashCost: cheapHash,
-    details: 'anyone',
-  })
-  const server = await startServer({
-    service,
-    runtime,
-    options: serveDefaults,
-    host: '127.0.0.1',
-    port: 0,
-    log: () => {},
-    limits: { drainDelayMs: 0, lingerMs: 0, quietMs: 0, cancelAfterMs: 1 },
-  })
-  const health = async (type: ServerType, headers: Readonly<Record<string, string>> = {}) => {
-    const url = `${server.url}/healthcheck?ExecutionMode=Advanced&ServerType=${type}`
-    const response = await fetch(url, { headers })
-    return { age: response.headers.get('age'), body: (await response.json()) as HealthCheckResponse }
-  }
-  const close = async (): Promise<void> => {
-    await server.stop()
-    await runtime.close()
-  }
-  return { health, [Symbol.asyncDispose]: close }
-}
+import { serveTypes } from './serve-types.ts'
 
 /** A real HTTP server that counts its requests. */
 async function webServer() {
@@ -74,7 +30,7 @@ const http = (type: string, port: number, more = ''): string =>
 
 test('H8 six parallel requests of six types measure the host once, and send one request to the server that all of them monitor', async () => {
   await using web = await webServer()
-  await using site = await serve(sixTypes.map((type) => http(type, web.port)).join(''))
+  await using site = await serveTypes(sixTypes.map((type) => http(type, web.port)).join(''))
   const measured = vi.spyOn(host, 'run')
   try {
     const answers = await Promise.all(sixTypes.map((type) => site.health(type)))
@@ -88,7 +44,7 @@ test('H8 six parallel requests of six types measure the host once, and send one 
 
 test('H8 with no-cache, a server is asked again for each type', async () => {
   await using web = await webServer()
-  await using site = await serve(http('App', web.port) + http('Sql', web.port))
+  await using site = await serveTypes(http('App', web.port) + http('Sql', web.port))
   await site.health('App')
   await site.health('Sql', { 'Cache-Control': 'no-cache' })
   expect(web.requests()).toBe(2)
@@ -96,7 +52,7 @@ test('H8 with no-cache, a server is asked again for each type', async () => {
 
 test('H8 a monitor with another threshold asks for itself', async () => {
   await using web = await webServer()
-  await using site = await serve(http('App', web.port) + http('Sql', web.port, ', latency: 7s'))
+  await using site = await serveTypes(http('App', web.port) + http('Sql', web.port, ', latency: 7s'))
   await Promise.all([site.health('App'), site.health('Sql')])
   expect(web.requests()).toBe(2)
 })
@@ -104,7 +60,7 @@ test('H8 a monitor with another threshold asks for itself', async () => {
 test('H8 a type whose server does not answer delays no other type', async () => {
   await using web = await webServer()
   await using silent = await peer(blackHole)
-  await using site = await serve(http('App', silent.port) + http('Sql', web.port))
+  await using site = await serveTypes(http('App', silent.port) + http('Sql', web.port))
   let slowEnded = false
   const slow = site.health('App').finally(() => {
     slowEnded = true
