@@ -103,6 +103,8 @@ export type Call = {
   readonly together?: object | undefined
   /** In process: called when the run of this call begins. */
   readonly onRun?: ((run: RunInProgress) => void) | undefined
+  /** In process: called with the report of each monitor of the run as soon as that monitor ends. */
+  readonly onReport?: ((report: MonitorEnd) => void) | undefined
   /** Called at most once, before the answer is returned. */
   readonly note?: ((facts: AnswerFacts) => void) | undefined
 }
@@ -112,6 +114,13 @@ export type RunInProgress = {
   readonly monitors: readonly MonitorInProgress[]
   /** Those of `monitors` that have not ended. The set shrinks until the run has ended. */
   readonly pending: ReadonlySet<MonitorInProgress>
+}
+/** What a monitor of a run found, in as far as the progress of the run shows it. */
+export type MonitorEnd = MonitorInProgress & {
+  readonly results: readonly {
+    readonly status: 'ok' | 'warning' | 'failed'
+    readonly notChecked?: string | undefined
+  }[]
 }
 type MonitorInProgress = { readonly name: string; readonly host: boolean }
 

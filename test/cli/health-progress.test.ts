@@ -80,7 +80,7 @@ describe('progress of svc health on a terminal', () => {
       const yaml = `types:\n  App: {host: false, monitors: [${worker}, {kind: http, name: queue, url: ${slow}, timeout: 600ms}]}\n`
       writeFileSync(file, yaml, { mode: 0o600 })
       const { stderr, ended } = onFastTerminal(['health', '-m', 'Basic', '--config', file, '--wait', '2m'])
-      await until(() => /Attempt \d: waiting for http queue \(1 of 2 done\)/.test(stderr()))
+      await until(() => /Attempt \d: waiting for http queue \(1 of 2 done, 1 failed\)/.test(stderr()))
       release()
       await ended
       expect(stderr()).toMatch(/Attempt 1, [\d.]+ (?:s|min) left: /)
@@ -179,5 +179,31 @@ describe('what a check waits for', () => {
     const shown = waitingText({ names, total }, columns, '…')
     expect(shown).toBe(text)
     expect(width(shown)).toBeLessThanOrEqual(columns)
+  })
+
+  test('K14 says how many of those that ended failed; the host counts once, and what was not checked does not', () => {
+    let now = 0
+    const outstanding = new Outstanding({ clock: { elapsed: () => now }, stderr: { unicode: true } })
+    const [queue, shop] = [monitor('redis queue'), monitor('http shop')]
+    const report = (name: string, status: 'ok' | 'failed', host = false, notChecked?: string) => ({
+      name,
+      host,
+      results: [{ status, notChecked }],
+    })
+    outstanding.begin(['App', 'Sql'])
+    outstanding.run('App', { monitors: [queue, shop], pending: new Set([queue]) })
+    now = 1_000
+    outstanding.report('App', report('http shop', 'ok'))
+    outstanding.report('App', report('http late', 'failed', false, 'cut short'))
+    expect(outstanding.waiting).not.toHaveProperty('failed')
+    outstanding.report('App', report('host', 'failed', true))
+    outstanding.report('Sql', report('host', 'failed', true))
+    outstanding.report('Sql', report('http shop', 'failed'))
+    expect(outstanding.waiting).toMatchObject({ failed: 2 })
+    outstanding.begin(['App'])
+    expect(outstanding.waiting).toBeUndefined()
+    expect(waitingText({ names: ['redis queue'], total: 8, failed: 2 }, 70, '…')).toBe(
+      'waiting for redis queue (7 of 8 done, 2 failed)',
+    )
   })
 })

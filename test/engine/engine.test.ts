@@ -162,6 +162,33 @@ describe('the engine', () => {
     expect(report.monitors[0]?.results[0]?.fault).toBe('timeout')
   })
 
+  test('a report is handed over when its monitor ends, while another one still runs', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const slow = monitor('slow', {
+      observe: async function* () {
+        await released
+        yield ok()
+      },
+    })
+    const quick = monitor('quick', {
+      observe: async function* () {
+        yield ok()
+      },
+    })
+    const names: string[] = []
+    const handedOver = Promise.withResolvers<void>()
+    const onReport = ({ name }: { readonly name: string }): void => {
+      names.push(name)
+      handedOver.resolve()
+    }
+    const running = runMonitors([slow, quick], engineWorld(), { mode: 'Basic', signal: never, onReport })
+    await handedOver.promise
+    expect(names).toEqual(['quick'])
+    release()
+    await running
+    expect(names).toEqual(['quick', 'slow'])
+  })
+
   test('an aborted run rejects with the reason, and leaves no listener behind', async () => {
     const controller = new AbortController()
     const reason = new Error('enough')

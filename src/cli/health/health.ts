@@ -16,7 +16,7 @@ import {
   reports,
 } from '../../core/reports/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
-import type { Call, RunInProgress } from '../../core/service.ts'
+import type { Call, MonitorEnd, RunInProgress } from '../../core/service.ts'
 import { requestedOutput } from '../command/base.ts'
 import { asFault, exitOf } from '../command/exit.ts'
 import { oneOf } from '../command/flags.ts'
@@ -92,7 +92,8 @@ export async function askHealth(
   const answered = await Promise.all(
     types.checked.map(async (type) => {
       const onRun = outstanding && ((run: RunInProgress): void => outstanding.run(type, run))
-      const outcome = await askOne(session, question, type, { ...shared, onRun }, signal)
+      const onReport = outstanding && ((report: MonitorEnd): void => outstanding.report(type, report))
+      const outcome = await askOne(session, question, type, { ...shared, onRun, onReport }, signal)
       outstanding?.end(type)
       return outcome
     }),
@@ -168,7 +169,7 @@ async function askOne(
   session: CommandSession,
   question: HealthQuestion,
   type: ServerType,
-  shared: Pick<Call, 'together' | 'repeatsRefusedUntil' | 'onRun'>,
+  shared: Pick<Call, 'together' | 'repeatsRefusedUntil' | 'onReport' | 'onRun'>,
   signal: AbortSignal,
 ): Promise<HealthOutcome> {
   let ageSeconds = 0

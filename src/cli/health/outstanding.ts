@@ -1,6 +1,6 @@
 import type { ServerType } from '../../core/protocol/index.ts'
 import { sanitizeLine } from '../../core/sanitize.ts'
-import type { RunInProgress } from '../../core/service.ts'
+import type { MonitorEnd, RunInProgress } from '../../core/service.ts'
 import type { Io } from '../io/io.ts'
 import type { ProgressText } from '../io/terminal.ts'
 import { cut, width } from '../render/width.ts'
@@ -15,7 +15,13 @@ export type Waiting = {
   readonly total: number
   /** What `total` counts, if it counts something other than monitors. */
   readonly unit?: 'types'
+  /** How many of those that have ended failed. */
+  readonly failed?: number
 }
+
+/** What counts as a failure before the verdict: a check that was cut short or skipped is none. */
+const isFailure = ({ results }: MonitorEnd): boolean =>
+  results.some(({ status, notChecked }) => status === 'failed' && notChecked === undefined)
 
 type OutstandingIo = {
   readonly clock: Pick<Io['clock'], 'elapsed'>
@@ -29,6 +35,7 @@ export class Outstanding {
   #types: readonly ServerType[] = []
   #ended = new Set<ServerType>()
   #runs = new Map<ServerType, RunInProgress>()
+  #failed = new Set<string>()
 
   constructor(io: OutstandingIo) {
     this.#io = io
@@ -48,10 +55,15 @@ export class Outstanding {
     this.#types = types
     this.#ended = new Set()
     this.#runs = new Map()
+    this.#failed = new Set()
   }
 
   run(type: ServerType, run: RunInProgress): void {
     this.#runs.set(type, run)
+  }
+
+  report(type: ServerType, report: MonitorEnd): void {
+    if (isFailure(report)) this.#failed.add(report.host ? '' : `${type} ${report.name}`)
   }
 
   end(type: ServerType): void {
@@ -75,6 +87,7 @@ export class Outstanding {
     return {
       names: [...(host ? [host] : []), ...others].map(({ name }) => name),
       total: all.filter((monitor) => !monitor.host).length + (all.some((monitor) => monitor.host) ? 1 : 0),
+      ...(this.#failed.size === 0 ? {} : { failed: this.#failed.size }),
     }
   }
 
@@ -90,9 +103,10 @@ const maxNames = 3
 /** The columns of a name beside the count. With fewer, the count is left out. */
 const leastName = 12
 
-/** `waiting for redis queue (7 of 8 done)` in at most `columns`, with as many names as fit. */
-export function waitingText({ names, total, unit }: Waiting, columns: number, more: string): string {
-  const done = ` (${total - names.length} of ${total}${unit === undefined ? '' : ` ${unit}`} done)`
+/** `waiting for redis queue (7 of 8 done, 1 failed)` in at most `columns`, with as many names as fit. */
+export function waitingText({ names, total, unit, failed }: Waiting, columns: number, more: string): string {
+  const failures = failed === undefined ? '' : `, ${failed} failed`
+  const done = ` (${total - names.length} of ${total}${unit === undefined ? '' : ` ${unit}`} done${failures})`
   const room = columns - width(`waiting for ${done}`)
   const first = names.slice(0, maxNames).map(sanitizeLine)
   for (let count = first.length; count > 1; count -= 1) {

@@ -185,6 +185,8 @@ export type RunOptions = {
   readonly onBegin?:
     | ((run: { readonly monitors: readonly PlannedMonitor[]; readonly pending: ReadonlySet<PlannedMonitor> }) => void)
     | undefined
+  /** Called with the report of each monitor of the plan as soon as that monitor ends, whatever the others wait for. */
+  readonly onReport?: ((report: MonitorReport) => void) | undefined
 }
 
 /**
@@ -241,7 +243,7 @@ export async function runMonitors(
   }
   try {
     const byPriority = due.toSorted((a, b) => priority(a) - priority(b))
-    await Promise.all(byPriority.map(report))
+    await Promise.all(byPriority.map(async (monitor) => options.onReport?.(await report(monitor))))
     const monitors = await Promise.all(due.map(report))
     options.signal.throwIfAborted()
     const durationMs = context.now() - start

@@ -128,6 +128,7 @@ export function healthPart(
         notBefore: call.together && roundOf(call.together),
         elsewhere: selectMonitors(dependedOn(planned), call),
         onBegin: call.onRun,
+        onReport: call.onReport,
       }),
     shared:
       sharedRuns &&
