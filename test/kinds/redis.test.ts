@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
+import { StoreError } from '../../src/core/errors.ts'
 import { cluster, clusterNodes, clusterReplicas, openSlots, parseNodes } from '../../src/core/kinds/redis/cluster.ts'
 import redis from '../../src/core/kinds/redis/index.ts'
 import * as info from '../../src/core/kinds/redis/info.ts'
@@ -200,7 +201,7 @@ describe('redis counters since the start of the server (simulated)', () => {
   })
   test('without a store the total is reported, and it is not a warning; nothing rejected is ok', async () => {
     await using server = await countingPeer()
-    const none = { keep: () => Promise.reject(new Error('no store')), exceededSince: async () => new Map() }
+    const none = { keep: () => Promise.reject(new StoreError('no store')), exceededSince: async () => new Map() }
     await server.after(0, 'rejected', none)
     expect(await server.after(hour, 'rejected', none)).toMatchObject({
       status: 'ok',

@@ -53,9 +53,10 @@ export async function changeRoles(asking: Asking, change: RoleChange): Promise<R
   if (!asking.dryRun && answersWithBefore(asking.session)) return await changeAtOnce(asking, change)
   const before = await showRoles(asking, change.userName)
   if (change.action === 'unassign') refuseOtherCase(change, before)
-  if (asking.dryRun) return await described(asking, change, before, before)
-  const after = await ask(asking, operationOf(change), requestOf(asking, change))
-  return await described(asking, change, before, after)
+  // Before the change: after it, a mistyped role is one that somebody holds.
+  const notes = await notesOn(asking, change, before)
+  const after = asking.dryRun ? before : await ask(asking, operationOf(change), requestOf(asking, change))
+  return described(asking, change, before, after, notes)
 }
 
 /** Whether the server said at the sign-in that it answers a change with the lists before it (O8). */
@@ -67,7 +68,7 @@ async function changeAtOnce(asking: Asking, change: RoleChange): Promise<RoleCha
   const { key, value } = changesWanted
   try {
     const after = await ask(asking, operationOf(change), requestOf(asking, change, { [key]: value }))
-    if (after.before) return await described(asking, change, after.before, after)
+    if (after.before) return described(asking, change, after.before, after, await notesOn(asking, change, after.before))
   } catch (error) {
     if (error instanceof Fault && error.errorCode === otherCaseCode)
       refuseOtherCase(change, await showRoles(asking, change.userName))
@@ -98,18 +99,26 @@ function requestOf({ reason }: Asking, change: RoleChange, more: Readonly<Record
 }
 
 /** The change in terms of the lists before and after it. */
-async function described(asking: Asking, change: RoleChange, before: Lists, after: Lists): Promise<RoleChanged> {
-  const changes = change.action === 'assign' ? without(change, before) : within(change, before)
-  const base = {
-    action: change.action,
-    userName: change.userName,
-    dryRun: asking.dryRun,
-    notes: change.action === 'assign' ? await slips(changes, before, asking.session, change.userName) : [],
-  }
-  if (!asking.dryRun) confirm(change, after, asking.session.label)
+function described(
+  { dryRun, session }: Asking,
+  change: RoleChange,
+  before: Lists,
+  after: Lists,
+  notes: readonly string[],
+): RoleChanged {
+  const { action, userName } = change
+  const changed = changedBy(change, before)
+  if (!dryRun) confirm(change, after, session.label)
   const { roles, permissions } = after
-  return { ...base, changed: changes, unchanged: without(change, changes), all: { roles, permissions } }
+  return { action, userName, dryRun, notes, changed, unchanged: without(change, changed), all: { roles, permissions } }
 }
+
+/** What a change really changes, for a user with the lists `before`. */
+const changedBy = (change: RoleChange, before: Lists): Lists =>
+  change.action === 'assign' ? without(change, before) : within(change, before)
+
+const notesOn = async ({ session }: Asking, change: RoleChange, before: Lists): Promise<readonly string[]> =>
+  change.action === 'assign' ? await slips(changedBy(change, before), before, session, change.userName) : []
 
 /** Removes all roles and permissions of the user. */
 export async function takeAll(asking: Asking, userName: string): Promise<RoleChanged> {
