@@ -166,6 +166,8 @@ types:
   type Listed = {
     readonly MonitorName: string
     readonly Checks: readonly { readonly Name: string; readonly Depth: string }[]
+    /** Version 0.1 did not list it. */
+    readonly DependsOn?: readonly string[]
   }
   type Verdict = {
     readonly valid: boolean
@@ -205,7 +207,10 @@ types:
     expect([whole.code, whole.stderr]).toEqual([12, expect.stringMatching(/ cannot run `exec raid`: /)])
     expect(JSON.stringify(plansBefore)).toContain('sqlserver')
     const withoutChecks = (plans: readonly Plan[]) =>
-      plans.map((plan) => ({ ...plan, monitors: plan.monitors.map(({ Checks: _, ...monitor }) => monitor) }))
+      plans.map((plan) => ({
+        ...plan,
+        monitors: plan.monitors.map(({ Checks: _, DependsOn: __, ...monitor }) => monitor),
+      }))
     expect(withoutChecks(plansNow)).toEqual(withoutChecks(plansBefore))
     const checks = (plans: readonly Plan[]) =>
       plans.flatMap(({ type, monitors }) =>
