@@ -1,9 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { userInfo } from 'node:os'
 import { getActiveResourcesInfo } from 'node:process'
 import { PassThrough } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { homeOf } from '../../src/cli/io/process.ts'
 import { main } from '../../src/main.ts'
 import { capturedIo } from '../support/program/captured-io.ts'
 import { svcHome } from '../support/program/svc.ts'
@@ -144,3 +146,10 @@ test('several command lines of one real process leave what the first one leaves'
   const [code] = await once(child, 'exit')
   expect(code).toBe(0)
 })
+
+test.each(['', 'relative', undefined])(
+  'a home variable of %j is not a folder of its own: the home of the account is',
+  (home) => {
+    expect(homeOf({ HOME: home, USERPROFILE: home })).toBe(userInfo().homedir)
+  },
+)

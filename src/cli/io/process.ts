@@ -1,4 +1,5 @@
 import { fstatSync, readFileSync, writeSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
 import type { CommandClock, InputStream, Io, OutputStream, ProcessEnvironment, SignalName, Signals } from './io.ts'
 import { OutputScreen } from './terminal.ts'
 
@@ -56,9 +57,15 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** The home folder of an environment: that of its variable, else the one that the system has for this account. */
+/**
+ * The home folder of an environment: that of its variable, else the one that the system has for this account. An empty
+ * or relative one would be another folder wherever svc starts.
+ */
 export function homeOf(env: ProcessEnvironment): string {
-  return env[process.platform === 'win32' ? 'USERPROFILE' : 'HOME'] ?? process.getBuiltinModule('node:os').homedir()
+  const home = env[process.platform === 'win32' ? 'USERPROFILE' : 'HOME']
+  if (home !== undefined && isAbsolute(home)) return home
+  // Not `homedir()`, which returns the variable of this process, whatever it holds.
+  return process.getBuiltinModule('node:os').userInfo().homedir
 }
 
 let own: Io | undefined
