@@ -243,7 +243,11 @@ export async function runMonitors(
   }
   try {
     const byPriority = due.toSorted((a, b) => priority(a) - priority(b))
-    await Promise.all(byPriority.map(async (monitor) => options.onReport?.(await report(monitor))))
+    const handOver = async (monitor: PlannedMonitor): Promise<void> => {
+      const ended = await report(monitor)
+      options.onReport?.(ended)
+    }
+    await Promise.all(byPriority.map(handOver))
     const monitors = await Promise.all(due.map(report))
     options.signal.throwIfAborted()
     const durationMs = context.now() - start

@@ -41,10 +41,14 @@ export async function configured(
 export async function hangingCommits(primary: PostgresServer, names = 'gone'): Promise<PlantedFault> {
   const setting = await configured(primary, { synchronous_standby_names: names })
   const writer = await primary.client()
-  const commit = writer.query("COMMENT ON DATABASE postgres IS 'waits for a standby'")
-  await until(
-    async () => (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length > 0,
-  )
+  let commit: Promise<unknown> | undefined
+  await until(async () => {
+    // Commits wait only from the time at which the checkpointer has read the setting, which may be after all sessions.
+    commit ??= writer.query("COMMENT ON DATABASE postgres IS 'waits for a standby'").then(() => {
+      commit = undefined
+    })
+    return (await primary.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")).length > 0
+  })
   return {
     end: async () => {
       await setting.end()
