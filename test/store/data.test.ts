@@ -316,13 +316,15 @@ describe.each(backends)('the store on $name', ({ name, start, fresh, raw, stop }
     })
     test('two processes that change the roles of one user concurrently lose nothing of each other', async () => {
       const { id } = await data.users.add(newUser('alice'), actor())
-      const programs = await Promise.all(
-        ['one', 'two'].map((prefix) => program([store, 'alice', '150', prefix, 'meet'])),
-      )
+      const prefixes = ['one', 'two']
+      const programs = await Promise.all(prefixes.map((prefix) => program([store, 'alice', '150', prefix, 'meet'])))
       for (const { go } of programs) go()
-      // Each waits for the other's first change, so that neither is done before the other begins.
-      await Promise.all(programs.map(({ waitForLine }) => waitForLine('done')))
-      for (const { go } of programs) go()
+      // Each waits for the other's first change and for its first half, so that neither ends before the other has made
+      // changes. The first change alone is not enough: it changes nothing if the other has made the same.
+      for (const at of [0, 75]) {
+        await Promise.all(programs.map(({ waitForLine }, n) => waitForLine(`done ${prefixes[n]}-${at}`)))
+        for (const { go } of programs) go()
+      }
       await Promise.all(programs.map(({ ended }) => ended()))
       for (const { lines } of programs) expect(lines.filter((line) => line.startsWith('done'))).toHaveLength(150)
       const audit = (await data.audit.list({ limit: 1_000 })).toReversed().slice(1)

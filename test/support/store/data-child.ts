@@ -5,9 +5,10 @@ import { changes } from './role-changes.ts'
 
 // Opens the store named by the first argument and changes the roles of the user named by the second, as
 // often as the third says, one change after the other. Says `begin ID` before each and `done ID` after its
-// commit; the fourth argument begins the ids. With `meet` as the fifth it waits, after its first change,
-// for the command to continue. Without a user it only opens the store.
+// commit; the fourth argument begins the ids. With `meet` as the fifth it waits, after its first change
+// and half-way, for the command to continue. Without a user it only opens the store.
 const [store = '', userName = '', count = '0', prefix = `r${process.pid}`, meet] = process.argv.slice(2)
+const meetings = meet === 'meet' ? [`${prefix}-0`, `${prefix}-${Math.floor(Number(count) / 2)}`] : []
 await import('../../../src/core/store/data-over.ts')
 if (storeKind(store) === 'sqlite') await import('../../../src/core/store/sqlite-link.ts')
 else await import('../../../src/core/store/postgres-link.ts')
@@ -22,7 +23,7 @@ process.stdin.once('data', async () => {
       say(`begin ${id}`)
       await data.users.changeGrants(user.id, change, { who: 'local:child', correlationId: id })
       say(`done ${id}`)
-      if (meet === 'meet' && id === `${prefix}-0`) await once(process.stdin, 'data')
+      if (meetings.includes(id)) await once(process.stdin, 'data')
     }
   }
   await data.close()
