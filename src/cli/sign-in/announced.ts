@@ -7,24 +7,29 @@ import { isRecord, readJson } from './openid/json.ts'
 /** Milliseconds. The sign-in is complete, and the answer only saves a request later. */
 const patience = 3_000
 
-/**
- * Whether the server announces in /metadata/app.json that it answers role changes with the lists before them (O8).
- * Undefined when there is no answer. Sends no credential: the document is public.
- */
-export async function announcesChanges(connection: ClientOptions, call: Call): Promise<boolean | undefined> {
+/** Asks the server for /metadata/app.json. Sends no credential: the document is public. `ms`: the time for the request. */
+export async function askAppDocument(connection: ClientOptions, call: Call, ms: number) {
   const { credential: _, ...options } = connection
   const client = openClient(options)
   try {
-    const answer = await client.ask(
-      { method: 'GET', path: '/metadata/app.json', headers: [], body: undefined },
-      { ...call, timeoutMs: patience },
-    )
+    const request = { method: 'GET', path: '/metadata/app.json', headers: [], body: undefined }
+    return await client.ask(request, { ...call, timeoutMs: ms })
+  } finally {
+    client.close()
+  }
+}
+
+/**
+ * Whether the server announces in /metadata/app.json that it answers role changes with the lists before them (O8).
+ * Undefined when there is no answer.
+ */
+export async function announcesChanges(connection: ClientOptions, call: Call): Promise<boolean | undefined> {
+  try {
+    const answer = await askAppDocument(connection, call, patience)
     const { meta } = (answer.fault ? undefined : readJson(answer.bytes)) ?? {}
     return isRecord(meta) && meta[changesWanted.key] === changesWanted.value
   } catch (error) {
     if (!(error instanceof Fault) || call.signal.aborted) throw error
     return undefined
-  } finally {
-    client.close()
   }
 }

@@ -1,7 +1,8 @@
-import { type ClientOptions, openClient } from '../../../core/client/index.ts'
+import type { ClientOptions } from '../../../core/client/index.ts'
 import { Fault } from '../../../core/errors.ts'
 import { sanitizeAndCut } from '../../../core/sanitize.ts'
 import type { Call } from '../../../core/service.ts'
+import { askAppDocument } from '../announced.ts'
 import { isRecord, readJson } from './json.ts'
 
 /** An OpenID provider through which a server signs users in. */
@@ -68,35 +69,25 @@ type ListedProvider = {
 }
 
 async function listProviders(connection: ClientOptions, call: Call): Promise<readonly ListedProvider[]> {
-  // No credential: the document is public.
-  const { credential: _, ...options } = connection
-  const client = openClient(options)
-  try {
-    const answer = await client.ask(
-      { method: 'GET', path: '/metadata/app.json', headers: [], body: undefined },
-      { ...call, timeoutMs: patience },
-    )
-    const unlisted = (): Fault =>
-      new Fault('NoSuchOperation', `${connection.baseUrl} does not list its sign-in providers (${answer.status})`, {
-        remoteStatus: answer.status,
-        hints: [
-          'svc reads them from /metadata/app.json.',
-          'With a token of the provider: svc login … --provider NAME --token-stdin',
-        ],
-      })
-    if (answer.status === 404) throw unlisted()
-    if (answer.fault) throw answer.fault
-    const document = readJson(answer.bytes)
-    const { plugins } = document ?? {}
-    const { auth } = isRecord(plugins) ? plugins : {}
-    const { authProviders } = isRecord(auth) ? auth : {}
-    if (!Array.isArray(authProviders)) throw unlisted()
-    return authProviders.slice(0, maxProviders).flatMap((entry: unknown): readonly ListedProvider[] => {
-      if (!isRecord(entry) || !isText(entry['name'])) return []
-      const { name, type = 'credentials', meta = {} } = entry
-      return isText(type) && isRecord(meta) ? [{ name, type: type.toLowerCase(), meta }] : []
+  const answer = await askAppDocument(connection, call, patience)
+  const unlisted = (): Fault =>
+    new Fault('NoSuchOperation', `${connection.baseUrl} does not list its sign-in providers (${answer.status})`, {
+      remoteStatus: answer.status,
+      hints: [
+        'svc reads them from /metadata/app.json.',
+        'With a token of the provider: svc login … --provider NAME --token-stdin',
+      ],
     })
-  } finally {
-    client.close()
-  }
+  if (answer.status === 404) throw unlisted()
+  if (answer.fault) throw answer.fault
+  const document = readJson(answer.bytes)
+  const { plugins } = document ?? {}
+  const { auth } = isRecord(plugins) ? plugins : {}
+  const { authProviders } = isRecord(auth) ? auth : {}
+  if (!Array.isArray(authProviders)) throw unlisted()
+  return authProviders.slice(0, maxProviders).flatMap((entry: unknown): readonly ListedProvider[] => {
+    if (!isRecord(entry) || !isText(entry['name'])) return []
+    const { name, type = 'credentials', meta = {} } = entry
+    return isText(type) && isRecord(meta) ? [{ name, type: type.toLowerCase(), meta }] : []
+  })
 }
