@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { HashCost } from '../../src/core/auth/index.ts'
 import type { AuthConfig, Config } from '../../src/core/config/index.ts'
 import { openCore } from '../../src/core/open.ts'
 import type { AuthenticateResponse } from '../../src/core/protocol/index.ts'
@@ -31,12 +32,16 @@ export type SignedIn = Omit<AuthenticateResponse, keyof Secrets> &
     readonly cookie: string
   }
 
-/** `host`: the address to listen on; `post` and `signIn` use it too. `types`: what it monitors. */
+/**
+ * `host`: the address to listen on; `post` and `signIn` use it too. `types`: what it monitors. `cost`: what a hash of a
+ * password costs.
+ */
 export async function startAccounts(
   options: Partial<ServeOptions> = {},
   host = '127.0.0.1',
   auth?: AuthConfig,
   types: Config['types'] = {},
+  cost: HashCost = cheapHash,
 ): Promise<Accounts> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-accounts-'))
   const store = join(folder, 'store', 'svc.db')
@@ -46,7 +51,7 @@ export async function startAccounts(
     config: { origin: undefined, types, serve: { ...serveDefaults }, warnings: [], ...(auth ? { auth } : {}) },
     store,
     shared: true,
-    hashCost: cheapHash,
+    hashCost: cost,
     details: 'signed-in',
   })
   const { admin } = runtime
