@@ -1,11 +1,21 @@
 export * from './addresses.ts'
+export { loadNextSteps } from './attempts.ts'
 export * from './certificates.ts'
 export * from './check.ts'
 export * from './classify.ts'
 export * from './kind.ts'
 export * from './limits.ts'
+export type {
+  EngineContext,
+  MonitorReport,
+  PlannedMonitor,
+  Run,
+  RunCause,
+  RunOptions,
+} from './monitor.ts'
 export * from './monitor-key.ts'
 export * from './network-kind.ts'
+export { deadlines } from './observe.ts'
 export type { RefusalStore } from './refusal-file.ts'
 export * from './result.ts'
 export * from './run.ts'

@@ -1,7 +1,7 @@
 import { Fault } from '../errors.ts'
 import { type ExecutionMode, resultLifeMs, type ServerType } from '../protocol/index.ts'
 import { deadlineSignal } from './limits.ts'
-import type { Run, RunCause } from './run.ts'
+import type { Run, RunCause } from './monitor.ts'
 
 /**
  * Minimum milliseconds from the start and from the end of a run to the next start of the same mode and type. This

@@ -1,0 +1,347 @@
+import { type AwaitedShare, filesUntil } from '../files/index.ts'
+import { Conversations, lookupWith, withConversations } from '../net/connect.ts'
+import { ProbeError } from '../probe-error.ts'
+import type { ExecutionMode } from '../protocol/index.ts'
+import { classify, shortageOf } from './classify.ts'
+import { type CheckContext, fingerprint, historyOf } from './kind.ts'
+import {
+  deadlineSignal,
+  lifeOf,
+  NoSlot,
+  Observation,
+  orAborted,
+  type Slot,
+  type Underway,
+  type Waiter,
+} from './limits.ts'
+import type { EngineContext, PlannedMonitor, RunClock, RunOptions, WaitingMonitor } from './monitor.ts'
+import { decideReading, notChecked, type Result, reallyFailed } from './result.ts'
+
+/** Milliseconds: the deadlines of one monitor and of a whole run. */
+export const deadlines: Record<ExecutionMode, { readonly monitor: number; readonly run: number }> = {
+  Basic: { monitor: 5_000, run: 8_000 },
+  Standard: { monitor: 10_000, run: 20_000 },
+  Advanced: { monitor: 30_000, run: 45_000 },
+}
+
+/** How long an aborted observation may take to clean up before the run continues without it. */
+const graceMs = 500
+
+/** A peer that shows nothing for this long is silent: no step, no result. Its slot is then free for others. */
+const silentMs = 1_000
+
+/** A monitor may lose this much of its own time and still count as having had it. */
+export const toleranceMs = 250
+
+/** The results of one attempt. Times are monotonic milliseconds. */
+type Observed = {
+  readonly results: readonly Result[]
+  readonly endedAt: number
+  /** How long the observation has taken. */
+  readonly tookMs: number
+}
+
+/**
+ * Observes a monitor, unless an equal one is being observed or its results are still valid (H8). The deadline of a run
+ * ends only its own waiting.
+ */
+export async function observeOnce(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  options: RunOptions,
+  run: RunClock,
+  {
+    waits,
+    observed,
+    notBefore,
+  }: {
+    readonly waits: readonly string[]
+    readonly observed: Waiter['observed'] | undefined
+    readonly notBefore: number
+  },
+): Promise<Observed> {
+  const askedAt = context.now()
+  const unusable = monitor.kind.validate?.(monitor.settings as never)
+  if (unusable !== undefined) {
+    const result: Result = { check: 'settings', status: 'failed', fault: 'data', message: unusable }
+    return { results: [result], endedAt: askedAt, tookMs: 0 }
+  }
+  const { observations } = context.limits
+  const { signal, ends } = run
+  const waiter: WaitingMonitor = { signal, ends, observed, options, run, waits }
+  const { mode, cause } = options
+  const key = JSON.stringify([mode, cause === 'peer', ownTime(monitor, mode), fingerprint(monitor)])
+  const request = { kind: monitor.kind, key, notBefore }
+  const existing = observations.find(request, askedAt)
+  const observation = existing ?? new Observation(askedAt, waiter, (made) => observe(monitor, context, made))
+  const lifeMs = (): number => lifeOf(observation.results, mode)
+  if (!existing) observations.add(request, observation, lifeMs)
+  const results = await observation.outcome(waiter)
+  const endedAt = observation.endedAt ?? context.now()
+  if (existing) await keepReadings(monitor, context, observation, signal)
+  if (existing && endedAt <= run.began) {
+    run.reused.push({ ageMs: run.began - endedAt, leftMs: endedAt + lifeMs() - run.began })
+  }
+  return { results, endedAt, tookMs: endedAt - observation.begunAt }
+}
+
+/** Adds the values of an observation that was made for another monitor to the series of this one. */
+async function keepReadings(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  { readings }: Observation<WaitingMonitor>,
+  signal: AbortSignal,
+): Promise<void> {
+  const history = historyOf(monitor, context, signal)
+  const own = ownerOf(monitor)
+  for (const { by, series, value, everyMs } of readings) if (by !== own) await history(series, value, everyMs)
+}
+
+/** Tells the series of monitors with one kind apart, as their keys do. */
+const ownerOf = ({ type, name }: PlannedMonitor): string => JSON.stringify([type, name])
+
+type SlotTime = { readonly started: number; readonly time: Time }
+
+/** How far an observation is. Times are monotonic milliseconds. */
+type Progress = {
+  /** What it waited for, if it ended before it got a slot. */
+  noSlot?: string | undefined
+  /** Once it has a slot. */
+  slotTime?: SlotTime & { readonly waits: readonly string[] }
+  step: { readonly check: string; readonly address: string | undefined; readonly since: number }
+}
+
+/** Makes an observation for all who wait for it. */
+function observe(
+  monitor: PlannedMonitor,
+  context: EngineContext,
+  observation: Observation<WaitingMonitor>,
+): Underway<WaitingMonitor> {
+  const { kind, settings } = monitor
+  const { mode, cause } = observation.latest.options
+  const { begunAt } = observation
+  const target = kind.target?.(settings as never) ?? {}
+  const awaited = new Set<AwaitedShare>()
+  const conversations = new Conversations()
+  /** What the end of the run may have cut: it proves nothing about the server. */
+  const cut = new Set<Result>()
+  const progress: Progress = { step: { check: kind.checks[0]?.name ?? 'probe', address: undefined, since: begunAt } }
+
+  const failedStep = (error: unknown): Result => {
+    const { check, address, since } = progress.step
+    const shortage = shortageOf(error)
+    if (shortage !== undefined) return notChecked(check, 'starved', shortage, { address })
+    return { check, status: 'failed', ...classify(error, address, context.now() - since), address }
+  }
+  /** A timeout at the end of a time that was cut short proves nothing about the server. */
+  const judged = (result: Result, { started, time }: SlotTime, reason: ReturnType<typeof reasonOf>): Result => {
+    const { fault, message } = result
+    const isLate = context.now() >= started + time.allowed - toleranceMs
+    if (!time.isCut || !isLate || !reallyFailed(result) || fault !== 'timeout') return result
+    const text = message.endsWith(time.text) ? message : `${message}; it had ${time.text}`
+    const one = notChecked(result.check, reason, text, result)
+    cut.add(one)
+    return one
+  }
+  // After a sign-in, what the server shows to everybody counts for nothing.
+  const hasSignedIn = kind.signsIn?.(settings as never, mode) !== undefined
+  const decided = (results: readonly Result[]): readonly Result[] =>
+    decideReading(
+      results,
+      (check) => !hasSignedIn || kind.checks.every(({ name, provesNoReading }) => name !== check || !provesNoReading),
+    )
+
+  /** The results as one of those who wait sees them: each has waited for something else before. */
+  const view = ({ options, run, waits }: WaitingMonitor, hasLeft: boolean): readonly Result[] => {
+    const { slotTime, noSlot } = progress
+    if (!slotTime) {
+      const slotWait = hasLeft ? waitText(context.now() - begunAt, 'its turn') : noSlot
+      return [neverBegun(options, run, slotWait === undefined ? waits : [...waits, slotWait])]
+    }
+    const reason = reasonOf(options, run)
+    const own = { ...slotTime, time: timeOf(monitor, options, run, slotTime.started) }
+    const last = hasLeft ? [judged(failedStep(noAnswer(progress.step.address, awaited, own.time)), own, reason)] : []
+    const before = [...waits, ...slotTime.waits].map((wait) => `it ${wait}`)
+    const results = [...observation.results, ...last].map((result) =>
+      cut.has(result) ? { ...result, details: [...(result.details ?? []), ...before] } : result,
+    )
+    return decided(results)
+  }
+
+  const recorded =
+    (history: CheckContext['history']): CheckContext['history'] =>
+    async (series, value, everyMs) => {
+      observation.readings.push({ by: ownerOf(monitor), series, value, everyMs })
+      return await history(series, value, everyMs)
+    }
+
+  const work = async (): Promise<void> => {
+    let slot: Slot
+    try {
+      const { run } = observation.latest
+      const request = { target, name: monitor.name, priority: run.priorities.get(monitor) ?? 0 }
+      slot = await context.limits.slots.take(request, observation.signal)
+    } catch (error) {
+      // Whoever asks after the end of the run has not waited for a slot.
+      const isLast = error instanceof NoSlot && begunAt < observation.latest.ends
+      if (isLast) progress.noSlot = waitText(context.now() - begunAt, error.message)
+      return
+    }
+    const started = context.now()
+    const { options, run } = observation.latest
+    const time = timeOf(monitor, options, run, started)
+    const waits = slot.waitedFor === undefined ? [] : [waitText(started - begunAt, slot.waitedFor)]
+    const slotTime = { started, time, waits }
+    progress.slotTime = slotTime
+    progress.step = { ...progress.step, since: started }
+    observation.joinable = time.own - time.allowed <= toleranceMs
+    // Without a timer for what is left of the run: whoever still waits for a slot then would get one without any time.
+    const deadline = deadlineSignal(observation.signal, time.own)
+    const { signal } = deadline
+    const resolve = (host: string): Promise<readonly string[]> => context.resolve(host, signal)
+    const checkContext: CheckContext = {
+      mode,
+      signal,
+      msLeft: () => Math.max(1, Math.floor(started + time.allowed - context.now())),
+      now: context.now,
+      date: context.date,
+      step: (check, address) => {
+        progress.step = { check, address: address ?? progress.step.address, since: context.now() }
+        watch.progress()
+      },
+      resolve,
+      lookup: lookupWith(resolve),
+      files: filesUntil(signal, (share) => {
+        awaited.add(share)
+        // What has not answered by the deadline is named in the result.
+        return () => {
+          if (!signal.aborted) awaited.delete(share)
+        }
+      }),
+      inChild: (probe, input) => context.inChild(probe, input, signal),
+      services: context.services ?? {},
+      history: recorded(historyOf(monitor, context, signal)),
+      calledByPeer: cause === 'peer',
+      isConfigured: (setting) => monitor.configured?.has(setting) ?? false,
+    }
+    const judge = (result: Result): Result => judged(result, slotTime, reasonOf(options, run))
+    // A database that has answered is at work, not silent.
+    const watch = watchSilence(() => slot.detach({ keepDatabase: observation.results.length > 0 }))
+    const iterator = kind.run(settings as never, checkContext)[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await orAborted(
+          withConversations(conversations, () => iterator.next()),
+          signal,
+        )
+        if (next.done) break
+        watch.progress()
+        observation.add([next.value].flat().map(judge))
+      }
+    } catch (error) {
+      // An error after the deadline is a consequence of the deadline.
+      const isLate = signal.aborted && !(error instanceof ProbeError)
+      const thrown = isLate ? noAnswer(progress.step.address, awaited, time) : error
+      observation.add([withConversations(conversations, () => judge(failedStep(thrown)))])
+      // Needed even when `evaluate` throws: the generator is suspended at its `yield` and holds resources.
+      await closed(iterator)
+    } finally {
+      deadline.clear()
+      watch.end()
+      slot.release()
+    }
+    if (observation.results.length === 0) {
+      const { check } = progress.step
+      observation.add([{ check, status: 'failed', fault: 'internal', message: 'the check produced no result' }])
+    }
+  }
+  return {
+    view,
+    ended: work().finally(() => {
+      observation.endedAt = context.now()
+    }),
+  }
+}
+
+/** The error at a deadline. A share that hangs keeps everything waiting that comes after it. */
+function noAnswer(address: string | undefined, [silent]: ReadonlySet<AwaitedShare>, { text }: Time): ProbeError {
+  if (silent)
+    return new ProbeError('timeout', `the share ${silent.share} did not answer within ${text}`, [
+      `while reading ${silent.path}`,
+    ])
+  return new ProbeError(
+    'timeout',
+    `${address === undefined ? 'no answer' : `${address} did not answer`} within ${text}`,
+  )
+}
+
+/** Milliseconds that a monitor may take, if the run does not end before. */
+export const ownTime = ({ timeoutMs }: PlannedMonitor, mode: ExecutionMode): number =>
+  timeoutMs ?? deadlines[mode].monitor
+
+/** How long a monitor may run, and how that reads: `3 s of its 10 s: the run ended after 20 s`. */
+type Time = { readonly own: number; readonly allowed: number; readonly isCut: boolean; readonly text: string }
+
+/**
+ * The time of a monitor that begins now. It is cut when the monitor waited so long, or the caller's time limit is so
+ * short, that less is left than a run of this mode gives it.
+ */
+function timeOf(monitor: PlannedMonitor, options: RunOptions, run: RunClock, started: number): Time {
+  const { mode } = options
+  const own = ownTime(monitor, mode)
+  const allowed = Math.min(own, Math.max(1, run.ends - started))
+  const full = Math.min(own, Math.max(run.ms, deadlines[mode].run))
+  const isCut = full - allowed > toleranceMs
+  if (own - allowed <= toleranceMs) return { own, allowed, isCut, text: seconds(own) }
+  return { own, allowed, isCut, text: `${seconds(allowed)} of its ${seconds(own)}: ${endOf(run, options)}` }
+}
+
+const endOf = ({ ms }: RunClock, { mode }: RunOptions): string =>
+  ms < deadlines[mode].run ? `the time limit of this run is ${seconds(ms)}` : `the run ended after ${seconds(ms)}`
+
+/** Why a monitor did not have its time. */
+const reasonOf = ({ mode }: RunOptions, { ms }: RunClock): 'budget' | 'starved' =>
+  ms < deadlines[mode].run ? 'budget' : 'starved'
+
+/** The result of a monitor that the run ended before it began. */
+export const neverBegun = (options: RunOptions, run: RunClock, waits: readonly string[]): Result =>
+  notChecked('not run', reasonOf(options, run), [waits.join(', then '), endOf(run, options)].filter(Boolean).join('; '))
+
+/** Calls `silent` each time that nothing has happened for `silentMs`, until it returns true. */
+function watchSilence(silent: () => boolean) {
+  let timer: NodeJS.Timeout | undefined
+  let done = false
+  const arm = (): void => {
+    clearTimeout(timer)
+    if (done) return
+    timer = setTimeout(() => {
+      done = silent()
+      arm()
+    }, silentMs)
+  }
+  arm()
+  return {
+    progress: arm,
+    end: (): void => {
+      done = true
+      clearTimeout(timer)
+    },
+  }
+}
+
+const seconds = (ms: number): string => `${Number((ms / 1_000).toFixed(1))} s`
+
+/** Waits, for a limited time, until an aborted observation has run its `finally` blocks. */
+async function closed(iterator: AsyncIterator<unknown>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, graceMs)
+  const returned = iterator.return?.().then(
+    () => {},
+    () => {},
+  )
+  await Promise.race([late, returned])
+  clearTimeout(timer)
+}
+
+/** How long a monitor has waited, and for what. */
+export const waitText = (ms: number, what: string): string => `waited ${seconds(ms)} for ${what}`
