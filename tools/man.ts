@@ -99,7 +99,7 @@ function overview(loaded: readonly Loaded[], description: string, texts: Readonl
 }
 
 const loaded: readonly Loaded[] = await Promise.all(
-  Object.entries(commands).map(async ([id, load]) => ({ id, Class: (await load()).default as Loaded['Class'] })),
+  Object.entries(commands).map(async ([id, load]) => ({ id, Class: (await load()) as Loaded['Class'] })),
 )
 const texts = Object.fromEntries(
   await Promise.all(

@@ -1,7 +1,7 @@
 import { apiRequest, dataFromStdin, showAnswer } from '../cli/api/api.ts'
 import { SvcCommand } from '../cli/command/base.ts'
 import { settle } from '../cli/command/exit.ts'
-import { boolean, connectionFlags, durationFlag, requiredArgument, text } from '../cli/command/flags.ts'
+import { boolean, connectionFlags, durationFlag, repeatable, requiredArgument, text } from '../cli/command/flags.ts'
 import { localCall, openClientAt, readSettings, shownUrl } from '../cli/session/session.ts'
 import { chooseTarget } from '../cli/settings/target.ts'
 import { Fault } from '../core/errors.ts'
@@ -28,12 +28,8 @@ or SVC_TOKEN. GET follows redirects within the server; other methods follow none
     "<%= config.bin %> api POST /import --data @rows.csv --header 'Content-Type: text/csv'",
   ]
   static override args = {
-    method: requiredArgument({
-      name: 'METHOD',
-      description: 'GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS',
-      ignoreStdin: true,
-    }),
-    path: requiredArgument({ name: 'PATH', description: 'Path and query below the base URL', ignoreStdin: true }),
+    method: requiredArgument('METHOD', 'GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS'),
+    path: requiredArgument('PATH', 'Path and query below the base URL'),
   }
   static override flags = {
     data: text('data')({
@@ -45,8 +41,7 @@ or SVC_TOKEN. GET follows redirects within the server; other methods follow none
       char: 'H',
       description: 'A header to send; repeatable. Authentication headers are refused',
       helpValue: "<'Name: value'>",
-      multiple: true,
-      multipleNonGreedy: true,
+      ...repeatable,
     }),
     include: boolean({ char: 'i', description: 'Print the status line and the headers, too' }),
     timeout: durationFlag('timeout')({ description: 'Give up after this long (default 25s)' }),

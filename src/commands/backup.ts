@@ -13,9 +13,7 @@ It appears under its name only when it is complete. For a store in PostgreSQL, u
     '<%= config.bin %> backup /var/backups/svc.db --overwrite',
     '<%= config.bin %> backup svc-2026-11-23.db --json',
   ]
-  static override args = {
-    file: requiredArgument({ name: 'FILE', description: 'File to write', ignoreStdin: true }),
-  }
+  static override args = { file: requiredArgument('FILE', 'File to write') }
   static override flags = {
     overwrite: boolean({ description: 'Replace FILE if it exists' }),
     ...storeFlags,

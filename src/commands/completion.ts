@@ -4,7 +4,7 @@ import { completionScripts, shells } from '../cli/help/completion/scripts.ts'
 import { thisMachine } from '../cli/io/process.ts'
 import { document, oneOf, string } from '../cli/render/document.ts'
 import { Fault } from '../core/errors.ts'
-import { didYouMean } from '../core/suggest.ts'
+import { nearestHint } from '../core/suggest.ts'
 
 const scripts = document<{ readonly shell: string; readonly script: string }>()({
   around: { target: string },
@@ -24,18 +24,15 @@ script say where to put it.`
     '<%= config.bin %> completion bash > ~/.local/share/bash-completion/completions/svc',
     '<%= config.bin %> completion fish > ~/.config/fish/completions/svc.fish',
   ]
-  static override args = {
-    shell: requiredArgument({ name: 'SHELL', description: 'bash, zsh or fish', ignoreStdin: true }),
-  }
+  static override args = { shell: requiredArgument('SHELL', 'bash, zsh or fish') }
 
   protected async perform(): Promise<undefined> {
     const { args, flags } = await this.parse(Completion)
     const name = required(args.shell, 'SHELL')
     const shell = shells.find((one) => one === name)
     if (shell === undefined) {
-      const nearest = didYouMean(name, shells)
       throw new Fault('Usage', `there is no script for "${name}"`, {
-        hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), `Shells: ${shells.join(' ')}`],
+        hints: [...nearestHint(name, shells), `Shells: ${shells.join(' ')}`],
       })
     }
     const script = completionScripts[shell]

@@ -8,6 +8,7 @@ import {
   modeFlag,
   oneOf,
   parseTypes,
+  repeatable,
   text,
   typesFlag,
 } from '../cli/command/flags.ts'
@@ -97,13 +98,11 @@ whether it is about to fail. Exit code 0 means healthy, 3 unhealthy; svc help ex
     })(),
     only: text('only')({
       description: 'Only monitors or checks with this name; * matches anything; repeatable',
-      multiple: true,
-      multipleNonGreedy: true,
+      ...repeatable,
     }),
     skip: text('skip')({
       description: 'All but monitors or checks with this name; repeatable',
-      multiple: true,
-      multipleNonGreedy: true,
+      ...repeatable,
     }),
     'require-config': boolean({
       description: 'Exit with 12 unless a configuration names what is checked (SVC_REQUIRE_CONFIG=1)',

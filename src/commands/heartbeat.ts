@@ -10,7 +10,7 @@ import {
   text,
 } from '../cli/command/flags.ts'
 import type { JobOptions } from '../cli/heartbeats/heartbeat-run.ts'
-import { localCall, openSession, placeOf, type SessionFlags } from '../cli/session/session.ts'
+import { localCall, openSession, type SessionFlags } from '../cli/session/session.ts'
 import { TargetCommand } from '../cli/session/target-command.ts'
 import { Fault } from '../core/errors.ts'
 import { nameMistake } from '../core/names.ts'
@@ -35,13 +35,7 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     '<%= config.bin %> heartbeat agent-7 --status warn --message "queue is slow" --backlog 120',
     'SVC_TOKEN=KEY <%= config.bin %> heartbeat agent-7 --server https://svc.example.com',
   ]
-  static override args = {
-    name: requiredArgument({
-      name: 'NAME',
-      description: 'Name of the agent, up to 128 characters',
-      ignoreStdin: true,
-    }),
-  }
+  static override args = { name: requiredArgument('NAME', 'Name of the agent, up to 128 characters') }
   static override flags = {
     status: custom<HeartbeatStatus>({
       helpValue: '<ok|warn|fail>',
@@ -75,31 +69,15 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     this.checkName(Name)
     const misplaced = (['max-runtime', 'no-output'] as const).find((flag) => flags[flag])
     if (misplaced) throw new Fault('Usage', `--${misplaced} needs a command: svc heartbeat NAME -- COMMAND`)
-    const DiskFreePercent =
-      flags.disk === undefined ? undefined : await (await import('../cli/heartbeats/disk.ts')).freePercent(flags.disk)
-    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
-    this.target = placeOf(session)
-    await this.warnOfOtherStore(session.runtime?.facts.store)
-    try {
-      const answer = await session.service.reportHeartbeat(
-        {
-          Name,
-          Status: flags.status ?? 'Ok',
-          Message: flags.message,
-          Version: flags.version,
-          Interval: flags.interval,
-          Backlog: flags.backlog,
-          DiskFreePercent,
-          SentAt: this.io.clock.now(),
-        },
-        localCall(signal, { timeoutMs: flags.timeout ?? 10_000 }),
-      )
+    const facts = await agentFacts(Name, flags)
+    return await this.inSession(flags, async (session, target) => {
+      const report = { ...facts, Status: flags.status ?? 'Ok', Message: flags.message, SentAt: this.io.clock.now() }
+      const call = localCall(signal, { timeoutMs: flags.timeout ?? 10_000 })
+      const answer = await session.service.reportHeartbeat(report, call)
       const { renderReceipt } = await import('../cli/heartbeats/lists.ts')
-      this.print(renderReceipt(answer, this.target, this.output))
-    } finally {
-      await session.close()
-    }
-    return undefined
+      this.print(renderReceipt(answer, target, this.output))
+      return undefined
+    })
   }
 
   /** Throws Usage for a name that no server accepts. On a terminal, notes one that scripts and URLs have to quote. */
@@ -135,16 +113,7 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     }
     const { runReported } = await import('../cli/heartbeats/heartbeat-run.ts')
     const job: JobOptions = {
-      report: {
-        Name,
-        Version: flags.version,
-        Interval: flags.interval,
-        Backlog: flags.backlog,
-        DiskFreePercent:
-          flags.disk === undefined
-            ? undefined
-            : await (await import('../cli/heartbeats/disk.ts')).freePercent(flags.disk),
-      },
+      report: await agentFacts(Name, flags),
       maxMs: flags['max-runtime'],
       output: !flags['no-output'],
       deliver: async (report) => {
@@ -162,6 +131,15 @@ command. If a report cannot be delivered, svc prints a warning to standard error
     return await runReported(command, job, this.io)
   }
 }
+
+/** What a report says of the agent, with and without a job. */
+const agentFacts = async (Name: string, { version, interval, backlog, disk }: JobFlags) => ({
+  Name,
+  Version: version,
+  Interval: interval,
+  Backlog: backlog,
+  DiskFreePercent: disk === undefined ? undefined : await (await import('../cli/heartbeats/disk.ts')).freePercent(disk),
+})
 
 type JobFlags = SessionFlags & {
   readonly status?: HeartbeatStatus | undefined

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { lists } from '../cli/command/base.ts'
-import { boolean, required, requiredArgument, text } from '../cli/command/flags.ts'
-import { StoreCommand, storeFlags } from '../cli/session/admin.ts'
+import { boolean, required, requiredArgument } from '../cli/command/flags.ts'
+import { changeFlags, StoreCommand } from '../cli/session/admin.ts'
 import { localCall } from '../cli/session/session.ts'
 
 export default class Restore extends StoreCommand {
@@ -12,13 +12,10 @@ removed or disabled after the backup are disabled, and keys that were revoked af
 unless --keep is set. Roles and permissions are those of the backup; what differs is listed.`
   static override answers = { '': lists(async () => (await import('../cli/backups/lists.ts')).rolledBack) }
   static override examples = ['<%= config.bin %> restore /var/backups/svc.db']
-  static override args = {
-    file: requiredArgument({ name: 'FILE', description: 'File that svc backup has written', ignoreStdin: true }),
-  }
+  static override args = { file: requiredArgument('FILE', 'File that svc backup has written') }
   static override flags = {
     keep: boolean({ description: 'Let users and keys that were withdrawn after the backup work again' }),
-    reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
-    ...storeFlags,
+    ...changeFlags,
   }
 
   protected async perform(signal: AbortSignal): Promise<undefined> {
@@ -27,7 +24,7 @@ unless --keep is set. Roles and permissions are those of the backup; what differ
     const { path: store, label, loadRestore } = await this.storeFile(flags)
     const { caller, correlationId } = localCall(signal)
     const who = caller.kind === 'local' ? `local:${caller.account}` : '-'
-    const actor = { who, correlationId, ...(flags.reason === undefined ? {} : { reason: flags.reason }) }
+    const actor = { who, correlationId, reason: flags.reason }
     const restore = await loadRestore()
     const now = new Date(this.io.clock.now())
     const restored = await restore({ store, file, keep: flags.keep === true, actor, now, signal })

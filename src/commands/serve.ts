@@ -1,6 +1,6 @@
 import { integer } from '@oclif/core/flags'
 import { SvcCommand } from '../cli/command/base.ts'
-import { boolean, custom, delayFlag, oneOf, text } from '../cli/command/flags.ts'
+import { boolean, custom, delayFlag, oneOf, repeatable, text } from '../cli/command/flags.ts'
 import { packageJson } from '../cli/io/process.ts'
 import { refuseSmallAddressSpace } from '../cli/serve/address-space.ts'
 import { configuration, storePath } from '../cli/session/session.ts'
@@ -36,20 +36,17 @@ it also accepts other addresses, with a warning.`
     'tls-key': text('tls-key')({ description: 'PEM file of the private key', dependsOn: ['tls-cert'] }),
     'allowed-host': text('allowed-host')({
       description: 'Accept this host name in requests too; repeatable',
-      multiple: true,
-      multipleNonGreedy: true,
+      ...repeatable,
     }),
     'behind-proxy': text('behind-proxy')({
       description: 'All callers come through the reverse proxy at this address; repeatable',
       helpValue: '<address>',
-      multiple: true,
-      multipleNonGreedy: true,
+      ...repeatable,
     }),
     'local-account': text('local-account')({
       description: 'Let the processes of this account read details without sign-in (Linux); repeatable',
       helpValue: '<account>',
-      multiple: true,
-      multipleNonGreedy: true,
+      ...repeatable,
     }),
     'bootstrap-admin': text('bootstrap-admin')({
       description: 'Create this user with the role Admin if there are no users yet',

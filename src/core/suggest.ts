@@ -23,6 +23,12 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
   return best?.candidate
 }
 
+/** The hint that names the candidate that was probably meant, if there is one. */
+export function nearestHint(word: string, candidates: readonly string[]): readonly string[] {
+  const nearest = didYouMean(word, candidates)
+  return nearest === undefined ? [] : [`Did you mean ${nearest}?`]
+}
+
 /** The restricted Damerau–Levenshtein distance: no letter is edited twice. */
 function distance(a: string, b: string): number {
   let before: number[] = []

@@ -10,7 +10,7 @@ type Table = { readonly flags: FlagInput; readonly args: ArgInput }
 
 const tables = new Map<string, Table>()
 for (const [id, load] of Object.entries(commands)) {
-  const { default: Command } = await load()
+  const Command = await load()
   tables.set(id, { flags: { ...Command.baseFlags, ...Command.flags }, args: Command.args })
 }
 

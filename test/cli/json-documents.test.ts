@@ -316,7 +316,7 @@ class Planets extends SvcCommand {
     this.printList(planets.render([{ name: 'Mars', moons: 2 }], { target: 'the sun' }, this.output))
   }
 }
-const load = async () => ({ default: Planets })
+const load = async () => Planets
 
 describe('a list command that one file declares', () => {
   const run = async (...argv: readonly string[]): Promise<string> => {

@@ -10,7 +10,7 @@ import { width } from '../../src/cli/render/width.ts'
 import * as roles from '../../src/cli/roles/lists.ts'
 import { renderChange } from '../../src/cli/roles/lists.ts'
 import * as setup from '../../src/cli/setup/lists.ts'
-import { parseLifetime } from '../../src/commands/keys/create.ts'
+import { parseLifetime } from '../../src/commands/keys.ts'
 import { Fault } from '../../src/core/errors.ts'
 import type { KeyFacts, UserFacts } from '../../src/core/service.ts'
 

@@ -119,7 +119,7 @@ describe('svc login', () => {
     const commandsOf = (list: string): readonly string[] => list.replace(/\..*/, '').split(', ').sort()
     const withServer: string[] = []
     for (const [id, load] of Object.entries(commands)) {
-      const { flags } = (await load()).default
+      const { flags } = await load()
       if (flags['server'] && !flags['server'].hidden) withServer.push(id.replace(':', ' '))
     }
     const expanded = commandsOf(there).flatMap((name) =>
@@ -169,7 +169,7 @@ describe('a hint that suggests a command', () => {
 
   test('repeats exactly the flags that the suggested command has', async () => {
     for (const [id, load] of Object.entries(commands)) {
-      const { flags } = (await load()).default
+      const { flags } = await load()
       const declared = ['server', 'profile', 'local', 'store', 'config', 'ca-file', 'insecure-http'].filter(
         (name) => flags[name] && !flags[name].hidden,
       )

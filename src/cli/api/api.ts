@@ -5,7 +5,7 @@ import { Fault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { nearestHint } from '../../core/suggest.ts'
 import type { InputStream } from '../io/io.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
@@ -45,10 +45,9 @@ function methodOf(input: string | undefined, path: string | undefined): Method {
   const match = methods.find((method) => method === input.toUpperCase())
   if (match) return match
   if (path === undefined && input.includes('/')) throw usage('METHOD is missing', `svc api GET ${sanitizeLine(input)}`)
-  const nearest = didYouMean(input, methods)
   throw usage(
     `unknown METHOD "${sanitizeLine(input)}"`,
-    ...(nearest ? [`Did you mean ${nearest}?`] : []),
+    ...nearestHint(input, methods),
     `Methods: ${methods.join(' ')}`,
   )
 }

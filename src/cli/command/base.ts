@@ -210,13 +210,13 @@ export function requestedOutput(argv: readonly string[]): string | undefined {
 
 /** Runs a command by its id. */
 export async function runCommand(
-  load: () => Promise<{ readonly default: CommandClass }>,
+  load: () => Promise<CommandClass>,
   argv: readonly string[],
   io: Io,
   id?: string,
 ): Promise<void> {
   try {
-    const { default: Command } = await load()
+    const Command = await load()
     const command = new Command(argv, io)
     command.name = id?.replaceAll(':', ' ')
     await command.run()

@@ -8,7 +8,7 @@ import type { boolean as oclifBoolean, custom as oclifCustom } from '@oclif/core
 import type { ArgInput, FlagInput, Input, ParserOutput } from '@oclif/core/parser'
 import { Fault } from '../../core/errors.ts'
 import { ExecutionMode, ServerType } from '../../core/protocol/index.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { nearestHint } from '../../core/suggest.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { helpHint } from './exit.ts'
 
@@ -43,12 +43,16 @@ export const argument = ((options: Properties = {}) => ({
   type: 'option',
 })) as unknown as typeof oclifString
 
+/** An argument that may be absent. It is never read from standard input. */
+export const optionalArgument = (name: string, description: string) =>
+  argument({ name, description, ignoreStdin: true })
+
 /**
  * An argument that the command cannot do without. `required` refuses its absence, in words of ours: oclif only learns
  * of it for the help.
  */
-export const requiredArgument = ((options: Properties) =>
-  argument({ ...options, mandatory: true } as Properties)) as typeof oclifString
+export const requiredArgument = (name: string, description: string): ReturnType<typeof optionalArgument> =>
+  Object.assign(optionalArgument(name, description), { mandatory: true })
 
 /** Whether the help shows an argument without brackets. */
 export const isRequired = (arg: object): boolean => 'mandatory' in arg
@@ -66,8 +70,7 @@ export function oneOf<V extends string>(what: string, values: readonly V[], inpu
   const match = values.find((value) => value.toLowerCase() === input.toLowerCase())
   if (match !== undefined) return match
   if (input === '') throw new Fault('Usage', `--${what} is empty`, { hints: [`${listed}: ${values.join(' ')}`] })
-  const nearest = didYouMean(input, values)
-  const hints = [...(nearest ? [`Did you mean ${nearest}?`] : []), `${listed}: ${values.join(' ')}`]
+  const hints = [...nearestHint(input, values), `${listed}: ${values.join(' ')}`]
   throw new Fault('Usage', `unknown --${what} "${input}"`, { hints })
 }
 
@@ -133,6 +136,12 @@ export const delayFlag = (what: string, maxMs: number) =>
       throw new Fault('Usage', `--${what} "${input}" is too long`, { hints: [`At most ${maxMs / 60_000}m.`] })
     },
   })
+
+/** A flag with a name that may be repeated. */
+export const repeatable = { multiple: true, multipleNonGreedy: true } as const
+
+/** For commands whose change the audit log records. */
+export const reasonFlag = text('reason')({ description: 'Reason, recorded in the audit log' })
 
 /** Which server or store a command uses, and with what credentials. */
 export const connectionFlags = {

@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { nearestHint } from '../../core/suggest.ts'
 
 /** The row with a name. Throws `Fault` Usage with the nearest name and all names; `what` is the word for a row. */
 export function rowNamed<Row extends { readonly name: string }>(
@@ -10,11 +10,7 @@ export function rowNamed<Row extends { readonly name: string }>(
   const row = rows.find((one) => one.name === name)
   if (row) return row
   const names = rows.map((one) => one.name)
-  const nearest = didYouMean(name, names)
   throw new Fault('Usage', `unknown ${what} "${name}"`, {
-    hints: [
-      ...(nearest ? [`Did you mean ${nearest}?`] : []),
-      `${what === 'kind' ? 'Kinds' : 'Profiles'}: ${names.join(' ')}`,
-    ],
+    hints: [...nearestHint(name, names), `${what === 'kind' ? 'Kinds' : 'Profiles'}: ${names.join(' ')}`],
   })
 }

@@ -153,7 +153,7 @@ async function reportLines(): Promise<readonly (readonly [string, string])[]> {
 }
 
 export type Registry = {
-  readonly commands: Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>
+  readonly commands: Readonly<Record<string, () => Promise<CommandClass>>>
   readonly topics: Readonly<Record<string, string>>
 }
 
@@ -274,12 +274,8 @@ export async function showHelp(
   io.stdout.write(`SUBJECTS\n  svc help ${Object.keys(helpTopics).join(' | ')}\n`)
 }
 
-async function loadable(
-  id: string,
-  load: () => Promise<{ readonly default: CommandClass }>,
-): Promise<Command.Loadable> {
-  const { default: Class } = await load()
-  const command = Class as unknown as Command.Class
+async function loadable(id: string, load: () => Promise<CommandClass>): Promise<Command.Loadable> {
+  const command = (await load()) as unknown as Command.Class
   const flags = flagsOf({ ...command.flags, ...command.baseFlags }).filter(([, flag]) => !flag.hidden)
   const args = Object.values(command.args ?? {}).filter(({ hidden }) => !hidden)
   return {
@@ -362,7 +358,7 @@ const hasValue = (flag: string): boolean =>
 async function takesFlag(command: string, flag: string, { commands }: Registry): Promise<boolean> {
   const load = commands[command.replaceAll(' ', ':')]
   if (load === undefined) return false
-  const { default: Command } = await load()
+  const Command = await load()
   const name = flag.replace(/=.*$/s, '')
   return flagsOf({ ...Command.baseFlags, ...Command.flags }).some(
     ([long, { char }]) => name === `--${long}` || name === `-${char ?? ''}`,

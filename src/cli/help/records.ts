@@ -1,7 +1,7 @@
 import type { CommandClass } from '../command/base.ts'
 import type { JsonShape } from '../render/document.ts'
 
-type Commands = Readonly<Record<string, () => Promise<{ readonly default: CommandClass }>>>
+type Commands = Readonly<Record<string, () => Promise<CommandClass>>>
 
 export type CommandAnswer = {
   /** As it is typed: `roles assign --from-file`. */
@@ -16,7 +16,7 @@ export type CommandAnswer = {
 /** What every command prints for scripts, in the order of the commands. */
 export async function answersOf(commands: Commands): Promise<readonly CommandAnswer[]> {
   const perCommand = Object.entries(commands).map(async ([id, load]) => {
-    const { answers } = (await load()).default
+    const { answers } = await load()
     return await Promise.all(
       Object.entries(answers).map(async ([by, { load: loadAnswer, isList }]) => {
         const { schema, fields } = await loadAnswer()

@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { Fault } from '../../core/errors.ts'
 import { type KeptSecret, secretName } from '../../core/settings/index.ts'
-import { argument, required } from '../command/flags.ts'
+import { optionalArgument, required } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { awaitShare, readPrivate, settingsFolder, writePrivate } from '../settings/private-file.ts'
 import { keychainEntry } from './index.ts'
@@ -103,11 +103,7 @@ export function placeOf(text: string): { readonly host: string; readonly port: n
 }
 
 export const nameArg = {
-  name: argument({
-    name: 'NAME',
-    description: 'Name of the secret, as in {keychain: NAME} in svc.yaml',
-    ignoreStdin: true,
-  }),
+  name: optionalArgument('NAME', 'Name of the secret, as in {keychain: NAME} in svc.yaml'),
 }
 
 /** Throws `Fault` Usage for an invalid secret name. */

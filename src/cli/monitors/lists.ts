@@ -6,6 +6,7 @@ import { thisMachine } from '../io/process.ts'
 import { painter } from '../io/terminal.ts'
 import {
   type Answer,
+  document,
   flag,
   integer,
   type JsonShape,
@@ -243,3 +244,10 @@ export function renderProfile(profile: ProfileRow, output: ListOutput): string {
   const tables = [profileMonitors.table(monitors, screen), parameters.table(profile.parameters, screen)]
   return [[`${name}: ${title}`, doc].map((text) => paragraph(text, screen)).join('\n'), ...tables].join('\n\n')
 }
+
+/** A svc.yaml without mistakes, and how many monitors each server type has in it. */
+export const validated = document<{ readonly type: string; readonly monitors: number }>()({
+  around: { target: string, valid: flag, file: string, warnings: strings },
+  rows: 'types',
+  members: { type: oneOf(...ServerType.values), monitors: integer },
+})

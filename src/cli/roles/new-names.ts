@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import { nameMistake } from '../../core/names.ts'
-import { custom } from '../command/flags.ts'
+import { custom, repeatable } from '../command/flags.ts'
 import { shellWord } from '../render/hints.ts'
 
 /** Signs between several names in other programs. A role may have them in its name, but hardly on purpose. */
@@ -12,8 +12,7 @@ const separators = /[,;|]/
  */
 export const newNameFlag = (what: 'role' | 'permission', description: string) =>
   custom<string>({ parse: async (input) => newName(what, input) })({
-    multiple: true,
-    multipleNonGreedy: true,
+    ...repeatable,
     description,
   })
 

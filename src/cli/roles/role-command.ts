@@ -1,16 +1,15 @@
 import { Fault } from '../../core/errors.ts'
-import { boolean, connectionFlags, text } from '../command/flags.ts'
-import { type CommandSession, localCall, openSession, placeOf, type SessionFlags } from '../session/session.ts'
+import { lists, prints } from '../command/base.ts'
+import { boolean, connectionFlags, optionalArgument, reasonFlag, repeatable, text } from '../command/flags.ts'
+import { type CommandSession, localCall, type SessionFlags } from '../session/session.ts'
 import { TargetCommand } from '../session/target-command.ts'
 import type { Asking, Lists, RoleChange, RoleChanged } from './role-change.ts'
-
-const repeatable = { multiple: true, multipleNonGreedy: true } as const
 
 /** The flags common to assigning and unassigning. */
 export const roleFlags = {
   role: text('role')({ description: 'Role (case-sensitive); repeatable', ...repeatable }),
   permission: text('permission')({ description: 'Permission (case-sensitive); repeatable', ...repeatable }),
-  reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+  reason: reasonFlag,
   'dry-run': boolean({ description: 'Show the changes without making them' }),
   'from-file': text('from-file')({
     description: 'Changes from a CSV or JSON file: UserName, Action (assign or unassign), Roles, Permissions',
@@ -49,23 +48,24 @@ export function refuseBoth(flags: RoleFlags, user: string | undefined): void {
 
 /** A command that changes roles and permissions of users. */
 export abstract class RoleCommand extends TargetCommand {
+  static override answers = {
+    '': prints(async () => (await import('./lists.ts')).roleChanges),
+    '--from-file': lists(async () => (await import('./lists.ts')).fileRows),
+  }
+  static override args = { user: optionalArgument('USER', 'User name or e-mail') }
+
   /** Makes one change and reports it. */
   protected async one(
     flags: RoleFlags,
     make: (asking: Asking) => Promise<RoleChanged>,
     signal: AbortSignal,
   ): Promise<undefined> {
-    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
-    this.target = placeOf(session)
-    await this.warnOfOtherStore(session.runtime?.facts.store)
-    try {
+    await this.inSession(flags, async (session, target) => {
       const changed = await make(asking(session, flags, signal))
       const { renderChange } = await import('./lists.ts')
-      this.print(renderChange(changed, this.target, this.output))
+      this.print(renderChange(changed, target, this.output))
       for (const note of changed.notes) this.say(`Note: ${note}`)
-    } finally {
-      await session.close()
-    }
+    })
   }
 
   /** Makes and reports every change in a file. The file is read and validated before a session is opened. */
@@ -76,10 +76,7 @@ export abstract class RoleCommand extends TargetCommand {
   ): Promise<number> {
     const { readRoleFile } = await import('./role-file.ts')
     const changes = await readRoleFile(flags['from-file'], action, signal)
-    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
-    this.target = placeOf(session)
-    await this.warnOfOtherStore(session.runtime?.facts.store)
-    try {
+    return await this.inSession(flags, async (session, target) => {
       const { applyFile, fileExit } = await import('./role-file-run.ts')
       const { progress } = await import('../io/terminal.ts')
       const status = progress(`Changing ${changes.length} users at ${session.label}`, !flags.quiet, this.io)
@@ -87,16 +84,14 @@ export abstract class RoleCommand extends TargetCommand {
         status.update(`Row ${done} of ${changes.length}`),
       ).finally(() => status.stop())
       const { fileRows } = await import('./lists.ts')
-      this.print(fileRows.render(outcomes, { Target: this.target }, this.output))
+      this.print(fileRows.render(outcomes, { Target: target }, this.output))
       if (!flags.json) {
         for (const { change, done } of outcomes) {
           for (const note of done?.notes ?? []) this.say(`Note: row ${change.row}: ${note}`)
         }
       }
       return fileExit(outcomes)
-    } finally {
-      await session.close()
-    }
+    })
   }
 }
 

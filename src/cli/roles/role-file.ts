@@ -3,7 +3,7 @@ import { Fault, type FieldFault } from '../../core/errors.ts'
 import { fileProblem } from '../../core/file-errors.ts'
 import { copyOfShare, isOnShare, problemOnShare, readFromShare } from '../../core/files/index.ts'
 import { nameMistake } from '../../core/names.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { nearestHint } from '../../core/suggest.ts'
 import type { RoleChange } from './role-change.ts'
 
 /** One change in a file, with its row number. */
@@ -145,11 +145,7 @@ function columnNamed(file: string, name: string, place = 'row 1'): Column | unde
   if (name === '') return undefined
   const column = columns.find((each) => each.toLowerCase() === name.toLowerCase())
   if (column !== undefined) return column
-  const nearest = didYouMean(name, columns)
-  throw bad(file, `${place}: unknown column "${name}"`, [
-    ...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]),
-    whatColumns,
-  ])
+  throw bad(file, `${place}: unknown column "${name}"`, [...nearestHint(name, columns), whatColumns])
 }
 
 type Judged = { readonly change: FileChange } | { readonly problems: readonly Problem[] }

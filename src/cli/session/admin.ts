@@ -1,7 +1,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { Admin, AdminActor, DigestConsent, UserFacts, ValueProblem } from '../../core/service.ts'
-import { didYouMean } from '../../core/suggest.ts'
-import { custom, localFlag, text } from '../command/flags.ts'
+import { nearestHint } from '../../core/suggest.ts'
+import { custom, localFlag, reasonFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { packageJson } from '../io/process.ts'
 import { commandPatienceMs, localCall, storePath } from './session.ts'
@@ -20,6 +20,9 @@ export const storeFlags = {
     },
   })(),
 } as const
+
+/** The flags of a command that changes the store. */
+export const changeFlags = { reason: reasonFlag, ...storeFlags } as const
 
 /** Whether the flags of a command ask for a digest secret (A12). */
 export const digestConsent = (flags: {
@@ -174,9 +177,8 @@ export async function orNearest<R>(
   } catch (error) {
     if (!(error instanceof Fault) || error.fault !== 'NotFound') throw error
     const candidates = await otherwise.near(name)
-    const nearest = didYouMean(name, candidates)
     throw new Fault('NotFound', otherwise.message, {
-      hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), otherwise.hint(candidates)],
+      hints: [...nearestHint(name, candidates), otherwise.hint(candidates)],
     })
   }
 }

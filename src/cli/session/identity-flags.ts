@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { connectionFlags, text } from '../command/flags.ts'
+import { connectionFlags, reasonFlag, text } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { configuration } from './session.ts'
 
@@ -7,7 +7,7 @@ import { configuration } from './session.ts'
 export const identityFlags = {
   provider: text('provider')({ description: "Name of the OpenID provider in svc.yaml, or its issuer's URL" }),
   subject: text('subject')({ description: "Who the user is there: the claim sub of the user's tokens" }),
-  reason: text('reason')({ description: 'Reason, recorded in the audit log' }),
+  reason: reasonFlag,
   config: connectionFlags.config,
 } as const
 

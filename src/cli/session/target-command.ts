@@ -1,6 +1,7 @@
 import { sanitizeLine, sanitizeText } from '../../core/sanitize.ts'
 import { SvcCommand } from '../command/base.ts'
 import { homeOf } from '../io/process.ts'
+import { type CommandSession, openSession, placeOf, type SessionFlags } from './session.ts'
 
 /** A command that says what it acts on where that is easily mistaken. */
 export abstract class TargetCommand extends SvcCommand {
@@ -15,6 +16,22 @@ export abstract class TargetCommand extends SvcCommand {
     const { otherTarget } = await import('./other-target.ts')
     const other = await otherTarget(this.io.env)
     if (other !== undefined) this.say(sanitizeLine(`On this machine, not at ${other}: ${await describe()}`))
+  }
+
+  /** Opens the Service at the target of the command for `work`, names the target in failures, and closes it. */
+  protected async inSession<R>(
+    flags: SessionFlags,
+    work: (session: CommandSession, target: string) => Promise<R>,
+  ): Promise<R> {
+    const session = await openSession(flags, this.io, { say: (line) => this.say(line) })
+    const target = placeOf(session)
+    this.target = target
+    await this.warnOfOtherStore(session.runtime?.facts.store)
+    try {
+      return await work(session, target)
+    } finally {
+      await session.close()
+    }
   }
 
   /**

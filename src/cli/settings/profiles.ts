@@ -127,12 +127,11 @@ export const signedOut = ({
 export async function profileNamed(settings: Settings, name: string, origin: string): Promise<ServerProfile> {
   const match = settings.profiles.find((profile) => profile.name === name)
   if (match) return match
-  const { didYouMean } = await import('../../core/suggest.ts')
+  const { nearestHint } = await import('../../core/suggest.ts')
   const names = settings.profiles.map((profile) => profile.name)
-  const nearest = didYouMean(name, names)
   throw new Fault('Usage', `unknown profile "${name}" (${origin})`, {
     hints: [
-      ...(nearest ? [`Did you mean ${nearest}?`] : []),
+      ...nearestHint(name, names),
       names.length > 0
         ? `Profiles: ${names.join(' ')}`
         : 'There is no profile yet. To create one: svc login --server URL',

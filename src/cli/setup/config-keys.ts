@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { nearestHint } from '../../core/suggest.ts'
 import { oneOf, variable } from '../command/flags.ts'
 import { serverOf } from '../credentials/credentials.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
@@ -72,9 +72,8 @@ export const keyNames = Object.keys(configKeys) as readonly ConfigKey[]
 export function configKey(input: string): ConfigKey {
   const match = keyNames.find((name) => name === input.toLowerCase())
   if (match) return match
-  const nearest = didYouMean(input, keyNames)
   throw new Fault('Usage', `unknown setting "${input}"`, {
-    hints: [...(nearest ? [`Did you mean ${nearest}?`] : []), `Settings: ${keyNames.join(' ')}`],
+    hints: [...nearestHint(input, keyNames), `Settings: ${keyNames.join(' ')}`],
   })
 }
 

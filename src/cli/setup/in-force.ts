@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { didYouMean } from '../../core/suggest.ts'
+import { nearestHint } from '../../core/suggest.ts'
 import { variable } from '../command/flags.ts'
 import type { ProcessEnvironment } from '../io/io.ts'
 import { homeOf, machine, packageJson, packageRoot } from '../io/process.ts'
@@ -72,9 +72,8 @@ export async function inForce(
 export function inForceKey(input: string, keys: readonly string[]): string {
   const match = keys.find((key) => key === input.toLowerCase())
   if (match !== undefined) return match
-  const nearest = didYouMean(input, keys)
   throw new Fault('Usage', `unknown setting "${input}"`, {
-    hints: [...(nearest === undefined ? [] : [`Did you mean ${nearest}?`]), `Settings: ${keys.join(' ')}`],
+    hints: [...nearestHint(input, keys), `Settings: ${keys.join(' ')}`],
   })
 }
 

@@ -129,7 +129,7 @@ async function commandOf(words: readonly string[], registry: Registry): Promise<
     const id = words.slice(0, count).join(':')
     const load = words.length >= count && Object.hasOwn(registry.commands, id) ? registry.commands[id] : undefined
     if (!load) continue
-    const { default: Class } = await load()
+    const Class = await load()
     const flags = Object.entries({ ...Class.flags, ...Class.baseFlags } as Record<string, Flag>)
     return {
       id,

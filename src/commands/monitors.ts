@@ -1,0 +1,256 @@
+import { lists, prints, SvcCommand } from '../cli/command/base.ts'
+import {
+  boolean,
+  custom,
+  modeFlag,
+  oneOf,
+  optionalArgument,
+  parseDuration,
+  required,
+  requiredArgument,
+  text,
+  typesFlag,
+} from '../cli/command/flags.ts'
+import { rowNamed } from '../cli/command/named-row.ts'
+import type { ProcessEnvironment } from '../cli/io/io.ts'
+import { packageJson, thisMachine } from '../cli/io/process.ts'
+import { waysToConfigure } from '../cli/session/first-config.ts'
+import { configuration, mistakesOf, storePath } from '../cli/session/session.ts'
+import type { LoadedConfig } from '../core/config/index.ts'
+import { exits, Fault } from '../core/errors.ts'
+import { ServerType } from '../core/protocol/index.ts'
+
+const load = () => import('../cli/monitors/lists.ts')
+
+export class MonitorsDiscover extends SvcCommand {
+  static override summary = 'Detect the services on this machine and propose a svc.yaml'
+  static override description =
+    `Connects to every listening port of this machine and tries the protocols that svc knows. It runs
+the monitors that it proposes: what fails or needs an account becomes a comment with the reason. It
+never signs in and changes nothing. The file goes to stdout, the list of services to stderr.`
+  static override answers = { '': prints(async () => (await import('../cli/setup/lists.ts')).discoveries) }
+  static override examples = [
+    '<%= config.bin %> monitors discover',
+    '<%= config.bin %> monitors discover > svc.yaml && <%= config.bin %> health --config svc.yaml -t all',
+    '<%= config.bin %> monitors discover --write',
+  ]
+  static override flags = {
+    write: boolean({
+      description: "Write the file to the user's configuration folder; never overwrites a file",
+    }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(MonitorsDiscover)
+    const { proposedPath, writeProposed } = await import('../cli/setup/write-proposed.ts')
+    // Before svc connects to anything.
+    if (flags.write) proposedPath(this.io.env)
+    const { discoveryLines, proposedBy, proposeForThisMachine } = await import('../cli/setup/discovery.ts')
+    const discovery = await proposeForThisMachine(this.io.env, signal)
+    const { proposals, others } = discovery
+    const file = await discovery.file([
+      proposedBy('svc monitors discover', this.io.clock),
+      'Each entry has run once. Names, thresholds and accounts are yours to add: svc monitors kinds',
+    ])
+    if (flags.json) {
+      const { discoveries } = await import('../cli/setup/lists.ts')
+      this.print(discoveries.text({ target: thisMachine, yaml: file, others }, proposals))
+      return
+    }
+    for (const line of discoveryLines(discovery)) this.say(line)
+    if (proposals.length === 0) this.say('Nothing that svc knows listens here: name your servers in svc.yaml yourself.')
+    if (!flags.write) {
+      this.print(file.trimEnd())
+      return
+    }
+    const types = [...new Set(proposals.flatMap(({ type, problem }) => (problem === undefined ? [type] : [])))]
+    this.print(
+      `${writeProposed(file, this.io.env)} is written. Try it: svc health ${types.map((type) => `-t ${type}`).join(' ')}`,
+    )
+  }
+}
+
+export class MonitorsKinds extends SvcCommand {
+  static override summary = 'List every kind of monitor, or the settings of one'
+  static override answers = { '': lists(async () => (await load()).kinds) }
+  static override examples = ['<%= config.bin %> monitors kinds', '<%= config.bin %> monitors kinds postgres']
+  static override args = { kind: optionalArgument('KIND', 'A kind, for its settings and checks') }
+
+  protected async perform(): Promise<undefined> {
+    const { args } = await this.parse(MonitorsKinds)
+    const { describeKinds } = await import('../core/plan/index.ts')
+    const kinds = await describeKinds()
+    if (args.kind === undefined) {
+      const monitors = await load()
+      this.print(monitors.kinds.render(kinds, { target: thisMachine }, this.output))
+      return
+    }
+    const kind = rowNamed(kinds, args.kind, 'kind')
+    const { renderKind } = await load()
+    this.print(renderKind(kind, this.output))
+  }
+}
+
+export class MonitorsList extends SvcCommand {
+  static override summary = 'List the checks of a server type and mode, without running them'
+  static override answers = { '': lists(async () => (await load()).plans) }
+  static override examples = ['<%= config.bin %> monitors list --type Sql --mode Advanced']
+  static override flags = {
+    type: typesFlag({ description: 'Server types; repeatable, or all (default all)' }),
+    mode: modeFlag({ description: 'Check depth (default Standard)' }),
+    config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
+    store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(MonitorsList)
+    const { assemble, describePlan } = await import('../core/plan/index.ts')
+    const config = await configuration(flags, this.io.env, { tolerant: true })
+    for (const mistake of mistakesOf(config)) this.say(`Warning: ${mistake}`)
+    // With a configuration, a type that it lacks is not replaced by checks of svc itself (K10).
+    const parts =
+      config.origin === undefined
+        ? { storePath: await storePath(flags, this.io.env), accounts: true, version: packageJson().version }
+        : undefined
+    const requested = (flags.type ?? []).flat()
+    const types = requested.length === 0 || requested.includes('all') ? ServerType.values : (requested as ServerType[])
+    const mode = flags.mode ?? 'Standard'
+    const plans = []
+    for (const type of new Set(types)) {
+      const configured = config.types[type]
+      const planned = await assemble(type, {
+        configured: configured?.monitors ?? [],
+        host: configured?.host ?? {},
+        parts,
+        // Nothing runs here, so no ports are examined either.
+        listening: async () => [],
+        signal,
+        mode,
+      })
+      plans.push({ type, monitors: describePlan(planned, mode) })
+    }
+    const [only] = plans
+    if (flags.json) {
+      this.print(JSON.stringify(plans.length === 1 && only ? only.monitors : plans))
+      return
+    }
+    const { renderPlans } = await load()
+    this.print(renderPlans(plans, mode, this.output))
+  }
+}
+
+export class MonitorsProfiles extends SvcCommand {
+  static override summary = 'List the profiles that come with svc, or the parameters of one'
+  static override answers = { '': lists(async () => (await load()).monitorProfiles) }
+  static override examples = ['<%= config.bin %> monitors profiles', '<%= config.bin %> monitors profiles vantage']
+  static override args = { profile: optionalArgument('PROFILE', 'Profile whose parameters and monitors are shown') }
+
+  protected async perform(): Promise<undefined> {
+    const { args } = await this.parse(MonitorsProfiles)
+    const { describeProfiles } = await import('../core/plan/index.ts')
+    const profiles = await describeProfiles()
+    if (args.profile === undefined) {
+      const { monitorProfiles } = await load()
+      this.print(monitorProfiles.render(profiles, { target: thisMachine }, this.output))
+      return
+    }
+    const profile = rowNamed(profiles, args.profile, 'profile')
+    const { renderProfile } = await load()
+    this.print(renderProfile(profile, this.output))
+  }
+}
+
+export class MonitorsTest extends SvcCommand {
+  static override summary = 'Run a single monitor of svc.yaml and show all its results'
+  static override description =
+    `Monitors named in its dependsOn, of the same or of another type, do not run. Without --mode, all checks run. Exits 3 when it fails.`
+  static override answers = { '': lists(async () => (await load()).findings) }
+  static override examples = [
+    '<%= config.bin %> monitors test "postgres orders"',
+    '<%= config.bin %> monitors test orders --mode Basic --config ./svc.yaml',
+  ]
+  static override args = { name: requiredArgument('NAME', 'Name of the monitor: "postgres orders", or orders') }
+  static override flags = {
+    type: custom<ServerType>({
+      char: 't',
+      helpValue: '<App|Sql|…>',
+      description: 'Server type of the monitor, if several types have one with this name',
+      parse: async (input) => oneOf('type', ServerType.values, input, 'Types'),
+    })(),
+    mode: modeFlag({ description: 'Check depth (default Advanced)' }),
+    timeout: custom<number>({
+      helpValue: '<5s|500ms|…>',
+      description: 'Timeout of the monitor',
+      parse: async (input) => parseDuration('timeout', input),
+    })(),
+    config: text('config')({ description: 'The svc.yaml to use (SVC_CONFIG)' }),
+    store: text('store')({ description: "The embedded store's file (SVC_STORE)" }),
+  }
+
+  protected async perform(signal: AbortSignal): Promise<number | undefined> {
+    const { args, flags } = await this.parse(MonitorsTest)
+    const name = required(args.name, 'NAME')
+    const { hasPassed, renderTrial, tryMonitor } = await import('../cli/monitors/monitor-test.ts')
+    const trial = await tryMonitor(name, flags, this.io.env, signal)
+    for (const mistake of trial.mistakes) this.say(`Warning: ${mistake}`)
+    if (trial.dependsOn.length > 0)
+      this.say(`Note: not run here, although it depends on it: ${trial.dependsOn.join(', ')}`)
+    this.print(renderTrial(trial, this.output))
+    return hasPassed(trial.trial) ? undefined : exits.unhealthy.code
+  }
+}
+
+export class MonitorsValidate extends SvcCommand {
+  static override summary = 'Check svc.yaml: every mistake with its line and column'
+  static override answers = { '': prints(async () => (await load()).validated) }
+  static override examples = [
+    '<%= config.bin %> monitors validate',
+    '<%= config.bin %> monitors validate --config ./svc.yaml',
+  ]
+  static override flags = { config: text('config')({ description: 'The svc.yaml to check (SVC_CONFIG)' }) }
+
+  protected async perform(): Promise<undefined> {
+    const { flags } = await this.parse(MonitorsValidate)
+    const config = await configuration(flags, this.io.env)
+    for (const warning of config.warnings) this.say(`Warning: ${warning}`)
+    demandMonitors(config, this.io.env)
+    const types = Object.entries(config.types).map(([type, entry]) => ({ type, monitors: entry.monitors.length }))
+    if (flags.json) {
+      const { origin: file, warnings } = config
+      const { validated } = await load()
+      this.print(validated.text({ target: thisMachine, valid: true, file, warnings }, types))
+      return
+    }
+    const counted = types.flatMap(({ type, monitors }) => (monitors > 0 ? [`${type} ${monitors}`] : [])).join(', ')
+    this.print(`${config.origin} is valid: ${counted || 'no types'}`)
+  }
+}
+
+/** Throws Local without a file, for one that configures nothing, and for monitors that cannot run here. */
+function demandMonitors(
+  { origin, searched, types, otherSections, cannotRun }: LoadedConfig,
+  env: ProcessEnvironment,
+): void {
+  const propose = waysToConfigure(origin, env)
+  if (origin === undefined) {
+    throw new Fault('Local', 'there is no svc.yaml to check', {
+      hints: [...searched.map((path) => `Looked for ${path}`), ...propose],
+    })
+  }
+  const monitors = Object.values(types).flatMap((type) => type.monitors)
+  if (monitors.length === 0 && otherSections.length === 0) {
+    const places = [{ file: origin, line: 1, column: 1, message: 'configures nothing' }]
+    throw new Fault('Local', `${origin} configures nothing`, { places, hints: propose })
+  }
+  const [first] = cannotRun
+  if (!first) return
+  const lines = cannotRun.map(({ file, line, column, message }) => `${file}:${line}:${column}: ${message}`)
+  const message = lines.length === 1 ? lines[0] : `${origin} has ${lines.length} monitors that cannot run`
+  throw new Fault('Local', message, {
+    places: cannotRun,
+    hints: [
+      ...(lines.length === 1 ? [] : lines),
+      "Remove the monitor, or allow its folder in the system's svc.yaml: exec: {allow: [FOLDER]}",
+    ],
+  })
+}

@@ -1,0 +1,379 @@
+import { lists, prints } from '../cli/command/base.ts'
+import { boolean, required, requiredArgument, text } from '../cli/command/flags.ts'
+import { askLine, canAsk, newPassword } from '../cli/command/prompt.ts'
+import type { Io } from '../cli/io/io.ts'
+import { shellWord } from '../cli/render/hints.ts'
+import { note } from '../cli/render/note.ts'
+import { newNameFlag } from '../cli/roles/new-names.ts'
+import {
+  changeFlags,
+  digestConsent,
+  hasStoreFile,
+  inUserWords,
+  refuseProblems,
+  StoreCommand,
+  type StoreSession,
+  storeFlags,
+  userNamed,
+} from '../cli/session/admin.ts'
+import { identityFlags, issuerNamed } from '../cli/session/identity-flags.ts'
+import { Fault } from '../core/errors.ts'
+import { adminWarning, passwordRule } from '../core/names.ts'
+import type { Admin, NewUser, UserFacts } from '../core/service.ts'
+
+const load = () => import('../cli/accounts/lists.ts')
+
+/** A user after a command, and the sentence that says what it did. */
+type Outcome = {
+  readonly user: UserFacts
+  readonly sentence?: string
+  /** Absent where the command does not decide it. */
+  readonly changed?: boolean
+  readonly removed?: true
+}
+
+type ChangeFlags = { readonly store?: string | undefined; readonly reason?: string | undefined }
+
+/** A command that acts on one user, and prints that user. */
+abstract class UserCommand extends StoreCommand {
+  static override answers = { '': prints(async () => (await load()).userOutcomes) }
+  static override args = { name: requiredArgument('NAME', 'User name or e-mail') }
+  static override flags = changeFlags
+
+  /** Does the work on the user of this name. Throws Fault `NotFound` with the nearest name. */
+  protected async onUser(
+    name: string | undefined,
+    flags: ChangeFlags,
+    signal: AbortSignal,
+    work: (user: UserFacts, store: StoreSession) => Promise<Outcome>,
+  ): Promise<undefined> {
+    const typed = required(name, 'NAME')
+    await this.inStore(flags, signal, async (store) =>
+      this.printUser(await work(await userNamed(store.admin, typed), store), store.admin),
+    )
+  }
+
+  protected async printUser({ user, ...outcome }: Outcome, admin: Admin): Promise<void> {
+    const { renderUser } = await load()
+    this.print(renderUser(user, admin.store, { ...this.output, ...outcome }))
+  }
+}
+
+const unchanged = (user: UserFacts): Outcome => ({ user, sentence: `${user.userName}: unchanged`, changed: false })
+
+const newDigest = 'Also allow sign-in by HTTP Digest, where svc.yaml turns it on: stores a second secret'
+
+export class UsersAdd extends UserCommand {
+  static override summary = 'Add a user to the store of this machine'
+  static override description =
+    `Creates the store if it does not exist. svc prompts for the password on a terminal, or reads it
+from standard input with --password-stdin; it is never part of the command line.`
+  static override examples = [
+    '<%= config.bin %> users add alice --role Admin',
+    '<%= config.bin %> users add bob --role Ops --password-stdin < password.txt',
+    '<%= config.bin %> users add deploy --no-password --role Deploy',
+  ]
+  static override args = { name: requiredArgument('NAME', 'User name') }
+  static override flags = {
+    role: newNameFlag('role', 'Initial role; repeatable'),
+    permission: newNameFlag('permission', 'Initial permission; repeatable'),
+    email: text('email')({ description: 'E-mail address; also valid for sign-in' }),
+    'display-name': text('display-name')({ description: 'Display name' }),
+    'password-stdin': boolean({ description: 'Read the password from standard input', exclusive: ['no-password'] }),
+    digest: boolean({ description: newDigest, exclusive: ['no-password'] }),
+    'digest-for-admin': boolean({
+      description: 'Like --digest, also for a user with the role Admin',
+      exclusive: ['no-password'],
+    }),
+    'no-password': boolean({ description: 'No password: the user signs in only with keys (svc keys create)' }),
+    ...changeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersAdd)
+    const userName = required(args.name, 'NAME')
+    await this.sayStore(flags)
+    const stdin = flags['password-stdin']
+    const ask = {
+      message: `Password for ${userName}:`,
+      rule: passwordRule,
+      stdin,
+      otherwise: ['To create a user without a password, for keys only: --no-password'],
+    }
+    const prompts = !flags['no-password'] && !stdin
+    // Without a terminal, report the missing flag before the store is opened.
+    const piped = stdin || (prompts && !canAsk(this.io)) ? await newPassword(ask, this.io, signal) : undefined
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const values = {
+        userName,
+        email: flags.email,
+        displayName: flags['display-name'],
+        roles: flags.role ?? [],
+        permissions: flags.permission ?? [],
+      }
+      if (prompts) await this.refuseBeforePrompt(flags, admin, values)
+      const refusal = async (password: string) => inUserWords(await admin.users.problems({ ...values, password }))
+      const password = prompts && piped === undefined ? await newPassword({ ...ask, refusal }, this.io, signal) : piped
+      const input = { ...values, password, digest: digestConsent(flags) }
+      const user = await admin.users.add(input, by).catch(async (error: unknown) => {
+        throw error instanceof Fault && error.fault === 'Conflict' ? ((await taken(admin, input)) ?? error) : error
+      })
+      await this.printUser({ user, sentence: `${user.userName} is added` }, admin)
+      if (!flags.json && user.roles.some((role) => role !== 'Admin' && role.toLowerCase() === 'admin')) {
+        this.say('Note: the administrator role is Admin; role names are case-sensitive.')
+      }
+      const lookalikes = adminWarning(user.roles.filter((role) => role.toLowerCase() !== 'admin'))
+      if (lookalikes !== undefined) this.say(`Warning: ${lookalikes}.`)
+    })
+  }
+
+  /** Nobody types a password for values that are refused, or for a store that cannot be used. */
+  private async refuseBeforePrompt(flags: { readonly store?: string | undefined }, admin: Admin, values: NewUser) {
+    refuseProblems(await admin.users.problems(values))
+    // Only the first user makes the store.
+    if (!(await hasStoreFile(flags, this.io.env))) return
+    const fault = await taken(admin, values)
+    if (fault) throw fault
+  }
+}
+
+/** Names the user who has the name or e-mail address: both share one namespace, without letter case (O4). */
+async function taken(admin: Admin, { userName, email }: NewUser): Promise<Fault | undefined> {
+  for (const value of [userName, email]) {
+    const owner = value === undefined ? undefined : await orNobody(admin.users.show(value))
+    if (!owner) continue
+    return new Fault('Conflict', `"${value}" is already used by ${owner.userName}`, {
+      hints: [`svc users show ${shellWord(owner.userName)}`],
+    })
+  }
+  return undefined
+}
+
+async function orNobody(user: Promise<UserFacts>): Promise<UserFacts | undefined> {
+  try {
+    return await user
+  } catch (error) {
+    if (error instanceof Fault && error.fault === 'NotFound') return undefined
+    throw error
+  }
+}
+
+export class UsersDisable extends UserCommand {
+  static override summary = 'Disable a user; takes effect immediately'
+  static override examples = ['<%= config.bin %> users disable bob --reason "on leave"']
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersDisable)
+    await this.onUser(args.name, flags, signal, async (before, { admin, by }) => {
+      if (before.disabled) return unchanged(before)
+      const user = await admin.users.disable(before.userName, by)
+      const sentence = `${user.userName} is disabled: sign-in, sessions, tokens and keys no longer work`
+      return { user, sentence, changed: true }
+    })
+  }
+}
+
+export class UsersEnable extends UserCommand {
+  static override summary = 'Enable a disabled user'
+  static override examples = ['<%= config.bin %> users enable bob --reason "on leave"']
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersEnable)
+    await this.onUser(args.name, flags, signal, async (before, { admin, by }) => {
+      if (!before.disabled) return unchanged(before)
+      const user = await admin.users.enable(before.userName, by)
+      return { user, sentence: `${user.userName} is enabled`, changed: true }
+    })
+  }
+}
+
+export class UsersLink extends UserCommand {
+  static override summary = 'Let a user sign in at an OpenID provider'
+  static override description =
+    `svc never takes an account at a provider for a user of the same name or e-mail: this command decides it. The
+subject is the claim sub of the account's tokens; svc audit list --json shows it after the first sign-in.`
+  static override examples = [
+    '<%= config.bin %> users link alice --provider corp --subject 248289761001',
+    '<%= config.bin %> users link alice --provider https://login.example.com --subject 2482',
+  ]
+  static override flags = { ...identityFlags, ...storeFlags }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersLink)
+    const name = required(args.name, 'NAME')
+    const subject = required(flags.subject, '--subject')
+    const issuer = await issuerNamed(flags, this.io.env)
+    await this.onUser(name, flags, signal, async (user, { admin, by }) => {
+      const changed = await admin.users.link(user.userName, { issuer, subject }, by)
+      return changed
+        ? { user, sentence: `${user.userName} may sign in as ${subject} at ${issuer}`, changed }
+        : unchanged(user)
+    })
+  }
+}
+
+export class UsersList extends StoreCommand {
+  static override summary = 'List the users of the store of this machine'
+  static override answers = { '': lists(async () => (await load()).users) }
+  static override examples = ['<%= config.bin %> users list', '<%= config.bin %> users list --json']
+  static override flags = storeFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { flags } = await this.parse(UsersList)
+    await this.inStore(flags, signal, async ({ admin }) => {
+      const { userPages, users } = await load()
+      const output = { ...this.output, total: await admin.users.count() }
+      await this.printParts(users.parts(userPages(admin.users.list), { store: admin.store }, output), signal)
+    })
+  }
+}
+
+export class UsersPasswd extends UserCommand {
+  static override summary = "Set a user's password and end the user's sessions and tokens"
+  static override description =
+    `A new password also ends sign-in by HTTP Digest, unless --digest is given: the digest secret is
+computed from the password. --no-digest removes that secret alone; it keeps the password, and asks for none.`
+  static override examples = [
+    '<%= config.bin %> users passwd alice',
+    '<%= config.bin %> users passwd alice --password-stdin < password.txt',
+    '<%= config.bin %> users passwd alice --digest',
+    '<%= config.bin %> users passwd alice --no-digest',
+  ]
+  static override flags = {
+    'password-stdin': boolean({ description: 'Read the password from standard input' }),
+    digest: boolean({ description: newDigest }),
+    'digest-for-admin': boolean({ description: 'Like --digest, also while the user has the role Admin' }),
+    'no-digest': boolean({
+      description: 'Only end sign-in by HTTP Digest: keep the password, remove the digest secret',
+      exclusive: ['digest', 'digest-for-admin', 'password-stdin'],
+    }),
+    ...changeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersPasswd)
+    const name = required(args.name, 'NAME')
+    const stdin = flags['password-stdin']
+    await this.sayStore(flags)
+    if (flags['no-digest']) return await this.onUser(name, flags, signal, removeDigest)
+    // Without a terminal, report the missing flag before the store is opened.
+    const piped = stdin || !canAsk(this.io) ? await newPassword({ message: '', stdin }, this.io, signal) : undefined
+    await this.inStore(flags, signal, async ({ admin, by }) => {
+      const { userName, digest: before } = await userNamed(admin, name)
+      const refusal = async (typed: string) => inUserWords(await admin.users.passwordProblems(userName, typed))
+      const ask = { message: `New password for ${userName}:`, rule: passwordRule, stdin, refusal }
+      const password = piped ?? (await newPassword(ask, this.io, signal))
+      const user = await admin.users.passwd(userName, password, by, digestConsent(flags))
+      const sentence = `${user.userName} has a new password; earlier sessions and tokens are revoked`
+      await this.printUser({ user, sentence }, admin)
+      if (before !== 'none' && user.digest === 'none') {
+        this.say(`Note: ${user.userName} can no longer sign in by HTTP Digest; --digest keeps that.`)
+      }
+    })
+  }
+}
+
+async function removeDigest({ userName }: UserFacts, { admin, by }: StoreSession): Promise<Outcome> {
+  const { user, removed } = await admin.users.removeDigest(userName, by)
+  const sentence = removed
+    ? `${user.userName} can no longer sign in by HTTP Digest; the password is unchanged`
+    : `${user.userName} has no digest secret: nothing changed`
+  return { user, sentence, changed: removed }
+}
+
+export class UsersRemove extends UserCommand {
+  static override summary = 'Permanently remove a user with all sessions, tokens and keys'
+  static override description =
+    `Asks to repeat the name on a terminal; elsewhere --yes is required. To keep the user and only
+prevent sign-in: svc users disable NAME.`
+  static override examples = ['<%= config.bin %> users remove bob', '<%= config.bin %> users remove bob --yes']
+  static override flags = { yes: boolean({ char: 'y', description: 'Do not ask for confirmation' }), ...changeFlags }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersRemove)
+    const name = required(args.name, 'NAME')
+    if (!flags.yes && !canAsk(this.io)) {
+      throw new Fault('Usage', '--yes is missing: there is no terminal to ask for confirmation', {
+        hints: [`svc users remove ${shellWord(name)} --yes`],
+      })
+    }
+    await this.onUser(name, flags, signal, async ({ userName }, { admin, by }) => {
+      if (!flags.yes) await confirm(userName, admin.store, this.io, signal)
+      const user = await admin.users.remove(userName, by)
+      return { user, sentence: `${user.userName} is removed`, removed: true }
+    })
+  }
+}
+
+async function confirm(userName: string, store: string, io: Io, signal: AbortSignal): Promise<void> {
+  io.stderr.write(note(`This permanently removes ${userName} from ${store}.`, io.stderr))
+  if ((await askLine(`Type ${userName} to confirm:`, io, signal)) === userName) return
+  throw new Fault('Usage', 'the name does not match: nothing was removed', {
+    hints: ['To only stop sign-in: svc users disable NAME'],
+  })
+}
+
+export class UsersShow extends StoreCommand {
+  static override summary = 'Show one user of the store of this machine'
+  static override answers = { '': prints(async () => (await load()).users) }
+  static override examples = ['<%= config.bin %> users show alice', '<%= config.bin %> users show alice@example.com']
+  static override args = UserCommand.args
+  static override flags = storeFlags
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersShow)
+    const name = required(args.name, 'NAME')
+    await this.inStore(flags, signal, async ({ admin }) => {
+      const user = await userNamed(admin, name)
+      const { renderUser } = await load()
+      this.print(renderUser(user, admin.store, this.output))
+    })
+  }
+}
+
+export class UsersUnlink extends UserCommand {
+  static override summary = 'No longer let a user sign in at an OpenID provider'
+  static override description =
+    `Ends every session and token of the user. Without --subject, all accounts of the user at the provider are unlinked.
+The next sign-in with such an account adds a new user without roles: to prevent it, svc users disable NAME.`
+  static override examples = ['<%= config.bin %> users unlink alice --provider corp']
+  static override flags = { ...identityFlags, ...storeFlags }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersUnlink)
+    const name = required(args.name, 'NAME')
+    const issuer = await issuerNamed(flags, this.io.env)
+    await this.onUser(name, flags, signal, async (user, { admin, by }) => {
+      const changed = (await admin.users.unlink(user.userName, { issuer, subject: flags.subject }, by)) > 0
+      const sentence = changed
+        ? `${user.userName} can no longer sign in at ${issuer}`
+        : `${user.userName}: unchanged, there is no such link`
+      return { user, sentence, changed }
+    })
+  }
+}
+
+export class UsersUnlock extends UserCommand {
+  static override summary = 'End the locks and limits after failed sign-ins'
+  static override description =
+    `Removes the counters of failed sign-ins with the user's name and e-mail, so that the right password works again from
+every address. While somebody continues to guess, the limit is soon reached again: --from ADDRESS names the address from
+which the user signs in, which the limit then no longer affects.`
+  static override examples = [
+    '<%= config.bin %> users unlock alice',
+    '<%= config.bin %> users unlock alice --from 203.0.113.7 --reason "on call, at home"',
+  ]
+  static override flags = {
+    from: text('from')({ description: 'IP address (IPv6: its /64) from which the user may sign in during an attack' }),
+    ...changeFlags,
+  }
+
+  protected async perform(signal: AbortSignal): Promise<undefined> {
+    const { args, flags } = await this.parse(UsersUnlock)
+    await this.onUser(args.name, flags, signal, async ({ userName }, { admin, by }) => {
+      const user = await admin.users.unlock(userName, flags.from, by)
+      const from = flags.from === undefined ? '' : `, and may sign in from ${flags.from} during an attack`
+      return { user, sentence: `${user.userName} is no longer locked after failed sign-ins${from}` }
+    })
+  }
+}
