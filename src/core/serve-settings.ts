@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { nameStyles } from './protocol/index.ts'
-import type { SettingsSpec, Values } from './settings/index.ts'
+import { defaultsOf, type SettingsSpec, type Values } from './settings/index.ts'
 
 /** The `serve:` section of svc.yaml: how `svc serve` behaves over HTTP. Flags take precedence. */
 export const serveSettings = {
@@ -71,9 +71,16 @@ export const serveSettings = {
     default: true,
     doc: 'Whether a connection on loopback may read messages, host names and server state without sign-in: on Linux for the accounts above, on other systems for every process. With false, no connection may',
   },
-  maxBody: { type: 'bytes', default: 1024 * 1024, doc: 'Maximum size of a request body, 1KiB to 64MiB' },
+  maxBody: {
+    type: 'bytes',
+    default: 1024 * 1024,
+    min: 1024,
+    max: 64 * 1024 * 1024,
+    doc: 'Maximum size of a request body',
+  },
   metrics: {
     type: 'group',
+    hasDefaults: true,
     doc: 'What /metrics exports',
     fields: {
       maxSeries: {
@@ -89,22 +96,12 @@ export const serveSettings = {
 
 /** How `svc serve` behaves over HTTP: the `serve:` section of svc.yaml, overridden by flags. */
 export type ServeOptions = Values<typeof serveSettings> & {
-  readonly metrics: Values<typeof serveSettings.metrics.fields>
   /** Includes stack traces in error bodies. Off by default. */
   readonly debug: boolean
 }
 
-const defaults: Record<string, unknown> = {}
-for (const [name, setting] of Object.entries(serveSettings)) {
-  if ('default' in setting) defaults[name] = setting.default
-}
-
 /** The values without a svc.yaml and flags. */
-export const serveDefaults = {
-  ...defaults,
-  metrics: { maxSeries: serveSettings.metrics.fields.maxSeries.default },
-  debug: false,
-} as ServeOptions
+export const serveDefaults = { ...defaultsOf(serveSettings), debug: false } as ServeOptions
 
 function originProblem(origin: string): string | undefined {
   // Responses may depend on the reader's credentials, so wildcards are refused.

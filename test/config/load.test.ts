@@ -245,8 +245,9 @@ test.each([
     'serve.trustProxy[0] must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24',
   ],
   ['trustProxy: proxy', 'serve.trustProxy[0] must be an address or a network: write it like 10.0.0.7 or 10.0.0.0/24'],
-  ['maxBody: 1B', 'serve.maxBody must be 1KiB to 64MiB'],
-  ['maxBody: 1TB', 'serve.maxBody must be 1KiB to 64MiB'],
+  ['maxBody: 1B', 'serve.maxBody is 1B: give 1KiB to 64MiB'],
+  ['maxBody: 1TB', 'serve.maxBody is 1TiB: give 1KiB to 64MiB'],
+  ['metrics: {maxSeries: 5}', 'serve.metrics.maxSeries is 5: give 100 to 1000000'],
   ['details: everyone', 'serve.details must be one of signed-in, anyone, not "everyone"'],
 ])('serve: %s is refused', async (written, message) => {
   const [line, ...more] = problemsOf(await refused(`serve: {${written}}`))

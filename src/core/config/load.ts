@@ -23,18 +23,6 @@ import { readTypes, type TypeConfig, type Types, type WrongMonitor } from './typ
 
 export type ServeConfig = Omit<ServeOptions, 'debug'>
 
-type ServeRead = { readonly values: ServeConfig; readonly problems: readonly Problem[] }
-
-/** Reads the `serve:` section. Paths of problems are relative to it. */
-export function readServe(raw: unknown, context: SettingsContext): ServeRead {
-  const { values, problems } = readSettings(serveSettings, raw, context)
-  const wrongSize = { path: ['maxBody'], message: 'must be 1KiB to 64MiB' }
-  const size = values.maxBody ?? serveSettings.maxBody.default
-  const isFit = size >= 1024 && size <= 64 * 1024 * 1024
-  const { maxSeries = serveSettings.metrics.fields.maxSeries.default } = values.metrics ?? {}
-  return { values: { ...values, metrics: { maxSeries } }, problems: isFit ? problems : [...problems, wrongSize] }
-}
-
 export type LoadOptions = WhereOptions & {
   /** The account whose files are trusted besides root's. Defaults to that of this process. */
   readonly uid?: number | undefined
@@ -113,7 +101,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     origin: undefined,
     searched,
     types: {},
-    serve: readServe({}, context).values,
+    serve: readSettings(serveSettings, {}, context).values,
     otherSections: [],
     cannotRun: [],
     warnings: misnamed,
@@ -271,7 +259,7 @@ async function readSections(
     : [{ path: [], message: notSvcYaml }]
   const defined = profiles === undefined ? undefined : await profilesOf(profiles, context)
   const readType = await readTypes(types, context, defined?.profiles)
-  const readServing = readServe(serve ?? {}, context)
+  const readServing = readSettings(serveSettings, serve ?? {}, context)
   const readAuth = auth === undefined || auth === null ? undefined : (await import('./auth.ts')).readAuth(auth, context)
   const below = (step: string, more: readonly Problem[]): void => {
     problems.push(...more.map(({ path, message }) => ({ path: [step, ...path], message })))

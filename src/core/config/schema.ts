@@ -1,5 +1,5 @@
 import type { AnyKind } from '../engine/index.ts'
-import { configurableKinds, hostKind, loadKind, plans, writeDefault } from '../plan/index.ts'
+import { configurableKinds, hostKind, loadKind, plans, writeDefault, writeRange } from '../plan/index.ts'
 import { loadProfile, type Profile, placeholder, profileNames } from '../profiles/index.ts'
 import { ServerType } from '../protocol/index.ts'
 import { serveSettings } from '../serve-settings.ts'
@@ -234,9 +234,12 @@ function tlsShape(setting: Setting): Json {
 function described(setting: Setting): Json {
   const plain = setting.type !== 'duration' && setting.type !== 'bytes' && setting.type !== 'threshold'
   const usual = 'default' in setting && plain ? setting.default : undefined
+  // The schema states the range of a number itself.
+  const range = setting.type === 'bytes' ? writeRange(setting) : undefined
   const written = plain ? undefined : writeDefault(setting)
+  const notes = [...(range === undefined ? [] : [range]), ...(written === undefined ? [] : [`default: ${written}`])]
   return {
-    description: written === undefined ? setting.doc : `${setting.doc} (default: ${written})`,
+    description: notes.length === 0 ? setting.doc : `${setting.doc} (${notes.join(', ')})`,
     ...(usual === undefined ? {} : { default: usual }),
     ...shapeOf(setting),
   }

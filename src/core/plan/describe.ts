@@ -130,15 +130,17 @@ const unitNames: Record<ThresholdUnit, string> = {
 function typeName(setting: Setting): string {
   if (setting.type === 'choice') return setting.values.join(' or ')
   if (setting.type === 'threshold') return `warn and limit in ${unitNames[setting.unit]}`
-  if (setting.type !== 'number' && setting.type !== 'integer') return typeNames[setting.type]
-  const { min, max } = setting
-  const range =
-    min === undefined
-      ? max === undefined
-        ? ''
-        : `, up to ${max}`
-      : `, ${min} ${max === undefined ? 'or more' : `to ${max}`}`
-  return `${typeNames[setting.type]}${range}`
+  if (setting.type !== 'number' && setting.type !== 'integer' && setting.type !== 'bytes')
+    return typeNames[setting.type]
+  const range = writeRange(setting)
+  return `${typeNames[setting.type]}${range === undefined ? '' : `, ${range}`}`
+}
+
+/** The range of a figure, in the syntax of svc.yaml: `1KiB to 64MiB`. Undefined if it has none. */
+export function writeRange({ type, min, max }: Extract<Setting, { type: 'number' | 'integer' | 'bytes' }>) {
+  const write = type === 'bytes' ? writeBytes : String
+  if (min === undefined) return max === undefined ? undefined : `up to ${write(max)}`
+  return `${write(min)} ${max === undefined ? 'or more' : `to ${write(max)}`}`
 }
 
 /** The default of a setting, in the syntax of svc.yaml. */

@@ -2,7 +2,7 @@ import { didYouMean } from '../suggest.ts'
 import { onlyVariableMistake, variableMistake } from './mistakes.ts'
 import { envSecret, fileSecret, keychainSecret, type SecretSources } from './secret.ts'
 import type { Problem, Secret, Setting, SettingsSpec, Threshold, ThresholdUnit, Values } from './setting.ts'
-import { parseBytes, parseDuration, parsePercent, writeFigure } from './units.ts'
+import { parseBytes, parseDuration, parsePercent, writeBytes, writeFigure } from './units.ts'
 
 export type SettingsContext = SecretSources & {
   /** The command that lists the settings, for the message about an unknown one. */
@@ -146,6 +146,20 @@ export function readSettings<const S extends SettingsSpec>(
   return { values: (values ?? {}) as Values<S>, configured, problems, warnings }
 }
 
+/** The values of a table of settings, none of which is given. */
+export const defaultsOf = (spec: SettingsSpec): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(spec)
+      .map(([name, setting]) => [name, defaultOf(setting)] as const)
+      .filter(([, value]) => value !== undefined),
+  )
+
+/** The value of a setting that is not given. Undefined if it has no default. */
+export function defaultOf(setting: Setting): unknown {
+  if (setting.type === 'group') return setting.hasDefaults ? defaultsOf(setting.fields) : undefined
+  return 'default' in setting ? setting.default : undefined
+}
+
 /** Another word for a setting, which svc.yaml may use in its place: `user` for `username`. */
 export function otherWord(name: string, spec: SettingsSpec): string | undefined {
   const other = name === 'username' ? 'user' : undefined
@@ -189,7 +203,7 @@ function readFields(spec: SettingsSpec, raw: unknown, at: At): Raw | undefined {
     if (value === null) here.wrong('has no value: give it one, or remove the line')
     else if (value !== undefined) values[name] = read(setting, value, here)
     else if (setting.required) here.wrong(`is missing: add \`${name}:\` (${setting.doc})`)
-    else if ('default' in setting && setting.default !== undefined) values[name] = setting.default
+    else if (defaultOf(setting) !== undefined) values[name] = defaultOf(setting)
   }
   return values
 }
@@ -211,7 +225,10 @@ const readers: { readonly [T in Setting['type']]: Reader<T> } = {
   flag: (value, _, at) =>
     typeof value === 'boolean' ? value : at.wrong(`must be true or false (without quotes), not ${describe(value)}`),
   duration: (value, _, at) => readFigure(value, 'duration', at),
-  bytes: (value, _, at) => readFigure(value, 'bytes', at),
+  bytes: (value, setting, at) => {
+    const bytes = readFigure(value, 'bytes', at)
+    return bytes === undefined ? undefined : within(bytes, setting, writeBytes, at)
+  },
   secret: readSecret,
   choice: (value, setting, at) => {
     if (typeof value === 'string' && setting.values.includes(value)) return value
@@ -288,10 +305,18 @@ function readNumber(value: unknown, setting: Of<'number' | 'integer'>, at: At): 
     return at.wrong('must be a number: remove the quotes')
   }
   if (typeof value !== 'number' || !Number.isFinite(value)) return at.wrong(`must be a number, not ${describe(value)}`)
-  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = setting
+  return within(value, setting, String, at)
+}
+
+type Range = { readonly min?: number; readonly max?: number }
+
+/** A figure within the range of its setting. `write` formats it as in svc.yaml. */
+function within(value: number, range: Range, write: (value: number) => string, at: At): number | undefined {
+  const { min = Number.NEGATIVE_INFINITY, max = Number.POSITIVE_INFINITY } = range
   if (value >= min && value <= max) return value
-  if (setting.min === undefined) return at.wrong(`is ${value}: give ${max} or less`)
-  return at.wrong(`is ${value}: give ${setting.max === undefined ? `${min} or more` : `${min} to ${max}`}`)
+  const is = `is ${write(value)}`
+  if (range.min === undefined) return at.wrong(`${is}: give ${write(max)} or less`)
+  return at.wrong(`${is}: give ${range.max === undefined ? `${write(min)} or more` : `${write(min)} to ${write(max)}`}`)
 }
 
 const passwordParameter = /^(password|passwd|pwd|sslpassword)$/i

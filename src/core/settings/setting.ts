@@ -31,7 +31,7 @@ export type Setting =
   | (Base & { readonly type: 'integer'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'flag'; readonly default?: boolean })
   | (Base & { readonly type: 'duration'; readonly default?: number })
-  | (Base & { readonly type: 'bytes'; readonly default?: number })
+  | (Base & { readonly type: 'bytes'; readonly default?: number; readonly min?: number; readonly max?: number })
   | (Base & { readonly type: 'secret' })
   | (Base & { readonly type: 'choice'; readonly values: readonly string[]; readonly default?: string })
   | (Base &
@@ -44,7 +44,12 @@ export type Setting =
       })
   | (Base & { readonly type: 'map' })
   | (Base & { readonly type: 'threshold'; readonly unit: ThresholdUnit; readonly default?: Threshold })
-  | (Base & { readonly type: 'group'; readonly fields: SettingsSpec })
+  | (Base & {
+      readonly type: 'group'
+      readonly fields: SettingsSpec
+      /** A group that is not given has the defaults of its fields. Without this mark it is undefined. */
+      readonly hasDefaults?: true
+    })
   | (Base & { readonly type: 'groups'; readonly fields: SettingsSpec })
 
 export type SettingsSpec = { readonly [key: string]: Setting }
@@ -72,10 +77,10 @@ type ValueOf<T> = T extends { type: 'text' | 'url' }
                     : never
 
 type Present<S> = {
-  [K in keyof S]: S[K] extends { required: true } ? K : 'default' extends keyof S[K] ? K : never
+  [K in keyof S]: S[K] extends { required: true } | { hasDefaults: true } ? K : 'default' extends keyof S[K] ? K : never
 }[keyof S]
 
-/** The values of a table of settings. Those required or with a default are always present. */
+/** The values of a table of settings. Those required or with defaults are always present. */
 export type Values<S> = { readonly [K in Present<S>]: ValueOf<S[K]> } & {
   readonly [K in Exclude<keyof S, Present<S>>]?: ValueOf<S[K]> | undefined
 }
