@@ -4,6 +4,7 @@ export * from './certificates.ts'
 export * from './check.ts'
 export * from './classify.ts'
 export * from './kind.ts'
+export type { IntervalOf, LatestOfMonitor, LatestOfType, LatestReport, LatestReports } from './latest.ts'
 export * from './limits.ts'
 export type {
   EngineContext,
@@ -21,3 +22,6 @@ export * from './result.ts'
 export * from './run.ts'
 export type { StoredMonitor } from './series.ts'
 export * from './shared-runs.ts'
+
+/** Loads what only `svc serve` needs. */
+export const loadLatest = () => import('./latest.ts')

@@ -2,7 +2,9 @@ import { performance } from 'node:perf_hooks'
 import { runInChild } from '../child/index.ts'
 import {
   type EngineContext,
+  type LatestReports,
   limits,
+  loadLatest,
   type MonitorReport,
   type PlannedMonitor,
   type Run,
@@ -33,6 +35,8 @@ import type { OpenOptions, Part } from './part.ts'
 export type HealthPart = Part &
   Pick<Parts, 'documentsOf' | 'serverTypes' | 'plan' | 'run' | 'shared'> & {
     readonly facts: Pick<RuntimeFacts, 'configuration' | 'types' | 'ownTypes'>
+    /** The latest report of each monitor, from when this part is open. What else runs monitors adds to it. */
+    readonly latest: () => LatestReports | undefined
     /** `Runtime.recent` */
     readonly recent: (views: HealthViews) => readonly RecentRun[]
     /** `Core.trial` */
@@ -87,6 +91,7 @@ export function healthPart(
       monitors.map((monitor) => ofType(type as ServerType, monitor)),
     ),
   )
+  let latest: LatestReports | undefined
   const started = new Map<string, StartedRuns>()
   // Callers come and go. A shared run ends at its own deadline, or with this core.
   const start = async (mode: ExecutionMode, type: ServerType, { cause, fresh }: RunStart): Promise<Run> => {
@@ -96,7 +101,12 @@ export function healthPart(
     const notBefore = fresh ? now() : Number.NEGATIVE_INFINITY
     const planned = await plan(type, mode, signal)
     const elsewhere = dependedOn(planned)
-    return await runMonitors(planned, context, { mode, signal, cause, notBefore, elsewhere })
+    latest?.planned(type, mode, planned)
+    const onReport = (report: MonitorReport): void => {
+      const endedAt = now()
+      latest?.add(type, mode, report, { beganAt: endedAt - report.durationMs, endedAt, cause })
+    }
+    return await runMonitors(planned, context, { mode, signal, cause, notBefore, elsewhere, onReport })
   }
   const sharedRuns = shared ? new SharedRuns(now, start) : undefined
 
@@ -115,6 +125,10 @@ export function healthPart(
 
   return {
     facts,
+    latest: () => latest,
+    open: async () => {
+      latest = new (await loadLatest()).LatestReports(context)
+    },
     documentsOf,
     serverTypes: { types: configured ? types : facts.ownTypes, configured },
     plan: async (type, mode, call) => selectMonitors(await plan(type, mode, call.signal), call),
