@@ -8,7 +8,7 @@ import {
   type RawBuilder,
   type TransactionSettings,
 } from 'kysely'
-import type { Db, Tables } from './tables.ts'
+import { type Db, flagColumns, type Tables } from './tables.ts'
 
 /** A connection during one transaction or one query. */
 export type DriverConnection = {
@@ -105,10 +105,10 @@ class SingleConnection implements DatabaseConnection {
     const parameters = query.parameters.map(storable)
     const done = deferred.get(query)
     if (done && this.connection.defer) {
-      this.connection.defer(sql, parameters, done)
+      this.connection.defer(sql, parameters, (outcome) => done(readable(outcome)))
       return { rows: [] }
     }
-    const outcome = await this.connection.execute(sql, parameters)
+    const outcome = readable(await this.connection.execute(sql, parameters))
     done?.(outcome)
     const { rows, changed } = outcome
     return { rows: rows as R[], ...(changed === undefined ? {} : { numAffectedRows: BigInt(changed) }) }
@@ -118,6 +118,17 @@ class SingleConnection implements DatabaseConnection {
   }
 }
 
-/** PostgreSQL stores neither NUL nor lone surrogates in text, so SQLite does not either. */
-const storable = (value: unknown): unknown =>
-  typeof value === 'string' ? value.replaceAll('\0', '\u{fffd}').toWellFormed() : value
+/** A value as both databases store it. PostgreSQL stores neither NUL nor lone surrogates in text, so SQLite does not either. */
+function storable(value: unknown): unknown {
+  if (typeof value === 'string') return value.replaceAll('\0', '\u{fffd}').toWellFormed()
+  return typeof value === 'boolean' ? Number(value) : (value ?? null)
+}
+
+/** The outcome with its rows as `Tables` describes them: undefined for null, and flags. Changes the rows in place. */
+function readable(outcome: QueryOutcome): QueryOutcome {
+  for (const row of outcome.rows as Record<string, unknown>[]) {
+    for (const name in row) if (row[name] === null) row[name] = undefined
+    for (const name of flagColumns) if (name in row) row[name] = row[name] !== 0
+  }
+  return outcome
+}

@@ -1,8 +1,8 @@
 import type { AuditEvent } from '../audit-events.ts'
-import type { Actor, AuditRow, Data } from '../data.ts'
+import type { Actor, Data } from '../data.ts'
 import { later } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
-import { type Db, present } from '../tables.ts'
+import type { Db } from '../tables.ts'
 
 export type AuditEntry = {
   readonly event: AuditEvent
@@ -22,13 +22,13 @@ export const auditValues = (at: number, actor: Actor, { event, target, before, a
   at,
   event,
   who: actor.who,
-  actorId: actor.userId ?? null,
-  address: actor.address ?? null,
-  target: target ?? null,
+  actorId: actor.userId,
+  address: actor.address,
+  target,
   correlationId: actor.correlationId,
-  before: before ?? null,
-  after: after ?? null,
-  reason: actor.reason ?? null,
+  before,
+  after,
+  reason: actor.reason,
 })
 
 /** How somebody signed in, for the audit. By password goes without saying. */
@@ -44,17 +44,7 @@ export function auditOver(link: StoreLink, now: () => number): Data['audit'] {
     list: ({ limit, before }) =>
       link.read(async (db) => {
         const all = db.selectFrom('audit').select(columns).orderBy('id', 'desc').limit(limit)
-        const rows = await (before === undefined ? all : all.where('id', '<', before)).execute()
-        return rows.map(
-          ({ address, target, before, after, reason, ...row }): AuditRow => ({
-            ...row,
-            address: present(address),
-            target: present(target),
-            before: present(before),
-            after: present(after),
-            reason: present(reason),
-          }),
-        )
+        return await (before === undefined ? all : all.where('id', '<', before)).execute()
       }),
   }
 }

@@ -1,6 +1,6 @@
 import { type Data, type DigestSecret, type NonceUse, nonceLivesMs } from '../data.ts'
 import type { StoreLink } from '../link.ts'
-import { type Db, flag } from '../tables.ts'
+import type { Db } from '../tables.ts'
 import { note } from './audit.ts'
 import { ownKey } from './room.ts'
 import { userThere } from './user-rows.ts'
@@ -24,8 +24,7 @@ export function digestOver(link: StoreLink, now: () => number, own: NonceKey): D
     secret: (userId) =>
       link.read(async (db) => {
         const columns = ['realm', 'sha256', 'md5', 'forAdmin'] as const
-        const [row] = await db.selectFrom('digestSecrets').select(columns).where('userId', '=', userId).execute()
-        return row && ({ ...row, forAdmin: row.forAdmin !== 0 } satisfies DigestSecret)
+        return await db.selectFrom('digestSecrets').select(columns).where('userId', '=', userId).executeTakeFirst()
       }),
     use: (used) => link.write((tx) => use(tx, used)),
     remove: (userId, actor) =>
@@ -88,7 +87,7 @@ export async function putSecret(
 ): Promise<boolean> {
   const before = await removeSecret(tx, userId)
   if (!secret) return before
-  const row = { ...secret, userId, forAdmin: flag(secret.forAdmin), usedUntil: at }
+  const row = { ...secret, userId, usedUntil: at }
   await tx.insertInto('digestSecrets').values(row).execute()
   return before
 }

@@ -1,8 +1,9 @@
+import type { Selectable } from 'kysely'
 import { Fault } from '../../errors.ts'
 import type { Heartbeat, JobRun } from '../../protocol/index.ts'
 import type { Data, ReportedRun } from '../data.ts'
 import type { StoreLink } from '../link.ts'
-import { counted, present, type Tables } from '../tables.ts'
+import { counted, type Tables } from '../tables.ts'
 import { note } from './audit.ts'
 import { namesNear } from './near.ts'
 
@@ -108,17 +109,8 @@ const full = (): Fault =>
     hints: ['svc heartbeats remove NAME   removes an agent that no longer exists'],
   })
 
-const heartbeatOf = (row: Tables['heartbeats']): Heartbeat => ({
-  name: row.name,
-  at: row.at,
-  who: row.who,
-  status: row.status,
-  message: present(row.message),
-  version: present(row.version),
-  intervalMs: present(row.intervalMs),
-  backlog: present(row.backlog),
-  diskFreePercent: present(row.diskFreePercent),
-  skewMs: present(row.skewMs),
-  history: (JSON.parse(row.history) as Moments).map(([at, status]) => ({ at, status })),
-  run: row.run === null ? undefined : (JSON.parse(row.run) as JobRun),
+const heartbeatOf = ({ history, run, ...row }: Selectable<Tables['heartbeats']>): Heartbeat => ({
+  ...row,
+  history: (JSON.parse(history) as Moments).map(([at, status]) => ({ at, status })),
+  run: run === undefined ? undefined : (JSON.parse(run) as JobRun),
 })

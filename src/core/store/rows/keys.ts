@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import { Fault } from '../../errors.ts'
 import type { Data, KeyRow } from '../data.ts'
 import { type StoreLink, taken } from '../link.ts'
-import { present, type Tables } from '../tables.ts'
+import type { Tables } from '../tables.ts'
 import { note } from './audit.ts'
 import { namesNear } from './near.ts'
 import { userThere } from './user-rows.ts'
@@ -20,21 +20,10 @@ export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
         const same = tx.selectFrom('apiKeys').select('id').where('name', '=', name).where('revokedAt', 'is', null)
         if ((await same.execute()).length > 0) throw taken('The name of the key')
         const key = { id: randomUUID(), name, hash, userId, createdAt: now() }
-        await tx
-          .insertInto('apiKeys')
-          .values({
-            ...key,
-            roles: roles ? JSON.stringify(roles) : null,
-            permissions: permissions ? JSON.stringify(permissions) : null,
-            expiresAt: expiresAt ?? null,
-            revokedAt: null,
-          })
-          .execute()
-        const after = JSON.stringify({
-          user: user.userName,
-          roles: roles ?? null,
-          permissions: permissions ?? undefined,
-        })
+        const lists = { roles: roles && JSON.stringify(roles), permissions: permissions && JSON.stringify(permissions) }
+        const row = { ...key, ...lists, expiresAt }
+        await tx.insertInto('apiKeys').values(row).execute()
+        const after = JSON.stringify({ user: user.userName, roles: roles ?? null, permissions })
         await note(tx, key.createdAt, actor, { event: 'key.added', target: name, after })
         return { ...key, roles, permissions, expiresAt, revokedAt: undefined }
       }),
@@ -75,13 +64,11 @@ export function keysOver(link: StoreLink, now: () => number): Data['keys'] {
   }
 }
 
-const keyOf = ({ roles, permissions, expiresAt, revokedAt, ...row }: Tables['apiKeys']): KeyRow => ({
+const keyOf = ({ roles, permissions, ...row }: Selectable<Tables['apiKeys']>): KeyRow => ({
   ...row,
   roles: names(roles),
   permissions: names(permissions),
-  expiresAt: present(expiresAt),
-  revokedAt: present(revokedAt),
 })
 
-const names = (json: string | null): readonly string[] | undefined =>
-  json === null ? undefined : (JSON.parse(json) as string[])
+const names = (json: string | undefined): readonly string[] | undefined =>
+  json === undefined ? undefined : (JSON.parse(json) as string[])

@@ -1,19 +1,9 @@
 import { type RawBuilder, sql } from 'kysely'
 import { Fault } from '../../errors.ts'
-import type {
-  Actor,
-  Data,
-  RefreshRow,
-  Rotation,
-  SessionRow,
-  Settlement,
-  SignedInSession,
-  SignInRecord,
-  User,
-} from '../data.ts'
+import type { Actor, Data, RefreshRow, Rotation, Settlement, SignedInSession, SignInRecord, User } from '../data.ts'
 import { type Later, later, laterSql } from '../dialect.ts'
 import type { StoreLink } from '../link.ts'
-import { type Db, flag, present, type Tables } from '../tables.ts'
+import type { Db, Tables } from '../tables.ts'
 import { auditValues, note, providerText } from './audit.ts'
 import { cleared } from './failures.ts'
 import { givenBack } from './guesses.ts'
@@ -64,10 +54,7 @@ export function sessionsOver(link: StoreLink, now: () => number, prefixes: Prefi
       if (firstRow.changed() === 0) throw new Fault('Unauthorized')
     },
     find: (hash) =>
-      link.read(async (db) => {
-        const [row] = await db.selectFrom('sessions').selectAll().where('hash', '=', hash).execute()
-        return row && ({ ...row, permanent: row.permanent !== 0 } satisfies SessionRow)
-      }),
+      link.read((db) => db.selectFrom('sessions').selectAll().where('hash', '=', hash).executeTakeFirst()),
     touch: (hash, at) =>
       link.write(async (tx) => {
         const touched = tx.updateTable('sessions').set({ lastUsedAt: at }).where('hash', '=', hash)
@@ -108,9 +95,9 @@ export function sessionsOver(link: StoreLink, now: () => number, prefixes: Prefi
     actor: Actor,
   ) {
     const { familyId, userId, provider } = session
-    const firstRow = await insertFor(tx, session, 'sessions', { ...session, permanent: flag(session.permanent) })
+    const firstRow = await insertFor(tx, session, 'sessions', session)
     await insertFor(tx, session, 'accessTokens', access)
-    if (refresh) await insertFor(tx, session, 'refreshTokens', refreshValues(refresh))
+    if (refresh) await insertFor(tx, session, 'refreshTokens', refresh)
     if (claimedRoles) {
       const { roles, endsAt } = claimedRoles
       await insertFor(tx, session, 'claimedRoles', { familyId, userId, roles: JSON.stringify(roles), endsAt })
@@ -128,12 +115,9 @@ export async function insertSignIn(
   tx: Db,
   { session, access, refresh, claimedRoles }: Omit<SignInRecord, 'endsSession' | 'settles'>,
 ): Promise<void> {
-  await tx
-    .insertInto('sessions')
-    .values({ ...session, permanent: flag(session.permanent) })
-    .execute()
+  await tx.insertInto('sessions').values(session).execute()
   await tx.insertInto('accessTokens').values(access).execute()
-  if (refresh) await tx.insertInto('refreshTokens').values(refreshValues(refresh)).execute()
+  if (refresh) await tx.insertInto('refreshTokens').values(refresh).execute()
   if (claimedRoles) {
     const { familyId, userId } = session
     const { roles, endsAt } = claimedRoles
@@ -180,10 +164,10 @@ async function sessionsOf(
       return [
         {
           familyId: first.familyId,
-          createdAt: rows.map(({ createdAt }) => present(createdAt)).find((time) => time !== undefined),
+          createdAt: rows.map(({ createdAt }) => createdAt).find((time) => time !== undefined),
           lastUsedAt: Math.max(...rows.map(({ lastUsedAt }) => lastUsedAt)),
           expiresAt: Math.max(...rows.map(({ lastUsedAt, idleMs, endsAt }) => Math.min(lastUsedAt + idleMs, endsAt))),
-          permanent: first.permanent !== 0,
+          permanent: first.permanent,
           provider: first.provider,
           kind: rows.map(({ kind }) => kind).find((kind) => kind !== undefined),
         },
@@ -220,14 +204,6 @@ export async function endOthers(tx: Db, userId: string, keep: string, epoch: num
   }
 }
 
-export const refreshValues = ({ permanent, usedAt, sealedSuccessor, createdAt, ...row }: RefreshRow) => ({
-  ...row,
-  permanent: flag(permanent),
-  usedAt: usedAt ?? null,
-  sealedSuccessor: sealedSuccessor ?? null,
-  createdAt: createdAt ?? null,
-})
-
 /**
  * Milliseconds. A caller that presents a token again within this time has missed the successor, and gets it again (T4).
  */
@@ -236,7 +212,7 @@ export const repeatMs = 10_000
 export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
   return {
     access: (hash) =>
-      link.read(async (db) => (await db.selectFrom('accessTokens').selectAll().where('hash', '=', hash).execute())[0]),
+      link.read((db) => db.selectFrom('accessTokens').selectAll().where('hash', '=', hash).executeTakeFirst()),
     refresh: (hash) => link.read((db) => refreshRow(db, hash)),
     renew: (refreshHash, access, at) =>
       link.write(async (tx) => {
@@ -272,7 +248,7 @@ export function tokensOver(link: StoreLink, now: () => number): Data['tokens'] {
             .execute()
           await tx
             .insertInto('refreshTokens')
-            .values(refreshValues({ ...refresh, epoch }))
+            .values({ ...refresh, epoch })
             .execute()
           return { outcome: 'rotated' }
         }
@@ -297,20 +273,10 @@ export async function eraseSealed(tx: Db, at: number, familyId?: string): Promis
   await later(tx, familyId === undefined ? old : old.where('familyId', '=', familyId))
 }
 
-async function refreshRow(db: Db, hash: string): Promise<RefreshRow | undefined> {
-  const [row] = await db.selectFrom('refreshTokens').selectAll().where('hash', '=', hash).execute()
-  if (!row) return undefined
-  const { permanent, usedAt, sealedSuccessor, createdAt, ...rest } = row
-  return {
-    ...rest,
-    permanent: permanent !== 0,
-    usedAt: present(usedAt),
-    sealedSuccessor: present(sealedSuccessor),
-    createdAt: present(createdAt),
-  }
-}
+const refreshRow = (db: Db, hash: string): Promise<RefreshRow | undefined> =>
+  db.selectFrom('refreshTokens').selectAll().where('hash', '=', hash).executeTakeFirst()
 
-type Column = string | number | null | RawBuilder<unknown>
+type Column = string | number | boolean | undefined | RawBuilder<unknown>
 
 /**
  * Inserts a row if the user exists, is not disabled and has this epoch, without another statement that asks first. The
@@ -331,7 +297,7 @@ function insertFor(
   )
 }
 
-const isExpression = (value: Column): value is RawBuilder<unknown> => typeof value === 'object' && value !== null
+const isExpression = (value: Column): value is RawBuilder<unknown> => typeof value === 'object'
 
 /**
  * Stores what a right secret changes, without waiting for its answers. Returns what this process remembers of it once the

@@ -1,6 +1,6 @@
 import type { Grants, User } from '../data.ts'
 import { gone } from '../link.ts'
-import { type Db, type GrantKind, present } from '../tables.ts'
+import type { Db, GrantKind } from '../tables.ts'
 
 /** The role of administrators, which at least one user must have (O6). */
 export const admin = 'Admin'
@@ -34,20 +34,10 @@ export const usersOf = (rows: readonly Row[]): readonly User[] =>
 function userOf(rows: readonly Row[]): readonly User[] {
   const [first] = rows
   if (!first) return []
-  const { grantKind: _, grantName: __, email, displayName, passwordHash, disabled, ...rest } = first
+  const { grantKind: _, grantName: __, ...user } = first
   const names = (kind: GrantKind): readonly string[] =>
-    rows.flatMap(({ grantKind, grantName }) => (grantKind === kind && grantName !== null ? [grantName] : []))
-  return [
-    {
-      ...rest,
-      email: present(email),
-      displayName: present(displayName),
-      passwordHash: present(passwordHash),
-      disabled: disabled !== 0,
-      roles: names('role'),
-      permissions: names('permission'),
-    },
-  ]
+    rows.flatMap(({ grantKind, grantName }) => (grantKind === kind && grantName ? [grantName] : []))
+  return [{ ...user, roles: names('role'), permissions: names('permission') }]
 }
 
 export const userById = async (db: Db, id: string): Promise<User | undefined> =>
@@ -76,7 +66,7 @@ export function admins(db: Db, except?: string) {
     .select('users.id')
     .where('grants.kind', '=', 'role')
     .where('grants.name', '=', admin)
-    .where('users.disabled', '=', 0)
+    .where('users.disabled', '=', false)
     .limit(1)
   return except === undefined ? rows : rows.where('users.id', '<>', except)
 }

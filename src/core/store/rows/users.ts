@@ -5,7 +5,7 @@ import { adminWarning } from '../../names.ts'
 import type { Actor, Data, DigestSecret, User } from '../data.ts'
 import { later } from '../dialect.ts'
 import { type StoreLink, taken } from '../link.ts'
-import { type Db, flag, type GrantKind, nameKey } from '../tables.ts'
+import { type Db, type GrantKind, nameKey } from '../tables.ts'
 import { note } from './audit.ts'
 import { putSecret } from './digest.ts'
 import { recordPrefix } from './known-prefixes.ts'
@@ -116,11 +116,7 @@ export function usersOver(link: StoreLink, now: () => number): Data['users'] {
         if (disabled) refuseLastAdmin(user, await anyAdmin(tx, id))
         // Enabling the user again must not revive old tokens.
         const epoch = disabled ? user.epoch + 1 : user.epoch
-        await tx
-          .updateTable('users')
-          .set({ disabled: flag(disabled), epoch })
-          .where('id', '=', id)
-          .execute()
+        await tx.updateTable('users').set({ disabled, epoch }).where('id', '=', id).execute()
         if (disabled) await endAll(tx, 'userId', id)
         await note(tx, now(), actor, { event: disabled ? 'user.disabled' : 'user.enabled', target: user.userName })
       }),
@@ -256,10 +252,10 @@ export async function addUser(
     id,
     userName,
     nameKey: nameKey(userName),
-    email: email ?? null,
-    displayName: displayName ?? null,
-    passwordHash: passwordHash ?? null,
-    disabled: 0,
+    email,
+    displayName,
+    passwordHash,
+    disabled: false,
     createdAt: at,
     epoch: 0,
   }
