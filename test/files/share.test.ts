@@ -4,9 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { readNamed } from '../../src/core/files/index.ts'
+import { foreignShare, type LinkAt, readNamed, shareAt, treeOf, walk } from '../../src/core/files/index.ts'
 import { readPipe } from '../../src/core/files/pipe.ts'
-import { foreignShare, type LinkAt, shareAt, treeOf, walk } from '../../src/core/files/share.ts'
 import { files } from '../support/engine/files.ts'
 
 const mounts = treeOf(

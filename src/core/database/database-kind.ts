@@ -1,4 +1,5 @@
 import type { TLSSocket } from 'node:tls'
+import { limitsOn } from '../assert/limit-check.ts'
 import {
   type AddressTurn,
   atMost,
@@ -57,6 +58,7 @@ export type DatabaseConnection = Connection & {
 
 /** Types the checks of a database. */
 export const onDatabase = checksOn<DatabaseConnection>()
+export const limitOnDatabase = limitsOn<DatabaseConnection>()
 
 /** The time to sign in and run a first statement. */
 export const databaseLatency = latencySetting(

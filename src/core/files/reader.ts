@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { childEnvironment } from '../system/child-environment.ts'
 import { killTree } from '../system/end-process.ts'
+import type { Share } from './index.ts'
 import type { ReaderAnswer, ReaderQuestion } from './serve.ts'
-import type { Share } from './share.ts'
 import type { TaskName } from './tasks.ts'
 
 /** Tasks of one share that run at once. A long listing must not hold up the reading of a password. */

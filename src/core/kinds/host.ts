@@ -1,5 +1,6 @@
 import { loadavg, uptime } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
+import { limitsOn } from '../assert/limit-check.ts'
 import {
   atLeast,
   atMost,
@@ -102,6 +103,7 @@ type Host = {
   readonly before: CpuSample | undefined
 }
 const check = checksOn<Host>()
+const limitCheck = limitsOn<Host>()
 
 export const up = check({
   depth: 'Basic',
@@ -307,17 +309,14 @@ export const swap = check({
   },
 })
 
-export const cpu = check({
+export const cpu = limitCheck({
   depth: 'Standard',
-  results: { cpu: 'CPU use over at least 500 ms' },
-  settings: {
-    cpu: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 80 },
-      doc: 'CPU use over half a second; never a failure',
-    },
-  },
+  check: 'cpu',
+  proves: 'CPU use over at least 500 ms',
+  setting: 'cpu',
+  unit: 'percent',
+  default: { warn: 80 },
+  doc: 'CPU use over half a second; never a failure',
   last: true,
   observe: async ({ limits, before }, _, { now, signal }) => {
     if (!before) return { percent: undefined, ms: 0 }
@@ -326,15 +325,13 @@ export const cpu = check({
     const after = cpuSample(now, limits.cpu())
     return { percent: usedPercent(before, after), ms: after.at - before.at }
   },
-  evaluate: ({ percent, ms }, { cpu: threshold }) =>
+  evaluate: ({ percent, ms }, compare, { cpu: threshold }) =>
     percent === undefined
       ? notChecked('cpu', 'missing', 'the system reports no processor time')
-      : atMost({
-          check: 'cpu',
+      : compare({
           what: 'CPU use',
           value: percent,
           after: `over ${showDuration(ms)}`,
-          unit: 'percent',
           threshold: onlyWarning(threshold),
         }),
 })
@@ -409,19 +406,14 @@ export const clock = check({
 const chronyAt = `chrony at ${chronyAddress}:${chronyPort}`
 
 /** Without the setting in svc.yaml, a machine without chrony has no such result: most use another time service. */
-export const timeSync = check({
+export const timeSync = limitCheck({
   depth: 'Standard',
-  results: {
-    'time sync': 'If chrony runs: it has synchronized the clock, and its last correction is not too old; Linux only',
-  },
-  settings: {
-    timeSync: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 86_400_000 },
-      doc: 'Maximum time since chrony last corrected the clock; a clock that it has not synchronized warns, and fails if this has a limit (Linux)',
-    },
-  },
+  check: 'time sync',
+  proves: 'If chrony runs: it has synchronized the clock, and its last correction is not too old; Linux only',
+  setting: 'timeSync',
+  unit: 'duration',
+  default: { warn: 86_400_000 },
+  doc: 'Maximum time since chrony last corrected the clock; a clock that it has not synchronized warns, and fails if this has a limit (Linux)',
   // chrony answers at once, but a hung one would delay the other checks.
   last: true,
   applies: () => process.platform === 'linux',
@@ -429,7 +421,7 @@ export const timeSync = check({
     const state = await askChrony(signal)
     return { state, now: date().getTime(), isDemanded: isConfigured('timeSync') }
   },
-  evaluate({ state, now, isDemanded }, { timeSync: threshold }) {
+  evaluate({ state, now, isDemanded }, compare, { timeSync: threshold }) {
     if (state === 'absent') {
       if (!isDemanded) return []
       const next = 'start it, or allow its command port (cmdport)'
@@ -447,14 +439,11 @@ export const timeSync = check({
         : fail('time sync', 'data', message, { details })
     }
     const followed = source === undefined ? 'the clock of this machine itself (local)' : source
-    return atMost({
-      check: 'time sync',
+    return compare({
       what: `chrony follows ${followed} (stratum ${stratum}), and corrected the clock`,
       value: Math.max(0, now - correctedAt),
       after: 'ago',
-      unit: 'duration',
       at: new Date(correctedAt),
-      threshold,
       details: [`the clock is off by at most ${showDuration(maxError)}`],
     })
   },
@@ -497,31 +486,25 @@ export const trend = check({
 /** Forecasts beyond this are dropped. Milliseconds. */
 const furthestMs = 90 * 86_400_000
 
-export const fileDescriptors = check({
+export const fileDescriptors = limitCheck({
   depth: 'Advanced',
-  results: { 'file descriptors': 'Open files of the whole machine; Linux only' },
-  settings: {
-    fileDescriptors: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 70, limit: 90 },
-      doc: 'Open files of the machine, as a share of the maximum of the kernel (Linux)',
-    },
-  },
+  check: 'file descriptors',
+  proves: 'Open files of the whole machine; Linux only',
+  setting: 'fileDescriptors',
+  unit: 'percent',
+  default: { warn: 70, limit: 90 },
+  doc: 'Open files of the machine, as a share of the maximum of the kernel (Linux)',
   observe: () => {
     const [open, , max] = (readText('/proc/sys/fs/file-nr') ?? '').trim().split(/\s+/).map(Number)
     return Promise.resolve({ open, max })
   },
   applies: () => process.platform === 'linux',
-  evaluate: ({ open, max = 0 }, { fileDescriptors: threshold }) => {
+  evaluate: ({ open, max = 0 }, compare) => {
     if (open === undefined || !(max > 0))
       return notChecked('file descriptors', 'missing', '/proc/sys/fs/file-nr cannot be read')
-    return atMost({
-      check: 'file descriptors',
+    return compare({
       what: `${open} open of ${max < 2 ** 53 ? max : 'an unlimited number'}:`,
       value: (open / max) * 100,
-      unit: 'percent',
-      threshold,
     })
   },
 })
@@ -535,20 +518,14 @@ const oomKillsIn = (vmstat: string): number | undefined => {
 
 const oomReportedMs = 3_600_000
 
-export const oomKills = check({
+export const oomKills = limitCheck({
   depth: 'Advanced',
-  results: {
-    'OOM kills':
-      'Processes that the kernel has ended for lack of memory since an earlier run; needs a store; Linux only',
-  },
-  settings: {
-    oomKills: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 0 },
-      doc: 'Processes that the kernel has ended for lack of memory in the last hour, or since the last run before that (Linux)',
-    },
-  },
+  check: 'OOM kills',
+  proves: 'Processes that the kernel has ended for lack of memory since an earlier run; needs a store; Linux only',
+  setting: 'oomKills',
+  unit: 'count',
+  default: { warn: 0 },
+  doc: 'Processes that the kernel has ended for lack of memory in the last hour, or since the last run before that (Linux)',
   applies: () => process.platform === 'linux',
   observe: async (_, __, { history }) => {
     const vmstat = readText('/proc/vmstat')
@@ -556,7 +533,7 @@ export const oomKills = check({
     const readings = kills === undefined ? undefined : await history('OOM kills', kills, trendEveryMs)
     return { isReadable: vmstat !== undefined, readings: readings ?? [] }
   },
-  evaluate: ({ isReadable, readings }, { oomKills: threshold }) => {
+  evaluate: ({ isReadable, readings }, compare) => {
     if (!isReadable) return notChecked('OOM kills', 'missing', '/proc/vmstat cannot be read')
     const last = readings.at(-1)
     const earlier = readings.slice(0, -1)
@@ -565,46 +542,40 @@ export const oomKills = check({
     // The count begins anew when the machine starts.
     const value = last.value < base.value ? last.value : last.value - base.value
     const what = `processes that the kernel ended for lack of memory in the last ${showDuration(last.at - base.at)}:`
-    return atMost({ check: 'OOM kills', what, value, unit: 'count', threshold })
+    return compare({ what, value })
   },
 })
 
-export const zombieProcesses = check({
+export const zombieProcesses = limitCheck({
   depth: 'Advanced',
-  results: { zombies: 'Processes that have ended and that their parents have not collected; Linux only' },
-  settings: {
-    zombies: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 20 },
-      doc: 'Maximum number of processes that have ended and that their parents have not collected (Linux)',
-    },
-  },
+  check: 'zombies',
+  proves: 'Processes that have ended and that their parents have not collected; Linux only',
+  setting: 'zombies',
+  unit: 'count',
+  default: { warn: 20 },
+  doc: 'Maximum number of processes that have ended and that their parents have not collected (Linux)',
   privilege: seesAllProcesses,
   applies: () => process.platform === 'linux',
   observe: async (_, __, { signal }) => ({ ...(await zombies(signal)), hiding: await hiddenProcesses() }),
-  evaluate: ({ count, parent, hiding }, { zombies: threshold }) => {
+  evaluate: ({ count, parent, hiding }, compare) => {
     if (hiding !== undefined) return notChecked('zombies', 'permission', whyHidden(hiding))
     const by = parent && `${parent.count} of them are children of process ${parent.pid} (${sanitize(parent.name, 15)})`
     const details = by === undefined ? [] : [`${by}: it does not collect them, so restart it or report the error`]
-    return atMost({ check: 'zombies', what: 'zombie processes:', value: count, unit: 'count', threshold, details })
+    return compare({ what: 'zombie processes:', value: count, details })
   },
 })
 
-export const restarted = check({
+export const restarted = limitCheck({
   depth: 'Advanced',
-  results: { restarted: 'Warns if the machine has restarted recently' },
-  settings: {
-    restarted: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 600_000 },
-      doc: 'Minimum time since the start of the machine',
-    },
-  },
+  check: 'restarted',
+  proves: 'Warns if the machine has restarted recently',
+  setting: 'restarted',
+  unit: 'duration',
+  default: { warn: 600_000 },
+  doc: 'Minimum time since the start of the machine',
+  bound: 'atLeast',
   observe: ({ upMs }) => Promise.resolve(upMs),
-  evaluate: (value, { restarted: threshold }) =>
-    atLeast({ check: 'restarted', what: 'up', value, unit: 'duration', threshold }),
+  evaluate: (value, compare) => compare({ what: 'up', value }),
 })
 
 /**

@@ -1,7 +1,7 @@
 import { uptime } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
+import { limitsOn } from '../assert/limit-check.ts'
 import {
-  atLeast,
   atMost,
   type CheckContext,
   checksOn,
@@ -66,6 +66,7 @@ type Processes = {
   readonly doubt?: string | undefined
 }
 const check = checksOn<Processes>()
+const limitCheck = limitsOn<Processes>()
 
 /** The checks that evaluate the selection itself share it. */
 const selected = (processes: Processes): Promise<Processes> => Promise.resolve(processes)
@@ -225,29 +226,21 @@ export const cpu = check({
   },
 })
 
-export const restarted = check({
+export const restarted = limitCheck({
   depth: 'Advanced',
-  results: { restarted: 'Warns when the youngest process started recently' },
-  settings: {
-    restarted: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 600_000 },
-      doc: 'Minimum uptime of the youngest process',
-    },
-  },
+  check: 'restarted',
+  proves: 'Warns when the youngest process started recently',
+  setting: 'restarted',
+  unit: 'duration',
+  default: { warn: 600_000 },
+  doc: 'Minimum uptime of the youngest process',
+  bound: 'atLeast',
   observe: figures,
-  evaluate: ({ processes }, { restarted: threshold }) => {
+  evaluate: ({ processes }, compare) => {
     const youngest = greatest(processes, ({ age }) => (age === undefined ? undefined : -age))
     if (processes.length === 0) return []
     if (!youngest) return notChecked('restarted', 'missing', 'the system does not report when the process started')
-    return atLeast({
-      check: 'restarted',
-      what: `process ${youngest.pid} up for`,
-      value: -youngest.value,
-      unit: 'duration',
-      threshold,
-    })
+    return compare({ what: `process ${youngest.pid} up for`, value: -youngest.value })
   },
 })
 
@@ -260,32 +253,26 @@ const unseenBy = <const Name extends string>(name: Name) => {
   return notChecked(name, 'permission', why)
 }
 
-export const openFiles = check({
+export const openFiles = limitCheck({
   depth: 'Advanced',
-  results: { 'open files': 'Open files of the process nearest to its limit' },
-  settings: {
-    openFiles: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 70, limit: 90 },
-      doc: 'Maximum number of open files, in percent of the limit of the process; needs access to the process (Linux only)',
-    },
-  },
+  check: 'open files',
+  proves: 'Open files of the process nearest to its limit',
+  setting: 'openFiles',
+  unit: 'percent',
+  default: { warn: 70, limit: 90 },
+  doc: 'Maximum number of open files, in percent of the limit of the process; needs access to the process (Linux only)',
   privilege: looksInside,
   observe: figures,
-  evaluate: ({ processes }, { openFiles: threshold }) => {
+  evaluate: ({ processes }, compare) => {
     const fullest = greatest(processes, ({ openFiles: files }) => files && files.open / files.limit)
     const files = processes.find(({ pid }) => pid === fullest?.pid)?.openFiles
     if (processes.length === 0 || process.platform !== 'linux') return []
     if (!fullest || !files) {
       return unseenBy('open files')
     }
-    return atMost({
-      check: 'open files',
+    return compare({
       what: `process ${fullest.pid} has ${files.open} of ${files.limit} files open:`,
       value: fullest.value * 100,
-      unit: 'percent',
-      threshold,
     })
   },
 })

@@ -1,4 +1,5 @@
-import { atLeast, atMost, type CheckContext, checksOn, fail, machineKind, ok } from '../engine/index.ts'
+import { limitsOn } from '../assert/limit-check.ts'
+import { type CheckContext, checksOn, fail, machineKind, ok } from '../engine/index.ts'
 import { showDuration } from '../format.ts'
 import { sanitize } from '../net/text.ts'
 import { ProbeError } from '../probe-error.ts'
@@ -237,6 +238,7 @@ const which = {
 } as const satisfies SettingsSpec
 
 const check = checksOn<ServiceState>()
+const limitCheck = limitsOn<ServiceState>()
 
 export const state = check({
   depth: 'Basic',
@@ -254,44 +256,31 @@ export const state = check({
   },
 })
 
-export const restarts = check({
+export const restarts = limitCheck({
   depth: 'Standard',
-  results: {
-    restarts: 'The service manager has not restarted the service too often; omitted where it does not count restarts',
-  },
-  settings: {
-    restarts: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 3 },
-      doc: 'Maximum number of restarts by the service manager (systemd, launchd)',
-    },
-  },
+  check: 'restarts',
+  proves: 'The service manager has not restarted the service too often; omitted where it does not count restarts',
+  setting: 'restarts',
+  unit: 'count',
+  default: { warn: 3 },
+  doc: 'Maximum number of restarts by the service manager (systemd, launchd)',
   observe: (service) => Promise.resolve(service),
-  evaluate: ({ is, restarts: value }, { restarts: threshold }) =>
-    is === 'absent' || value === undefined
-      ? []
-      : atMost({ check: 'restarts', what: 'restarts', value, unit: 'count', threshold }),
+  evaluate: ({ is, restarts: value }, compare) =>
+    is === 'absent' || value === undefined ? [] : compare({ what: 'restarts', value }),
 })
 
-export const restarted = check({
+export const restarted = limitCheck({
   depth: 'Advanced',
-  results: {
-    restarted: 'Warns when the service started recently; omitted where the service manager does not report it',
-  },
-  settings: {
-    restarted: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 5 * 60_000 },
-      doc: 'Minimum uptime of the service (systemd)',
-    },
-  },
+  check: 'restarted',
+  proves: 'Warns when the service started recently; omitted where the service manager does not report it',
+  setting: 'restarted',
+  unit: 'duration',
+  default: { warn: 5 * 60_000 },
+  doc: 'Minimum uptime of the service (systemd)',
+  bound: 'atLeast',
   observe: (service) => Promise.resolve(service),
-  evaluate: ({ is, sinceMs: value }, { restarted: threshold }) =>
-    is !== 'running' || value === undefined
-      ? []
-      : atLeast({ check: 'restarted', what: 'up for', value, unit: 'duration', threshold }),
+  evaluate: ({ is, sinceMs: value }, compare) =>
+    is !== 'running' || value === undefined ? [] : compare({ what: 'up for', value }),
 })
 
 /** A service of this machine, as systemd, Windows or launchd describes it. Starts and stops nothing. */

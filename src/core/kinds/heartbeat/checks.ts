@@ -1,3 +1,4 @@
+import { limitsOn } from '../../assert/limit-check.ts'
 import {
   atLeast,
   atMost,
@@ -17,6 +18,7 @@ import { type Agent, type Agents, changesOf, plainNames, reportSettings } from '
 import { clock as clockText, type Due, overdue, scheduleStatus } from './due.ts'
 
 const check = checksOn<Agents>()
+const limitCheck = limitsOn<Agents>()
 
 /** Maximum number of agents in the details. */
 const maxDetails = 20
@@ -324,31 +326,25 @@ export const backlog = check({
   },
 })
 
-export const silent = check({
+export const silent = limitCheck({
   depth: 'Advanced',
-  results: { silent: 'The number of agents that have reported before and are silent now' },
-  settings: {
-    silent: {
-      type: 'threshold',
-      unit: 'count',
-      default: { limit: 0 },
-      doc: 'How many agents that have reported before may be silent; remove a retired one with svc heartbeats remove NAME',
-    },
-  },
+  check: 'silent',
+  proves: 'The number of agents that have reported before and are silent now',
+  setting: 'silent',
+  unit: 'count',
+  default: { limit: 0 },
+  doc: 'How many agents that have reported before may be silent; remove a retired one with svc heartbeats remove NAME',
   observe: ({ silent: agents, due }) => Promise.resolve({ agents, due }),
-  evaluate: ({ agents, due }, { silent: threshold }) => {
+  evaluate: ({ agents, due }, compare, { silent: threshold }) => {
     const those = agents.toSorted((a, b) => b.ageMs - a.ageMs)
     if (those.length === 0) {
       const measurement = { value: 0, unit: 'count', ...threshold, bound: 'atMost' } as const
       return ok('silent', 'no agent is silent', { measurement })
     }
-    return atMost({
-      check: 'silent',
+    return compare({
       what: `${list(those.map(nameOf))}:`,
       value: those.length,
       after: those.length === 1 ? 'silent agent' : 'silent agents',
-      unit: 'count',
-      threshold,
       details: those.slice(0, maxDetails).map((agent) => `${nameOf(agent)}: ${silence(agent, due, 'for')}`),
     })
   },

@@ -39,6 +39,7 @@ import {
   documentResults,
   type Http,
   judgeFrom,
+  limitOnHttp,
   ofAnswer,
   onHttp,
   response,
@@ -489,17 +490,14 @@ export const certificate = certificateCheck({
   first: true,
 })
 
-export const clock = onHttp({
+export const clock = limitOnHttp({
   depth: 'Advanced',
-  results: { clock: 'The clock of the server, from its Date header, agrees with ours' },
-  settings: {
-    clock: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 2_000, limit: 30_000 },
-      doc: 'Maximum clock difference, from the Date header; `off` if another monitor of the same server checks it. A server need not send the header: without it, the clock is not checked if this is set, and otherwise left out',
-    },
-  },
+  check: 'clock',
+  proves: 'The clock of the server, from its Date header, agrees with ours',
+  setting: 'clock',
+  unit: 'duration',
+  default: { warn: 2_000, limit: 30_000 },
+  doc: 'Maximum clock difference, from the Date header; `off` if another monitor of the same server checks it. A server need not send the header: without it, the clock is not checked if this is set, and otherwise left out',
   last: true,
   applies: (_, { clock }) => hasLimits(clock),
   async observe(http, _, context) {
@@ -509,13 +507,13 @@ export const clock = onHttp({
     const isWanted = context.isConfigured('clock')
     return { address: http.at.address, isDated: date !== undefined, isWanted, skewMs }
   },
-  evaluate({ address, isDated, isWanted, skewMs }, { clock: threshold }) {
+  evaluate({ address, isDated, isWanted, skewMs }, compare) {
     // A server without a reliable clock sends no Date (RFC 9110, 6.6.1).
     if (!isDated && !isWanted) return []
     if (!isDated) return notChecked('clock', 'missing', `${address} sent no Date header, which the clock is read from`)
     if (skewMs === undefined) return warn('clock', `${address} sent a Date header that is not a date`)
     const what = `the clock of ${address} is ${skewMs < 0 ? 'behind' : 'ahead of'} ours by`
-    return atMost({ check: 'clock', what, value: Math.abs(skewMs), unit: 'duration', threshold })
+    return compare({ what, value: Math.abs(skewMs) })
   },
 })
 

@@ -1,5 +1,6 @@
 import { shownLocation } from '../../assert/content.ts'
 import { PatternBudget } from '../../assert/expectation.ts'
+import { limitsOn } from '../../assert/limit-check.ts'
 import { linkFields } from '../../assert/link-settings.ts'
 import { measureFields } from '../../assert/measure.ts'
 import { newNonce } from '../../assert/nonce.ts'
@@ -78,6 +79,7 @@ export type Http = RequestConnection<RequestRoute> & {
 }
 
 export const onHttp = checksOn<Http>()
+export const limitOnHttp = limitsOn<Http>()
 
 /** Whether the URL is the health check of another svc, even if `health` is not set. */
 export const asksPeer = ({ url, health }: Pick<ConnectionSettings, 'url' | 'health'>): boolean =>

@@ -2,7 +2,7 @@ import type { PasswordPolicyValue } from 'ldapts'
 import { atLeast, atMost, fail, notChecked, ok, type Result } from '../../engine/index.ts'
 import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { type LdapConnection, onLdap } from './connection.ts'
+import { type LdapConnection, limitOnLdap, onLdap } from './connection.ts'
 import type { LdapEntry } from './session.ts'
 
 /** Only Active Directory, Samba's included, names its own service in the root entry. */
@@ -18,30 +18,24 @@ export function generalizedTime(written: string): number | undefined {
   return Number.isNaN(time) ? undefined : time
 }
 
-export const clock = onLdap({
+export const clock = limitOnLdap({
   depth: 'Standard',
   provesNoReading: true,
-  results: { clock: 'The clock of a domain controller agrees with that of this machine: Kerberos allows 5 minutes' },
-  settings: {
-    clock: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 60_000, limit: 300_000 },
-      doc: 'Maximum difference between the clocks of a domain controller and of this machine, in either direction',
-    },
-  },
+  check: 'clock',
+  proves: 'The clock of a domain controller agrees with that of this machine: Kerberos allows 5 minutes',
+  setting: 'clock',
+  unit: 'duration',
+  default: { warn: 60_000, limit: 300_000 },
+  doc: 'Maximum difference between the clocks of a domain controller and of this machine, in either direction',
   applies: isDomainController,
   observe: ({ address, root, rootAt }) => {
     const time = generalizedTime(root?.attributes.currenttime?.[0] ?? '')
     return Promise.resolve({ address, ahead: time === undefined ? undefined : time - rootAt })
   },
-  evaluate: ({ address, ahead }, { clock: threshold }) =>
-    atMost({
-      check: 'clock',
+  evaluate: ({ address, ahead }, compare) =>
+    compare({
       what: `${address} is ${(ahead ?? 0) > 0 ? 'ahead of' : 'behind'} this machine by`,
       value: ahead === undefined ? undefined : Math.abs(ahead),
-      unit: 'duration',
-      threshold,
     }),
 })
 
@@ -49,20 +43,16 @@ export const clock = onLdap({
 const never = '9223372036854775807'
 const expiryAttribute = 'msDS-UserPasswordExpiryTimeComputed'
 
-export const passwordExpiry = onLdap({
+export const passwordExpiry = limitOnLdap({
   depth: 'Standard',
-  results: {
-    'password expiry':
-      'The password of `username` remains valid long enough: in Active Directory always, elsewhere once the password policy of the server warns',
-  },
-  settings: {
-    passwordExpiry: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 14 * 86_400_000, limit: 3 * 86_400_000 },
-      doc: 'Minimum time until the password of `username` expires. OpenLDAP (ppolicy) and 389-ds tell it within the time for which their policy warns',
-    },
-  },
+  check: 'password expiry',
+  proves:
+    'The password of `username` remains valid long enough: in Active Directory always, elsewhere once the password policy of the server warns',
+  setting: 'passwordExpiry',
+  unit: 'duration',
+  default: { warn: 14 * 86_400_000, limit: 3 * 86_400_000 },
+  doc: 'Minimum time until the password of `username` expires. OpenLDAP (ppolicy) and 389-ds tell it within the time for which their policy warns',
+  bound: 'atLeast',
   privilege: 'dsacls "<account>" /G "SELF:RP;msDS-UserPasswordExpiryTimeComputed"',
   applies: (ldap) => (isDomainController(ldap) && ldap.user !== undefined) || ldap.passwordPolicy !== undefined,
   observe: async (ldap, _, { date }): Promise<Expiry> => {
@@ -79,10 +69,7 @@ export const passwordExpiry = onLdap({
     const written = account?.attributes[expiryAttribute.toLowerCase()]?.[0]
     return { address: ldap.address, user: ldap.user ?? '', written, now: date().getTime() }
   },
-  evaluate: (
-    { address, user, written, policy, now }: Expiry,
-    { passwordExpiry: threshold },
-  ): Result<'password expiry'> | [] => {
+  evaluate: ({ address, user, written, policy, now }: Expiry, compare, { passwordExpiry: threshold }) => {
     const who = quote(user, 120)
     if (policy) return evaluatePolicy(policy, who, now, threshold)
     if (written === undefined || !/^\d{1,19}$/.test(written)) {
@@ -93,14 +80,7 @@ export const passwordExpiry = onLdap({
     if (written === never) return ok('password expiry', `the password of ${who} does not expire`)
     // 100 ns since 1601. 0 means that the password must be changed at the next sign-in.
     const at = new Date(Number(BigInt(written) / 10_000n) - windowsEpochMs)
-    return atLeast({
-      check: 'password expiry',
-      what: `the password of ${who} expires in`,
-      value: at.getTime() - now,
-      unit: 'duration',
-      threshold,
-      at,
-    })
+    return compare({ what: `the password of ${who} expires in`, value: at.getTime() - now, at })
   },
 })
 

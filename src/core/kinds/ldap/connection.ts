@@ -1,6 +1,7 @@
 import { isIPv6, type Socket } from 'node:net'
 import type { PasswordPolicyValue } from 'ldapts'
 import { listen } from '../../assert/conversation.ts'
+import { limitsOn } from '../../assert/limit-check.ts'
 import {
   type AddressTurn,
   type CheckContext,
@@ -196,6 +197,7 @@ export type ElsewhereSession = {
 
 /** Gives the checks of ldap their types. */
 export const onLdap = checksOn<LdapConnection>()
+export const limitOnLdap = limitsOn<LdapConnection>()
 
 /** Reads the CA file, which all addresses share. Throws its errors. */
 export const prepareLdap = async (settings: LdapConnectSettings, { files }: CheckContext) => ({

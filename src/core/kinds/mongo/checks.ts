@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { clockOf, clockSetting, evaluateClock, figure, text } from '../../database/index.ts'
-import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
+import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { show } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
@@ -11,6 +11,7 @@ import {
   holdsData,
   inSet,
   isWritable,
+  limitOnMongo,
   type MongoConnection,
   type MongoNode,
   onMongo,
@@ -165,17 +166,14 @@ export const members = onMongo({
 /** Omits the sections that are slow or large. */
 const serverStatus = { serverStatus: 1, metrics: 0, locks: 0, repl: 0, tcmalloc: 0, opLatencies: 0, transactions: 0 }
 
-export const connections = onMongo({
+export const connections = limitOnMongo({
   depth: 'Standard',
-  results: { connections: 'Connections are available' },
-  settings: {
-    connections: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 80, limit: 95 },
-      doc: 'Connections in use, as a share of the maximum of the node',
-    },
-  },
+  check: 'connections',
+  proves: 'Connections are available',
+  setting: 'connections',
+  unit: 'percent',
+  default: { warn: 80, limit: 95 },
+  doc: 'Connections in use, as a share of the maximum of the node',
   applies: ({ node }) => holdsData(node),
   privilege: grantOf(clusterMonitor),
   observe: (mongo) =>
@@ -188,13 +186,13 @@ export const connections = onMongo({
       }
       return { current, available }
     }),
-  evaluate: (observation, { connections: threshold }) => {
+  evaluate: (observation, compare) => {
     if ('obstacle' in observation) return warnOf('connections', observation)
     const { current, available } = observation
     const max = current + available
     const what = max > 0 ? `${current} of ${max} connections:` : 'the maximum number of connections'
     const value = max > 0 ? (current / max) * 100 : undefined
-    return atMost({ check: 'connections', what, value, unit: 'percent', threshold })
+    return compare({ what, value })
   },
 })
 
@@ -240,21 +238,18 @@ const emptyIfUnavailable = (error: unknown): Doc => {
   throw error
 }
 
-export const replicationLag = onMongo({
+export const replicationLag = limitOnMongo({
   depth: 'Advanced',
-  results: { 'replication lag': 'The replication lag of this node or of its secondaries' },
-  settings: {
-    replicationLag: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 10_000, limit: 30_000 },
-      doc: 'How far a secondary may be behind, in addition to its configured delay',
-    },
-  },
+  check: 'replication lag',
+  proves: 'The replication lag of this node or of its secondaries',
+  setting: 'replicationLag',
+  unit: 'duration',
+  default: { warn: 10_000, limit: 30_000 },
+  doc: 'How far a secondary may be behind, in addition to its configured delay',
   applies: ({ node }) => inSet(node),
   privilege: grantOf(clusterMonitor),
   observe: (mongo) => permitted(mongo, clusterMonitor, () => readFollowers(mongo)),
-  evaluate: (observation, { replicationLag: threshold }) => {
+  evaluate: (observation, compare) => {
     if ('obstacle' in observation) return warnOf('replication lag', observation)
     const { followers, isPrimary } = observation
     if (!followers) return warn('replication lag', 'there is no primary to compare with')
@@ -266,7 +261,7 @@ export const replicationLag = onMongo({
     const delayed = worst.delayMs > 0 ? ` beyond its delay of ${show(worst.delayMs, 'duration')}` : ''
     const what = `${worst.name} is behind${delayed} by`
     const figure = `the state of ${worst.name}`
-    return atMost({ check: 'replication lag', what, figure, value: worst.lateMs, unit: 'duration', threshold })
+    return compare({ what, figure, value: worst.lateMs })
   },
 })
 
@@ -297,35 +292,26 @@ async function readOplog({ command }: MongoConnection) {
   }
 }
 
-export const oplogWindow = onMongo({
+export const oplogWindow = limitOnMongo({
   depth: 'Advanced',
-  results: { 'oplog window': 'How far back the oplog reaches: a member that was away longer cannot catch up' },
-  settings: {
-    oplogWindow: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 24 * hour, limit: 4 * hour },
-      doc: 'Minimum time that a full oplog should reach back',
-    },
-  },
+  check: 'oplog window',
+  proves: 'How far back the oplog reaches: a member that was away longer cannot catch up',
+  setting: 'oplogWindow',
+  unit: 'duration',
+  default: { warn: 24 * hour, limit: 4 * hour },
+  doc: 'Minimum time that a full oplog should reach back',
+  bound: 'atLeast',
   applies: ({ node }) => inSet(node),
   privilege: grantOf(readLocal),
   observe: (mongo) => permitted(mongo, readLocal, () => readOplog(mongo)),
-  evaluate: (observation, { oplogWindow: threshold }) => {
+  evaluate: (observation, compare) => {
     if ('obstacle' in observation) return warnOf('oplog window', observation)
     const { windowMs: value, full } = observation
     if (value !== undefined && full !== undefined && full < minOplogPercent) {
       const message = `reaches back ${show(value, 'duration')}, but is only ${show(full, 'percent')} full`
       return ok('oplog window', message)
     }
-    return atLeast({
-      check: 'oplog window',
-      what: 'reaches back',
-      figure: 'how far it reaches back',
-      value,
-      unit: 'duration',
-      threshold,
-    })
+    return compare({ what: 'reaches back', figure: 'how far it reaches back', value })
   },
 })
 
@@ -358,80 +344,64 @@ const shareOf = (bytes: number | undefined, { max }: Cache): number | undefined 
   bytes === undefined || max === undefined || max <= 0 ? undefined : (bytes / max) * 100
 const cacheOf = ({ max = 0 }: Cache): string => `the cache of ${show(max, 'bytes')}`
 
-export const queues = onMongo({
+export const queues = limitOnMongo({
   depth: 'Advanced',
-  results: { queues: 'The number of operations waiting for a lock' },
-  settings: {
-    queues: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 10, limit: 30 },
-      doc: 'Operations waiting for a lock',
-    },
-  },
+  check: 'queues',
+  proves: 'The number of operations waiting for a lock',
+  setting: 'queues',
+  unit: 'count',
+  default: { warn: 10, limit: 30 },
+  doc: 'Operations waiting for a lock',
   applies: ({ node }) => holdsData(node),
   privilege: grantOf(clusterMonitor),
   observe: readLoad,
-  evaluate: (load, { queues: threshold }) => {
+  evaluate: (load, compare) => {
     if ('obstacle' in load) return warnOf('queues', load)
     const { queued: value, hasQueue } = load
     if (!hasQueue) return []
-    return atMost({
-      check: 'queues',
-      what: 'operations waiting for a lock:',
-      figure: 'the number of waiting operations',
-      value,
-      unit: 'count',
-      threshold,
-    })
+    return compare({ what: 'operations waiting for a lock:', figure: 'the number of waiting operations', value })
   },
 })
 
-export const cache = onMongo({
+export const cache = limitOnMongo({
   depth: 'Advanced',
-  results: { cache: 'The WiredTiger cache is not full; left out without one' },
-  settings: {
-    cache: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 95 },
-      doc: 'How full the WiredTiger cache may be',
-    },
-  },
+  check: 'cache',
+  proves: 'The WiredTiger cache is not full; left out without one',
+  setting: 'cache',
+  unit: 'percent',
+  default: { warn: 95 },
+  doc: 'How full the WiredTiger cache may be',
   applies: ({ node }) => holdsData(node),
   privilege: grantOf(clusterMonitor),
   observe: readLoad,
-  evaluate: (load, { cache: threshold }) => {
+  evaluate: (load, compare) => {
     if ('obstacle' in load) return load.denied ? warnOf('cache', load) : []
     if (!load.cache) return []
     const value = shareOf(load.cache.used, load.cache)
     const what = `use of ${cacheOf(load.cache)}:`
     const figure = 'the use of the cache'
-    return atMost({ check: 'cache', what, figure, value, unit: 'percent', threshold })
+    return compare({ what, figure, value })
   },
 })
 
-export const cacheDirty = onMongo({
+export const cacheDirty = limitOnMongo({
   depth: 'Advanced',
-  results: { 'cache dirty': 'The share of the cache that waits to be written to disk' },
-  settings: {
-    cacheDirty: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 20 },
-      doc: 'How much of the cache may wait to be written to disk',
-    },
-  },
+  check: 'cache dirty',
+  proves: 'The share of the cache that waits to be written to disk',
+  setting: 'cacheDirty',
+  unit: 'percent',
+  default: { warn: 20 },
+  doc: 'How much of the cache may wait to be written to disk',
   applies: ({ node }) => holdsData(node),
   privilege: grantOf(clusterMonitor),
   observe: readLoad,
-  evaluate: (load, { cacheDirty: threshold }) => {
+  evaluate: (load, compare) => {
     if ('obstacle' in load) return load.denied ? warnOf('cache dirty', load) : []
     if (!load.cache) return []
     const value = shareOf(load.cache.dirty, load.cache)
     const what = `unwritten part of ${cacheOf(load.cache)}:`
     const figure = 'the unwritten part of the cache'
-    return atMost({ check: 'cache dirty', what, figure, value, unit: 'percent', threshold })
+    return compare({ what, figure, value })
   },
 })
 

@@ -1,3 +1,4 @@
+import { limitsOn } from '../../assert/limit-check.ts'
 import { type DatabaseTarget, databaseTarget, figure, text, tlsSetting } from '../../database/index.ts'
 import {
   type AddressTurn,
@@ -95,6 +96,7 @@ export type MongoConnection = Connection & {
 
 /** Gives the checks of mongo their types. */
 export const onMongo = checksOn<MongoConnection>()
+export const limitOnMongo = limitsOn<MongoConnection>()
 
 /** Loads the driver first, so that the time of the node does not include it. */
 export async function prepareMongo(settings: Values<typeof connectSettings>): Promise<DatabaseTarget> {

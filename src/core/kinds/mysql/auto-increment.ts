@@ -1,5 +1,5 @@
-import { figure, onDatabase, type Row, text } from '../../database/index.ts'
-import { atMost, notChecked, ok, type Result } from '../../engine/index.ts'
+import { figure, limitOnDatabase, type Row, text } from '../../database/index.ts'
+import { notChecked, ok } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import { ownGrantee } from './checks.ts'
 
@@ -30,20 +30,14 @@ function columnOf(row: Row): Column {
   }
 }
 
-export const autoIncrement = onDatabase({
+export const autoIncrement = limitOnDatabase({
   depth: 'Advanced',
-  results: {
-    'auto-increment':
-      'AUTO_INCREMENT columns have values left, of the tables in the database of the url (default: all)',
-  },
-  settings: {
-    autoIncrement: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 70, limit: 90 },
-      doc: 'Maximum use of the values of an AUTO_INCREMENT column, in percent of what its type can hold',
-    },
-  },
+  check: 'auto-increment',
+  proves: 'AUTO_INCREMENT columns have values left, of the tables in the database of the url (default: all)',
+  setting: 'autoIncrement',
+  unit: 'percent',
+  default: { warn: 70, limit: 90 },
+  doc: 'Maximum use of the values of an AUTO_INCREMENT column, in percent of what its type can hold',
   privilege: 'GRANT SELECT ON <database>.* TO <account>',
   observe: async ({ ask, user }) => {
     const [scope] = await ask(`SELECT DATABASE() AS db, (SELECT COUNT(*) FROM information_schema.tables AS t
@@ -68,7 +62,7 @@ export const autoIncrement = onDatabase({
       columns: rows.map(columnOf),
     }
   },
-  evaluate: ({ tables, mayRead, grant, columns }, { autoIncrement: threshold }): Result<'auto-increment'> => {
+  evaluate: ({ tables, mayRead, grant, columns }, compare, { autoIncrement: threshold }) => {
     const check = 'auto-increment'
     if (tables === undefined) return notChecked(check, 'missing', 'the server does not report its tables')
     if (tables === 0 && !mayRead) {
@@ -82,6 +76,6 @@ export const autoIncrement = onDatabase({
     const what = `${name} (${type}), values used:`
     const figure = `the next value of ${name}`
     const details = full.map((one) => `also ${one.name}`)
-    return atMost({ check, what, figure, value, unit: 'percent', threshold, details })
+    return compare({ what, figure, value, details })
   },
 })

@@ -1,5 +1,5 @@
-import { figure, onDatabase, type Row, text } from '../../database/index.ts'
-import { atLeast, atMost, notChecked, ok, type Result } from '../../engine/index.ts'
+import { figure, limitOnDatabase, onDatabase, type Row, text } from '../../database/index.ts'
+import { atLeast, atMost, notChecked, ok } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 
 export const minute = 60_000
@@ -91,17 +91,14 @@ export const ownGrantee = `CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT
   - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1), '''@''',
   SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')`
 
-export const transactions = onDatabase({
+export const transactions = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'longest transaction': 'The age of the longest open transaction' },
-  settings: {
-    longestTransaction: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 2 * minute, limit: 5 * minute },
-      doc: 'How long an InnoDB transaction may be open',
-    },
-  },
+  check: 'longest transaction',
+  proves: 'The age of the longest open transaction',
+  setting: 'longestTransaction',
+  unit: 'duration',
+  default: { warn: 2 * minute, limit: 5 * minute },
+  doc: 'How long an InnoDB transaction may be open',
   privilege: 'GRANT PROCESS ON *.* TO <account>',
   observe: async ({ ask }) => {
     // trx_started is in the server's time zone, NOW() in the session's.
@@ -115,7 +112,7 @@ export const transactions = onDatabase({
       thread: figure(row, 'thread'),
     }
   },
-  evaluate: ({ open, longestMs, thread }, { longestTransaction: threshold }) => {
+  evaluate: ({ open, longestMs, thread }, compare) => {
     if (open === undefined) {
       return notChecked('longest transaction', 'missing', 'the server does not report its open transactions')
     }
@@ -125,21 +122,18 @@ export const transactions = onDatabase({
         ? 'the age of the longest transaction'
         : `${count(open, 'transaction is', 'transactions are')} open, the longest (thread ${thread ?? '?'}) for`
     const value = longestMs === undefined ? undefined : Math.max(0, longestMs)
-    return atMost({ check: 'longest transaction', what, value, unit: 'duration', threshold })
+    return compare({ what, value })
   },
 })
 
-export const historyList = onDatabase({
+export const historyList = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'history list': 'InnoDB removes old row versions as fast as they arise' },
-  settings: {
-    historyList: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 100_000, limit: 1_000_000 },
-      doc: 'Maximum length of the history list of InnoDB: transactions whose old row versions are not removed yet',
-    },
-  },
+  check: 'history list',
+  proves: 'InnoDB removes old row versions as fast as they arise',
+  setting: 'historyList',
+  unit: 'count',
+  default: { warn: 100_000, limit: 1_000_000 },
+  doc: 'Maximum length of the history list of InnoDB: transactions whose old row versions are not removed yet',
   privilege: 'GRANT PROCESS ON *.* TO <account>',
   observe: async ({ ask }) => {
     // MariaDB and MySQL differ in the column that says whether the figure is counted.
@@ -151,7 +145,7 @@ export const historyList = onDatabase({
       length: value === undefined ? undefined : figure(row, value),
     }
   },
-  evaluate: ({ isCounted, length: value }, { historyList: threshold }): Result<'history list'> => {
+  evaluate: ({ isCounted, length: value }, compare) => {
     if (isCounted === false) {
       const details = ["next: SET GLOBAL innodb_monitor_enable = 'trx_rseg_history_len'"]
       return notChecked('history list', 'missing', 'the server does not count trx_rseg_history_len', { details })
@@ -161,7 +155,7 @@ export const historyList = onDatabase({
     const details = [
       'a long transaction or a slow purge keeps old row versions: SELECT * FROM information_schema.innodb_trx',
     ]
-    return atMost({ check: 'history list', what, figure, value, unit: 'count', threshold, details })
+    return compare({ what, figure, value, details })
   },
 })
 
@@ -170,20 +164,15 @@ const clusterWaits = `(state IN ('Waiting for certification', 'Waiting for flow 
     'Waiting to execute in isolation', 'waiting for handler commit') OR state LIKE 'Waiting for semi-sync ACK %')
   AND user NOT IN ('system user', 'event_scheduler')`
 
-export const lockWait = onDatabase({
+export const lockWait = limitOnDatabase({
   depth: 'Standard',
-  results: {
-    'lock wait':
-      'No session waits too long for a global, metadata, table or backup lock, or with a commit for its cluster or a replica',
-  },
-  settings: {
-    lockWait: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: minute, limit: 2 * minute },
-      doc: 'Maximum time that a session waits for a global, metadata, table or backup lock, or with a commit for its cluster (Galera, group replication) or a semi-synchronous replica; row locks do not count',
-    },
-  },
+  check: 'lock wait',
+  proves:
+    'No session waits too long for a global, metadata, table or backup lock, or with a commit for its cluster or a replica',
+  setting: 'lockWait',
+  unit: 'duration',
+  default: { warn: minute, limit: 2 * minute },
+  doc: 'Maximum time that a session waits for a global, metadata, table or backup lock, or with a commit for its cluster (Galera, group replication) or a semi-synchronous replica; row locks do not count',
   privilege: 'GRANT PROCESS ON *.* TO <account>',
   observe: async ({ ask }) => {
     // Without PROCESS, the list contains only the own sessions, without an error. Reading innodb_trx is refused then.
@@ -204,7 +193,7 @@ export const lockWait = onDatabase({
       state: text(longest, 'state'),
     }
   },
-  evaluate: ({ total, waiting, longestMs: value, session, state }, { lockWait: threshold }): Result<'lock wait'> => {
+  evaluate: ({ total, waiting, longestMs: value, session, state }, compare) => {
     // The own session is always in the list.
     if (!total) return notChecked('lock wait', 'missing', 'the server does not report its sessions')
     if (waiting === 0) return ok('lock wait', 'no session is waiting for a lock')
@@ -220,7 +209,7 @@ export const lockWait = onDatabase({
         ? 'a backup, FLUSH TABLES WITH READ LOCK, LOCK TABLES, ALTER TABLE or a long transaction holds it: SHOW FULL PROCESSLIST'
         : 'the commit waits for another node: flow control, a lost majority, or no semi-synchronous replica',
     ]
-    return atMost({ check: 'lock wait', what, value, unit: 'duration', threshold, details })
+    return compare({ what, value, details })
   },
 })
 

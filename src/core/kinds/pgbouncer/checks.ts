@@ -1,5 +1,5 @@
-import { type DatabaseConnection, figure, onDatabase, type Row, text } from '../../database/index.ts'
-import { atMost, fail, notChecked, ok, type Result, sharedRead, warn } from '../../engine/index.ts'
+import { type DatabaseConnection, figure, limitOnDatabase, onDatabase, type Row, text } from '../../database/index.ts'
+import { fail, notChecked, ok, sharedRead, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 
 /** The line of PgBouncer's configuration that lets an account read the console. */
@@ -62,20 +62,17 @@ const isMissing = (pools: readonly Pool[], name: keyof Pool): boolean => pools.s
 
 const noPools = 'no client has connected since the start'
 
-export const maxWait = onDatabase({
+export const maxWait = limitOnDatabase({
   depth: 'Standard',
-  results: { 'wait time': 'No client waits too long for a server connection, and every pool in use has one' },
-  settings: {
-    maxWait: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 5_000 },
-      doc: 'Maximum time that a client waits for a server connection (maxwait of SHOW POOLS)',
-    },
-  },
+  check: 'wait time',
+  proves: 'No client waits too long for a server connection, and every pool in use has one',
+  setting: 'maxWait',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 5_000 },
+  doc: 'Maximum time that a client waits for a server connection (maxwait of SHOW POOLS)',
   privilege,
   observe: pools,
-  evaluate: (pools, { maxWait: threshold }) => {
+  evaluate: (pools, compare) => {
     const check = 'wait time'
     if (pools.length === 0) return ok(check, noPools)
     if (isMissing(pools, 'longestMs')) return notChecked(check, 'missing', 'SHOW POOLS does not report maxwait')
@@ -83,12 +80,9 @@ export const maxWait = onDatabase({
       return notChecked(check, 'missing', 'SHOW POOLS does not report the server connections')
     }
     const [worst] = pools.toSorted((a, b) => (b.longestMs ?? 0) - (a.longestMs ?? 0))
-    const result = atMost({
-      check,
+    const result = compare({
       what: `longest wait for a server connection, in ${worst?.name}:`,
       value: worst?.longestMs,
-      unit: 'duration',
-      threshold,
       details: pools
         .filter(({ waiting = 0 }) => waiting > 0)
         .map(describePool)
@@ -101,45 +95,33 @@ export const maxWait = onDatabase({
   },
 })
 
-export const waitingClients = onDatabase({
+export const waitingClients = limitOnDatabase({
   depth: 'Standard',
-  results: { 'waiting clients': 'Few clients wait for a server connection' },
-  settings: {
-    waitingClients: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 10, limit: 100 },
-      doc: 'Maximum number of clients of one pool that wait for a server connection (cl_waiting of SHOW POOLS)',
-    },
-  },
+  check: 'waiting clients',
+  proves: 'Few clients wait for a server connection',
+  setting: 'waitingClients',
+  unit: 'count',
+  default: { warn: 10, limit: 100 },
+  doc: 'Maximum number of clients of one pool that wait for a server connection (cl_waiting of SHOW POOLS)',
   privilege,
   observe: pools,
-  evaluate: (pools, { waitingClients: threshold }) => {
+  evaluate: (pools, compare) => {
     const check = 'waiting clients'
     if (pools.length === 0) return ok(check, noPools)
     if (isMissing(pools, 'waiting')) return notChecked(check, 'missing', 'SHOW POOLS does not report cl_waiting')
     const [worst] = pools.toSorted((a, b) => (b.waiting ?? 0) - (a.waiting ?? 0))
-    return atMost({
-      check,
-      what: `most clients wait in ${worst?.name}:`,
-      value: worst?.waiting,
-      unit: 'count',
-      threshold,
-    })
+    return compare({ what: `most clients wait in ${worst?.name}:`, value: worst?.waiting })
   },
 })
 
-export const databases = onDatabase({
+export const databases = limitOnDatabase({
   depth: 'Standard',
-  results: { databases: 'No database is paused or disabled, and connections remain for each' },
-  settings: {
-    databaseConnections: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 80, limit: 95 },
-      doc: 'Server connections of a database, in percent of its max_db_connections, if that is set',
-    },
-  },
+  check: 'databases',
+  proves: 'No database is paused or disabled, and connections remain for each',
+  setting: 'databaseConnections',
+  unit: 'percent',
+  default: { warn: 80, limit: 95 },
+  doc: 'Server connections of a database, in percent of its max_db_connections, if that is set',
   privilege,
   observe: async ({ ask }) =>
     (await ask('SHOW DATABASES'))
@@ -152,7 +134,7 @@ export const databases = onDatabase({
         /** 0 means no limit. */
         max: figure(row, 'max_connections'),
       })),
-  evaluate: (databases, { databaseConnections: threshold }) => {
+  evaluate: (databases, compare) => {
     const check = 'databases'
     if (databases.length === 0) return warn(check, 'no database is configured')
     if (databases.some(({ paused, disabled }) => paused === undefined || disabled === undefined)) {
@@ -168,12 +150,9 @@ export const databases = onDatabase({
       .toSorted((a, b) => b.percent - a.percent)
     const [fullest] = used
     const result = fullest
-      ? atMost({
-          check,
+      ? compare({
           what: `${fullest.name} has ${fullest.current} of ${fullest.max} connections:`,
           value: fullest.percent,
-          unit: 'percent',
-          threshold,
         })
       : ok(check, count(databases.length, 'database'))
     const [first] = stopped
@@ -185,17 +164,14 @@ export const databases = onDatabase({
   },
 })
 
-export const clients = onDatabase({
+export const clients = limitOnDatabase({
   depth: 'Standard',
-  results: { clients: 'PgBouncer accepts more clients' },
-  settings: {
-    clients: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 80, limit: 95 },
-      doc: 'Clients, in percent of max_client_conn',
-    },
-  },
+  check: 'clients',
+  proves: 'PgBouncer accepts more clients',
+  setting: 'clients',
+  unit: 'percent',
+  default: { warn: 80, limit: 95 },
+  doc: 'Clients, in percent of max_client_conn',
   privilege,
   observe: async ({ ask }) => {
     const [lists, config] = [await ask('SHOW LISTS'), await ask('SHOW CONFIG')]
@@ -210,14 +186,11 @@ export const clients = onDatabase({
       ),
     }
   },
-  evaluate: ({ used, max }, { clients: threshold }): Result<'clients'> => {
-    const result = atMost({
-      check: 'clients',
+  evaluate: ({ used, max }, compare) => {
+    const result = compare({
       what: `${used} of ${max} clients:`,
       figure: 'the number of clients',
       value: used === undefined || max === undefined ? undefined : (used / max) * 100,
-      unit: 'percent',
-      threshold,
     })
     return result.measurement === undefined || result.status === 'ok' ? result : { ...result, details: [listClients] }
   },

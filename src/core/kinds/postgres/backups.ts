@@ -1,4 +1,4 @@
-import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
+import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
 import { atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { fileProblem } from '../../file-errors.ts'
 import { type ConfiguredFiles, readText } from '../../files/index.ts'
@@ -7,17 +7,14 @@ import { ProbeError } from '../../probe-error.ts'
 import type { Threshold } from '../../settings/index.ts'
 import { privilege, worstFirst } from './checks.ts'
 
-export const archiveBacklog = onDatabase({
+export const archiveBacklog = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'archive backlog': 'Few WAL files wait to be archived' },
-  settings: {
-    archiveBacklog: {
-      type: 'threshold',
-      unit: 'count',
-      default: { warn: 10, limit: 100 },
-      doc: 'Maximum number of WAL files that wait to be archived',
-    },
-  },
+  check: 'archive backlog',
+  proves: 'Few WAL files wait to be archived',
+  setting: 'archiveBacklog',
+  unit: 'count',
+  default: { warn: 10, limit: 100 },
+  doc: 'Maximum number of WAL files that wait to be archived',
   privilege,
   observe: async ({ ask }) => {
     const [row] = await ask(`SELECT current_setting('archive_mode') AS mode, pg_is_in_recovery() AS standby,
@@ -30,12 +27,12 @@ export const archiveBacklog = onDatabase({
         : []
     return { mode, isArchiving, ready: figure(files, 'ready') }
   },
-  evaluate: ({ mode, isArchiving, ready }, { archiveBacklog: threshold }) => {
+  evaluate: ({ mode, isArchiving, ready }, compare) => {
     const check = 'archive backlog'
     if (mode === '') return notChecked(check, 'missing', 'archive_mode is not reported')
     if (mode === 'off') return ok(check, 'archive_mode is off, so there is nothing to archive')
     if (!isArchiving) return ok(check, 'the primary archives, not this standby')
-    return atMost({ check, what: 'WAL files that wait:', value: ready, unit: 'count', threshold })
+    return compare({ what: 'WAL files that wait:', value: ready })
   },
 })
 

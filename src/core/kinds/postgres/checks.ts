@@ -1,4 +1,4 @@
-import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
+import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
 import { atLeast, atMost, fail, notChecked, ok, type Result, warn } from '../../engine/index.ts'
 import { showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
@@ -132,17 +132,14 @@ export const connections = onDatabase({
   },
 })
 
-export const longestTransaction = onDatabase({
+export const longestTransaction = limitOnDatabase({
   depth: 'Standard',
-  results: { 'longest transaction': 'No client keeps a transaction open for too long' },
-  settings: {
-    longestTransaction: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 2 * minute, limit: 5 * minute },
-      doc: 'Maximum duration of a client transaction',
-    },
-  },
+  check: 'longest transaction',
+  proves: 'No client keeps a transaction open for too long',
+  setting: 'longestTransaction',
+  unit: 'duration',
+  default: { warn: 2 * minute, limit: 5 * minute },
+  doc: 'Maximum duration of a client transaction',
   privilege,
   observe: async ({ ask, user }) => {
     const [row] = await ask(`WITH other AS (SELECT * FROM pg_stat_activity WHERE pid <> pg_backend_pid())
@@ -162,26 +159,23 @@ export const longestTransaction = onDatabase({
       who: isOpen ? `pid ${text(row, 'pid')}, user ${text(row, 'usename')}, ${text(row, 'state')}` : '',
     }
   },
-  evaluate: ({ user, hidden, longestMs: value, who }, { longestTransaction: threshold }) => {
+  evaluate: ({ user, hidden, longestMs: value, who }, compare) => {
     const check = 'longest transaction'
     if (hidden === undefined) return notChecked(check, 'missing', 'the sessions are not reported')
     const none = ok(check, 'no other transaction is open')
-    const result = who === '' ? none : atMost({ check, what: `${who}, for`, value, unit: 'duration', threshold })
+    const result = who === '' ? none : compare({ what: `${who}, for`, value })
     return hidden > 0 && result.status !== 'failed' ? hiddenFrom(check, user, hidden, 'session') : result
   },
 })
 
-export const idleInTransaction = onDatabase({
+export const idleInTransaction = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'idle in transaction': 'No session keeps a transaction open without using it' },
-  settings: {
-    idleInTransaction: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 5 * minute, limit: 30 * minute },
-      doc: 'Maximum time that a session is idle within a transaction',
-    },
-  },
+  check: 'idle in transaction',
+  proves: 'No session keeps a transaction open without using it',
+  setting: 'idleInTransaction',
+  unit: 'duration',
+  default: { warn: 5 * minute, limit: 30 * minute },
+  doc: 'Maximum time that a session is idle within a transaction',
   privilege,
   observe: async ({ ask, user }) => {
     const [row] = await ask(`WITH other AS (SELECT * FROM pg_stat_activity WHERE pid <> pg_backend_pid())
@@ -200,27 +194,24 @@ export const idleInTransaction = onDatabase({
       who: `pid ${text(row, 'pid')}, user ${text(row, 'usename')}`,
     }
   },
-  evaluate: ({ user, hidden, idle, longestMs: value, who }, { idleInTransaction: threshold }) => {
+  evaluate: ({ user, hidden, idle, longestMs: value, who }, compare) => {
     const check = 'idle in transaction'
     if (hidden === undefined || idle === undefined) return notChecked(check, 'missing', 'the sessions are not reported')
     const what = `${count(idle, 'session is', 'sessions are')} idle in a transaction, the longest (${who}) for`
     const none = ok(check, 'no session is idle in a transaction')
-    const result = idle === 0 ? none : atMost({ check, what, value, unit: 'duration', threshold })
+    const result = idle === 0 ? none : compare({ what, value })
     return hidden > 0 && result.status !== 'failed' ? hiddenFrom(check, user, hidden, 'session') : result
   },
 })
 
-export const lockWait = onDatabase({
+export const lockWait = limitOnDatabase({
   depth: 'Standard',
-  results: { 'lock wait': 'No session waits too long for a lock' },
-  settings: {
-    lockWait: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: minute, limit: 2 * minute },
-      doc: 'Maximum time that a session waits for a lock',
-    },
-  },
+  check: 'lock wait',
+  proves: 'No session waits too long for a lock',
+  setting: 'lockWait',
+  unit: 'duration',
+  default: { warn: minute, limit: 2 * minute },
+  doc: 'Maximum time that a session waits for a lock',
   privilege,
   observe: async ({ ask, user }) => {
     // Since version 14, the server reports when the wait began, except in its first moment. Older versions report only
@@ -242,16 +233,13 @@ export const lockWait = onDatabase({
       pid: figure(row, 'pid'),
     }
   },
-  evaluate: ({ user, waiting, hidden, longestMs, pid }, { lockWait: threshold }) => {
+  evaluate: ({ user, waiting, hidden, longestMs, pid }, compare) => {
     const check = 'lock wait'
     if (waiting === undefined) return notChecked(check, 'missing', 'the locks are not reported')
     if (waiting === 0) return ok(check, 'no session is waiting for a lock')
-    const result = atMost({
-      check,
+    const result = compare({
       what: `${count(waiting, 'session is', 'sessions are')} waiting for a lock, the longest for`,
       value: longestMs,
-      unit: 'duration',
-      threshold,
       details: pid === undefined ? [] : [`inspect: SELECT pg_blocking_pids(${pid})`],
     })
     const isLong = result.status === 'failed' && result.notChecked === undefined
@@ -259,17 +247,14 @@ export const lockWait = onDatabase({
   },
 })
 
-export const wraparound = onDatabase({
+export const wraparound = limitOnDatabase({
   depth: 'Advanced',
-  results: { wraparound: 'Transaction IDs are frozen long before they run out' },
-  settings: {
-    wraparound: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 90, limit: 95 },
-      doc: 'Age of the oldest transaction ID, in percent of the age at which the server takes emergency measures (vacuum_failsafe_age)',
-    },
-  },
+  check: 'wraparound',
+  proves: 'Transaction IDs are frozen long before they run out',
+  setting: 'wraparound',
+  unit: 'percent',
+  default: { warn: 90, limit: 95 },
+  doc: 'Age of the oldest transaction ID, in percent of the age at which the server takes emergency measures (vacuum_failsafe_age)',
   observe: async ({ ask }) => {
     // The server enforces a failsafe of at least 105 % of the age that forces autovacuum.
     const ages = (kind: string, age: string, name: string, forced: string): string =>
@@ -288,32 +273,26 @@ export const wraparound = onDatabase({
       of: row?.kind === 'multixact' ? ('multixact' as const) : ('transaction' as const),
     }
   },
-  evaluate: ({ database, age, failsafe, of }, { wraparound: threshold }) => {
+  evaluate: ({ database, age, failsafe, of }, compare) => {
     if (age === undefined || failsafe === undefined) {
       return notChecked('wraparound', 'missing', 'the age of the oldest transaction ID is not reported')
     }
-    return atMost({
-      check: 'wraparound',
+    return compare({
       what: `oldest ${of} ID, in ${database}, is at`,
       value: (age / failsafe) * 100,
-      unit: 'percent',
-      threshold,
       details: [`age ${age}; emergency measures begin at ${failsafe}`],
     })
   },
 })
 
-export const freezeAge = onDatabase({
+export const freezeAge = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'freeze age': 'Autovacuum freezes old transaction IDs about as soon as it begins to' },
-  settings: {
-    freezeAge: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 150, limit: 400 },
-      doc: 'Age of the oldest transaction ID, in percent of the age at which autovacuum begins to freeze (autovacuum_freeze_max_age)',
-    },
-  },
+  check: 'freeze age',
+  proves: 'Autovacuum freezes old transaction IDs about as soon as it begins to',
+  setting: 'freezeAge',
+  unit: 'percent',
+  default: { warn: 150, limit: 400 },
+  doc: 'Age of the oldest transaction ID, in percent of the age at which autovacuum begins to freeze (autovacuum_freeze_max_age)',
   observe: async ({ ask }) => {
     const [row] = await ask(`SELECT * FROM (
       SELECT 'transaction' AS kind, datname, age(datfrozenxid)::float8 AS age,
@@ -329,17 +308,14 @@ export const freezeAge = onDatabase({
       of: text(row, 'kind'),
     }
   },
-  evaluate: ({ database, age, begins, of }, { freezeAge: threshold }) => {
+  evaluate: ({ database, age, begins, of }, compare) => {
     const check = 'freeze age'
     if (age === undefined || begins === undefined) {
       return notChecked(check, 'missing', 'the age of the oldest transaction ID is not reported')
     }
-    return atMost({
-      check,
+    return compare({
       what: `oldest ${of} ID, in ${database}, is at`,
       value: (age / begins) * 100,
-      unit: 'percent',
-      threshold,
       details: [
         `age ${age}; autovacuum begins to freeze at ${begins}`,
         'look for old transactions, prepared transactions, slots, and autovacuum workers that end with an error',
@@ -387,17 +363,14 @@ export const archiver = onDatabase({
   },
 })
 
-export const preparedTransactions = onDatabase({
+export const preparedTransactions = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'prepared transactions': 'No prepared transaction has been abandoned' },
-  settings: {
-    preparedTransactions: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 30_000 },
-      doc: 'Maximum time that a prepared transaction waits for its second phase',
-    },
-  },
+  check: 'prepared transactions',
+  proves: 'No prepared transaction has been abandoned',
+  setting: 'preparedTransactions',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 30_000 },
+  doc: 'Maximum time that a prepared transaction waits for its second phase',
   observe: async ({ ask }) => {
     const [row] = await ask(`SELECT count(*) OVER () AS count, gid, owner, database,
       ${inMs('clock_timestamp() - prepared')} AS age FROM pg_prepared_xacts ORDER BY prepared LIMIT 1`)
@@ -407,11 +380,11 @@ export const preparedTransactions = onDatabase({
       who: row ? `${text(row, 'gid')} of ${text(row, 'owner')} in ${text(row, 'database')}` : '',
     }
   },
-  evaluate: ({ prepared, oldestMs: value, who }, { preparedTransactions: threshold }) => {
+  evaluate: ({ prepared, oldestMs: value, who }, compare) => {
     if (prepared === undefined) return notChecked('prepared transactions', 'missing', 'their number is not reported')
     if (prepared === 0) return ok('prepared transactions', 'none')
     const what = `${count(prepared, 'transaction is', 'transactions are')} waiting for the second phase, the oldest (${who}) for`
-    return atMost({ check: 'prepared transactions', what, value, unit: 'duration', threshold })
+    return compare({ what, value })
   },
 })
 

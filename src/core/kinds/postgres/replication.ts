@@ -1,5 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type DatabaseConnection, figure, flag, onDatabase, type Row, text, truth } from '../../database/index.ts'
+import {
+  type DatabaseConnection,
+  figure,
+  flag,
+  limitOnDatabase,
+  onDatabase,
+  type Row,
+  text,
+  truth,
+} from '../../database/index.ts'
 import {
   atMost,
   type CheckContext,
@@ -420,41 +429,30 @@ function evaluateReplay(
 const whyBehind = (waitsFor: string): string =>
   `check for a long query on the standby${waitsFor === '' ? '' : `; replay waits for ${waitsFor}`}`
 
-export const replicationBytes = onDatabase({
+export const replicationBytes = limitOnDatabase({
   depth: 'Advanced',
-  results: {
-    'replication backlog': 'The WAL that its standbys, or it as a standby, have not replayed is within the limit',
-  },
-  settings: {
-    replicationBacklog: {
-      type: 'threshold',
-      unit: 'bytes',
-      default: { warn: 64 * 1024 ** 2, limit: 1024 ** 3 },
-      doc: 'Maximum amount of WAL that a standby has not replayed',
-    },
-  },
+  check: 'replication backlog',
+  proves: 'The WAL that its standbys, or it as a standby, have not replayed is within the limit',
+  setting: 'replicationBacklog',
+  unit: 'bytes',
+  default: { warn: 64 * 1024 ** 2, limit: 1024 ** 3 },
+  doc: 'Maximum amount of WAL that a standby has not replayed',
   privilege,
   observe: replication,
-  evaluate: ({ replay, replicas, hidden, user }, { replicationBacklog: threshold }) => {
+  evaluate: ({ replay, replicas, hidden, user }, compare) => {
     const check = 'replication backlog'
     if (replay) {
       // Without a WAL receiver, and before it has received anything, `replication lag` reports what is wrong.
       if (replay.connected !== true || replay.bytes === undefined) return []
       const value = Math.max(0, replay.bytes)
-      return atMost({ check, what: 'received and not replayed:', value, unit: 'bytes', threshold })
+      return compare({ what: 'received and not replayed:', value })
     }
     const backlogs = replicas.flatMap(({ name, bytes }) => (bytes === undefined ? [] : [{ name, bytes }]))
     const [worst] = backlogs.toSorted((a, b) => b.bytes - a.bytes)
     // `replication lag` reports replicas without a WAL position.
     if (!worst && replicas.length > 0) return []
     const result = worst
-      ? atMost({
-          check,
-          what: `${worst.name} has not replayed`,
-          value: Math.max(0, worst.bytes),
-          unit: 'bytes',
-          threshold,
-        })
+      ? compare({ what: `${worst.name} has not replayed`, value: Math.max(0, worst.bytes) })
       : ok(check, 'no replica connected')
     return hidden === 0 || result.status === 'failed' ? result : hiddenFrom(check, user, hidden, 'replica')
   },

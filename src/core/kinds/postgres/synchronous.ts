@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { figure, flag, onDatabase, type Row, text, truth } from '../../database/index.ts'
-import { atLeast, atMost, notChecked, ok, warn } from '../../engine/index.ts'
+import { figure, flag, limitOnDatabase, type Row, text, truth } from '../../database/index.ts'
+import { notChecked, ok, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Threshold } from '../../settings/index.ts'
@@ -19,17 +19,15 @@ function requiredStandbys(names: string): number {
 /** Values of synchronous_commit with which a commit waits for no standby. */
 const localCommits = new Set(['off', 'local'])
 
-export const synchronousStandbys = onDatabase({
+export const synchronousStandbys = limitOnDatabase({
   depth: 'Standard',
-  results: { 'synchronous standbys': 'The standbys that commits wait for are connected; omitted on a standby' },
-  settings: {
-    spareStandbys: {
-      type: 'threshold',
-      unit: 'count',
-      default: { limit: 0 },
-      doc: 'Number of standbys in synchronous_standby_names that stream beyond those that a commit waits for',
-    },
-  },
+  check: 'synchronous standbys',
+  proves: 'The standbys that commits wait for are connected; omitted on a standby',
+  setting: 'spareStandbys',
+  unit: 'count',
+  default: { limit: 0 },
+  doc: 'Number of standbys in synchronous_standby_names that stream beyond those that a commit waits for',
+  bound: 'atLeast',
   privilege,
   observe: async ({ ask, user }) => {
     const [row] =
@@ -57,7 +55,11 @@ export const synchronousStandbys = onDatabase({
       commit: text(row, 'commit'),
     }
   },
-  evaluate: ({ user, isStandby, required, streaming, hidden, waiting = 0, commit }, { spareStandbys: spare }) => {
+  evaluate: (
+    { user, isStandby, required, streaming, hidden, waiting = 0, commit },
+    compare,
+    { spareStandbys: spare },
+  ) => {
     const check = 'synchronous standbys'
     if (isStandby) return []
     if (required === 0) return ok(check, 'no commit waits for a standby (synchronous_standby_names is empty)')
@@ -68,7 +70,7 @@ export const synchronousStandbys = onDatabase({
     }
     const waits = waiting === 0 ? [] : [`${count(waiting, 'commit is', 'commits are')} waiting for a standby now`]
     const details = [...waits, 'inspect: SELECT application_name, state, sync_state FROM pg_stat_replication']
-    const result = atLeast({ check, what, value: streaming, unit: 'count', threshold })
+    const result = compare({ what, value: streaming, threshold })
     if (result.status === 'ok') return result
     if (hidden > 0) return hiddenFrom(check, user, hidden, 'replica')
     if (!localCommits.has(commit)) return { ...result, details }
@@ -80,17 +82,14 @@ export const synchronousStandbys = onDatabase({
 /** Milliseconds between the two reads of `commitWait`. */
 const secondReadMs = 200
 
-export const commitWait = onDatabase({
+export const commitWait = limitOnDatabase({
   depth: 'Standard',
-  results: { 'commit wait': 'No commit hangs because no standby confirms it; omitted on a standby' },
-  settings: {
-    commitWait: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 5_000, limit: 30_000 },
-      doc: 'Maximum duration of a statement whose commit waits for a standby',
-    },
-  },
+  check: 'commit wait',
+  proves: 'No commit hangs because no standby confirms it; omitted on a standby',
+  setting: 'commitWait',
+  unit: 'duration',
+  default: { warn: 5_000, limit: 30_000 },
+  doc: 'Maximum duration of a statement whose commit waits for a standby',
   privilege,
   observe: async ({ ask, user }) => {
     const read = async () => {
@@ -121,7 +120,7 @@ export const commitWait = onDatabase({
       pid: text(waiting[0], 'pid'),
     }
   },
-  evaluate: ({ user, isStandby, isSynchronous, hidden, waiting, longestMs, pid }, { commitWait: threshold }) => {
+  evaluate: ({ user, isStandby, isSynchronous, hidden, waiting, longestMs, pid }, compare) => {
     const check = 'commit wait'
     if (isStandby) return []
     if (isSynchronous === undefined || hidden === undefined) {
@@ -131,8 +130,7 @@ export const commitWait = onDatabase({
     const what = `${count(waiting, 'commit is', 'commits are')} waiting for a standby, ${waiting === 1 ? 'its' : 'the longest'} statement for`
     const details = [`inspect: SELECT * FROM pg_stat_activity WHERE pid = ${pid}`]
     const none = ok(check, 'no commit hangs')
-    const result =
-      waiting === 0 ? none : atMost({ check, what, value: longestMs, unit: 'duration', threshold, details })
+    const result = waiting === 0 ? none : compare({ what, value: longestMs, details })
     return hidden > 0 && result.status !== 'failed' ? hiddenFrom(check, user, hidden, 'session') : result
   },
 })

@@ -1,5 +1,5 @@
-import { figure, flag, onDatabase, text } from '../../database/index.ts'
-import { atMost, notChecked, ok, warn } from '../../engine/index.ts'
+import { figure, flag, limitOnDatabase, text } from '../../database/index.ts'
+import { notChecked, ok, warn } from '../../engine/index.ts'
 import { count } from '../../net/text.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
 import { hiddenWithout, inMs } from './checks.ts'
@@ -19,18 +19,15 @@ const standbyCountsNothing = 'the server does not count tuples (track_counts)'
 /** Whether the statistics of tables say anything: a standby counts nothing, and vacuums nothing. */
 const counting = `pg_is_in_recovery() AS standby, current_setting('track_counts') = 'on' AS counted`
 
-export const deadTuples = onDatabase({
+export const deadTuples = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'dead tuples': 'No large table of this database consists of too many dead tuples; omitted on a standby' },
-  settings: {
-    deadTuples: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 20, limit: 40 },
-      doc: 'Maximum share of dead tuples in a table',
-    },
-    largeTables,
-  },
+  check: 'dead tuples',
+  proves: 'No large table of this database consists of too many dead tuples; omitted on a standby',
+  setting: 'deadTuples',
+  unit: 'percent',
+  default: { warn: 20, limit: 40 },
+  doc: 'Maximum share of dead tuples in a table',
+  settings: { largeTables },
   observe: async ({ ask }, { largeTables: rows }) => {
     const [row] = await ask(`SELECT ${counting}, worst.* FROM (SELECT 1) AS one LEFT JOIN LATERAL (
         SELECT schemaname || '.' || relname AS name, n_dead_tup AS dead,
@@ -45,31 +42,25 @@ export const deadTuples = onDatabase({
       percent: figure(row, 'percent'),
     }
   },
-  evaluate: (
-    { isStandby, isCounted, name, dead = 0, percent: value },
-    { deadTuples: threshold, largeTables: rows },
-  ) => {
+  evaluate: ({ isStandby, isCounted, name, dead = 0, percent: value }, compare, { largeTables: rows }) => {
     const check = 'dead tuples'
     if (isStandby) return []
     if (!isCounted) return notChecked(check, 'missing', standbyCountsNothing)
     if (name === '') return ok(check, noTables(rows))
     const details = [`${dead} dead tuples`, `next: VACUUM ${name}, and look for old transactions and slots`]
-    return atMost({ check, what: `most dead tuples, in ${name}:`, value, unit: 'percent', threshold, details })
+    return compare({ what: `most dead tuples, in ${name}:`, value, details })
   },
 })
 
-export const lastVacuum = onDatabase({
+export const lastVacuum = limitOnDatabase({
   depth: 'Advanced',
-  results: { 'last vacuum': 'Every large table of this database that is due for VACUUM gets it; omitted on a standby' },
-  settings: {
-    lastVacuum: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 7 * 86_400_000 },
-      doc: 'Maximum time since the last VACUUM of a table whose dead tuples make it due for autovacuum',
-    },
-    largeTables,
-  },
+  check: 'last vacuum',
+  proves: 'Every large table of this database that is due for VACUUM gets it; omitted on a standby',
+  setting: 'lastVacuum',
+  unit: 'duration',
+  default: { warn: 7 * 86_400_000 },
+  doc: 'Maximum time since the last VACUUM of a table whose dead tuples make it due for autovacuum',
+  settings: { largeTables },
   observe: async ({ ask }, { largeTables: rows }) => {
     // A table that was never vacuumed has waited since the statistics began, at the earliest.
     const [row] = await ask(`SELECT ${counting}, current_setting('autovacuum') = 'on' AS autovacuum,
@@ -92,14 +83,14 @@ export const lastVacuum = onDatabase({
       ageMs: figure(row, 'age'),
     }
   },
-  evaluate: ({ isStandby, isCounted, isAutomatic, tables, name, ageMs: value }, settings) => {
+  evaluate: ({ isStandby, isCounted, isAutomatic, tables, name, ageMs: value }, compare, settings) => {
     const check = 'last vacuum'
     if (isStandby) return []
     if (!isCounted || tables === undefined) return notChecked(check, 'missing', standbyCountsNothing)
     const none = tables === 0 ? noTables(settings.largeTables) : `none of ${count(tables, 'large table')} is due`
     const what = `due and not vacuumed for longest, ${name}:`
     const threshold = settings.lastVacuum
-    const result = name === '' ? ok(check, none) : atMost({ check, what, value, unit: 'duration', threshold })
+    const result = name === '' ? ok(check, none) : compare({ what, value, threshold })
     if (isAutomatic || result.status !== 'ok') return result
     return warn(check, `autovacuum is off; ${result.message}`, { measurement: result.measurement })
   },
@@ -108,17 +99,14 @@ export const lastVacuum = onDatabase({
 const maxOf = (column: string): string =>
   `CASE ${column} WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647 ELSE 9223372036854775807 END`
 
-export const sequences = onDatabase({
+export const sequences = limitOnDatabase({
   depth: 'Advanced',
-  results: { sequences: 'No sequence of this database has used up its values, or those of its column' },
-  settings: {
-    sequences: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 70, limit: 90 },
-      doc: 'Used part of the values of a sequence, in percent; they end at its maximum, or at the largest value that its column can hold',
-    },
-  },
+  check: 'sequences',
+  proves: 'No sequence of this database has used up its values, or those of its column',
+  setting: 'sequences',
+  unit: 'percent',
+  default: { warn: 70, limit: 90 },
+  doc: 'Used part of the values of a sequence, in percent; they end at its maximum, or at the largest value that its column can hold',
   privilege: 'GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO <account>',
   observe: async ({ ask, user }) => {
     // A sequence that cycles never runs out. The type of a column that owns a sequence may be smaller than its own.
@@ -160,12 +148,12 @@ export const sequences = onDatabase({
       percent: figure(row, 'percent'),
     }
   },
-  evaluate: ({ user, count: all, hidden, schemas, name, value, percent }, { sequences: threshold }) => {
+  evaluate: ({ user, count: all, hidden, schemas, name, value, percent }, compare) => {
     const check = 'sequences'
     if (all === undefined || hidden === undefined) return notChecked(check, 'missing', 'the sequences are not reported')
     const none = ok(check, all === 0 ? 'none' : 'none has been used')
     const what = `${name} is at ${value}:`
-    const result = name === '' ? none : atMost({ check, what, value: percent, unit: 'percent', threshold })
+    const result = name === '' ? none : compare({ what, value: percent })
     if (hidden === 0 || result.status === 'failed') return result
     const details = schemas.map(
       (schema) => `GRANT SELECT ON ALL SEQUENCES IN SCHEMA ${identifier(schema)} TO ${identifier(user)}`,

@@ -1,5 +1,5 @@
-import { figure, flag, onDatabase, text, truth } from '../../database/index.ts'
-import { atMost, notChecked, ok, warn } from '../../engine/index.ts'
+import { figure, flag, limitOnDatabase, onDatabase, text, truth } from '../../database/index.ts'
+import { notChecked, ok, warn } from '../../engine/index.ts'
 import { showBytes, showDuration } from '../../format.ts'
 import { count } from '../../net/text.ts'
 import { hiddenFrom, inMs, privilege } from './checks.ts'
@@ -84,19 +84,14 @@ export const pendingRestart = onDatabase({
   },
 })
 
-export const checkpointAge = onDatabase({
+export const checkpointAge = limitOnDatabase({
   depth: 'Advanced',
-  results: {
-    'checkpoint age': 'Checkpoints are completed while there is WAL to write; omitted on a standby',
-  },
-  settings: {
-    checkpointAge: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 300, limit: 1_000 },
-      doc: 'Time since the last completed checkpoint began, in percent of checkpoint_timeout. A server that has written less than one WAL segment since then needs no checkpoint',
-    },
-  },
+  check: 'checkpoint age',
+  proves: 'Checkpoints are completed while there is WAL to write; omitted on a standby',
+  setting: 'checkpointAge',
+  unit: 'percent',
+  default: { warn: 300, limit: 1_000 },
+  doc: 'Time since the last completed checkpoint began, in percent of checkpoint_timeout. A server that has written less than one WAL segment since then needs no checkpoint',
   observe: async ({ ask }) => {
     const [role] = await ask('SELECT pg_is_in_recovery() AS standby')
     const isStandby = flag(role, 'standby')
@@ -115,7 +110,7 @@ export const checkpointAge = onDatabase({
       timeoutMs: figure(row, 'timeout'),
     }
   },
-  evaluate: ({ isStandby, ageMs, written, segment, timeoutMs }, { checkpointAge: threshold }) => {
+  evaluate: ({ isStandby, ageMs, written, segment, timeoutMs }, compare) => {
     const check = 'checkpoint age'
     if (isStandby) return []
     if (ageMs === undefined || written === undefined || segment === undefined || !timeoutMs) {
@@ -128,31 +123,23 @@ export const checkpointAge = onDatabase({
         measurement: { value: (age / timeoutMs) * 100, unit: 'percent' },
       })
     }
-    return atMost({
-      check,
+    return compare({
       what,
       value: (age / timeoutMs) * 100,
-      unit: 'percent',
       after: 'of checkpoint_timeout',
-      threshold,
       details: ["check the disk and the server's log: a restart would replay all of this WAL"],
     })
   },
 })
 
-export const exclusiveBackup = onDatabase({
+export const exclusiveBackup = limitOnDatabase({
   depth: 'Advanced',
-  results: {
-    'exclusive backup': 'No exclusive backup was forgotten; omitted on a standby and since PostgreSQL 15',
-  },
-  settings: {
-    exclusiveBackup: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 86_400_000 },
-      doc: 'Maximum time since pg_start_backup() began an exclusive backup, which only PostgreSQL before 15 has. A server that crashes meanwhile may not start again',
-    },
-  },
+  check: 'exclusive backup',
+  proves: 'No exclusive backup was forgotten; omitted on a standby and since PostgreSQL 15',
+  setting: 'exclusiveBackup',
+  unit: 'duration',
+  default: { warn: 86_400_000 },
+  doc: 'Maximum time since pg_start_backup() began an exclusive backup, which only PostgreSQL before 15 has. A server that crashes meanwhile may not start again',
   observe: async ({ ask }) => {
     const [role] = await ask(`SELECT pg_is_in_recovery() AS standby,
       to_regprocedure('pg_catalog.pg_backup_start_time()') IS NOT NULL AS supported`)
@@ -162,20 +149,13 @@ export const exclusiveBackup = onDatabase({
       ${inMs('clock_timestamp() - pg_backup_start_time()')} AS since`)
     return { isStandby, isSupported, isRunning: flag(row, 'running'), sinceMs: figure(row, 'since') }
   },
-  evaluate: ({ isStandby, isSupported, isRunning, sinceMs: value }, { exclusiveBackup: threshold }) => {
+  evaluate: ({ isStandby, isSupported, isRunning, sinceMs: value }, compare) => {
     const check = 'exclusive backup'
     if (isStandby || isSupported === false) return []
     if (isRunning === undefined) return notChecked(check, 'missing', 'the state of the backup is not reported')
     if (!isRunning) return ok(check, 'none')
     const details = ['next: SELECT pg_stop_backup(), if no backup is running']
-    return atMost({
-      check,
-      what: 'an exclusive backup has been running for',
-      value,
-      unit: 'duration',
-      threshold,
-      details,
-    })
+    return compare({ what: 'an exclusive backup has been running for', value, details })
   },
 })
 

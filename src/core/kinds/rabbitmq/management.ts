@@ -1,3 +1,4 @@
+import { limitsOn } from '../../assert/limit-check.ts'
 import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
 import type { Chain } from '../../net/certificates.ts'
 import { callOver, open, type Route } from '../../net/http/route.ts'
@@ -66,6 +67,7 @@ export type Management = Connection & {
 
 /** Gives the checks of rabbitmq their types. */
 export const onManagement = checksOn<Management>()
+export const limitOnManagement = limitsOn<Management>()
 
 /** The management demands a sign-in from anonymous callers, unless a proxy signs in for them. */
 const isManagement = ({ status, body }: ManagementAnswer): boolean =>

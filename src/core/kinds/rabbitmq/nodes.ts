@@ -15,6 +15,7 @@ import type { Threshold } from '../../settings/index.ts'
 import {
   type Account,
   content,
+  limitOnManagement,
   list,
   type Management,
   type ManagementJson,
@@ -60,19 +61,19 @@ export const signIn = onManagement({
     ),
 })
 
-export const messages = onManagement({
+export const messages = limitOnManagement({
   depth: 'Standard',
-  results: { messages: 'The number of waiting messages in all queues is within the limit; omitted without `messages`' },
-  settings: {
-    messages: { type: 'threshold', unit: 'count', doc: 'Maximum number of ready messages in all queues together' },
-  },
-  when: ['messages'],
+  check: 'messages',
+  proves: 'The number of waiting messages in all queues is within the limit; omitted without `messages`',
+  setting: 'messages',
+  unit: 'count',
+  doc: 'Maximum number of ready messages in all queues together',
+
   privilege,
   observe: readOverview,
-  evaluate: ({ ready: value }, { messages: threshold }) => {
-    if (!threshold) return []
+  evaluate: ({ ready: value }, compare) => {
     if (value === undefined) return notChecked('messages', 'missing', 'the server reports no queue statistics')
-    return atMost({ check: 'messages', what: 'messages ready in all queues:', value, unit: 'count', threshold })
+    return compare({ what: 'messages ready in all queues:', value })
   },
 })
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { figure } from '../../database/index.ts'
 import { atMost, certificateCheck, certificateSetting, fail, ok, warn } from '../../engine/index.ts'
 import { ProbeError } from '../../probe-error.ts'
-import { connectLatency, onRedis, type RedisConnection } from './connection.ts'
+import { connectLatency, limitOnRedis, onRedis, type RedisConnection } from './connection.ts'
 import { acceptsWrites, info, parseInfo } from './info.ts'
 import { queuesSetting } from './queues.ts'
 import { isError, textOf } from './resp.ts'
@@ -68,18 +68,15 @@ export const selectDatabase = onRedis({
 
 const pingCount = 10
 
-export const latency = onRedis({
+export const latency = limitOnRedis({
   depth: 'Advanced',
   provesNoReading: true,
-  results: { latency: 'The server answers ten PINGs quickly' },
-  settings: {
-    pings: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 100, limit: 1_000 },
-      doc: 'Maximum response time of the slowest of ten further PINGs',
-    },
-  },
+  check: 'latency',
+  proves: 'The server answers ten PINGs quickly',
+  setting: 'pings',
+  unit: 'duration',
+  default: { warn: 100, limit: 1_000 },
+  doc: 'Maximum response time of the slowest of ten further PINGs',
   privilege: 'ACL SETUSER <account> +ping',
   observe: async (redis, _, { now }) => {
     const ms: number[] = []
@@ -95,9 +92,9 @@ export const latency = onRedis({
     }
     return { ms }
   },
-  evaluate: ({ ms }, { pings: threshold }) => {
+  evaluate: ({ ms }, compare) => {
     const what = `slowest of ${ms.length} PINGs took`
-    return atMost({ check: 'latency', what, value: Math.max(...ms), unit: 'duration', threshold })
+    return compare({ what, value: Math.max(...ms) })
   },
 })
 

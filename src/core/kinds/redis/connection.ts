@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { limitsOn } from '../../assert/limit-check.ts'
 import { type AddressTurn, type CheckContext, type Connection, checksOn, latencySetting } from '../../engine/index.ts'
 import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
@@ -149,6 +150,7 @@ export class RedisConnection implements Connection {
 
 /** Gives the checks of redis their types. */
 export const onRedis = checksOn<RedisConnection>()
+export const limitOnRedis = limitsOn<RedisConnection>()
 
 /** Reads the secret and the CA file, which all addresses share. Throws their errors. */
 export async function prepareRedis(settings: ConnectSettings, { files }: CheckContext) {

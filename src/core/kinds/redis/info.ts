@@ -1,7 +1,5 @@
 import { figure, type Row, text } from '../../database/index.ts'
 import {
-  atLeast,
-  atMost,
   type CheckContext,
   fail,
   notChecked,
@@ -15,7 +13,7 @@ import { showBytes, showDuration } from '../../format.ts'
 import { count, type Redact } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec } from '../../settings/index.ts'
-import { onRedis, type RedisConnection } from './connection.ts'
+import { limitOnRedis, onRedis, type RedisConnection } from './connection.ts'
 import { listOf, textOf } from './resp.ts'
 
 /** The period in which an increase counts, in milliseconds. A burst is reported for that long, and not for weeks. */
@@ -238,20 +236,17 @@ export const readOnly = onRedis({
   },
 })
 
-export const memory = onRedis({
+export const memory = limitOnRedis({
   depth: 'Standard',
-  results: { memory: 'Enough memory remains' },
-  settings: {
-    memory: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 80, limit: 95 },
-      doc: 'Maximum memory in use, in percent of maxmemory; ignored if the policy (allkeys-…) may evict any key',
-    },
-  },
+  check: 'memory',
+  proves: 'Enough memory remains',
+  setting: 'memory',
+  unit: 'percent',
+  default: { warn: 80, limit: 95 },
+  doc: 'Maximum memory in use, in percent of maxmemory; ignored if the policy (allkeys-…) may evict any key',
   privilege,
   observe: info,
-  evaluate: ({ row }, settings) => {
+  evaluate: ({ row }, compare, settings) => {
     const total = figure(row, 'used_memory')
     const max = figure(row, 'maxmemory')
     if (total === undefined) return notChecked('memory', 'missing', 'the server does not report its memory use')
@@ -266,26 +261,23 @@ export const memory = onRedis({
     const what = `${showBytes(used)} of ${showBytes(max)} used (${policy || 'unknown policy'}):`
     // A cache is supposed to be full.
     const threshold = policy.startsWith('allkeys-') ? {} : settings.memory
-    return atMost({ check: 'memory', what, value: (used / max) * 100, unit: 'percent', threshold })
+    return compare({ what, value: (used / max) * 100, threshold })
   },
 })
 
 const blockedClients = (row: Row): number | undefined => figure(row, 'blocked_clients')
 
-export const clients = onRedis({
+export const clients = limitOnRedis({
   depth: 'Standard',
-  results: { clients: 'Enough client connections remain' },
-  settings: {
-    clients: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 80, limit: 95 },
-      doc: 'Maximum number of connected clients, in percent of maxclients',
-    },
-  },
+  check: 'clients',
+  proves: 'Enough client connections remain',
+  setting: 'clients',
+  unit: 'percent',
+  default: { warn: 80, limit: 95 },
+  doc: 'Maximum number of connected clients, in percent of maxclients',
   privilege,
   observe: info,
-  evaluate: ({ row }, { clients: threshold }) => {
+  evaluate: ({ row }, compare) => {
     const connected = figure(row, 'connected_clients')
     const max = figure(row, 'maxclients')
     if (connected === undefined) {
@@ -299,7 +291,7 @@ export const clients = onRedis({
     if (max === 0) return notChecked('clients', 'missing', 'the server reports a maxclients of 0')
     const waiting = blockedClients(row) ? `, ${blockedClients(row)} of them blocked` : ''
     const what = `${connected} of ${max} clients${waiting}:`
-    return atMost({ check: 'clients', what, value: (connected / max) * 100, unit: 'percent', threshold })
+    return compare({ what, value: (connected / max) * 100 })
   },
 })
 
@@ -355,22 +347,17 @@ const counters = async (redis: RedisConnection, settings: unknown, context: Chec
   }
 }
 
-export const rejected = onRedis({
+export const rejected = limitOnRedis({
   depth: 'Standard',
-  results: {
-    rejected: 'The server has rejected few connections lately; needs a store, or a server that has just started',
-  },
-  settings: {
-    rejected: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 1 },
-      doc: 'Maximum share of connections rejected because maxclients was reached, in the last hour, or since the last run before that',
-    },
-  },
+  check: 'rejected',
+  proves: 'The server has rejected few connections lately; needs a store, or a server that has just started',
+  setting: 'rejected',
+  unit: 'percent',
+  default: { warn: 1 },
+  doc: 'Maximum share of connections rejected because maxclients was reached, in the last hour, or since the last run before that',
   privilege,
   observe: counters,
-  evaluate: ({ connections }, { rejected: threshold }) => {
+  evaluate: ({ connections }, compare) => {
     const check = 'rejected'
     if (!connections) {
       return notChecked(check, 'missing', 'the server does not report how many connections it has rejected')
@@ -383,7 +370,7 @@ export const rejected = onRedis({
     const when = recently ? `in the last ${showDuration(recently.overMs)}` : 'since the server started'
     const what = `${count(by.refused, 'connection')} of ${all} rejected ${when}:`
     const value = all === 0 ? 0 : (by.refused / all) * 100
-    return atMost({ check, what, value, unit: 'percent', threshold })
+    return compare({ what, value })
   },
 })
 
@@ -391,59 +378,37 @@ export const rejected = onRedis({
 const sinceStart = (what: string): string =>
   `${what} since the server started; how many of them lately is known from the second run on, with a store`
 
-export const blocked = onRedis({
+export const blocked = limitOnRedis({
   depth: 'Standard',
-  results: { blocked: 'The number of blocked clients is within the limit; omitted without `blocked`' },
-  settings: {
-    blocked: {
-      type: 'threshold',
-      unit: 'count',
-      doc: 'Maximum number of clients that wait in a blocking command, as workers do',
-    },
-  },
-  when: ['blocked'],
+  check: 'blocked',
+  proves: 'The number of blocked clients is within the limit; omitted without `blocked`',
+  setting: 'blocked',
+  unit: 'count',
+  doc: 'Maximum number of clients that wait in a blocking command, as workers do',
+
   privilege,
   observe: info,
-  evaluate: ({ row }, { blocked: threshold }) => {
-    if (!threshold) return []
-    return atMost({
-      check: 'blocked',
-      what: 'blocked clients:',
-      figure: 'the number of blocked clients',
-      value: blockedClients(row),
-      unit: 'count',
-      threshold,
-    })
-  },
+  evaluate: ({ row }, compare) =>
+    compare({ what: 'blocked clients:', figure: 'the number of blocked clients', value: blockedClients(row) }),
 })
 
-export const evicted = onRedis({
+export const evicted = limitOnRedis({
   depth: 'Standard',
-  results: { evicted: 'Few keys were evicted lately; omitted without `evicted`' },
-  settings: {
-    evicted: {
-      type: 'threshold',
-      unit: 'count',
-      doc: 'Maximum number of keys evicted in the last hour, or since the last run before that',
-    },
-  },
-  when: ['evicted'],
+  check: 'evicted',
+  proves: 'Few keys were evicted lately; omitted without `evicted`',
+  setting: 'evicted',
+  unit: 'count',
+  doc: 'Maximum number of keys evicted in the last hour, or since the last run before that',
+
   privilege,
   observe: counters,
-  evaluate: ({ evictions: observed }, { evicted: threshold }) => {
-    if (!threshold) return []
+  evaluate: ({ evictions: observed }, compare) => {
     const check = 'evicted'
     if (!observed) return notChecked(check, 'missing', 'the server does not report how many keys it has evicted')
     const { evictions, recently } = observed
     if (!recently && evictions > 0) return ok(check, `${count(evictions, 'key')} ${sinceStart('evicted')}`)
     const when = recently ? `in the last ${showDuration(recently.overMs)}` : 'since the server started'
-    return atMost({
-      check,
-      what: `keys evicted ${when}:`,
-      value: recently?.by.evictions ?? evictions,
-      unit: 'count',
-      threshold,
-    })
+    return compare({ what: `keys evicted ${when}:`, value: recently?.by.evictions ?? evictions })
   },
 })
 
@@ -486,29 +451,20 @@ export const persistence = onRedis({
   },
 })
 
-export const restarted = onRedis({
+export const restarted = limitOnRedis({
   depth: 'Standard',
-  results: { restarted: 'The server has not restarted recently' },
-  settings: {
-    restarted: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: minute },
-      doc: 'Minimum uptime of the server',
-    },
-  },
+  check: 'restarted',
+  proves: 'The server has not restarted recently',
+  setting: 'restarted',
+  unit: 'duration',
+  default: { warn: minute },
+  doc: 'Minimum uptime of the server',
+  bound: 'atLeast',
   privilege,
   observe: info,
-  evaluate: ({ row }, { restarted: threshold }) => {
+  evaluate: ({ row }, compare) => {
     const value = milliseconds(figure(row, 'uptime_in_seconds'))
-    return atLeast({
-      check: 'restarted',
-      what: 'up for',
-      figure: 'the uptime',
-      value,
-      unit: 'duration',
-      threshold,
-    })
+    return compare({ what: 'up for', figure: 'the uptime', value })
   },
 })
 
@@ -576,22 +532,18 @@ export const replicas = onRedis({
   },
 })
 
-export const replicationLag = onRedis({
+export const replicationLag = limitOnRedis({
   depth: 'Advanced',
-  results: { 'replication lag': 'Primary and replicas communicate; omitted without replication' },
-  settings: {
-    replicationLag: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 15_000, limit: minute },
-      doc: 'Maximum time since primary and replica last communicated, which they do every 1 to 10 s',
-    },
-  },
+  check: 'replication lag',
+  proves: 'Primary and replicas communicate; omitted without replication',
+  setting: 'replicationLag',
+  unit: 'duration',
+  default: { warn: 15_000, limit: minute },
+  doc: 'Maximum time since primary and replica last communicated, which they do every 1 to 10 s',
   privilege,
   observe: info,
-  evaluate: ({ row }, { replicationLag: threshold }) => {
-    const lag = (what: string, value: number | undefined) =>
-      atMost({ check: 'replication lag', what, value, unit: 'duration', threshold })
+  evaluate: ({ row }, compare) => {
+    const lag = (what: string, value: number | undefined) => compare({ what, value })
     const late = acceptsWrites(row) ? worstReplica(row, ({ lagMs }) => lagMs) : undefined
     const ofReplica =
       late && lag(`${late.lagMs === undefined ? 'the lag of' : 'last heard from'} replica ${late.at}`, late.lagMs)
@@ -606,20 +558,17 @@ export const replicationLag = onRedis({
   },
 })
 
-export const replicationOffset = onRedis({
+export const replicationOffset = limitOnRedis({
   depth: 'Advanced',
-  results: { 'replication offset': 'The replicas of a primary are not too far behind' },
-  settings: {
-    replicationBytes: {
-      type: 'threshold',
-      unit: 'bytes',
-      default: { warn: 16 * 1024 ** 2 },
-      doc: 'Maximum distance between the offsets of the primary and a replica, as reported by the primary',
-    },
-  },
+  check: 'replication offset',
+  proves: 'The replicas of a primary are not too far behind',
+  setting: 'replicationBytes',
+  unit: 'bytes',
+  default: { warn: 16 * 1024 ** 2 },
+  doc: 'Maximum distance between the offsets of the primary and a replica, as reported by the primary',
   privilege,
   observe: info,
-  evaluate: ({ row }, { replicationBytes: threshold }) => {
+  evaluate: ({ row }, compare) => {
     const own = figure(row, 'master_repl_offset')
     const distance = ({ offset }: Replica): number | undefined =>
       own === undefined || offset === undefined ? undefined : Math.max(0, own - offset)
@@ -627,32 +576,21 @@ export const replicationOffset = onRedis({
     if (!acceptsWrites(row) || !behind) return []
     const value = distance(behind)
     const what = `replica ${behind.at} lags by`
-    return atMost({
-      check: 'replication offset',
-      what,
-      figure: `the offset of replica ${behind.at}`,
-      value,
-      unit: 'bytes',
-      threshold,
-    })
+    return compare({ what, figure: `the offset of replica ${behind.at}`, value })
   },
 })
 
-export const lastSave = onRedis({
+export const lastSave = limitOnRedis({
   depth: 'Advanced',
-  results: { 'last save': 'Changes are saved often enough; omitted without `lastSave`' },
-  settings: {
-    lastSave: {
-      type: 'threshold',
-      unit: 'duration',
-      doc: 'Maximum age of the last save while there are unsaved changes',
-    },
-  },
-  when: ['lastSave'],
+  check: 'last save',
+  proves: 'Changes are saved often enough; omitted without `lastSave`',
+  setting: 'lastSave',
+  unit: 'duration',
+  doc: 'Maximum age of the last save while there are unsaved changes',
+
   privilege,
   observe: info,
-  evaluate: ({ row, date }, { lastSave: threshold }) => {
-    if (!threshold) return []
+  evaluate: ({ row, date }, compare) => {
     const saved = figure(row, 'rdb_last_save_time')
     const changes = figure(row, 'rdb_changes_since_last_save')
     if (saved === undefined || changes === undefined) {
@@ -661,30 +599,27 @@ export const lastSave = onRedis({
     if (changes === 0) return ok('last save', 'no changes since the last save')
     const what = `${count(changes, 'unsaved change')}, the last save was`
     const value = Math.max(0, date.getTime() - saved * 1_000)
-    return atMost({ check: 'last save', what, value, unit: 'duration', threshold })
+    return compare({ what, value })
   },
 })
 
-export const fork = onRedis({
+export const fork = limitOnRedis({
   depth: 'Advanced',
-  results: { fork: 'Forking for a save or a new replica does not block clients for too long' },
-  settings: {
-    fork: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000 },
-      doc: 'Maximum duration of the last fork, during which the server answers no requests. It grows with the memory in use',
-    },
-  },
+  check: 'fork',
+  proves: 'Forking for a save or a new replica does not block clients for too long',
+  setting: 'fork',
+  unit: 'duration',
+  default: { warn: 1_000 },
+  doc: 'Maximum duration of the last fork, during which the server answers no requests. It grows with the memory in use',
   privilege,
   observe: info,
-  evaluate: ({ row }, { fork: threshold }) => {
+  evaluate: ({ row }, compare) => {
     const us = figure(row, 'latest_fork_usec')
     if (us === undefined) {
       return notChecked('fork', 'missing', 'the server does not report how long its last fork took')
     }
     const what = 'the last fork blocked the server for'
-    const result = atMost({ check: 'fork', what, value: us / 1_000, unit: 'duration', threshold })
+    const result = compare({ what, value: us / 1_000 })
     return us === 0 ? { ...result, message: 'the server has not forked since it started' } : result
   },
 })

@@ -1,4 +1,5 @@
 import { dirname, isAbsolute } from 'node:path'
+import { limitsOn } from '../../assert/limit-check.ts'
 import {
   askQuery,
   type Column,
@@ -10,7 +11,6 @@ import {
   queryMs,
 } from '../../database/index.ts'
 import {
-  atLeast,
   atMost,
   type CheckContext,
   checksOn,
@@ -31,6 +31,7 @@ import type { QuickCheck, RoundTrip, SqliteTask } from './probe.ts'
 
 const hour = 3_600_000
 const check = checksOn<SqliteFile>()
+const limitCheck = limitsOn<SqliteFile>()
 
 export const ownStoreSetting = {
   type: 'flag',
@@ -135,31 +136,23 @@ export const schema = check({
   },
 })
 
-export const disk = check({
+export const disk = limitCheck({
   depth: 'Standard',
-  results: { disk: 'The disk has enough free space' },
-  settings: {
-    diskFree: {
-      type: 'threshold',
-      unit: 'percent',
-      default: { warn: 20, limit: 10 },
-      doc: 'Minimum free disk space, in percent',
-    },
-  },
+  check: 'disk',
+  proves: 'The disk has enough free space',
+  setting: 'diskFree',
+  unit: 'percent',
+  default: { warn: 20, limit: 10 },
+  doc: 'Minimum free disk space, in percent',
+  bound: 'atLeast',
   observe: (file, _, { files }) =>
     explained(file, async () => {
       const { available, blocks, blockBytes } = await files('space', { path: dirname(file.path) })
       return { freeBytes: available * blockBytes, percent: blocks > 0 ? (available / blocks) * 100 : undefined }
     }),
-  evaluate: ({ freeBytes, percent }, { diskFree }) => {
+  evaluate: ({ freeBytes, percent }, compare) => {
     if (percent === undefined) return notChecked('disk', 'missing', 'the file system does not report its size')
-    return atLeast({
-      check: 'disk',
-      what: `${showBytes(freeBytes)} of disk space free:`,
-      value: percent,
-      unit: 'percent',
-      threshold: diskFree,
-    })
+    return compare({ what: `${showBytes(freeBytes)} of disk space free:`, value: percent })
   },
 })
 
