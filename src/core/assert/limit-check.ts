@@ -38,7 +38,7 @@ type LimitDeclaration<
   readonly doc: string
   /** Which side of the threshold is a fault. Default: `atMost`. */
   readonly bound?: 'atMost' | 'atLeast'
-  /** Settings besides the threshold. */
+  /** Settings besides the threshold, and before it in every list. */
   readonly settings?: More
   /** `compare` makes the result of a figure; a check without a figure to compare returns a result of its own, or none. */
   readonly evaluate: (
@@ -92,7 +92,7 @@ export const limitsOn =
       ...(usual ? {} : { when: [setting] }),
       ...declaration,
       results: { [check]: proves } as Record<Name, string>,
-      settings: { [setting]: limit, ...more } as unknown as Spec<Key, Default, More>,
+      settings: { ...more, [setting]: limit } as unknown as Spec<Key, Default, More>,
       evaluate: (observation, settings) => {
         const threshold = (settings as Readonly<Record<string, Threshold | undefined>>)[setting]
         if (!threshold) return []

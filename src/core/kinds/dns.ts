@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP, SocketAddress } from 'node:net'
+import { limitsOn } from '../assert/limit-check.ts'
 import {
   atLeast,
   atMost,
@@ -55,6 +56,7 @@ type Answer = {
 }
 
 const check = checksOn<NameServers>()
+const limitCheck = limitsOn<NameServers>()
 
 /** Queries once for all checks. Throws ProbeError. */
 async function lookUp(nameServers: NameServers, question: Question, context: CheckContext): Promise<Answer> {
@@ -305,21 +307,16 @@ async function serialAt(place: string, zone: string, signal: AbortSignal): Promi
 const causeOf = (error: unknown): string =>
   (error instanceof ProbeError ? error.details[0] : undefined) ?? (error as NodeJS.ErrnoException).code ?? 'unknown'
 
-export const signatures = check({
+export const signatures = limitCheck({
   depth: 'Advanced',
-  results: {
-    signatures: 'The DNSSEC signatures (RRSIG) of the answer remain valid long enough; left out if it has none',
-  },
-  settings: {
-    ...questionSettings,
-    signatures: {
-      type: 'threshold',
-      unit: 'days',
-      default: { warn: 7, limit: 2 },
-      doc: 'Minimum remaining validity of the DNSSEC signatures of the answer, in days',
-    },
-    signed: { type: 'flag', default: false, doc: 'The answer must be signed' },
-  },
+  check: 'signatures',
+  proves: 'The DNSSEC signatures (RRSIG) of the answer remain valid long enough; left out if it has none',
+  setting: 'signatures',
+  unit: 'days',
+  default: { warn: 7, limit: 2 },
+  doc: 'Minimum remaining validity of the DNSSEC signatures of the answer, in days',
+  bound: 'atLeast',
+  settings: { ...questionSettings, signed: { type: 'flag', default: false, doc: 'The answer must be signed' } },
   last: true,
   observe: async ({ resolver }, { query: name, type }, { signal, date }) => {
     const [place = ''] = resolver.getServers()
@@ -333,7 +330,7 @@ export const signatures = check({
       return { place, at: date(), all: undefined }
     }
   },
-  evaluate: ({ place, at, all }, { query, type, signatures: threshold, signed }) => {
+  evaluate: ({ place, at, all }, compare, { query, type, signatures: threshold, signed }) => {
     const subject = `${sanitize(query, 128)} ${type}`
     if (all === undefined) {
       // Firewalls often let only UDP through, and the other checks work without TCP.
@@ -359,7 +356,7 @@ export const signatures = check({
       return fail('signatures', 'data', message, { address: place, measurement })
     }
     const what = `${count(all.length, 'signature')} of ${subject}: the first expires on ${formatDay(first.to)}, in`
-    return atLeast({ check: 'signatures', what, value, unit: 'days', threshold, at: first.to, address: place })
+    return compare({ what, value, at: first.to, address: place })
   },
 })
 

@@ -1,7 +1,7 @@
 import { basename, dirname, isAbsolute } from 'node:path'
+import { limitsOn } from '../assert/limit-check.ts'
 import {
   atLeast,
-  atMost,
   type CheckContext,
   checksOn,
   fail,
@@ -51,6 +51,7 @@ type Path = {
   readonly judgesOldest: boolean
 }
 const check = checksOn<Path>()
+const limitCheck = limitsOn<Path>()
 
 const content = sharedRead(
   'there',
@@ -168,16 +169,18 @@ export const size = check({
   },
 })
 
-export const backlog = check({
+export const backlog = limitCheck({
   depth: 'Standard',
-  results: { backlog: 'The number of files waiting in the folder; left out without `files`' },
-  settings: { files: { type: 'threshold', unit: 'count', doc: 'How many files may wait in the folder' } },
-  when: ['files'],
+  check: 'backlog',
+  proves: 'The number of files waiting in the folder; left out without `files`',
+  setting: 'files',
+  unit: 'count',
+  doc: 'How many files may wait in the folder',
   observe: content,
-  evaluate: ({ name, folder }, { files: threshold = {} }) => {
+  evaluate: ({ name, folder }, compare) => {
     if (!folder) return notChecked('backlog', 'missing', `${name} is a file, and files wait only in a folder`)
     const what = folder.more ? 'files waiting (there are more):' : 'files waiting:'
-    return atMost({ check: 'backlog', what, value: folder.files, unit: 'count', threshold })
+    return compare({ what, value: folder.files })
   },
 })
 

@@ -168,24 +168,21 @@ const figures = sharedRead('memory', 'Figures of the processes', async ({ alive 
   return { since, processes: await readFigures(alive, includes(mode, 'Advanced')) }
 })
 
-export const memory = check({
+export const memory = limitCheck({
   depth: 'Standard',
-  results: { memory: 'Resident memory of the largest process; needs a threshold' },
-  settings: { memory: { type: 'threshold', unit: 'bytes', doc: 'Maximum resident memory of the largest process' } },
+  check: 'memory',
+  proves: 'Resident memory of the largest process; needs a threshold',
+  setting: 'memory',
+  unit: 'bytes',
+  doc: 'Maximum resident memory of the largest process',
   observe: figures,
-  when: ['memory'],
+
   emptyWhere: 'no process is running, which the check `running` reports',
-  evaluate: ({ processes }, { memory: threshold = {} }) => {
+  evaluate: ({ processes }, compare) => {
     const largest = greatest(processes, ({ rss }) => rss)
     if (processes.length === 0) return []
     if (!largest) return notChecked('memory', 'missing', 'the system does not report the memory of the process')
-    return atMost({
-      check: 'memory',
-      what: `process ${largest.pid} uses`,
-      value: largest.value,
-      unit: 'bytes',
-      threshold,
-    })
+    return compare({ what: `process ${largest.pid} uses`, value: largest.value })
   },
 })
 

@@ -358,25 +358,22 @@ function evaluateHeaders({ address, headers, redact }: Content, expected: Readon
 const maxAheadMs = 60_000
 
 /** Compares with our clock, because a cache that serves an old answer also sends its old Date header. */
-export const lastModified = onHttp({
+export const lastModified = limitOnHttp({
   ...ofAnswer,
-  results: { 'last modified': 'The content was changed recently enough (Last-Modified)' },
-  settings: {
-    lastModified: {
-      type: 'threshold',
-      unit: 'duration',
-      doc: 'How long ago the content may have changed, according to the header Last-Modified, which is then required',
-    },
-    judgeFrom,
-  },
-  when: ['lastModified'],
+  check: 'last modified',
+  proves: 'The content was changed recently enough (Last-Modified)',
+  setting: 'lastModified',
+  unit: 'duration',
+  doc: 'How long ago the content may have changed, according to the header Last-Modified, which is then required',
+  settings: { judgeFrom },
+
   applies: (http, { lastModified = {} }) => ofAnswer.applies(http) && hasLimits(lastModified),
   async observe(http, _, context) {
     const { headers, received } = await response(http, undefined, context)
     const { at, route } = http
     return { address: at.address, header: headers['last-modified'], received, redact: route.redact }
   },
-  evaluate({ address, header, received, redact }, { lastModified: threshold = {} }) {
+  evaluate({ address, header, received, redact }, compare) {
     if (header === undefined) return fail('last modified', 'data', `${address} sent no Last-Modified header`)
     const modified = httpDate(header)
     if (modified === undefined) {
@@ -394,7 +391,7 @@ export const lastModified = onHttp({
     const what = `${address}: content changed`
     const at = new Date(modified)
     const value = Math.max(0, ms)
-    return atMost({ check: 'last modified', what, value, unit: 'duration', after: 'ago', at, threshold })
+    return compare({ what, value, after: 'ago', at })
   },
 })
 

@@ -17,7 +17,7 @@ import { count, quote, sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { Secret, Threshold } from '../../settings/index.ts'
 import { otherReason, policyReason } from './codes.ts'
-import { connectLatency, type LdapConnection, onLdap, userSetting } from './connection.ts'
+import { connectLatency, type LdapConnection, limitOnLdap, onLdap, userSetting } from './connection.ts'
 import { baseOf, baseSetting, newestChange } from './provider.ts'
 import type { LdapEntry } from './session.ts'
 
@@ -206,19 +206,16 @@ export const synchronized = onLdap({
   },
 })
 
-export const lastChange = onLdap({
+export const lastChange = limitOnLdap({
   depth: 'Advanced',
-  results: { 'last change': 'With `lastChange`: the age of the newest change' },
+  check: 'last change',
+  proves: 'With `lastChange`: the age of the newest change',
   privilege: 'access to dn.base="<base>" attrs=entry,objectClass,contextCSN by dn.exact="<user>" read',
-  settings: {
-    base: baseSetting,
-    lastChange: {
-      type: 'threshold',
-      unit: 'duration',
-      doc: 'Maximum age of the newest change (contextCSN of `base`): a replica that receives nothing falls behind. Left out without it',
-    },
-  },
-  when: ['lastChange'],
+  setting: 'lastChange',
+  unit: 'duration',
+  doc: 'Maximum age of the newest change (contextCSN of `base`): a replica that receives nothing falls behind. Left out without it',
+  settings: { base: baseSetting },
+
   observe: async (ldap, settings, { date }) => {
     const base = baseOf(ldap, settings.base)
     if (base === undefined) return { address: ldap.address, hasBase: false, newest: undefined, now: 0 }
@@ -226,7 +223,7 @@ export const lastChange = onLdap({
     const newest = newestChange(entry?.attributes.contextcsn ?? [])
     return { address: ldap.address, hasBase: true, newest, now: date().getTime() }
   },
-  evaluate: ({ address, hasBase, newest, now }, { lastChange: threshold = {} }) => {
+  evaluate: ({ address, hasBase, newest, now }, compare) => {
     if (!hasBase) return notChecked('last change', 'missing', `${address} reports no naming context: set base`)
     if (newest === undefined) {
       const why = 'it does not replicate, or this account may not read it'
@@ -239,7 +236,7 @@ export const lastChange = onLdap({
     }
     const what = `${address}: age of the newest change`
     const [value, at] = [Math.max(0, now - newest), new Date(newest)]
-    return atMost({ check: 'last change', what, value, unit: 'duration', at, threshold })
+    return compare({ what, value, at })
   },
 })
 

@@ -445,11 +445,14 @@ const mark = 'svc-probe-'
 const leftoverMs = 3_600_000
 
 /** Runs only on nodes that accept writes. */
-export const writeConcern = onMongo({
+export const writeConcern = limitOnMongo({
   depth: 'Advanced',
-  results: {
-    'write concern': 'With `allowWrites`, on a node that accepts writes: a majority acknowledges a test write',
-  },
+  check: 'write concern',
+  proves: 'With `allowWrites`, on a node that accepts writes: a majority acknowledges a test write',
+  setting: 'writeConcern',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 5_000 },
+  doc: 'How long a majority may take to acknowledge a write',
   settings: {
     allowWrites: {
       type: 'flag',
@@ -462,12 +465,6 @@ export const writeConcern = onMongo({
       pattern: /^[A-Za-z0-9_-]{1,38}$/,
       doc: 'Database in which `write concern` writes, to the collection `probe`',
     },
-    writeConcern: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 5_000 },
-      doc: 'How long a majority may take to acknowledge a write',
-    },
   },
   applies: ({ node }, { allowWrites }) => allowWrites && isWritable(node),
   privilege: grantOf({ role: 'readWrite', database: '<probeDatabase>' }),
@@ -479,15 +476,12 @@ export const writeConcern = onMongo({
       roundTrip(mongo.command, { database, timeoutMs, now, date }),
     )
   },
-  evaluate: (observation, { writeConcern: threshold }) => {
+  evaluate: (observation, compare) => {
     if ('obstacle' in observation) return warnOf('write concern', observation)
     const { ms: value, swept } = observation
-    return atMost({
-      check: 'write concern',
+    return compare({
       what: 'a majority acknowledged a write in',
       value,
-      unit: 'duration',
-      threshold,
       details: swept > 0 ? [`deleted ${count(swept, 'document')} that earlier runs left behind`] : undefined,
     })
   },

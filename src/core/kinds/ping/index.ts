@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { limitsOn } from '../../assert/limit-check.ts'
 import {
   atMost,
   type CheckContext,
@@ -148,6 +149,7 @@ async function* pings(_: object, settings: PingSettings, context: CheckContext):
 }
 
 const check = checksOn<object>()
+const limitCheck = limitsOn<object>()
 
 export const loss = check({
   depth: 'Basic',
@@ -189,32 +191,22 @@ function evaluateLoss(
   return atMost({ check: 'loss', what, value, unit: 'percent', threshold, address: ip })
 }
 
-export const roundTrip = check({
+export const roundTrip = limitCheck({
   depth: 'Basic',
-  results: { 'round trip': 'The average time until a reply arrives' },
-  settings: {
-    ...pingSettings,
-    roundTrip: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 200, limit: 1_000 },
-      doc: 'Maximum average time until a reply arrives',
-    },
-  },
+  check: 'round trip',
+  proves: 'The average time until a reply arrives',
+  setting: 'roundTrip',
+  unit: 'duration',
+  default: { warn: 200, limit: 1_000 },
+  doc: 'Maximum average time until a reply arrives',
+  settings: pingSettings,
   privilege,
   observe: pings,
-  evaluate: (outcome, { roundTrip: threshold }) => {
+  evaluate: (outcome, compare) => {
     // Without a reply, `loss` has already failed.
     if (!('sent' in outcome) || outcome.received === 0) return []
     const { ip, averageMs: value } = outcome
-    return atMost({
-      check: 'round trip',
-      what: `${ip} answered on average in`,
-      value,
-      unit: 'duration',
-      threshold,
-      address: ip,
-    })
+    return compare({ what: `${ip} answered on average in`, value, address: ip })
   },
 })
 

@@ -191,24 +191,19 @@ const noSource = <const Name extends string>(check: Name): Result<Name> =>
     details: ['next: set primary_conninfo on the standby and SELECT pg_reload_conf(), or promote it'],
   })
 
-export const newestWal = onDatabase({
+export const newestWal = limitOnDatabase({
   depth: 'Standard',
-  results: {
-    'newest wal':
-      'As a standby, it has received new WAL recently. A standby of a standby hears from it even while that one is cut off itself; omitted on a primary, and without `newestWal`',
-  },
-  settings: {
-    newestWal: {
-      type: 'threshold',
-      unit: 'duration',
-      doc: 'Maximum time since a standby received new WAL, for a primary that writes at least that often: an idle one writes none. Compares the clock of the sender with that of the standby',
-    },
-  },
-  when: ['newestWal'],
+  check: 'newest wal',
+  proves:
+    'As a standby, it has received new WAL recently. A standby of a standby hears from it even while that one is cut off itself; omitted on a primary, and without `newestWal`',
+  setting: 'newestWal',
+  unit: 'duration',
+  doc: 'Maximum time since a standby received new WAL, for a primary that writes at least that often: an idle one writes none. Compares the clock of the sender with that of the standby',
+
   emptyWhere: 'the server is a primary',
   privilege,
   observe: readReceiver,
-  evaluate: ({ user, isStandby, ...receiver }, { newestWal: threshold = {} }) => {
+  evaluate: ({ user, isStandby, ...receiver }, compare) => {
     const check = 'newest wal'
     if (isStandby === false) return []
     const { connected, newestMs } = receiver
@@ -218,13 +213,10 @@ export const newestWal = onDatabase({
     // `wal receiver` reports why there is none.
     if (!connected) return fail(check, 'data', 'no WAL arrives: there is no WAL receiver')
     if (newestMs === undefined) return hiddenReceiver(check, user)
-    return atMost({
-      check,
+    return compare({
       what: 'the newest WAL arrived',
       value: Math.max(0, newestMs),
-      unit: 'duration',
       after: 'ago',
-      threshold,
       details: ["check whether this standby's upstream is a standby that is cut off itself"],
     })
   },

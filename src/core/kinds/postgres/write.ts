@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { flag, onDatabase, text, truth } from '../../database/index.ts'
-import { atMost, notChecked } from '../../engine/index.ts'
+import { flag, limitOnDatabase, text, truth } from '../../database/index.ts'
+import { notChecked } from '../../engine/index.ts'
 import { sanitize } from '../../net/text.ts'
 import { MissingPrivilegeError, ProbeError } from '../../probe-error.ts'
 import { identifier } from './errors.ts'
@@ -17,22 +17,19 @@ const createSchema = (account: string): string => `CREATE SCHEMA ${schema} AUTHO
  * Writes to a table of its own, in a schema that the account owns, so that nobody else can have put a trigger there.
  * The table is unlogged: no publication contains it, so no subscriber receives its rows.
  */
-export const write = onDatabase({
+export const write = limitOnDatabase({
   depth: 'Advanced',
-  results: {
-    write: `With \`allowWrites\`, on a primary: a row can be inserted, committed and deleted in ${table}. Without it, a full tablespace and a COMMIT that hangs can go unnoticed`,
-  },
+  check: 'write',
+  proves: `With \`allowWrites\`, on a primary: a row can be inserted, committed and deleted in ${table}. Without it, a full tablespace and a COMMIT that hangs can go unnoticed`,
+  setting: 'write',
+  unit: 'duration',
+  default: { warn: 1_000, limit: 5_000 },
+  doc: 'Maximum time to insert a row, and to commit it',
   settings: {
     allowWrites: {
       type: 'flag',
       default: false,
       doc: `Lets \`write\` insert and delete a row in ${table}, which it creates. To test a tablespace other than the default one: ALTER TABLE ${table} SET TABLESPACE`,
-    },
-    write: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 1_000, limit: 5_000 },
-      doc: 'Maximum time to insert a row, and to commit it',
     },
   },
   when: ['allowWrites'],
@@ -70,10 +67,10 @@ export const write = onDatabase({
     await remove(commit, id)
     return { isStandby, ms }
   },
-  evaluate: ({ isStandby, ms: value }, { write: threshold }) => {
+  evaluate: ({ isStandby, ms: value }, compare) => {
     if (isStandby === undefined) return notChecked('write', 'missing', 'the server does not report its role')
     if (isStandby) return []
-    return atMost({ check: 'write', what: 'a row was inserted and committed in', value, unit: 'duration', threshold })
+    return compare({ what: 'a row was inserted and committed in', value })
   },
 })
 

@@ -78,27 +78,24 @@ async function walBytes(path: string, files: ConfiguredFiles): Promise<number> {
   }
 }
 
-export const wal = check({
+export const wal = limitCheck({
   depth: 'Standard',
-  results: { wal: "The write-ahead log is not too large; svc's own store must have one" },
-  settings: {
-    ownStore: ownStoreSetting,
-    walSize: {
-      type: 'threshold',
-      unit: 'bytes',
-      default: { warn: 64 * 1024 ** 2 },
-      doc: 'Maximum size of the write-ahead log; a long-running reader prevents its checkpoint',
-    },
-  },
+  check: 'wal',
+  proves: "The write-ahead log is not too large; svc's own store must have one",
+  setting: 'walSize',
+  unit: 'bytes',
+  default: { warn: 64 * 1024 ** 2 },
+  doc: 'Maximum size of the write-ahead log; a long-running reader prevents its checkpoint',
+  settings: { ownStore: ownStoreSetting },
   observe: (file, _, context) =>
     explained(file, async () => {
       const mode = String((await valuesOf(file, ['PRAGMA journal_mode'], context)).values[0])
       file.journalMode = mode
       return { mode, bytes: mode === 'wal' ? await walBytes(file.path, context.files) : 0 }
     }),
-  evaluate: ({ mode, bytes }, { ownStore, walSize }) => {
+  evaluate: ({ mode, bytes }, compare, { ownStore }) => {
     if (mode === 'wal') {
-      return atMost({ check: 'wal', what: 'write-ahead log', value: bytes, unit: 'bytes', threshold: walSize })
+      return compare({ what: 'write-ahead log', value: bytes })
     }
     if (!ownStore) return ok('wal', `journal mode ${mode}: no write-ahead log`)
     return fail('wal', 'data', `journal mode ${mode}, expected wal`, {
@@ -232,20 +229,19 @@ const nextStep = (problems: readonly string[]): string =>
     ? 'next: REINDEX makes the indexes again'
     : 'next: restore it from a backup'
 
-export const backup = check({
+export const backup = limitCheck({
   depth: 'Advanced',
-  results: { backup: 'The backup is not too old; omitted without `backup`' },
+  check: 'backup',
+  proves: 'The backup is not too old; omitted without `backup`',
+  setting: 'backupAge',
+  unit: 'duration',
+  default: { warn: 48 * hour, limit: 72 * hour },
+  doc: 'Maximum age of the backup; ignored without `backup`',
   settings: {
     backup: {
       type: 'text',
       observed: true,
       doc: 'Absolute path of a backup file, or of a folder whose newest file is the backup',
-    },
-    backupAge: {
-      type: 'threshold',
-      unit: 'duration',
-      default: { warn: 48 * hour, limit: 72 * hour },
-      doc: 'Maximum age of the backup; ignored without `backup`',
     },
   },
   applies: (_, settings) => settings.backup !== undefined,
@@ -255,16 +251,10 @@ export const backup = check({
       const { name, bytes, modified } = await newestBackup(path, context.files)
       return { name, bytes, ageMs: context.date().getTime() - modified }
     }),
-  evaluate: ({ name: file, bytes, ageMs }, { backupAge }) => {
+  evaluate: ({ name: file, bytes, ageMs }, compare) => {
     const name = sanitize(file, 128)
     if (bytes === 0) return fail('backup', 'data', `newest backup ${name} is empty (0 bytes)`)
-    return atMost({
-      check: 'backup',
-      what: `newest backup ${name} (${showBytes(bytes)}): age`,
-      value: Math.max(0, ageMs),
-      unit: 'duration',
-      threshold: backupAge,
-    })
+    return compare({ what: `newest backup ${name} (${showBytes(bytes)}): age`, value: Math.max(0, ageMs) })
   },
 })
 
