@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { agreementsGrant } from '../../src/core/kinds/ldap/agreements.ts'
 import { grants } from '../../src/core/kinds/ldap/databases.ts'
+import { agreementsGrant } from '../../src/core/kinds/ldap/provider.ts'
 import {
   addAgreement,
   addTree,

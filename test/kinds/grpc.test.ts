@@ -10,8 +10,8 @@ import { createServer as createHttps } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { type Metadata, status } from '@grpc/grpc-js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { servingStatus } from '../../src/core/kinds/grpc/connection.ts'
 import grpc from '../../src/core/kinds/grpc/index.ts'
-import { servingStatus } from '../../src/core/kinds/grpc/message.ts'
 import { checked, type RunKindOptions, runKind, secret } from '../support/engine/run-kind.ts'
 import {
   type Behaviour,

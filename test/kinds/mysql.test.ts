@@ -1,14 +1,18 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Result } from '../../src/core/engine/index.ts'
-import { autoIncrement } from '../../src/core/kinds/mysql/auto-increment.ts'
-import { historyList, lockWait, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
+import { autoIncrement, historyList, lockWait, threads, transactions } from '../../src/core/kinds/mysql/checks.ts'
 import { errantOfMariadb } from '../../src/core/kinds/mysql/errant-transactions.ts'
 import { flowControl, galera } from '../../src/core/kinds/mysql/galera.ts'
 import { groupReplication } from '../../src/core/kinds/mysql/group-replication.ts'
 import mysql from '../../src/core/kinds/mysql/index.ts'
-import { replication, replicationStatement, role, semiSync } from '../../src/core/kinds/mysql/replication.ts'
-import { sourceHeartbeat } from '../../src/core/kinds/mysql/source-heartbeat.ts'
+import {
+  replication,
+  replicationStatement,
+  role,
+  semiSync,
+  sourceHeartbeat,
+} from '../../src/core/kinds/mysql/replication.ts'
 import { Secret } from '../../src/core/settings/index.ts'
 import { evaluated, runKind } from '../support/engine/run-kind.ts'
 import { peer } from '../support/faults/faults.ts'

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Control, ReplyReader as FtpReader } from '../../src/core/kinds/ftp/control.ts'
-import { SmtpReplyReader, SmtpSession } from '../../src/core/kinds/smtp/session.ts'
+import { SmtpReplyReader, SmtpSession } from '../../src/core/kinds/smtp/connection.ts'
 import { RequestReplyConnection } from '../../src/core/net/request-reply.ts'
 import { until } from '../support/suite/until.ts'
 

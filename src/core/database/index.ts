@@ -1,4 +1,3 @@
-export * from './clock.ts'
 export * from './database-kind.ts'
 export * from './peer-socket.ts'
 export * from './queries.ts'

@@ -1,3 +1,2 @@
 export * from './checks.ts'
 export { type Age, evaluateAge } from './checks.ts'
-export * from './connection.ts'

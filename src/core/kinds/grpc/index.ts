@@ -24,8 +24,7 @@ import { connectTls } from '../../net/tls-connect.ts'
 import { readTrust, type TlsTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
 import { ProbeError } from '../../probe-error.ts'
 import { hostMistake, type SettingsSpec, type Values } from '../../settings/index.ts'
-import { type GrpcAnswer, GrpcConnection, type GrpcLink } from './connection.ts'
-import { healthRequest, servingStatus } from './message.ts'
+import { type GrpcAnswer, GrpcConnection, type GrpcLink, healthRequest, servingStatus } from './connection.ts'
 
 const maxServices = 50
 const maxNameLength = 120

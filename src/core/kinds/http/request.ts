@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { holdsNonce, newNonce, valuesWithNonce, withNonce } from '../../assert/nonce.ts'
 import {
   type AddressTurn,
@@ -10,14 +11,16 @@ import {
   warn,
 } from '../../engine/index.ts'
 import type { ConfiguredFiles } from '../../files/index.ts'
+import { isLoopback } from '../../loopback.ts'
 import type { PeerAddress } from '../../net/addresses.ts'
 import type { Chain } from '../../net/certificates.ts'
 import { type Arrival, open, type Route, travel, verifySetting } from '../../net/http/route.ts'
 import { createRedactor } from '../../net/text.ts'
 import { readTrust, trustSettings, unusedTrust } from '../../net/trust.ts'
+import { hostOf, portOf } from '../../net/url.ts'
 import type { ExecutionMode } from '../../protocol/index.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { isOwnProcess } from '../../system/own-process.ts'
+import { ownAddresses } from '../../system/serve-marker.ts'
 
 /** The settings of a request, which all kinds that send one share. */
 export const requestSettings = {
@@ -235,3 +238,13 @@ export const declineOwnProcess = (
   isOwnProcess(ip, port, services.ownUrl?.())
     ? warn('health', `not requested: ${address} is this svc process itself`)
     : undefined
+
+/** Whether this process itself listens at an address and port; `url` is its announced URL. */
+export function isOwnProcess(ip: string, port: number, url: string | undefined): boolean {
+  const own = url === undefined ? null : URL.parse(url)
+  if (own === null || portOf(own) !== port) return false
+  const host = hostOf(own)
+  // It listens at one address only.
+  if (isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::') return ip === host
+  return isLoopback(ip) || ownAddresses().includes(ip)
+}

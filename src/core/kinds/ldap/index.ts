@@ -3,7 +3,6 @@ import { unusedTrust } from '../../net/trust.ts'
 import { urlTarget } from '../../net/url.ts'
 import type { Values } from '../../settings/index.ts'
 import { clock, passwordExpiry, replication } from './active-directory.ts'
-import { agreements } from './agreements.ts'
 import {
   bind,
   certificate,
@@ -17,7 +16,7 @@ import {
 } from './checks.ts'
 import { connectLdap, connectSettings, isLdaps, type LdapConnectSettings, prepareLdap } from './connection.ts'
 import { databaseSpace, readOnly } from './databases.ts'
-import { isSameName, provider } from './provider.ts'
+import { agreements, isSameName, provider } from './provider.ts'
 import { loadLdapts } from './session.ts'
 
 /** Why the settings cannot be combined, or undefined. */

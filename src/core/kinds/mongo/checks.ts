@@ -18,8 +18,7 @@ import {
   permitted,
   warnOf,
 } from './connection.ts'
-import { type Command, type Doc, moment, part, parts } from './driver.ts'
-import { UnavailableError } from './errors.ts'
+import { type Command, type Doc, moment, part, parts, UnavailableError } from './driver.ts'
 
 const hour = 3_600_000
 

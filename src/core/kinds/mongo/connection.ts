@@ -13,8 +13,7 @@ import {
 import { sanitize } from '../../net/text.ts'
 import { ProbeError } from '../../probe-error.ts'
 import type { SettingsSpec, Values } from '../../settings/index.ts'
-import { type Command, type Doc, loadMongodb, openMongo } from './driver.ts'
-import { UnavailableError } from './errors.ts'
+import { type Command, type Doc, loadMongodb, openMongo, UnavailableError } from './driver.ts'
 
 /** The threshold of the sign-in, `hello` and `ping`. */
 export const connectLatency = latencySetting(

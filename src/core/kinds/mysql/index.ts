@@ -1,12 +1,10 @@
 import { databaseKind, figure } from '../../database/index.ts'
-import { autoIncrement } from './auto-increment.ts'
-import { historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
+import { autoIncrement, historyList, lockWait, ownGrantee, threads, transactions } from './checks.ts'
 import { loadMysql, openMysql } from './driver.ts'
 import { errantTransactions } from './errant-transactions.ts'
 import { flowControl, galera, nodes } from './galera.ts'
 import { groupReplication } from './group-replication.ts'
-import { replicas, replication, replicationFilters, role, semiSync } from './replication.ts'
-import { sourceHeartbeat } from './source-heartbeat.ts'
+import { replicas, replication, replicationFilters, role, semiSync, sourceHeartbeat } from './replication.ts'
 import { write } from './write.ts'
 
 export default databaseKind({

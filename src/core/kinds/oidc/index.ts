@@ -15,13 +15,13 @@ import {
 } from './checks.ts'
 import { openOidc } from './connection.ts'
 import { listedPlace } from './endpoint.ts'
-import { loadJose } from './jwt.ts'
 import { type SharedSettings, sharedSettings } from './provider.ts'
 import {
   claims,
   clientToken,
   clock,
   introspection,
+  loadJose,
   onlyUserToken,
   refresh,
   signature,

@@ -19,14 +19,15 @@ import type { SettingsSpec, Threshold } from '../../settings/index.ts'
 import {
   base64,
   connectLatency,
+  type Extensions,
   onSmtp,
   plainCredentials,
   type SmtpBanner,
   type SmtpConnection,
   type SmtpEncryption,
+  type SmtpReply,
   usernameSetting,
 } from './connection.ts'
-import type { Extensions, SmtpReply } from './session.ts'
 
 /** The results of opening the connection: the banner, or TLS if that comes first. */
 export const openingResults = {
