@@ -6,15 +6,8 @@ import { lazy } from '../lazy.ts'
 import { ProbeError } from '../probe-error.ts'
 import { sanitizeLine } from '../sanitize.ts'
 import { diskTypes, everyMount, type Mount } from '../system/files.ts'
+import type { Share } from './reader.ts'
 import { type FileStatus, type TaskInput, type TaskName, type TaskOutput, tasks } from './tasks.ts'
-
-/** A mount that may stop answering: its server, or the program behind it, may be gone. */
-export type Share = {
-  /** Differs from that of every other mount, also of a later one at the same place. */
-  readonly key: string
-  /** For messages: `/mnt/media (nfs4 from nas:/media)`. */
-  readonly name: string
-}
 
 /** File systems in memory, in an image, or in the kernel itself. A process cannot make them wait for another machine. */
 const otherLocalTypes: ReadonlySet<string> = new Set(

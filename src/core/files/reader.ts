@@ -3,9 +3,16 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { childEnvironment } from '../system/child-environment.ts'
 import { killTree } from '../system/end-process.ts'
-import type { Share } from './index.ts'
 import type { ReaderAnswer, ReaderQuestion } from './serve.ts'
 import type { TaskName } from './tasks.ts'
+
+/** A mount that may stop answering: its server, or the program behind it, may be gone. */
+export type Share = {
+  /** Differs from that of every other mount, also of a later one at the same place. */
+  readonly key: string
+  /** For messages: `/mnt/media (nfs4 from nas:/media)`. */
+  readonly name: string
+}
 
 /** Tasks of one share that run at once. A long listing must not hold up the reading of a password. */
 const perShare = 4

@@ -16,7 +16,7 @@ import {
   status,
   version,
 } from './checks.ts'
-import { dueAt, scheduleProblem } from './due.ts'
+import { dueAt, scheduleProblem } from './schedule.ts'
 
 declare module '../../engine/index.ts' {
   interface Services {
