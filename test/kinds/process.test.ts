@@ -183,9 +183,10 @@ describe('a process of this machine', () => {
     const child = spawn(process.execPath, ['-e', 'for (;;) {}', name])
     children.push(child)
     await new Promise((resolve) => child.once('spawn', resolve))
-    const result = checked(await runKind(processKind, { match: name, cpu: { limit: 5 } }, 'Standard'), 'cpu')
+    const result = checked(await runKind(processKind, { match: name, cpu: { limit: 1 } }, 'Standard'), 'cpu')
     expect(result).toMatchObject({ status: 'warning', measurement: { unit: 'percent' } })
-    expect(result.measurement?.value).toBeGreaterThan(10)
+    // On a busy machine, a process that never waits gets little of a processor.
+    expect(result.measurement?.value).toBeGreaterThan(1)
   })
 
   test('that started recently is a warning in Advanced, with its open files', async () => {
