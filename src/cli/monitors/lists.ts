@@ -68,6 +68,7 @@ const planMonitors = listOf(
     Checks: listOf(objectOf({ Name: string, Depth: depth, Doc: string })),
     Host: flag,
     DependsOn: optional(strings),
+    Tags: optional(strings),
   }),
 )
 const planSchema: JsonShape = {
@@ -207,18 +208,18 @@ export function renderPlans(
   const parts = plans.map(({ type, monitors }) => {
     const rows = monitors.flatMap(({ MonitorName, Checks }) => Checks.map((check) => ({ MonitorName, ...check })))
     return screen.isTTY
-      ? [paint('strong', `${type}, ${mode}`), planChecks.table(rows, screen), ...dependencies(monitors, screen)].join(
-          '\n',
-        )
+      ? [paint('strong', `${type}, ${mode}`), planChecks.table(rows, screen), ...notes(monitors, screen)].join('\n')
       : rows.map((row) => planChecks.record(row, { Type: type })).join('\n')
   })
   return [...head, ...parts].join(screen.isTTY ? '\n\n' : '\n')
 }
 
-const dependencies = (monitors: readonly PlanRow[], screen: ListOutput['screen']): readonly string[] =>
-  monitors.flatMap(({ MonitorName, DependsOn = [] }) =>
-    DependsOn.length === 0 ? [] : [paragraph(`${MonitorName} depends on ${DependsOn.join(', ')}`, screen)],
-  )
+/** On what monitors depend, and their tags: one line each, below the table. */
+const notes = (monitors: readonly PlanRow[], screen: ListOutput['screen']): readonly string[] =>
+  monitors.flatMap(({ MonitorName, DependsOn = [], Tags = [] }) => [
+    ...(DependsOn.length === 0 ? [] : [paragraph(`${MonitorName} depends on ${DependsOn.join(', ')}`, screen)]),
+    ...(Tags.length === 0 ? [] : [paragraph(`${MonitorName} has the tags ${Tags.join(', ')}`, screen)]),
+  ])
 
 /** One kind: its checks and its settings for svc.yaml. */
 export function renderKind(kind: KindRow, output: ListOutput): string {

@@ -39,12 +39,31 @@ export const commonSettings = {
     default: 'Basic',
     doc: 'The shallowest mode that runs it; deeper modes include it',
   },
+  tags: {
+    type: 'texts',
+    pattern: /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/,
+    doc: 'Words that group monitors, up to 63 letters, digits, "-", "_" and "."; those of the type and of the profile are added. `tag:NAME` in `dependsOn` means every monitor with that tag',
+  },
   deployment: {
     type: 'flag',
     default: false,
     doc: 'Failures of this monitor are deployment-related, so SuppressDeploymentErrors ignores them',
   },
 } as const satisfies SettingsSpec
+
+/** The settings of a type in its map form, besides `host` and `monitors`. They apply to all of its monitors. */
+export const typeSettings = {
+  tags: { ...commonSettings.tags, doc: 'Tags of every monitor of this type' },
+} as const satisfies SettingsSpec
+
+/** What a monitor takes from its type, its profile and the entry that uses the profile. */
+export type Inherited = { readonly tags: readonly string[] }
+
+/** The tags of all levels, each once, in the order of the alphabet. Undefined without any. */
+export function unitedTags(...levels: readonly (readonly string[] | undefined)[]): readonly string[] | undefined {
+  const tags = [...new Set(levels.flatMap((level) => level ?? []))].sort()
+  return tags.length === 0 ? undefined : tags
+}
 
 /** The longest `timeout`, in milliseconds. */
 export const maxTimeout = 10 * 60_000

@@ -32,8 +32,14 @@ export function resolveDependencies(all: ReadsOfType): ReadonlyMap<ServerType, D
   const parents = new Map(
     [...all].map(([type, reads]) => [
       type,
-      reads.map(({ dependsOn }, index) =>
+      reads.map(({ dependsOn }, index): readonly MonitorOfType[] =>
         dependsOn.flatMap((written) => {
+          const tagged = taggedBy(written, { type, index }, all)
+          if (tagged && 'members' in tagged) return tagged.members
+          if (tagged) {
+            problems.get(type)?.push({ path: [index, 'dependsOn'], ...tagged })
+            return []
+          }
           const reference = parse(written, type, all)
           const matches = find(reference, all)
           if (matches.length === 1) return matches
@@ -67,6 +73,45 @@ function withParents(
   return others.size === 0
     ? { ...monitor, dependsOn }
     : { ...monitor, dependsOn, dependsOnElsewhere: [...others.values()] }
+}
+
+/** What a reference to a tag begins with. */
+const tagPrefix = 'tag:'
+
+/**
+ * The monitors that a reference to a tag means: all with this tag but the one that depends on them. Undefined for a name,
+ * also for one of this type that begins like a reference to a tag.
+ */
+function taggedBy(
+  written: string,
+  { type, index }: { readonly type: ServerType; readonly index: number },
+  all: ReadsOfType,
+): { readonly members: readonly MonitorOfType[] } | { readonly message: string } | undefined {
+  if (!written.startsWith(tagPrefix) || find({ type, name: written }, all).length > 0) return undefined
+  const tag = written.slice(tagPrefix.length)
+  const withTag = [...all].flatMap(([ofType, reads]) =>
+    reads.flatMap(({ name, tags }, at) =>
+      tags.includes(tag) ? [{ isSelf: ofType === type && at === index, name, type: ofType }] : [],
+    ),
+  )
+  const members = withTag.flatMap((one) =>
+    one.isSelf || one.name === undefined ? [] : [{ type: one.type, name: one.name }],
+  )
+  if (members.length > 0) return { members }
+  const label = JSON.stringify(written)
+  if (withTag.some(({ isSelf }) => isSelf)) {
+    return {
+      message: `names ${label}, but no other monitor has this tag: remove it, or tag the monitors it depends on`,
+    }
+  }
+  const tags = [...new Set([...all.values()].flatMap((reads) => reads.flatMap((read) => read.tags)))].sort()
+  const meant = didYouMean(tag, tags)
+  if (meant !== undefined) {
+    return { message: `names ${label}, but no monitor has this tag: did you mean \`${tagPrefix}${meant}\`?` }
+  }
+  const names = tags.map((one) => `${tagPrefix}${one}`)
+  const advice = names.length === 0 ? 'add `tags:` to the monitors it depends on' : `write ${quoted(names)}`
+  return { message: `names ${label}, but no monitor has this tag: ${advice}, or remove it` }
 }
 
 /** A reference of `dependsOn`. */

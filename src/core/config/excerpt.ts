@@ -29,6 +29,7 @@ const sections = [
   'serve',
   'auth',
   'exec',
+  'include',
   'monitors',
   'without',
   'change',

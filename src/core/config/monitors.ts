@@ -11,7 +11,16 @@ import {
   type Target,
 } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
-import { commonSettings, latencyOf, latencySetting, maxFor, maxTimeout, shorthands } from './common.ts'
+import {
+  commonSettings,
+  type Inherited,
+  latencyOf,
+  latencySetting,
+  maxFor,
+  maxTimeout,
+  shorthands,
+  unitedTags,
+} from './common.ts'
 
 export type MonitorRead = {
   /** The MonitorName, if the entry states it, even when the rest is invalid. */
@@ -20,22 +29,29 @@ export type MonitorRead = {
   readonly plainName: string | undefined
   /** As written: own names or MonitorNames. */
   readonly dependsOn: readonly string[]
+  /** Its own and the inherited ones, even if other settings are invalid. */
+  readonly tags: readonly string[]
   /** Absent when there are problems. */
   readonly monitor: PlannedMonitor | undefined
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
 }
 
-/** Reads one monitor. Paths of problems are relative to it. `kindProblem` explains why a kind cannot be configured. */
+/**
+ * Reads one monitor. Paths of problems are relative to it. `kindProblem` explains why a kind cannot be configured, and
+ * `inherited` is what its type and its profile add.
+ */
 export async function readMonitor(
   raw: unknown,
   context: SettingsContext,
   kindProblem: (name: string) => Promise<string>,
+  inherited: Inherited = { tags: [] },
 ): Promise<MonitorRead> {
   const refused = (problem: Problem, names: Partial<MonitorRead> = {}): MonitorRead => ({
     name: undefined,
     plainName: undefined,
     dependsOn: [],
+    tags: inherited.tags,
     ...names,
     monitor: undefined,
     problems: [problem],
@@ -54,7 +70,7 @@ export async function readMonitor(
   const names = { plainName, name: plainName === undefined ? undefined : monitorName(kindName, plainName) }
   const kind = isKindName(kindName) && kindName !== hostKind ? await loadKind(kindName) : undefined
   if (!kind || kind.internal) return refused({ path: ['kind'], message: await kindProblem(kindName) }, names)
-  const read = await readKnown(raw, kind, plainName ?? kindName, context)
+  const read = await readKnown(raw, kind, plainName ?? kindName, { context, inherited })
   const patterns = patternsIn(raw, [])
   if (patterns.length === 0) return { ...names, ...read }
   const { patternWarning } = await import('../assert/expectation.ts')
@@ -80,8 +96,8 @@ async function readKnown(
   raw: Raw,
   kind: AnyKind,
   name: string,
-  context: SettingsContext,
-): Promise<Pick<MonitorRead, 'dependsOn' | 'monitor' | 'problems' | 'warnings'>> {
+  { context, inherited }: { readonly context: SettingsContext; readonly inherited: Inherited },
+): Promise<Pick<MonitorRead, 'dependsOn' | 'tags' | 'monitor' | 'problems' | 'warnings'>> {
   const short = readShorthands(raw, kind.settings, context)
   const spec: SettingsSpec = { ...kind.settings, ...commonSettings }
   // A keychain secret is bound to its monitor's target, which is known when all settings have been read.
@@ -104,6 +120,7 @@ async function readKnown(
   if (problems.length === 0) target = kind.target?.(settings as never)
   const validate = problems.length === 0 ? kind.validate?.(settings as never) : undefined
   if (validate !== undefined) problems.push({ path: [], message: validate })
+  const tags = unitedTags(inherited.tags, common.tags)
   const monitor: PlannedMonitor = {
     name: monitorName(kind.name, name),
     kind,
@@ -117,10 +134,12 @@ async function readKnown(
     deployment: common.deployment,
     forMs: common.for,
     formerly: former?.keys,
+    ...(tags ? { tags } : {}),
   }
   return {
     // An empty text has already been reported as a problem.
     dependsOn: (common.dependsOn ?? []).filter((name) => name !== ''),
+    tags: tags ?? [],
     monitor: problems.length === 0 ? monitor : undefined,
     problems,
     warnings: read.warnings,

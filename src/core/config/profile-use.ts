@@ -9,6 +9,7 @@ import {
   type SettingsSpec,
   valueIn,
 } from '../settings/index.ts'
+import { type Inherited, unitedTags } from './common.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import { fill, isPresent, nameAlone, namesIn, writtenAt } from './placeholders.ts'
 import { unknownName } from './profile-definition.ts'
@@ -26,11 +27,17 @@ type UseRead = {
   readonly warnings: readonly Problem[]
 }
 
+type UseContext = {
+  readonly context: SettingsContext
+  /** Absent: the built-in ones. */
+  readonly profiles?: Profiles | undefined
+  readonly inherited: Inherited
+}
+
 /** Expands an entry that uses a profile into monitors. Paths of problems are relative to the entry. */
 export async function readUse(
   raw: Raw,
-  context: SettingsContext,
-  profiles: Profiles = shippedProfiles,
+  { context, profiles = shippedProfiles, inherited }: UseContext,
 ): Promise<UseRead> {
   const refused = (path: Problem['path'], message: string): UseRead => ({
     reads: [],
@@ -64,6 +71,7 @@ export async function readUse(
   if (absent !== undefined) return refused([changeKey, absent], absence(absent, profile))
   const prefix = use.name ?? name
   const names = new Map(monitors.map((one) => [one.name, monitorName(one.kind, `${prefix} ${one.name}`)]))
+  const tags = unitedTags(inherited.tags, profile.tags, use.tags) ?? []
   const reads: PlacedRead[] = []
   for (const one of monitors) {
     const changed = (Object.hasOwn(changes.changes, one.name) ? changes.changes[one.name] : undefined) ?? {}
@@ -79,7 +87,7 @@ export async function readUse(
     }
     const about = `(in its monitor \`${one.name}\`)`
     const place = placer(one, changed, values, rest)
-    const monitorRead = await readMonitor(monitor, context, kindProblem)
+    const monitorRead = await readMonitor(monitor, context, kindProblem, { tags })
     reads.push({ read: { ...monitorRead, ...worded(monitorRead, about, place) }, place })
   }
   return { reads, problems: [], warnings: read.warnings }

@@ -29,7 +29,12 @@ export const useSettings = {
     type: 'texts',
     doc: 'Monitors of the same type that must not fail, or none of these monitors is run',
   },
+  tags: { ...commonSettings.tags, doc: 'Tags of its monitors, in addition to those of the type and the profile' },
   without: { type: 'texts', doc: 'Monitors of the profile to exclude' },
+} as const satisfies SettingsSpec
+/** The settings of a profile that apply to all of its monitors. */
+export const profileSettings = {
+  tags: { ...commonSettings.tags, doc: 'Tags of every monitor of this profile' },
 } as const satisfies SettingsSpec
 /** Read separately: changed settings of the profile's monitors, by name. */
 export const changeKey = 'change'
@@ -96,12 +101,14 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
   if (!isMap(raw)) {
     return { profile: undefined, problems: [{ path: [], message: 'must be a profile: write `monitors:` under it' }] }
   }
-  const { title, doc, parameters: givenParameters, monitors, ...others } = raw
-  const keys = ['title', 'doc', 'parameters', 'monitors']
+  const { title, doc, tags, parameters: givenParameters, monitors, ...others } = raw
+  const keys = ['title', 'doc', 'tags', 'parameters', 'monitors']
   const problems: Problem[] = Object.keys(others).map((key) => ({ path: [key], message: unknownKey(key, keys) }))
   for (const [key, text] of Object.entries({ title, doc })) {
     if (text !== undefined && typeof text !== 'string') problems.push({ path: [key], message: 'must be text' })
   }
+  const ofAll = readSettings(profileSettings, tags === undefined ? {} : { tags }, context)
+  problems.push(...ofAll.problems)
   const { parameters, problems: wrongParameters } = readParameters(givenParameters, context)
   problems.push(...wrongParameters)
   if (!Array.isArray(monitors) || monitors.length === 0) {
@@ -111,6 +118,7 @@ async function readProfile(raw: unknown, context: SettingsContext): Promise<Prof
   const profile: Profile = {
     title: typeof title === 'string' ? title : '',
     doc: typeof doc === 'string' ? doc : '',
+    ...(ofAll.values.tags ? { tags: ofAll.values.tags } : {}),
     parameters,
     monitors: (monitors as readonly ProfileMonitor[]).map(withLists),
   }

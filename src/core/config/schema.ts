@@ -5,9 +5,9 @@ import { ServerType } from '../protocol/index.ts'
 import { serveSettings } from '../serve-settings.ts'
 import { otherWord, type Setting, type SettingsSpec, type ThresholdUnit, writtenAs } from '../settings/index.ts'
 import { authSettings } from './auth.ts'
-import { commonSettings, latencyOf, shorthands } from './common.ts'
+import { commonSettings, latencyOf, shorthands, typeSettings } from './common.ts'
 import { execSettings } from './exec.ts'
-import { changeKey, nameOfParameter, nameOfProfile, parameterFields, useSettings } from './profiles.ts'
+import { changeKey, nameOfParameter, nameOfProfile, parameterFields, profileSettings, useSettings } from './profiles.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
@@ -66,6 +66,7 @@ export async function configSchema(): Promise<object> {
                 description: `${host.title}; false disables the host block`,
                 anyOf: [settingsSchema(host.settings), { enum: [false, null] }],
               },
+              ...(settingsSchema(typeSettings)['properties'] as Json),
               monitors: { anyOf: [monitors, { type: 'null' }] },
             },
           },
@@ -146,6 +147,7 @@ function profileSchema(kinds: readonly string[]): Json {
     properties: {
       title: { description: 'What the profile monitors', type: 'string' },
       doc: { description: 'Notes on the profile', type: 'string' },
+      ...(settingsSchema(profileSettings)['properties'] as Json),
       parameters: {
         description: 'Parameters that an entry sets, by name',
         type: ['object', 'null'],

@@ -4,6 +4,7 @@ import { ServerType } from '../protocol/index.ts'
 import { sanitizeAndCut } from '../sanitize.ts'
 import { isMap, type Problem, type Raw, readSettings, type SettingsContext, unknownKey } from '../settings/index.ts'
 import { didYouMean } from '../suggest.ts'
+import { type Inherited, typeSettings } from './common.ts'
 import { type Dependencies, type MonitorProblem, type ReadsOfType, resolveDependencies } from './dependencies.ts'
 import { kindProblem, type MonitorRead, readMonitor } from './monitors.ts'
 import type { PlacedRead } from './profile-use.ts'
@@ -44,7 +45,9 @@ export async function readTypes(raw: unknown, context: SettingsContext, profiles
   const lists = new Map<ServerType, MonitorList>()
   for (const type of ServerType.values) {
     const listed = Object.hasOwn(raw, type) ? listedIn(raw[type]) : undefined
-    if (listed) lists.set(type, await readMonitors(listed, context, profiles))
+    if (!listed) continue
+    const { inherited } = readTypeSettings(raw[type], context)
+    lists.set(type, await readMonitors(listed, { context, profiles, inherited }))
   }
   const reads: ReadsOfType = new Map([...lists].map(([type, { placed: list }]) => [type, list.map(({ read }) => read)]))
   const dependencies = resolveDependencies(reads)
@@ -112,8 +115,9 @@ async function readType(raw: unknown, context: SettingsContext, monitors: TypeRe
     const message = 'must be a list of monitors: write "- kind: …" under it'
     return { ...nothing, problems: [{ path: [], message }] }
   }
-  const unknown = Object.keys(raw).filter((key) => key !== 'host' && key !== 'monitors')
+  const unknown = Object.keys(raw).filter((key) => !typeKeys.includes(key))
   const problems: MonitorProblem[] = unknown.map((key) => ({ path: [key], message: misplaced(key) }))
+  problems.push(...readTypeSettings(raw, context).problems)
   const host = await readHost(raw['host'], context)
   problems.push(...under(host.problems, ['host']))
   const listed = raw['monitors'] ?? []
@@ -136,7 +140,20 @@ async function readType(raw: unknown, context: SettingsContext, monitors: TypeRe
 }
 
 const misplaced = (key: string): string =>
-  key === 'kind' ? 'belongs to a monitor: begin it with "- " to make a list' : unknownKey(key, ['host', 'monitors'])
+  key === 'kind' ? 'belongs to a monitor: begin it with "- " to make a list' : unknownKey(key, typeKeys)
+
+const typeKeys: readonly string[] = ['host', 'monitors', ...Object.keys(typeSettings)]
+
+/** What the map form of a type says about all of its monitors. Paths of problems are relative to the type. */
+function readTypeSettings(
+  raw: unknown,
+  context: SettingsContext,
+): { readonly inherited: Inherited; readonly problems: readonly MonitorProblem[] } {
+  if (!isMap(raw)) return { inherited: { tags: [] }, problems: [] }
+  const own = Object.fromEntries(Object.keys(typeSettings).flatMap((key) => (key in raw ? [[key, raw[key]]] : [])))
+  const { values, problems } = readSettings(typeSettings, own, context)
+  return { inherited: { tags: values.tags ?? [] }, problems }
+}
 
 /** The monitors and the host block of a type. `listed` are the entries of its list. */
 async function withHost(
@@ -174,21 +191,26 @@ type MonitorList = {
   readonly warnings: readonly MonitorProblem[]
 }
 
+type ReadContext = {
+  readonly context: SettingsContext
+  readonly profiles: Profiles | undefined
+  readonly inherited: Inherited
+}
+
 async function readMonitors(
   raw: readonly unknown[],
-  context: SettingsContext,
-  profiles: Profiles | undefined,
+  { context, profiles, inherited }: ReadContext,
 ): Promise<MonitorList> {
   const placed: (PlacedRead & { readonly entry: number })[] = []
   const ofEntries: WrongEntry[] = []
   const warnings: MonitorProblem[] = []
   for (const [entry, one] of raw.entries()) {
     if (!usesProfile(one)) {
-      placed.push({ read: await readMonitor(one, context, kindProblem), place: (path) => path, entry })
+      placed.push({ read: await readMonitor(one, context, kindProblem, inherited), place: (path) => path, entry })
       continue
     }
     const { readUse } = await import('./profile-use.ts')
-    const use = await readUse(one, context, profiles)
+    const use = await readUse(one, { context, profiles, inherited })
     placed.push(...use.reads.map((read) => ({ ...read, entry })))
     warnings.push(...under(use.warnings, [entry]))
     // Without a problem of its own, it uses a profile whose definition has some.

@@ -30,6 +30,7 @@ export function reportOf(
     durationMs,
     attempts: attemptCount,
     ownPart: monitor.ownPart,
+    ...(monitor.tags ? { tags: monitor.tags } : {}),
   }
 }
 

@@ -36,6 +36,8 @@ export type PlannedMonitor = {
   readonly type?: ServerType | undefined
   /** The keys that it had before: what is stored under them continues under its own. */
   readonly formerly?: readonly string[] | undefined
+  /** Its own tags and those of its type and profile, each once, in the order of the alphabet. Absent: none. */
+  readonly tags?: readonly string[] | undefined
 }
 
 export type MonitorReport = {
@@ -51,6 +53,7 @@ export type MonitorReport = {
   readonly durationMs: number
   readonly attempts: number
   readonly ownPart?: PlannedMonitor['ownPart']
+  readonly tags?: PlannedMonitor['tags']
 }
 
 /** One run of a plan. Every document and report is built from it. */

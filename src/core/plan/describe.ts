@@ -27,6 +27,8 @@ export type PlanRow = {
   readonly Host: boolean
   /** The monitors on which it depends, those of other types with their type. Absent: none. */
   readonly DependsOn?: readonly string[] | undefined
+  /** Absent: none. */
+  readonly Tags?: readonly string[] | undefined
 }
 
 /** The names of the monitors on which one depends, as `dependsOn` writes them. */
@@ -51,6 +53,7 @@ export function describePlan(planned: readonly PlannedMonitor[], mode: Execution
         .map((check) => ({ Name: check.name, Depth: deeper(check.depth, monitor.depth), Doc: check.doc })),
       Host: monitor.host,
       DependsOn: dependenciesOf(monitor).length === 0 ? undefined : dependenciesOf(monitor),
+      Tags: monitor.tags,
     }))
 }
 

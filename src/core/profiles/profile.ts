@@ -54,6 +54,8 @@ export type Profile = {
   readonly title: string
   /** What the profile represents, how certain that is, and what it never does. */
   readonly doc: string
+  /** Tags of all its monitors. */
+  readonly tags?: readonly string[] | undefined
   readonly parameters: Readonly<Record<string, Parameter>>
   readonly monitors: readonly ProfileMonitor[]
 }

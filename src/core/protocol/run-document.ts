@@ -79,6 +79,8 @@ export const RunMonitor = dto('RunMonitor', {
   depth: ExecutionMode,
   /** Whether it belongs to the machine itself rather than to the server type. */
   host: flag,
+  /** Its own tags and those of its type and profile. Absent: none. */
+  tags: list(text),
   durationMs: number,
   /** More than 1 after retries; 0 when it was not run. */
   attempts: integer,

@@ -93,10 +93,11 @@ export function runDocument(
 }
 
 function monitorWith(report: MonitorReport, suppress: boolean): RunMonitor {
-  const { name, kind, runsOn, depth, host, durationMs, attempts } = report
+  const { name, kind, runsOn, depth, host, durationMs, attempts, tags } = report
   const results = report.results.map((result) => resultOf(suppress ? suppressed(result) : result, report.checks))
   const status = worstStatus(results)
-  return { name, kind, scope: runsOn, status, depth, host, durationMs, attempts, results }
+  const tagged = tags === undefined ? {} : { tags }
+  return { name, kind, scope: runsOn, status, depth, host, ...tagged, durationMs, attempts, results }
 }
 
 /** Once for each report, which several runs may share. */
