@@ -27,9 +27,12 @@ export type UsersWorld = {
 
 /** Administration of users, for accounts that can open the store (P8). */
 export function users({ data, passwords }: UsersWorld): Admin['users'] {
-  const setDisabled = async (userName: string, disabled: boolean, by: AdminActor): Promise<UserFacts> => {
+  const withUser = async (userName: string) => {
     const store = await data(false)
-    const user = await findUser(store, userName)
+    return { store, user: await findUser(store, userName) }
+  }
+  const setDisabled = async (userName: string, disabled: boolean, by: AdminActor): Promise<UserFacts> => {
+    const { store, user } = await withUser(userName)
     await store.users.setDisabled(user.id, disabled, asActor(by))
     return userFacts({ ...user, disabled })
   }
@@ -46,27 +49,24 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
     },
     problems,
     passwordProblems: async (userName, password) =>
-      await passwordProblems('Password', password, await findUser(await data(false), userName)),
+      await passwordProblems('Password', password, (await withUser(userName)).user),
     list: async (after) => (await (await data(false)).users.list(after)).map(userFacts),
     count: async () => await (await data(false)).users.count(),
     any: async () => await (await data(false)).users.any(),
     near: async (userName) => await (await data(false)).users.near(userName),
     async show(userName) {
-      const store = await data(false)
-      const user = await findUser(store, userName)
+      const { store, user } = await withUser(userName)
       return withDigest(userFacts(user), await store.digest.secret(user.id))
     },
     async passwd(userName, password, by, consent) {
-      const store = await data(false)
-      const user = await findUser(store, userName)
+      const { store, user } = await withUser(userName)
       refuse(await passwordProblems('Password', password, user))
       const digest = await newSecret(user, password, consent)
       await store.users.setPassword(user.id, await passwords.hash(password, ownSignal()), asActor(by), digest)
       return withDigest(userFacts({ ...user, passwordHash: '' }), digest)
     },
     async removeDigest(userName, by) {
-      const store = await data(false)
-      const user = await findUser(store, userName)
+      const { store, user } = await withUser(userName)
       const removed = await store.digest.remove(user.id, asActor(by))
       return { user: withDigest(userFacts(user), undefined), removed }
     },
@@ -74,8 +74,7 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
     enable: (userName, by) => setDisabled(userName, false, by),
     async unlock(userName, from, by) {
       if (from !== undefined && isIP(from) === 0) refuse([problem('From', 'must be an IP address')])
-      const store = await data(false)
-      const user = await findUser(store, userName)
+      const { store, user } = await withUser(userName)
       const names = [user.userName, ...(user.email === undefined ? [] : [user.email])]
       const prefix = from === undefined ? undefined : addressPrefixes(from)[0]
       await store.users.unlock(user.id, { ...limitsOf(names), prefix }, asActor(by))
@@ -83,23 +82,19 @@ export function users({ data, passwords }: UsersWorld): Admin['users'] {
     },
     async link(userName, { issuer, subject }, by) {
       refuse(subjectProblems(subject))
-      const store = await data(false)
-      const user = await findUser(store, userName)
+      const { store, user } = await withUser(userName)
       return await store.identities.link(user.id, { issuer, subject }, asActor(by))
     },
     async unlink(userName, { issuer, subject }, by) {
-      const store = await data(false)
-      const user = await findUser(store, userName)
+      const { store, user } = await withUser(userName)
       return await store.identities.unlink(user.id, issuer, subject, asActor(by))
     },
     async identities(userName) {
-      const store = await data(false)
-      const identities = await store.identities.list((await findUser(store, userName)).id)
-      return identities.map(({ issuer, subject }) => ({ issuer, subject }))
+      const { store, user } = await withUser(userName)
+      return (await store.identities.list(user.id)).map(({ issuer, subject }) => ({ issuer, subject }))
     },
     async remove(userName, by) {
-      const store = await data(false)
-      const user = await findUser(store, userName)
+      const { store, user } = await withUser(userName)
       await store.users.remove(user.id, asActor(by))
       return userFacts(user)
     },

@@ -305,10 +305,7 @@ export function timeoutFault(ms: number, where: FailurePlace): Fault {
   const next = nextStop(where)
   const descriptions: Record<Stage, readonly [what: string, hint: string]> = {
     resolving: [`the name ${hostOf(where)} was not resolved`, 'Is a DNS server reachable from this machine?'],
-    connecting: [
-      `${next} did not accept a connection`,
-      'The machine may be down, or a firewall may drop packets to that port.',
-    ],
+    connecting: [`${next} did not accept a connection`, blockedPort],
     tunnel: [`${next} did not connect to ${address.label}`, 'Can the proxy reach that server?'],
     handshake: [`${next} accepted the connection, but did not finish the TLS handshake`, 'Does that port use TLS?'],
     asking: hangs
@@ -349,66 +346,67 @@ const byProxy = ({ proxy }: Pick<FailurePlace, 'proxy'>): readonly string[] =>
       ]
     : []
 
+const blockedPort = 'The machine may be down, or a firewall may drop packets to that port.'
+
+/** What an error code of the system or of DNS means, by the codes with that meaning. The code follows the message. */
+const meanings: readonly {
+  readonly codes: readonly string[]
+  readonly fault?: FaultName
+  readonly message: (where: FailurePlace) => string
+  readonly hints: (where: FailurePlace) => readonly string[]
+}[] = [
+  {
+    codes: ['ENOTFOUND', 'ENODATA', 'EAI_FAIL', 'EAI_NODATA', 'EAI_NONAME'],
+    message: (where) => `The name ${hostOf(where)} does not resolve`,
+    hints: ({ address, proxy }) => [
+      `Is the name correct? ${proxy ? `It is set in ${proxy.variable}.` : `The server is ${address.label}.`}`,
+    ],
+  },
+  {
+    codes: ['EAI_AGAIN', 'ESERVFAIL', 'ETIMEOUT'],
+    message: (where) => `The name ${hostOf(where)} cannot be resolved at the moment`,
+    hints: () => ['No DNS server responds: is this machine connected to the network, and to the VPN if one is needed?'],
+  },
+  {
+    codes: ['ECONNREFUSED'],
+    message: (where) => `${nextStop(where)} refuses connections`,
+    hints: ({ address, proxy }) =>
+      proxy
+        ? [`Is the proxy running? It is set in ${proxy.variable}.`]
+        : ['The machine is up, but nothing listens on that port.', refusedHint(address)],
+  },
+  {
+    codes: ['EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN', 'EADDRNOTAVAIL'],
+    message: (where) => `There is no route to ${nextStop(where)}`,
+    hints: () => ['The network or a firewall blocks the connection, not the service: is the VPN connected?'],
+  },
+  {
+    codes: ['ETIMEDOUT'],
+    message: (where) => `${nextStop(where)} does not accept a connection`,
+    hints: () => [blockedPort],
+  },
+  {
+    codes: ['EACCES', 'EPERM'],
+    message: (where) => `This machine blocks connections to ${nextStop(where)}`,
+    hints: () => ['A local firewall or sandbox does not allow them.'],
+  },
+  {
+    codes: ['EMFILE', 'ENFILE'],
+    fault: 'Local',
+    message: () => 'Too many open files',
+    hints: () => ['Raise the limit: ulimit -n'],
+  },
+]
+
 function tell(code: string, error: Error, where: FailurePlace): FailureDescription | undefined {
-  const { address, proxy, stage } = where
-  const next = nextStop(where)
-  switch (code) {
-    case 'ENOTFOUND':
-    case 'ENODATA':
-    case 'EAI_FAIL':
-    case 'EAI_NODATA':
-    case 'EAI_NONAME':
-      return {
-        message: `The name ${hostOf(where)} does not resolve (${code})`,
-        hints: [
-          `Is the name correct? ${proxy ? `It is set in ${proxy.variable}.` : `The server is ${address.label}.`}`,
-        ],
-      }
-    case 'EAI_AGAIN':
-    case 'ESERVFAIL':
-    case 'ETIMEOUT':
-      return {
-        message: `The name ${hostOf(where)} cannot be resolved at the moment (${code})`,
-        hints: ['No DNS server responds: is this machine connected to the network, and to the VPN if one is needed?'],
-      }
-    case 'ECONNREFUSED':
-      return {
-        message: `${next} refuses connections (${code})`,
-        hints: proxy
-          ? [`Is the proxy running? It is set in ${proxy.variable}.`]
-          : ['The machine is up, but nothing listens on that port.', refusedHint(address)],
-      }
-    case 'EHOSTUNREACH':
-    case 'ENETUNREACH':
-    case 'EHOSTDOWN':
-    case 'ENETDOWN':
-    case 'EADDRNOTAVAIL':
-      return {
-        message: `There is no route to ${next} (${code})`,
-        hints: ['The network or a firewall blocks the connection, not the service: is the VPN connected?'],
-      }
-    case 'ETIMEDOUT':
-      return {
-        message: `${next} does not accept a connection (${code})`,
-        hints: ['The machine may be down, or a firewall may drop packets to that port.'],
-      }
-    case 'EACCES':
-    case 'EPERM':
-      return {
-        message: `This machine blocks connections to ${next} (${code})`,
-        hints: ['A local firewall or sandbox does not allow them.'],
-      }
-    case 'EMFILE':
-    case 'ENFILE':
-      return { fault: 'Local', message: `Too many open files (${code})`, hints: ['Raise the limit: ulimit -n'] }
-    case 'ERR_PROXY_TUNNEL':
-      return tunnel(error, where)
-    case 'ECONNRESET':
-    case 'EPIPE':
-    case 'ECONNABORTED':
-      return closed(code, where)
-    default:
+  const { address, stage } = where
+  const meaning = meanings.find(({ codes }) => codes.includes(code))
+  if (meaning) {
+    const { fault = 'Unreachable', message, hints } = meaning
+    return { fault, message: `${message(where)} (${code})`, hints: hints(where) }
   }
+  if (code === 'ERR_PROXY_TUNNEL') return tunnel(error, where)
+  if (['ECONNRESET', 'EPIPE', 'ECONNABORTED'].includes(code)) return closed(code, where)
   if (code.startsWith('HPE_')) {
     return {
       fault: 'UnreadableAnswer',
@@ -416,7 +414,7 @@ function tell(code: string, error: Error, where: FailurePlace): FailureDescripti
       hints: [address.secure ? 'Is that the right port?' : 'Is that the right port, or does it require https://?'],
     }
   }
-  if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? next : address.label)
+  if (isTlsCode(code)) return tellTls(code, error, stage === 'handshake' ? nextStop(where) : address.label)
   // Node's own errors, e.g. about a module, are not network failures.
   if (code.startsWith('ERR_')) return undefined
   return {

@@ -35,7 +35,7 @@ export type TypePlan = {
   /** The part of svc that `own` checks, for the headline. */
   readonly ownPart?: string
   /** Ports on which such servers usually listen. svc connects to them but never signs in. */
-  readonly usualPorts: readonly { readonly port: number; readonly what: string }[]
+  readonly usualPorts: readonly (readonly [port: number, what: string])[]
   /** Kinds that an operator would typically configure for the type, suggested as the next step. */
   readonly kinds: readonly KindName[]
   /** The shipped profile for what the type usually represents. */
@@ -50,9 +50,9 @@ export const plans: Record<ServerType, TypePlan> = {
     ownSaid: 'svc itself was checked',
     ownPart: 'svc itself',
     usualPorts: [
-      { port: 80, what: 'http' },
-      { port: 443, what: 'https' },
-      { port: 8080, what: 'http' },
+      [80, 'http'],
+      [443, 'https'],
+      [8080, 'http'],
     ],
     kinds: ['http', 'http-steps', 'tls', 'svc', 'dns', 'deployment'],
   },
@@ -61,20 +61,13 @@ export const plans: Record<ServerType, TypePlan> = {
     own: ({ storePath, prepareStore }) =>
       storePath === undefined
         ? []
-        : [
-            {
-              kind: 'sqlite',
-              name: 'own store',
-              settings: { path: storePath, ownStore: true },
-              prepare: prepareStore,
-            },
-          ],
+        : [{ kind: 'sqlite', name: 'own store', settings: { path: storePath, ownStore: true }, prepare: prepareStore }],
     ownSaid: "svc's own store was checked",
     ownPart: "svc's own store",
     usualPorts: [
-      { port: 5432, what: 'postgres' },
-      { port: 3306, what: 'mysql' },
-      { port: 1433, what: 'sqlserver' },
+      [5432, 'postgres'],
+      [3306, 'mysql'],
+      [1433, 'sqlserver'],
     ],
     kinds: ['postgres', 'pgbouncer', 'mysql', 'sqlserver', 'sqlite'],
   },
@@ -86,17 +79,17 @@ export const plans: Record<ServerType, TypePlan> = {
   Ftp: {
     title: 'File transfer server',
     usualPorts: [
-      { port: 21, what: 'ftp' },
-      { port: 22, what: 'ssh' },
-      { port: 990, what: 'ftps' },
+      [21, 'ftp'],
+      [22, 'ssh'],
+      [990, 'ftps'],
     ],
     kinds: ['ftp', 'sftp', 'file-age', 'tcp', 'tls'],
   },
   Batch: {
     title: 'Batch job runner',
     usualPorts: [
-      { port: 5672, what: 'rabbitmq' },
-      { port: 6379, what: 'redis' },
+      [5672, 'rabbitmq'],
+      [6379, 'redis'],
     ],
     kinds: ['service', 'heartbeat', 'process', 'rabbitmq', 'redis', 'file-age', 'http', 'smtp', 'mail-queue'],
   },
@@ -106,8 +99,8 @@ export const plans: Record<ServerType, TypePlan> = {
     ownSaid: "svc's own sign-in was checked",
     ownPart: "svc's own sign-in",
     usualPorts: [
-      { port: 389, what: 'ldap' },
-      { port: 636, what: 'ldaps' },
+      [389, 'ldap'],
+      [636, 'ldaps'],
     ],
     kinds: ['oidc', 'ldap', 'http', 'tls'],
   },
@@ -119,19 +112,19 @@ export const plans: Record<ServerType, TypePlan> = {
   },
   XcodeV: {
     title: 'Transcoder (Vantage)',
-    usualPorts: [{ port: 8676, what: 'vantage' }],
+    usualPorts: [[8676, 'vantage']],
     kinds: ['http', 'tcp', 'file-age'],
     profile: 'vantage',
   },
   XcodeC: {
     title: 'Transcoder (Carbon Coder)',
-    usualPorts: [{ port: 1120, what: 'carbon' }],
+    usualPorts: [[1120, 'carbon']],
     kinds: ['tcp', 'file-age'],
     profile: 'carbon',
   },
   MsgVast: { title: 'VAST messaging', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
   AsgVast: { title: 'VAST assignment', usualPorts: [], kinds: ['http', 'tcp'], profile: 'vast' },
-  Mongo: { title: 'MongoDB', usualPorts: [{ port: 27_017, what: 'mongo' }], kinds: ['mongo'] },
+  Mongo: { title: 'MongoDB', usualPorts: [[27_017, 'mongo']], kinds: ['mongo'] },
   Agents: { title: 'Remote agents', usualPorts: [], kinds: ['heartbeat', 'file-age', 'svc', 'http', 'tcp'] },
 }
 
@@ -355,13 +348,11 @@ async function ownMonitor(entry: MonitorEntry): Promise<PlannedMonitor> {
 }
 
 /** A port scan that the operating system refuses must not fail the answer: it reports no open ports. */
-async function discovered(
-  ports: readonly { readonly port: number; readonly what: string }[],
-  options: AssembleOptions,
-): Promise<readonly ListeningPort[]> {
+async function discovered(ports: TypePlan['usualPorts'], options: AssembleOptions): Promise<readonly ListeningPort[]> {
   if (ports.length === 0) return []
   try {
-    return await options.listening(ports, options.signal)
+    const places = ports.map(([port, what]) => ({ port, what }))
+    return await options.listening(places, options.signal)
   } catch (error) {
     options.signal.throwIfAborted()
     if (isSystemError(error)) return []

@@ -1,9 +1,17 @@
-import type { OperationSpec, Schema } from '../../protocol/index.ts'
+import type { OperationSpec } from '../../protocol/index.ts'
 import { callerOf, interfaceVersion, usualVerb } from '../schemas.ts'
 import { namespace } from '../service-types.ts'
 import { blockComment, language } from './language.ts'
 import { commonOptions, dottedName, flag, imports, type OptionValues } from './options.ts'
-import { builtIn, errorTypes, indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
+import {
+  builtIn,
+  errorTypes,
+  indented,
+  type SourceClass,
+  type SourceEnum,
+  type TypeMember,
+  typeWriter,
+} from './source.ts'
 
 const options = {
   GlobalNamespace: dottedName(),
@@ -120,24 +128,13 @@ const reserved = new Set(
   void volatile while`.split(/\s+/),
 )
 
-function typeOf(schema: Schema): string {
-  switch (schema.kind) {
-    case 'text':
-      return 'string'
-    case 'flag':
-      return 'bool'
-    case 'number':
-      return schema.integer ? 'long' : 'double'
-    case 'date':
-      return 'DateTime'
-    case 'duration':
-      return 'TimeSpan'
-    case 'map':
-      return 'Dictionary<string, string>'
-    case 'list':
-      return `List<${typeOf(schema.item)}>`
-    case 'choice':
-    case 'dto':
-      return schema.name
-  }
-}
+const typeOf = typeWriter({
+  text: 'string',
+  flag: 'bool',
+  integer: 'long',
+  number: 'double',
+  date: 'DateTime',
+  duration: 'TimeSpan',
+  map: 'Dictionary<string, string>',
+  list: (item) => `List<${item}>`,
+})

@@ -1,4 +1,4 @@
-import type { OperationSpec, Schema } from '../../protocol/index.ts'
+import type { OperationSpec } from '../../protocol/index.ts'
 import { callerOf, usualVerb } from '../schemas.ts'
 import { blockComment, language } from './language.ts'
 import {
@@ -10,7 +10,15 @@ import {
   type OptionValues,
   serviceStackTypes,
 } from './options.ts'
-import { capitalized, errorTypes, indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
+import {
+  capitalized,
+  errorTypes,
+  indented,
+  type SourceClass,
+  type SourceEnum,
+  type TypeMember,
+  typeWriter,
+} from './source.ts'
 
 /** What the client library for Java and Kotlin declares. */
 export const jvmLibrary: readonly string[] = [...errorTypes, 'GetAccessToken', 'GetAccessTokenResponse']
@@ -113,24 +121,13 @@ const reserved = new Set(
 )
 
 /** The type of a value, which Java and Kotlin write alike. */
-export function typeOf(schema: Schema): string {
-  switch (schema.kind) {
-    case 'text':
-      return 'String'
-    case 'flag':
-      return 'Boolean'
-    case 'number':
-      return schema.integer ? 'Long' : 'Double'
-    case 'date':
-      return 'Date'
-    case 'duration':
-      return 'TimeSpan'
-    case 'map':
-      return 'HashMap<String,String>'
-    case 'list':
-      return `ArrayList<${typeOf(schema.item)}>`
-    case 'choice':
-    case 'dto':
-      return schema.name
-  }
-}
+export const typeOf = typeWriter({
+  text: 'String',
+  flag: 'Boolean',
+  integer: 'Long',
+  number: 'Double',
+  date: 'Date',
+  duration: 'TimeSpan',
+  map: 'HashMap<String,String>',
+  list: (item) => `ArrayList<${item}>`,
+})

@@ -1,8 +1,15 @@
-import type { OperationSpec, Schema } from '../../protocol/index.ts'
+import type { OperationSpec } from '../../protocol/index.ts'
 import { callerOf, usualVerb } from '../schemas.ts'
 import { language } from './language.ts'
 import { commonOptions, serviceStackTypes } from './options.ts'
-import { errorTypes, type SourceClass, type SourceEnum, type SourceType, type TypeMember } from './source.ts'
+import {
+  errorTypes,
+  type SourceClass,
+  type SourceEnum,
+  type SourceType,
+  type TypeMember,
+  typeWriter,
+} from './source.ts'
 
 /**
  * The client library reads snake_case fields from camelCase names, and fields of any other style only from exactly
@@ -73,24 +80,13 @@ const reserved = new Set(
   in is lambda nonlocal not or pass raise return try while with yield field config dataclass`.split(/\s+/),
 )
 
-function typeOf(schema: Schema): string {
-  switch (schema.kind) {
-    case 'text':
-      return 'str'
-    case 'flag':
-      return 'bool'
-    case 'number':
-      return schema.integer ? 'int' : 'float'
-    case 'date':
-      return 'datetime.datetime'
-    case 'duration':
-      return 'datetime.timedelta'
-    case 'map':
-      return 'Dict[str, str]'
-    case 'list':
-      return `List[${typeOf(schema.item)}]`
-    case 'choice':
-    case 'dto':
-      return schema.name
-  }
-}
+const typeOf = typeWriter({
+  text: 'str',
+  flag: 'bool',
+  integer: 'int',
+  number: 'float',
+  date: 'datetime.datetime',
+  duration: 'datetime.timedelta',
+  map: 'Dict[str, str]',
+  list: (item) => `List[${item}]`,
+})

@@ -32,6 +32,22 @@ export type SourceEnum = { readonly kind: 'enum'; readonly name: string; readonl
 /** A type to be written, each after those that it consists of, and requests after their answers. */
 export type SourceType = SourceClass | SourceEnum
 
+/** What a language calls the types of values. `integer` is a number without a fraction. */
+type TypeNames = Readonly<Record<'text' | 'flag' | 'integer' | 'number' | 'date' | 'duration' | 'map', string>> & {
+  /** The list of items of a type. */
+  readonly list: (item: string) => string
+}
+
+/** Writes the type of a value. Types of the interface keep their names. */
+export function typeWriter(names: TypeNames): (schema: Schema) => string {
+  const typeOf = (schema: Schema): string => {
+    if (schema.kind === 'choice' || schema.kind === 'dto') return schema.name
+    if (schema.kind === 'list') return names.list(typeOf(schema.item))
+    return names[schema.kind === 'number' && schema.integer ? 'integer' : schema.kind]
+  }
+  return typeOf
+}
+
 /** The requests that ServiceStack itself defines, and their answers. Several client libraries declare them. */
 export const builtIn: readonly string[] = [
   'Authenticate',

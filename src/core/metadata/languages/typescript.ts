@@ -2,7 +2,7 @@ import type { OperationSpec, Schema } from '../../protocol/index.ts'
 import { callerOf, usualVerb } from '../schemas.ts'
 import { blockComment, language } from './language.ts'
 import { commonOptions, dottedName, flag, type OptionValues, serviceStackTypes } from './options.ts'
-import { indented, type SourceClass, type SourceEnum, type TypeMember } from './source.ts'
+import { indented, type SourceClass, type SourceEnum, type TypeMember, typeWriter } from './source.ts'
 
 const options = {
   GlobalNamespace: dottedName(),
@@ -85,22 +85,13 @@ function written({ kind }: Schema): readonly string[] {
   return kind === 'duration' ? ['A duration as in ISO 8601: PT1.5S.'] : []
 }
 
-export function typeOf(schema: Schema): string {
-  switch (schema.kind) {
-    case 'text':
-    case 'date':
-    case 'duration':
-      return 'string'
-    case 'flag':
-      return 'boolean'
-    case 'number':
-      return 'number'
-    case 'map':
-      return '{ [index: string]: string }'
-    case 'list':
-      return `${typeOf(schema.item)}[]`
-    case 'choice':
-    case 'dto':
-      return schema.name
-  }
-}
+export const typeOf = typeWriter({
+  text: 'string',
+  flag: 'boolean',
+  integer: 'number',
+  number: 'number',
+  date: 'string',
+  duration: 'string',
+  map: '{ [index: string]: string }',
+  list: (item) => `${item}[]`,
+})
