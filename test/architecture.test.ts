@@ -49,6 +49,7 @@ const law: Record<string, readonly string[]> = {
     'format',
     'loopback',
     'names',
+    'json',
   ],
   protocol: ['errors'],
   names: [],
@@ -57,6 +58,8 @@ const law: Record<string, readonly string[]> = {
   loopback: [],
   sanitize: [],
   'own-files': [],
+  // JSON of others, before and after it is parsed.
+  json: [],
   // What the codes of the system mean for a file: constants that every room may need.
   'file-errors': [],
   lazy: [],
@@ -67,17 +70,17 @@ const law: Record<string, readonly string[]> = {
   service: ['admin', 'protocol', 'reports', 'serve-settings'],
   'serve-settings': ['protocol', 'settings'],
   // The room net holds what a sign-in with OpenID needs to call a provider as the monitors of kind oidc do.
-  auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error'],
+  auth: ['files', 'service', 'protocol', 'errors', 'store', 'names', 'loopback', 'lazy', 'net', 'probe-error', 'json'],
   roles: ['protocol', 'errors', 'store', 'names'],
   heartbeats: ['service', 'protocol', 'errors', 'store'],
-  wire: ['protocol', 'errors'],
+  wire: ['protocol', 'errors', 'json'],
   'probe-error': [],
   // Below everything that reads a path of the configuration.
   files: ['file-errors', 'encoding', 'sanitize', 'system', 'probe-error', 'lazy'],
   format: ['settings'],
   encoding: [],
   settings: ['file-errors', 'files', 'errors', 'suggest', 'probe-error'],
-  net: ['file-errors', 'encoding', 'files', 'sanitize', 'settings', 'format', 'probe-error', 'loopback'],
+  net: ['file-errors', 'encoding', 'files', 'sanitize', 'settings', 'format', 'probe-error', 'loopback', 'json'],
   engine: [
     'file-errors',
     'files',

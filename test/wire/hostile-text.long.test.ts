@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { Fault } from '../../src/core/errors.ts'
+import { tooDeepUnder } from '../../src/core/json.ts'
 import { AssignRoles, HealthCheckResponse } from '../../src/core/protocol/index.ts'
 import {
   bind,
@@ -11,7 +12,7 @@ import {
   readBatch,
   readBody,
 } from '../../src/core/wire/index.ts'
-import { parseByToken, tooDeepUnder } from '../../src/core/wire/json-read.ts'
+import { parseByToken } from '../../src/core/wire/json-read.ts'
 import { describeHostile, excessiveGrowth, type Hostile, ofSize, sizesUpTo } from '../support/hostile/growth.ts'
 import { hostileUnits } from '../support/hostile/texts.ts'
 
@@ -89,7 +90,7 @@ const readers: Readonly<Record<string, Reader>> = {
   JSON: { read: (text) => json.decode(AssignRoles, text), upTo: 1e6, texts: inJson },
   // As it is called: nothing that nests deeply gets there.
   'JSON with escaped keys': {
-    read: (text) => (tooDeepUnder(text) === undefined ? parseByToken(text) : undefined),
+    read: (text) => (tooDeepUnder(text, 32) === undefined ? parseByToken(text) : undefined),
     upTo: 1e6,
     texts: inJson,
   },

@@ -1,3 +1,4 @@
+import { isObject, type JsonObject } from '../../core/json.ts'
 import type { UserSession } from '../../core/protocol/index.ts'
 import type { AuditFacts, KeyFacts, UserFacts } from '../../core/service.ts'
 import type { Screen } from '../io/io.ts'
@@ -101,12 +102,10 @@ export function auditChange({ before, after, reason }: Pick<AuditFacts, 'before'
   return [...change, reason === undefined ? '' : `(${reason})`, warned].filter((part) => part !== '').join(' ')
 }
 
-type Facts = Readonly<Record<string, unknown>>
-
-function factsOf(text: string | undefined): Facts | undefined {
+function factsOf(text: string | undefined): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text ?? '')
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Facts) : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }
@@ -124,7 +123,7 @@ function difference(was: unknown, is: unknown): readonly string[] {
 }
 
 /** `user deploy, roles Ops`, without empty and null facts. */
-function describe(facts: Facts | undefined, written: string): string {
+function describe(facts: JsonObject | undefined, written: string): string {
   if (!facts) return written
   const parts = Object.entries(facts).flatMap(([name, value]) => {
     const list = textsOf(value)

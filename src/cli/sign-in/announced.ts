@@ -1,8 +1,9 @@
 import { type ClientOptions, openClient } from '../../core/client/index.ts'
 import { Fault } from '../../core/errors.ts'
+import { isObject } from '../../core/json.ts'
 import { changesWanted } from '../../core/protocol/index.ts'
 import type { Call } from '../../core/service.ts'
-import { isRecord, readJson } from './openid/json.ts'
+import { readJson } from './openid/json.ts'
 
 /** Milliseconds. The sign-in is complete, and the answer only saves a request later. */
 const patience = 3_000
@@ -27,7 +28,7 @@ export async function announcesChanges(connection: ClientOptions, call: Call): P
   try {
     const answer = await askAppDocument(connection, call, patience)
     const { meta } = (answer.fault ? undefined : readJson(answer.bytes)) ?? {}
-    return isRecord(meta) && meta[changesWanted.key] === changesWanted.value
+    return isObject(meta) && meta[changesWanted.key] === changesWanted.value
   } catch (error) {
     if (!(error instanceof Fault) || call.signal.aborted) throw error
     return undefined

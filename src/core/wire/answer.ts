@@ -1,8 +1,9 @@
 import { Fault, type FieldFault } from '../errors.ts'
-import { type Dto, ErrorResponse, listsRoles, type ResponseStatus } from '../protocol/index.ts'
+import { isObject, tooDeepUnder } from '../json.ts'
+import { type Dto, ErrorResponse, limits, listsRoles, type ResponseStatus } from '../protocol/index.ts'
 import { memberNamed } from './fields.ts'
 import type { Trailing, WireValues } from './format.ts'
-import { isObject, parseJsonText, type Rules, tooDeepUnder, walkDto } from './json-read.ts'
+import { parseJsonText, type Rules, walkDto } from './json-read.ts'
 import { readScalar } from './scalars.ts'
 
 const lenient: Rules = {
@@ -26,7 +27,8 @@ const unreadable = (message: string): Fault => new Fault('UnreadableAnswer', mes
  */
 export const decodeAnswer = (schema: Dto, body: string): WireValues => {
   const text = body.startsWith('\ufeff') ? body.slice(1) : body
-  if (tooDeepUnder(text) !== undefined) throw unreadable('The server returned JSON that is nested too deeply')
+  if (tooDeepUnder(text, limits.depth) !== undefined)
+    throw unreadable('The server returned JSON that is nested too deeply')
   const json = parse(text)
   if (!isObject(json)) throw unreadable('The server returned something that is not a JSON object')
   const problems: FieldFault[] = []

@@ -1,89 +1,11 @@
 import type { FieldFault } from '../errors.ts'
-import { type Dto, limits, type Schema } from '../protocol/index.ts'
+import { isObject } from '../json.ts'
+import type { Dto, Schema } from '../protocol/index.ts'
 import { pick, pickFromRequest } from './fields.ts'
 import type { WireValues } from './format.ts'
 import { isForbiddenKey } from './limits.ts'
 import { invalidValue, wrongType } from './problems.ts'
 import { number, type Scalar, type ScalarValue } from './scalars.ts'
-
-const quote = 34
-const comma = 44
-const colon = 58
-const backslash = 92
-const openBracket = 91
-const closeBracket = 93
-const openBrace = 123
-const closeBrace = 125
-
-/**
- * The top-level property under which JSON text nests deeper than 32 levels (S4), empty if there is none, or undefined.
- * Checked before parsing: a megabyte of brackets costs the parser half a second, and this scan a few milliseconds.
- */
-export const tooDeepUnder = (text: string): string | undefined => {
-  let depth = 0
-  let topText = ''
-  let topName = ''
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charCodeAt(at)
-    if (char === quote) {
-      const start = at
-      at = endOfString(text, at)
-      if (depth === 1) topText = text.slice(start + 1, at)
-    } else if (depth === 1 && char === colon) {
-      // Only text before a colon is a name; other text may be a secret.
-      topName = topText
-    } else if (depth === 1 && char === comma) {
-      topName = ''
-    } else if (char === openBrace || char === openBracket) {
-      depth++
-      if (depth > limits.depth) return topName
-    } else if (char === closeBrace || char === closeBracket) depth--
-  }
-  return undefined
-}
-
-const endOfString = (text: string, start: number): number => {
-  for (let at = start + 1; at < text.length; at++) {
-    const char = text.charCodeAt(at)
-    if (char === quote) return at
-    if (char === backslash) at++
-  }
-  return text.length
-}
-
-/**
- * The first name that an object in JSON text contains twice, at any depth, or undefined. Names that differ in letter
- * case are different names. For text that has been parsed: a parser keeps the last value without a word.
- */
-export const repeatedNameIn = (text: string): string | undefined => {
-  const open: (Set<string> | undefined)[] = []
-  for (let at = 0; at < text.length; at++) {
-    const char = text.charCodeAt(at)
-    if (char === openBrace || char === openBracket) open.push(undefined)
-    else if (char === closeBrace || char === closeBracket) open.pop()
-    else if (char === quote) {
-      const start = at
-      at = endOfString(text, at)
-      if (!isName(text, at + 1)) continue
-      const written = text.slice(start, at + 1)
-      const name: string = written.includes('\\') ? JSON.parse(written) : written.slice(1, -1)
-      const names = open[open.length - 1] ?? new Set()
-      if (names.has(name)) return name
-      open[open.length - 1] = names.add(name)
-    }
-  }
-  return undefined
-}
-
-/** Whether the string that ends before `at` is followed by a colon. */
-const isName = (text: string, at: number): boolean => {
-  for (let next = at; next < text.length; next++) {
-    const char = text.charCodeAt(next)
-    if (char === colon) return true
-    if (char !== 0x20 && char !== 0x0a && char !== 0x0d && char !== 0x09) return false
-  }
-  return false
-}
 
 /** The first key in a parsed value that has a special meaning in JavaScript, or undefined. */
 export const forbiddenKeyIn = (json: unknown): string | undefined => {
@@ -255,6 +177,3 @@ const wrong = (schema: Schema, json: unknown, problems: FieldFault[], field: str
       : wrongType(field, schema),
   )
 }
-
-export const isObject = (json: unknown): json is object =>
-  typeof json === 'object' && json !== null && !Array.isArray(json)

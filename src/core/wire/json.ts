@@ -1,17 +1,9 @@
 import type { FieldFault } from '../errors.ts'
-import type { Dto, NameStyle, Schema } from '../protocol/index.ts'
+import { isObject, repeatedNameIn, tooDeepUnder } from '../json.ts'
+import { type Dto, limits, type NameStyle, type Schema } from '../protocol/index.ts'
 import { keyOf, membersOf } from './fields.ts'
 import { type Format, joinAsList, type Trailing, type WireValues } from './format.ts'
-import {
-  exactRules,
-  forbiddenKeyIn,
-  isObject,
-  parseJsonText,
-  type Rules,
-  repeatedNameIn,
-  tooDeepUnder,
-  walkDto,
-} from './json-read.ts'
+import { exactRules, forbiddenKeyIn, parseJsonText, type Rules, walkDto } from './json-read.ts'
 import { badRequest, forbiddenName, nestedTooDeeply, repeatedName, unbindable, undeserialisable } from './problems.ts'
 import { jsonDate, readScalar, writeDuration } from './scalars.ts'
 
@@ -92,7 +84,7 @@ export const bindJson = (schema: Dto, json: unknown): WireValues => {
  * object contains twice, which two readers understand differently (S2).
  */
 export const parseJson = (schema: Dto, body: string): unknown => {
-  const deep = tooDeepUnder(body)
+  const deep = tooDeepUnder(body, limits.depth)
   if (deep !== undefined) throw nestedTooDeeply(deep)
   const json = parse(schema, body)
   const key = forbiddenKeyIn(json)

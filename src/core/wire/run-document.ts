@@ -1,7 +1,8 @@
 import { Fault, type FieldFault } from '../errors.ts'
-import { type Dto, RunDocument, type RunStatus, runVersion, type Schema, schemaOf } from '../protocol/index.ts'
+import { isObject, tooDeepUnder } from '../json.ts'
+import { type Dto, limits, RunDocument, type RunStatus, runVersion, type Schema, schemaOf } from '../protocol/index.ts'
 import type { WireValues } from './format.ts'
-import { exactRules, isObject, parseJsonText, tooDeepUnder, walkDto } from './json-read.ts'
+import { exactRules, parseJsonText, walkDto } from './json-read.ts'
 import { readDate } from './scalars.ts'
 
 /** Whether a Content-Type is that of a run document, in any version. */
@@ -34,7 +35,7 @@ const unreadable = (what: string): Fault => new Fault('UnreadableAnswer', `The s
  * error; no fault quotes text of the body.
  */
 export function decodeRun(text: string): RunDocument {
-  if (tooDeepUnder(text) !== undefined) throw unreadable('is nested too deeply')
+  if (tooDeepUnder(text, limits.depth) !== undefined) throw unreadable('is nested too deeply')
   const json = parse(text)
   if (!isObject(json)) throw unreadable('is not a JSON object')
   const { version } = json as { readonly version?: unknown }

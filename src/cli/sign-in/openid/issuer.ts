@@ -1,5 +1,6 @@
 import { type ClientOptions, openClient } from '../../../core/client/index.ts'
 import { Fault } from '../../../core/errors.ts'
+import type { JsonObject } from '../../../core/json.ts'
 import { isLoopbackHost } from '../../../core/loopback.ts'
 import { sanitizeAndCut } from '../../../core/sanitize.ts'
 import type { Call } from '../../../core/service.ts'
@@ -80,7 +81,7 @@ export async function askProvider(
   request: { readonly method: 'GET' } | { readonly method: 'POST'; readonly form: Readonly<Record<string, string>> },
   { caFile, userAgent, env }: ProviderLink,
   call: Call,
-): Promise<{ readonly status: number; readonly json: Record<string, unknown> | undefined }> {
+): Promise<{ readonly status: number; readonly json: JsonObject | undefined }> {
   const { signal, caller, correlationId } = call
   try {
     const client = openClient({ baseUrl: url.origin, caFile, userAgent, env, insecureHttp: false })

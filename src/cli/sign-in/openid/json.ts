@@ -1,15 +1,14 @@
+import { isObject, type JsonObject } from '../../../core/json.ts'
+
 /** Bytes of a JSON document of a server or provider. Real ones have a few thousand. */
 const maxBytes = 1024 * 1024
 
-export const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 /** The JSON object in an answer; undefined when it is anything else, or too long. */
-export function readJson(bytes: Uint8Array): Record<string, unknown> | undefined {
+export function readJson(bytes: Uint8Array): JsonObject | undefined {
   if (bytes.length > maxBytes) return undefined
   try {
     const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-    return isRecord(value) ? value : undefined
+    return isObject(value) ? value : undefined
   } catch {
     return undefined
   }

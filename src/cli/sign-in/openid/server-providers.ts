@@ -1,9 +1,10 @@
 import type { ClientOptions } from '../../../core/client/index.ts'
 import { Fault } from '../../../core/errors.ts'
+import { isObject } from '../../../core/json.ts'
 import { sanitizeAndCut } from '../../../core/sanitize.ts'
 import type { Call } from '../../../core/service.ts'
 import { askAppDocument } from '../announced.ts'
-import { isRecord, readJson } from './json.ts'
+import { readJson } from './json.ts'
 
 /** An OpenID provider through which a server signs users in. */
 export type OpenIdProvider = {
@@ -82,12 +83,12 @@ async function listProviders(connection: ClientOptions, call: Call): Promise<rea
   if (answer.fault) throw answer.fault
   const document = readJson(answer.bytes)
   const { plugins } = document ?? {}
-  const { auth } = isRecord(plugins) ? plugins : {}
-  const { authProviders } = isRecord(auth) ? auth : {}
+  const { auth } = isObject(plugins) ? plugins : {}
+  const { authProviders } = isObject(auth) ? auth : {}
   if (!Array.isArray(authProviders)) throw unlisted()
   return authProviders.slice(0, maxProviders).flatMap((entry: unknown): readonly ListedProvider[] => {
-    if (!isRecord(entry) || !isText(entry['name'])) return []
+    if (!isObject(entry) || !isText(entry['name'])) return []
     const { name, type = 'credentials', meta = {} } = entry
-    return isText(type) && isRecord(meta) ? [{ name, type: type.toLowerCase(), meta }] : []
+    return isText(type) && isObject(meta) ? [{ name, type: type.toLowerCase(), meta }] : []
   })
 }

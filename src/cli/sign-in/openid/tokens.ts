@@ -1,7 +1,7 @@
 import { Fault } from '../../../core/errors.ts'
+import { isObject, type JsonObject } from '../../../core/json.ts'
 import type { Call } from '../../../core/service.ts'
 import { askProvider, type DiscoveredProvider, type ProviderLink, printable } from './issuer.ts'
-import { isRecord } from './json.ts'
 import type { OpenIdProvider } from './server-providers.ts'
 
 /** The answer of a token endpoint: tokens, or an error of RFC 6749 or RFC 8628. */
@@ -31,7 +31,7 @@ export async function requestTokens(
 /** The error in an answer of a provider: `invalid_grant`, with the fault that describes it. */
 export function refusalIn(
   { issuer }: DiscoveredProvider,
-  { status, json }: { readonly status: number; readonly json: Record<string, unknown> | undefined },
+  { status, json }: { readonly status: number; readonly json: JsonObject | undefined },
   clientId: string,
 ): { readonly error: string; readonly refused: Fault } | undefined {
   const error = json?.['error']
@@ -96,12 +96,12 @@ export function tokenToSend(
 }
 
 /** The claims of a JWT, which nothing has verified. Undefined for any other text. */
-function claimsOf(token: string): Record<string, unknown> | undefined {
+function claimsOf(token: string): JsonObject | undefined {
   const [, payload, , ...more] = token.split('.')
   if (payload === undefined || more.length > 0 || !/^[\w-]+$/.test(payload)) return undefined
   try {
     const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString())
-    return isRecord(claims) ? claims : undefined
+    return isObject(claims) ? claims : undefined
   } catch {
     return undefined
   }

@@ -1,9 +1,9 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { type JsonObject, member } from '../../json.ts'
 import type { BrowserSignIn } from '../../service.ts'
 import type { Data } from '../../store/index.ts'
 import { ProviderProblem } from './ask.ts'
 import type { Endpoints, OpenIdIssuer } from './issuer.ts'
-import { type JsonObject, member } from './json.ts'
 import { maxToken, Refusal, readJwt, verifyJwt } from './token.ts'
 
 /** A person has this long to sign in at the provider. Milliseconds. */

@@ -1,4 +1,5 @@
 import { emptyField, Fault } from '../../errors.ts'
+import type { JsonObject } from '../../json.ts'
 import type { Authenticate } from '../../protocol/index.ts'
 import type { BrowserSignIn, Call } from '../../service.ts'
 import { beginUnnamed } from '../attempts.ts'
@@ -8,7 +9,6 @@ import type { BrowserStep, OpenIdSettings, Provider, ProviderContext, VerifiedUs
 import { ProviderProblem } from './ask.ts'
 import { arrive, comesBack, leave, type Wishes } from './browser.ts'
 import { OpenIdIssuer, pauseMs } from './issuer.ts'
-import type { JsonObject } from './json.ts'
 import {
   displayNameFrom,
   introspect,

@@ -1,9 +1,9 @@
 import type { JSONWebKeySet, JWK } from 'jose'
 import { filesWithin } from '../../files/index.ts'
+import { isObject, member } from '../../json.ts'
 import { isLoopbackHost } from '../../loopback.ts'
 import type { OpenIdSettings } from '../providers/provider.ts'
 import { ask, ProviderProblem } from './ask.ts'
-import { isObject, member } from './json.ts'
 
 /** Milliseconds. */
 type CacheTimes = {

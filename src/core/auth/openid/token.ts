@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { isObject, type JsonObject, member, repeatedNameIn } from '../../json.ts'
 import { looksLikeAdmin } from '../../names.ts'
 import { isSubject, userNameProblems } from '../names.ts'
 import type { OpenIdSettings } from '../providers/provider.ts'
 import { ProviderProblem } from './ask.ts'
 import type { OpenIdIssuer } from './issuer.ts'
-import { hasDuplicates, isObject, type JsonObject, member } from './json.ts'
 
 /** Maximum characters of a token. Longer ones are refused unread. */
 export const maxToken = 16 * 1024
@@ -50,7 +50,8 @@ function decoded(part: string): JsonObject | undefined {
     return undefined
   }
   if (!isObject(json)) return undefined
-  if (hasDuplicates(text)) throw new Refusal('it names a member twice')
+  // Two readers of such a text may see different values.
+  if (repeatedNameIn(text) !== undefined) throw new Refusal('it names a member twice')
   return json
 }
 
