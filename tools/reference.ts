@@ -13,9 +13,11 @@ import { errorShape } from '../src/cli/render/errors.ts'
 import { authSettings } from '../src/core/config/auth.ts'
 import { commonSettings, configSchema, serveSettings } from '../src/core/config/index.ts'
 import { exits, faults } from '../src/core/errors.ts'
-import { describeKinds, describeSettings, type KindRow, type SettingRow } from '../src/core/plan/index.ts'
+import type { KindCost, MeasuredCost } from '../src/core/plan/costs.ts'
+import { describeKinds, describeSettings, type KindRow, loadCosts, type SettingRow } from '../src/core/plan/index.ts'
 import {
   type Dto,
+  ExecutionMode,
   type Fields,
   operations,
   RunDocument,
@@ -34,6 +36,7 @@ const { values: flags } = parseArgs({
 const folder = flags.into ?? fileURLToPath(new URL('../docs/reference', import.meta.url))
 
 const answers = await answersOf(commands)
+const { costs } = await loadCosts()
 
 const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'monitors.md': monitorsPage,
@@ -188,6 +191,8 @@ async function monitorsPage(): Promise<string> {
     '## Settings of every monitor',
     settingsTable(describeSettings(commonSettings)),
     'Where a kind has `latency`, `warn:` and `limit:` beside `kind:` stand for its two halves.',
+    '## What a run costs',
+    'Below, each kind states how many connections, requests and sign-ins one run costs the server that it watches, by mode. The figures are those of a healthy server at one address, with only the required settings; the rows below the modes are what settings add. Tests count them at the servers. A connection over UDP or ICMP is one port or one process that sends. Look-ups of names, retries, and connections that cancel a query after a deadline are not included.',
     '## The host block',
     'Runs with every server type; `host:` sets it, and `host: false` leaves it out.',
     ...block.flatMap(kindParts),
@@ -209,7 +214,28 @@ function kindParts(kind: KindRow): readonly string[] {
       kind.checks.map((check) => [code(check.name), check.depth, check.doc]),
     ),
     ...privilegesTable(kind),
+    ...costParts(costs[kind.name as keyof typeof costs]),
     ...(kind.settings.length === 0 ? ['No settings of its own.'] : [settingsTable(kind.settings)]),
+  ]
+}
+
+/** What a run costs the watched server. */
+function costParts(cost: KindCost): readonly string[] {
+  if ('machine' in cost) return [`A run costs no server anything. ${cost.machine}`]
+  if ('unknown' in cost) return [`svc cannot say what a run costs a server. ${cost.unknown}`]
+  const figures = ({ connections, requests, signIns }: Partial<MeasuredCost['Basic']>, sign = ''): readonly string[] =>
+    [connections, requests, signIns].map((figure) => (figure === undefined ? '' : sign + String(figure)))
+  const added = (cost.adds ?? []).map(({ setting, each, where, from, ...more }) => {
+    const items = where === undefined ? `each of ${code(setting)}` : `each of ${code(setting)} with ${code(where)}`
+    const sign = Object.values(more).some((figure) => figure < 0) ? '' : '+'
+    return [`${each ? items : code(setting)}, from ${from}`, ...figures(more, sign)]
+  })
+  return [
+    table(
+      ['a run costs the server', 'connections', cost.unit, 'sign-ins'],
+      [...ExecutionMode.values.map((mode) => [mode, ...figures(cost[mode])]), ...added],
+    ),
+    ...(cost.besides === undefined ? [] : [cost.besides]),
   ]
 }
 

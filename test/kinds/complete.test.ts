@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { AnyKind } from '../../src/core/engine/index.ts'
 import { type KindName, monitors } from '../../src/core/kinds/index.ts'
+import { costs } from '../../src/core/plan/costs.ts'
 import { loadKind } from '../../src/core/plan/index.ts'
 import { kindsInPeers } from '../support/engine/ended-connection.ts'
 
@@ -28,6 +29,7 @@ const inTested = new Set(
   [...read('docs/tested.md').matchAll(/^\| ([^|]+) \|/gm)].flatMap(([, all = '']) => all.split(', ')),
 )
 const inCorpus = kindsIn(...filesIn('test/corpus'))
+const inCounted = kindsIn(...filesIn('test/kinds', 'costs'))
 const tests = readdirSync(join(root, 'test/kinds'))
 
 type Demand = {
@@ -49,6 +51,10 @@ const demands: readonly Demand[] = [
     what: 'a row in test/prove/leak-rows*.ts',
     has: (name) => inLeaks.has(name),
     of: ({ internal, target }) => !internal || target !== undefined,
+  },
+  {
+    what: 'a row in src/core/plan/costs.ts, counted in test/kinds/costs*.test.ts',
+    has: (name) => name in costs && (!('unit' in costs[name]) || inCounted.has(name)),
   },
   {
     what: 'a row in test/corpus',

@@ -21,6 +21,10 @@ export type OidcServer = {
   readonly requests: () => readonly string[]
   /** Connections that it holds open at the moment. */
   readonly open: () => Promise<number>
+  /** How many connections it has accepted. */
+  readonly accepted: () => number
+  /** How many requests have come with credentials. */
+  readonly withCredentials: () => number
   /** Refresh tokens that were given and are still good for something. */
   readonly sessions: () => number
   readonly close: () => Promise<void>
@@ -104,9 +108,15 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
     ['username', 'password', 'scope'],
   )
   const requests: string[] = []
+  let accepted = 0
+  let withCredentials = 0
+  server.on('connection', () => {
+    accepted += 1
+  })
   const handle = provider.callback()
   server.on('request', (request, response) => {
     requests.push(`${request.method} ${request.url}`)
+    if (request.headers.authorization !== undefined) withCredentials += 1
     void handle(request, response)
   })
   return {
@@ -116,6 +126,8 @@ export async function startOidc({ tls }: { readonly tls?: ServerCertificate } = 
     requests: () => requests,
     open: () =>
       new Promise((resolve, reject) => server.getConnections((error, n) => (error ? reject(error) : resolve(n)))),
+    accepted: () => accepted,
+    withCredentials: () => withCredentials,
     sessions: () => sessions,
     close: async () => {
       server.closeAllConnections()

@@ -31,6 +31,8 @@ export type SftpServer = {
   readonly input: () => readonly string[]
   /** How many sign-ins were tried, those without a credential aside. */
   readonly tries: () => number
+  /** How many SFTP requests have come. */
+  readonly requests: () => number
   readonly open: () => number
   readonly close: () => Promise<void>
   readonly [Symbol.asyncDispose]: () => Promise<void>
@@ -55,6 +57,7 @@ export async function startSftpServer(options: SftpOptions = {}): Promise<SftpSe
   const input: string[] = []
   const connections = new Set<Connection>()
   let tries = 0
+  let requests = 0
   const server = new Server({ hostKeys: [pem] }, (client) => {
     connections.add(client)
     // Its answers go out in several pieces, which would wait for each other.
@@ -71,7 +74,16 @@ export async function startSftpServer(options: SftpOptions = {}): Promise<SftpSe
     client.on('session', (accept) => {
       accept().on('sftp', (begin) => {
         if (options.hangUp) client.end()
-        else if (options.deafTo !== 'sftp') serve(begin(), files, options)
+        else if (options.deafTo !== 'sftp') {
+          const sftp = begin()
+          const emit = sftp.emit.bind(sftp)
+          // The server emits each request under its name in the protocol.
+          sftp.emit = (event: string | symbol, ...values: unknown[]) => {
+            if (/^[A-Z]+$/.test(String(event))) requests += 1
+            return (emit as (name: string | symbol, ...rest: unknown[]) => boolean)(event, ...values)
+          }
+          serve(sftp, files, options)
+        }
       })
     })
   })
@@ -89,6 +101,7 @@ export async function startSftpServer(options: SftpOptions = {}): Promise<SftpSe
     files,
     input: () => input,
     tries: () => tries,
+    requests: () => requests,
     open: () => connections.size,
     close,
     [Symbol.asyncDispose]: close,
